@@ -14,29 +14,75 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("shared/veilcount_shared", "client/veilcount_client", "aggregator/veilcount_aggregator")
 
-#: packages whose names and docstrings pass; a package is added as soon as it does, none is removed
-CLEAN = (
-    "shared/veilcount_shared",
-    "client/veilcount_client/delivery",
-    "client/veilcount_client/integrations",
-    "client/veilcount_client/testing",
-    "aggregator/veilcount_aggregator/mechanisms",
-    "aggregator/veilcount_aggregator/sampling",
-    "aggregator/veilcount_aggregator/series",
-    "tests/aggregator/series",
-    "tests/mutation",
-    "aggregator/veilcount_aggregator/auth",
-    "aggregator/veilcount_aggregator/catalog",
-    "aggregator/veilcount_aggregator/central",
-    "aggregator/veilcount_aggregator/ingest",
+#: what is held to the vocabulary, a case for each folder directly below
+ROOTS = (*PRODUCT, "tests", "tests/aggregator", "bench", "loadtests")
+#: folders that do not pass yet; none is added
+PENDING = frozenset(
+    {
+        "aggregator/veilcount_aggregator",
+        "aggregator/veilcount_aggregator/analysis",
+        "aggregator/veilcount_aggregator/api",
+        "aggregator/veilcount_aggregator/catalog",
+        "aggregator/veilcount_aggregator/central",
+        "aggregator/veilcount_aggregator/cli",
+        "aggregator/veilcount_aggregator/dashboard",
+        "aggregator/veilcount_aggregator/demo",
+        "aggregator/veilcount_aggregator/doctor",
+        "aggregator/veilcount_aggregator/estimation",
+        "aggregator/veilcount_aggregator/ingest",
+        "aggregator/veilcount_aggregator/mechanisms",
+        "aggregator/veilcount_aggregator/queries",
+        "aggregator/veilcount_aggregator/reader",
+        "aggregator/veilcount_aggregator/sampling",
+        "aggregator/veilcount_aggregator/server",
+        "aggregator/veilcount_aggregator/store",
+        "aggregator/veilcount_aggregator/text",
+        "bench",
+        "client/veilcount_client",
+        "client/veilcount_client/delivery",
+        "client/veilcount_client/diagnostics",
+        "client/veilcount_client/recording",
+        "client/veilcount_client/state",
+        "client/veilcount_client/testing",
+        "loadtests",
+        "shared/veilcount_shared",
+        "shared/veilcount_shared/collection",
+        "tests",
+        "tests/aggregator",
+        "tests/aggregator/analysis",
+        "tests/aggregator/api",
+        "tests/aggregator/auth",
+        "tests/aggregator/catalog",
+        "tests/aggregator/central",
+        "tests/aggregator/cli",
+        "tests/aggregator/dashboard",
+        "tests/aggregator/demo",
+        "tests/aggregator/estimation",
+        "tests/aggregator/ingest",
+        "tests/aggregator/queries",
+        "tests/aggregator/reader",
+        "tests/aggregator/retention",
+        "tests/aggregator/server",
+        "tests/aggregator/store",
+        "tests/browser",
+        "tests/claims",
+        "tests/client",
+        "tests/docs",
+        "tests/mutation",
+        "tests/properties",
+        "tests/security",
+        "tests/statistical",
+        "tests/system",
+    }
 )
 
 #: words of no trade, refused as a whole word of a name (split at underscores and capitals)
 BANNED_NAMES = frozenset(
     (  # noqa: SIM905 - a list of words reads best as words
-        "across asked asking behind beside beyond books chapter coins crowd door errand"
-        " farewell foresaid foreseen given holdings house judging notebook said saying shelf"
-        " stretch tell telling tend told unless visitors weighed"
+        "across asked asking behind beside beyond books chapter chapters coins crowd crowds door"
+        " doors errand farewell foresaid foreseen given holdings house houses judging law laws"
+        " notebook notebooks room rooms said saying shelf shelves span spans stretch tell tells"
+        " telling tend tends told unless visitors weighed"
     ).split()
 )
 #: phrases of no trade, refused in docstrings
@@ -62,12 +108,35 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+def folders() -> list[str]:
+    """Return the roots and the folders directly below them, a case each."""
+    below = (path for root in ROOTS for path in sorted((ROOT / root).iterdir()))
+    names = [str(path.relative_to(ROOT)) for path in below if path.is_dir()]
+    return [name for name in (*ROOTS, *names) if own_modules(name) and name not in PENDING]
+
+
+def own_modules(folder: str) -> tuple[Path, ...]:
+    """Return a root's own modules, or all that are below another folder."""
+    return tuple(sorted((ROOT / folder).glob("*.py"))) if folder in ROOTS else modules(folder)
+
+
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def definitions(path: Path) -> Iterator[Definition]:
     """Yield the classes and functions of a module, nested ones included."""
     return (node for node in ast.walk(tree(path)) if isinstance(node, Definition))
+
+
+def bound_names(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the names that a module binds: definitions, parameters, variables, fields."""
+    yield 1, path.stem
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
 
 
 def words(name: str) -> set[str]:
@@ -79,25 +148,25 @@ def test_words_are_split_at_underscores_and_capitals() -> None:
     assert words("_find_RangeTree_2") == {"find", "range", "tree"}
 
 
-@pytest.mark.parametrize("package", CLEAN)
-def test_names_use_the_terms_of_the_field(package: str) -> None:
-    """No module, class or function has a banned word in its name."""
+@pytest.mark.parametrize("folder", folders())
+def test_names_use_the_terms_of_the_field(folder: str) -> None:
+    """No name that is bound in a module has a banned word."""
     found = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in modules(package)
-        for name in [path.stem, *(node.name for node in definitions(path))]
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in own_modules(folder)
+        for line, name in bound_names(path)
         if words(name) & BANNED_NAMES
     ]
 
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("package", CLEAN)
-def test_docstrings_use_the_terms_of_the_field(package: str) -> None:
+@pytest.mark.parametrize("folder", folders())
+def test_docstrings_use_the_terms_of_the_field(folder: str) -> None:
     """No docstring of a module, class or function has a banned phrase."""
     found = [
         f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {phrase[0]}"
-        for path in modules(package)
+        for path in own_modules(folder)
         for node in [tree(path), *definitions(path)]
         if (phrase := BANNED_PHRASES.search(ast.get_docstring(node) or ""))
     ]
@@ -124,9 +193,9 @@ def test_no_two_public_classes_share_a_name() -> None:
 def test_a_module_name_means_one_thing_in_a_package() -> None:
     """A basename recurs in a package only where the role is the same."""
     shared: dict[str, list[str]] = {}
-    for package in CLEAN:
+    for package in folders():
         places = defaultdict[str, list[str]](list)
-        for path in modules(package):
+        for path in own_modules(package):
             places[path.stem].append(str(path.relative_to(ROOT)))
         shared |= {n: p for n, p in places.items() if len(p) > 1 and n not in PARALLEL_ROLES}
 
