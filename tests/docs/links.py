@@ -8,17 +8,18 @@ from pathlib import Path
 
 from .page_parser import ROOT
 
-_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
+_MODULE = re.compile(r"`([\w/]+\.py)`")
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
 _NAMED = re.compile(r"`((?:tests|docs|bench|loadtests|deploy|client|shared|aggregator)/[^`\s]*)`")
 
 
 def broken(page: Path, root: Path = ROOT) -> Iterator[str]:
-    """Yield what a page points at in vain: links, and paths of the house in its text."""
+    """Yield broken links, labels that name another module than their target, missing paths."""
     prose = _FENCED.sub("", page.read_text(encoding="utf-8"))
-    for link in _LINK.findall(prose):
-        if "://" not in link and not _leads(page, link):
+    for label, link in _LINK.findall(prose):
+        if "://" not in link and not (_leads(page, link) and _is_named(label, link)):
             yield link
     for path in _NAMED.findall(prose):
         if not any(root.glob(path.rstrip("/"))):
@@ -31,6 +32,12 @@ def _leads(page: Path, link: str) -> bool:
     if not target.exists():
         return False
     return not anchor or anchor in anchors(target.read_text(encoding="utf-8"))
+
+
+def _is_named(label: str, link: str) -> bool:
+    """Return whether a label that is a module's name is its target's."""
+    module = _MODULE.fullmatch(label)
+    return not module or link.partition("#")[0].endswith(module[1])
 
 
 def anchors(text: str) -> set[str]:
