@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 import veilcount_client
-from tests.client import server_fixtures
+from tests.client.delivery import server_fixtures
 from tests.client.state_contract import (
     ANN,
     BEN,

@@ -31,7 +31,9 @@ from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.report import Losses
 
-from . import server_fixtures
+from .delivery import server_fixtures
+from .delivery.server_fixtures import Request, Server, serving
+from .delivery.test_faults import environment  # noqa: F401 - a fixture
 from .device_fixtures import (
     DAY,
     HOUR,
@@ -46,8 +48,6 @@ from .device_fixtures import (
     secrets,
     set_clock,
 )
-from .server_fixtures import Request, Server, serving
-from .test_faults import environment  # noqa: F401 - a fixture
 
 CENTRAL: dict[str, object] = {"model": "central", "budget": 1}
 EVENTS: dict[str, object] = {"unit": "event", "per_day": 24, "linkage": "collection", **CENTRAL}
@@ -271,7 +271,7 @@ def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
 ENDS = """
 import sys
 from veilcount_client import Client
-from tests.client.app_scripts import Running
+from tests.client.delivery.app_scripts import Running
 from tests.client.test_true_values import at, file, CENTRAL
 client = Client(
     sys.argv[1], collections=file(it=CENTRAL), state_dir=sys.argv[2], trust_curator=True,

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.client import server_fixtures
-from tests.client.app_scripts import PER_DAY, START, consenting
-from tests.client.server_fixtures import Behaviour, Request, Server, serving
+from tests.client.delivery import server_fixtures
+from tests.client.delivery.app_scripts import PER_DAY, START, consenting
+from tests.client.delivery.server_fixtures import Behaviour, Request, Server, serving
 from veilcount_client.delivery import backoff, transport
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome
 from veilcount_client.testing import SettableClock

@@ -12,7 +12,7 @@ import pytest
 from flask import Flask, request
 
 from tests.aggregator.cli.server_fixtures import listening
-from tests.client.server_fixtures import nobody
+from tests.client.delivery.server_fixtures import nobody
 
 from .supply import __main__ as supply
 from .supply.bill import bill

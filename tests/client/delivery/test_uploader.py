@@ -14,7 +14,7 @@ from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.verdict import Verdict
 
-from .device_fixtures import DAY, Device, Wire, at, clock_at, one_collection, pass_time, set_clock
+from ..device_fixtures import DAY, Device, Wire, at, clock_at, one_collection, pass_time, set_clock
 
 MANY: dict[str, object] = {"unit": "event", "per_day": 200, "linkage": "none"}
 

@@ -19,7 +19,7 @@ from veilcount_client.state.interface import ReportDraw
 from veilcount_client.state.losses import Loss
 from veilcount_shared import Collection
 
-from .device_fixtures import (
+from ..device_fixtures import (
     Device,
     Wire,
     at,

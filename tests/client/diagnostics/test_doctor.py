@@ -51,7 +51,7 @@ answers = 2
 COLLECTIONS = parse_collections(FILE, lambda _: [])
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 CLOSED = "http://127.0.0.1:9"
-DISK = Path(__file__).parents[2] / "build"
+DISK = Path(__file__).parents[3] / "build"
 App = Callable[..., object]
 
 

@@ -42,7 +42,7 @@ from .app_scripts import (
 )
 from .server_fixtures import Server, serving
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LEASE = 700.0  # after which another run may send what a killed one was sending
 FORKS = not sys.platform.startswith("win")
 
@@ -85,7 +85,14 @@ class Apps:
 
     def start(self, name: str, url: str, *given: object) -> subprocess.Popen[str]:
         """Start an app."""
-        order = [sys.executable, "-m", "tests.client.app_scripts", name, url, str(self.folder)]
+        order = [
+            sys.executable,
+            "-m",
+            "tests.client.delivery.app_scripts",
+            name,
+            url,
+            str(self.folder),
+        ]
         app = subprocess.Popen(
             [*order, *map(str, given)],
             stdout=subprocess.PIPE,

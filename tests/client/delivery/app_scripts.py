@@ -1,4 +1,4 @@
-"""Apps that count, run, forked and killed: `python -m tests.client.app_scripts NAME URL FOLDER`.
+"""Apps that count, run, forked and killed, by `python -m tests.client.delivery.app_scripts`.
 
 Each says on its standard output what a test needs to know, and logs everything to standard error.
 """
