@@ -22,7 +22,7 @@ from veilcount_client.recording.answer_drawing import AnswerDrawer
 from veilcount_client.state import clone_detection, sqlite_database
 from veilcount_client.testing import SeededRandomSource
 
-from .device_fixtures import (
+from ..device_fixtures import (
     HOUR,
     Device,
     Wire,

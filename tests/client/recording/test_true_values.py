@@ -31,10 +31,10 @@ from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.report import Losses
 
-from .delivery import server_fixtures
-from .delivery.server_fixtures import Request, Server, serving
-from .delivery.test_faults import environment  # noqa: F401 - a fixture
-from .device_fixtures import (
+from ..delivery import server_fixtures
+from ..delivery.server_fixtures import Request, Server, serving
+from ..delivery.test_faults import environment  # noqa: F401 - a fixture
+from ..device_fixtures import (
     DAY,
     HOUR,
     MINUTE,
@@ -52,7 +52,7 @@ from .device_fixtures import (
 CENTRAL: dict[str, object] = {"model": "central", "budget": 1}
 EVENTS: dict[str, object] = {"unit": "event", "per_day": 24, "linkage": "collection", **CENTRAL}
 NAMES = ("one", "two", "three", "four", "five")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Home:

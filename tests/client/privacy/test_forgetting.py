@@ -28,7 +28,7 @@ from veilcount_client.state import sqlite as sqlite_module
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 
-from .device_fixtures import (
+from ..device_fixtures import (
     DAY,
     HOUR,
     MINUTE,

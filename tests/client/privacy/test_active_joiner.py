@@ -32,7 +32,7 @@ from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
-from .device_fixtures import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
+from ..device_fixtures import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
 
 DEVICES, DAYS = 40, 4
 ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded

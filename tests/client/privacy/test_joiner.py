@@ -29,7 +29,7 @@ from veilcount_shared import Collection, RandomSource
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, Batch
 from veilcount_shared.wire import encode_binary
 
-from .device_fixtures import (
+from ..device_fixtures import (
     HOUR,
     MINUTE,
     Device,

@@ -25,7 +25,7 @@ from veilcount_shared.mechanisms import (
     SubsetSelection,
 )
 
-from .device_fixtures import number
+from ..device_fixtures import number
 
 
 class ConstantSource(RandomSource):

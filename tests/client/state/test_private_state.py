@@ -12,8 +12,8 @@ from veilcount_client.state import StateError
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
 
-from .delivery.app_scripts import consenting
-from .delivery.server_fixtures import nobody
+from ..delivery.app_scripts import consenting
+from ..delivery.server_fixtures import nobody
 
 CONTENT = b"what somebody else keeps\n"
 COMPANIONS = [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"]

@@ -22,7 +22,7 @@ from veilcount_client.testing import SettableClock, WsgiTransport
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.verdict import Verdict
 
-from .device_fixtures import (
+from ..device_fixtures import (
     Device,
     Wire,
     at,

@@ -19,7 +19,7 @@ from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection
 
-from .device_fixtures import Device, Wire, at, clock_at, file, quick
+from ..device_fixtures import Device, Wire, at, clock_at, file, quick
 
 TEN_DAYS = {"from": "2026-12-01", "until": "2026-12-11"}  # a collection of epsilon 1 costs 10
 

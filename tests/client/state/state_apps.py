@@ -1,4 +1,4 @@
-"""Processes that share a state: `python -m tests.client.state_apps NAME PLACE ...`."""
+"""Processes that share a state: `python -m tests.client.state.state_apps NAME PLACE ...`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.client.state_contract import ANN, COST, NOW, OTHER, SERIES, agree, draw, spent, statuses
+from tests.client.state.state_contract import (
+    ANN,
+    COST,
+    NOW,
+    OTHER,
+    SERIES,
+    agree,
+    draw,
+    spent,
+    statuses,
+)
 from veilcount_client.state import ClientState, DrawOutcome, ReportDraw, StateError, clone_detection
 from veilcount_client.state.factory import open_state
 

@@ -33,7 +33,7 @@ from veilcount_shared import Collection, RandomSource, SystemRandomSource
 from veilcount_shared.domain import Boolean
 from veilcount_shared.errors import DefinitionError
 
-from .device_fixtures import (
+from ..device_fixtures import (
     HOUR,
     MINUTE,
     Device,

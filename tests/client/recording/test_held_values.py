@@ -31,7 +31,7 @@ from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, schedule
 from veilcount_shared.collection import Takes
 
-from .device_fixtures import (
+from ..device_fixtures import (
     DAY,
     Device,
     Wire,

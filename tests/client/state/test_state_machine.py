@@ -31,7 +31,7 @@ from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
-from .device_fixtures import (
+from ..device_fixtures import (
     DAY,
     HOUR,
     Device,

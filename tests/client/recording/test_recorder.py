@@ -22,7 +22,7 @@ from veilcount_client.testing import SettableClock
 from veilcount_shared import Collection, schedule
 from veilcount_shared.report import Report
 
-from .device_fixtures import (
+from ..device_fixtures import (
     DAY,
     HOUR,
     MINUTE,

@@ -26,7 +26,7 @@ from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.recording.answer_drawing import AnswerDrawer
 from veilcount_client.testing import SeededRandomSource
 
-from .device_fixtures import (
+from ..device_fixtures import (
     DAY,
     HOUR,
     Arrival,

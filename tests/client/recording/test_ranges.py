@@ -9,7 +9,7 @@ import pytest
 from veilcount_client.testing import ClientHarness
 from veilcount_shared.mechanisms import RangeTree
 
-from .device_fixtures import one_collection
+from ..device_fixtures import one_collection
 
 MINUTES = {"range": [0, 240], "measure": "ranges", "epsilon": 2}
 

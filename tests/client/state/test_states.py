@@ -25,7 +25,7 @@ import pytest
 
 import veilcount_client
 from tests.client.delivery import server_fixtures
-from tests.client.state_contract import (
+from tests.client.state.state_contract import (
     ANN,
     BEN,
     COST,
@@ -57,7 +57,7 @@ from veilcount_client.state.redis import RedisState
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROCESSES, THREADS, PERIODS = 4, 8, 12
 
 
@@ -164,7 +164,7 @@ def engine(request: pytest.FixtureRequest) -> Opened:
 
 def run(name: str, *given: object) -> subprocess.Popen[str]:
     """Start a process that uses a state."""
-    command = [sys.executable, "-m", "tests.client.state_apps", name, *map(str, given)]
+    command = [sys.executable, "-m", "tests.client.state.state_apps", name, *map(str, given)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
