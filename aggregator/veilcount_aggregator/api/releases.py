@@ -11,13 +11,18 @@ from veilcount_shared.collection import Model
 
 from ..auth.api_keys import Role
 from ..errors import QueryError
+from ..queries.releases import (
+    ReleaseResponse,
+    dry_run_response,
+    release_response,
+    series_releases,
+)
 from ..series.series import Series
 from ..store.restore_lock import release_lock_reason
 from .collections import series_of
 from .endpoint import Api, endpoint
 from .problems import refusal
-from .release_views import dry_run_response, release_response, series_releases
-from .schemas import CollectionReleases, ReleaseRequest, ReleaseResponse
+from .schemas import CollectionReleases, ReleaseRequest
 
 
 @endpoint(

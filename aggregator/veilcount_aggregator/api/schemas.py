@@ -17,11 +17,9 @@ from veilcount_shared.verdict import Verdict
 
 from ..auth.api_keys import MOST_LABEL, Role
 from ..auth.audit_log import AuditEntry
-from ..central import MAX_HISTOGRAM_VALUES
+from ..queries.releases import CountQuery, SeriesReleases
 from ..text.api_types import Count, Counts, Decimal
 from ..text.privacy_guarantees import PrivacyFigures
-
-Value = str | int | bool | list[str | int]
 
 
 class Verdicts(Struct):
@@ -207,12 +205,6 @@ class Readiness(Struct):
     shards: Annotated[int, Meta(description="shards of the store; 0: not known")] = 0
 
 
-class CountQuery(Struct, forbid_unknown_fields=True):
-    """How many answers are one of these values; of crossed domains, a list each."""
-
-    count: Annotated[list[Value], Meta(min_length=1, max_length=MAX_HISTOGRAM_VALUES)]
-
-
 class ReleaseRequest(Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):
     """A question to the curator."""
 
@@ -222,83 +214,6 @@ class ReleaseRequest(Struct, forbid_unknown_fields=True, rename={"first": "from"
     last: date | None = None
     series: Annotated[str, Meta(description="a fingerprint; by default, the newest")] = ""
     dry_run: bool = False
-
-
-class NoiseView(Struct):
-    """The noise on one part of a release."""
-
-    name: str
-    sensitivity: Count
-    scale: float
-    deviation: float
-    half_width: Annotated[Count, Meta(description="noise is within it, at the level")]
-
-
-class ReleasedFigure(Struct):
-    """One number of a release: what it is of, and the interval of what is true."""
-
-    value: Value
-    figure: float
-    low: float
-    high: float
-
-
-class ReleaseView(Struct, rename={"first": "from", "last": "to"}):
-    """A release: of which periods, at which price, under how much noise, and what came of it."""
-
-    query: str | CountQuery
-    epsilon: Decimal
-    person_epsilon: Annotated[Decimal, Meta(description="of all units of one person together")]
-    first: date
-    last: date
-    level: float
-    noise: list[NoiseView]
-    day: Annotated[date | None, Meta(description="when it was drawn; null: it was not")]
-    n: Annotated[Count | None, Meta(description="null where no exact count may leave")]
-    figures: list[ReleasedFigure]
-
-
-class QuantileView(Struct):
-    """A number at or below which a share of the answers lies, and its interval."""
-
-    share: float
-    value: int
-    low: int
-    high: int
-
-
-class ReleaseResponse(ReleaseView, rename={"first": "from", "last": "to"}):
-    """A release that was asked for: what it asks of the period that has least left, and leaves."""
-
-    collection: str
-    fingerprint: str
-    adjacency: Adjacency | None
-    quantiles: Annotated[list[QuantileView], Meta(description="of a number's histogram, free")]
-    dry_run: bool
-    charged: Annotated[bool, Meta(description="false: foreseen only, or answered before")]
-    requested: Decimal
-    spent: Decimal
-    remaining: Decimal
-
-
-class PeriodBudget(Struct, rename={"first": "from", "last": "to"}):
-    """What one period's budget has paid for, and what is left of it."""
-
-    period: Count
-    first: date
-    last: date
-    spent: Decimal
-    remaining: Decimal
-
-
-class SeriesReleases(Struct):
-    """All releases of one series, the oldest first, and where its periods stand."""
-
-    fingerprint: str
-    adjacency: Adjacency | None
-    budget: Annotated[Decimal, Meta(description="of each period")]
-    periods: list[PeriodBudget]
-    releases: list[ReleaseView]
 
 
 class CollectionReleases(Struct):

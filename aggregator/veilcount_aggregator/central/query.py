@@ -6,8 +6,9 @@ Each query type is one module of `query_types`. A subclass of `Query` registers 
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -32,6 +33,22 @@ class QueryPart:
     epsilon: Fraction
 
 
+@dataclass(frozen=True, slots=True)
+class QueryOption:
+    """A query that a form offers; one with an `argument` needs a text, which `read` completes."""
+
+    name: str
+    text: str
+    argument: str = ""  # the label of the text
+    example: str = ""
+    lines: int = 1
+    read: Callable[[str], object] | None = None
+
+    def written(self, argument: str) -> object:
+        """Return the query as it is parsed."""
+        return self.read(argument) if self.read else self.name
+
+
 class Query(ABC):
     """One query of one collection, parsed. Equal queries have equal canonical forms."""
 
@@ -41,6 +58,8 @@ class Query(ABC):
     kind: ClassVar[str] = ""
     #: the ways to write it (NAME: the collection's), and what each asks
     forms: ClassVar[Mapping[str, str]] = {}
+    #: its place among the options of a form
+    order: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
         """Register the query type."""
@@ -50,6 +69,16 @@ class Query(ABC):
     @abstractmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:
         """Return the query, None if another type is written, or refuse it for this collection."""
+
+    @classmethod
+    @abstractmethod
+    def options(cls, collection: Collection) -> Iterator[QueryOption]:
+        """Yield what a form offers for a collection."""
+
+    @classmethod
+    def describe(cls, written: object) -> str:
+        """Return a query of this type in words; nothing if it is of another."""
+        return cls.forms.get(json.dumps(written), "")
 
     @abstractmethod
     def canonical(self) -> Any:
@@ -85,6 +114,17 @@ def parse_query(written: object, collection: Collection) -> Query:
             return query
     forms = ", ".join(form for each in QUERY_TYPES.values() for form in each.forms)
     raise QueryError("query", written, f"give {forms}".replace("NAME", collection.name))
+
+
+def query_options(collection: Collection) -> dict[str, QueryOption]:
+    """Return all that a form offers for a collection, by name."""
+    types = sorted(QUERY_TYPES.values(), key=lambda each: each.order)
+    return {option.name: option for each in types for option in each.options(collection)}
+
+
+def describe_query(written: object) -> str:
+    """Return a query in words, whatever its type."""
+    return next(text for each in QUERY_TYPES.values() if (text := each.describe(written)))
 
 
 def count_interval(value: int, half_width: int) -> Figure:

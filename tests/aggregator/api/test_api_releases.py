@@ -19,6 +19,7 @@ from veilcount_aggregator.api import schemas
 from veilcount_aggregator.api.problems import problem_from_error
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import JournalMissing
+from veilcount_aggregator.queries import releases
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.retention.retention_guard import confirm_day
 
@@ -78,7 +79,7 @@ def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
     assert (told["adjacency"], told["charged"], told["day"]) == ("add-remove", True, "2027-01-01")
     assert [part["sensitivity"] for part in told["noise"]] == [1]
     assert [each["share"] for each in told["quantiles"]] == [0.05, 0.25, 0.5, 0.75, 0.95]
-    assert fits(reply, schemas.ReleaseResponse)
+    assert fits(reply, releases.ReleaseResponse)
 
 
 def test_nothing_is_released_by_a_clock_in_doubt(curated: World, analyst: str) -> None:
@@ -135,7 +136,7 @@ def test_a_dry_run_tells_the_price_and_the_noise_and_nothing_else(
     assert (told["day"], told["n"], told["figures"]) == (None, None, [])
     assert [told[name] for name in ("requested", "spent", "remaining")] == ["1", "0", "1"]
     assert [part["name"] for part in told["noise"]] == ["centred sum", "count"]
-    assert fits(reply, schemas.ReleaseResponse)
+    assert fits(reply, releases.ReleaseResponse)
     assert curated.ask("GET", DOOR, key=analyst).json["series"][0]["releases"] == []
 
 

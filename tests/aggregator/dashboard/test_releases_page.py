@@ -158,7 +158,10 @@ def test_without_a_journal_nothing_is_released(deployed: World) -> None:
         ({"epsilon": "much"}, 'epsilon = "much": give an exact number'),
         ({"epsilon": "2"}, "a period's whole budget is 1"),
         ({"query": "median"}, "query ="),
-        ({"query": "condition", "which": "age >= 4"}, "compare visits"),
+        (
+            {"query": "condition", "argument": "age >= 4"},
+            'query = "condition": give histogram, ',
+        ),
         ({"from": "2026-12-05"}, "to ="),
         ({"from": "someday"}, "give a day"),
     ],
@@ -177,16 +180,16 @@ def test_a_mistake_is_told_where_it_is_and_the_form_kept(
 def test_some_values_are_typed_one_a_line(analyst: Visitor) -> None:
     here = "/collections/colours/releases"
     some = {"query": "some", "epsilon": "0.5", **DAY}
-    page = _dry(analyst, here, **some, which="dark blue\r\nred\r\n")
-    wrong = _dry(analyst, here, **some, which="blue")
+    page = _dry(analyst, here, **some, argument="dark blue\r\nred\r\n")
+    wrong = _dry(analyst, here, **some, argument="blue")
 
     assert "How many answers are dark blue or red" in page.text
-    assert 'which = "blue": give values, one a line, such as red, dark blue' in wrong.text
+    assert 'argument = "blue": give values, one a line, such as red, dark blue' in wrong.text
 
 
 def test_a_condition_is_asked_of_a_number(analyst: Visitor) -> None:
     here = "/collections/age/releases"
-    page = _dry(analyst, here, query="condition", which="age >= 40", epsilon="0.5", **DAY)
+    page = _dry(analyst, here, query="condition", argument="age >= 40", epsilon="0.5", **DAY)
 
     assert "How many answers have age >= 40" in page.text
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, floor, inf
 from typing import Any, ClassVar
 
@@ -16,9 +17,12 @@ from veilcount_shared.errors import format_value
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
+from ...series.public_n import publishes_n
 from ..numeric_values import Numbers, numeric_values
-from ..query import Figure, Noised, Query, QueryPart, count_interval, ranges_from
+from ..query import Figure, Noised, Query, QueryOption, QueryPart, count_interval, ranges_from
 from ..sensitivity import count_sensitivity
+
+MOST_LISTED = 5  # values of a text
 
 _THRESHOLD = re.compile(
     r" *([A-Za-z][A-Za-z0-9_-]*) *(>=|>|<=|<) *(-?[0-9]{1,20}(?:\.[0-9]{1,20})?) *"
@@ -36,7 +40,39 @@ class CountingQuery(Query):
         '"NAME >= 1"': "how many answers fulfil a condition",
     }
 
+    order: ClassVar[int] = 1
+
     ranges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def options(cls, collection: Collection) -> Iterator[QueryOption]:
+        """Yield a condition or a list of values, and the count of all, which is free if public."""
+        match collection.domain:
+            case Number(high=high):
+                text, example = cls.forms['"NAME >= 1"'], f"{collection.name} >= {int(high) // 2}"
+                yield QueryOption("condition", text, "Condition", example, read=str)
+            case Choice() | Cross() as domain:
+                known = {spell_label(label): label for label in domain.labels}
+                text, example = cls.forms['{"count": [...]}'], next(iter(known))
+                read = partial(_listed, known)
+                yield QueryOption("some", text, "Values, one a line", example, 2, read)
+        if not publishes_n(collection):
+            yield QueryOption(cls.kind, cls.forms['"count"'])
+        if isinstance(collection.domain, Boolean):
+            yield QueryOption("sum", "how many answers are yes")
+
+    @classmethod
+    def describe(cls, written: object) -> str:
+        """Return a count in words, with its condition or its first values."""
+        match written:
+            case {"count": [*values]}:
+                names = [spell_label(each) for each in values]
+                rest = len(names) - MOST_LISTED
+                more = f" or {rest} more" if rest > 0 else ""
+                return f"how many answers are {' or '.join(names[:MOST_LISTED])}{more}"
+            case str() if _THRESHOLD.fullmatch(written):
+                return f"how many answers have {written}"
+        return cls.forms.get(json.dumps(written), "")
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:
@@ -74,6 +110,24 @@ class CountingQuery(Query):
         """Return the count."""
         del n
         return [count_interval(noised[0][0], half_widths[0])]
+
+
+def spell_label(label: object) -> str:
+    """Return a value as people read it; of a cross product, its parts."""
+    if isinstance(label, tuple | list):
+        return ", ".join(map(spell_label, label))
+    return label if isinstance(label, str) else json.dumps(label)
+
+
+def _listed(known: Mapping[str, object], text: str) -> object:
+    """Return the count of values that are typed one a line."""
+    typed = [line.strip() for line in text.splitlines() if line.strip()]
+    unknown = [line for line in typed if line not in known]
+    if unknown or not typed:
+        fix = f"give values, one a line, such as {', '.join(list(known)[:MOST_LISTED])}"
+        raise QueryError("argument", unknown[0] if unknown else "", fix)
+    labels = [known[line] for line in dict.fromkeys(typed)]
+    return {"count": [list(each) if isinstance(each, tuple) else each for each in labels]}
 
 
 def _threshold_ranges(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from veilcount_shared.domain import Number
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
-from ..query import Figure, Label, Noised, Query, QueryPart, count_interval
+from ..query import Figure, Label, Noised, Query, QueryOption, QueryPart, count_interval
 from ..sensitivity import histogram_sensitivity
 
 MAX_HISTOGRAM_VALUES = 1 << 16  # each value's noise costs some 7 us and a line of the answer
@@ -26,6 +26,12 @@ class HistogramQuery(Query):
     forms: ClassVar[Mapping[str, str]] = {'"histogram"': "how many answers each value has"}
 
     size: int
+
+    @classmethod
+    def options(cls, collection: Collection) -> Iterator[QueryOption]:
+        """Yield it, unless there are too many values."""
+        if collection.inputs <= MAX_HISTOGRAM_VALUES:
+            yield QueryOption(cls.kind, cls.forms['"histogram"'])
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:

@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from veilcount_shared import Collection
+from veilcount_shared.domain import Boolean
 
 from ...series.packed_rows import Counters
 from ...series.public_n import publishes_n
-from ..numeric_values import Numbers, require_summable
-from ..query import Figure, Noised, Query, QueryPart
+from ..numeric_values import Numbers, numeric_values, require_summable
+from ..query import Figure, Noised, Query, QueryOption, QueryPart
 from ..sensitivity import count_sensitivity, sum_sensitivity
 
 
@@ -29,7 +30,16 @@ class MeanQuery(Query):
     kind: ClassVar[str] = "mean"
     forms: ClassVar[Mapping[str, str]] = {'"mean"': "the mean of the answers"}
 
+    order: ClassVar[int] = 3
+
     numbers: Numbers
+
+    @classmethod
+    def options(cls, collection: Collection) -> Iterator[QueryOption]:
+        """Yield it; of a boolean it is a share."""
+        if numeric_values(collection) is not None:
+            boolean = isinstance(collection.domain, Boolean)
+            yield QueryOption(cls.kind, "the share of yes" if boolean else cls.forms['"mean"'])
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,8 +13,8 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
 from ...series.packed_rows import Counters
-from ..numeric_values import Numbers, require_summable
-from ..query import Figure, Noised, Query, QueryPart
+from ..numeric_values import Numbers, numeric_values, require_summable
+from ..query import Figure, Noised, Query, QueryOption, QueryPart
 from ..sensitivity import sum_sensitivity
 
 
@@ -25,7 +25,15 @@ class SumQuery(Query):
     kind: ClassVar[str] = "sum"
     forms: ClassVar[Mapping[str, str]] = {'"sum"': "the sum of the answers"}
 
+    order: ClassVar[int] = 2
+
     numbers: Numbers
+
+    @classmethod
+    def options(cls, collection: Collection) -> Iterator[QueryOption]:
+        """Yield it, except of a boolean, where it is a count."""
+        if not isinstance(collection.domain, Boolean) and numeric_values(collection) is not None:
+            yield QueryOption(cls.kind, cls.forms['"sum"'])
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:

@@ -10,12 +10,12 @@ from flask import Response, request
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError
 
-from ...api.release_views import series_releases
-from ...api.schemas import SeriesReleases
 from ...central.budget_ledger import load_releases as stored_releases
 from ...central.curator import DryRun
 from ...central.journal_registry import unconfirmed_journals
+from ...central.query import query_options
 from ...errors import QueryError, ReleaseRefused
+from ...queries.releases import SeriesReleases, series_releases
 from ...queries.snapshot import Snapshot, series_by_fingerprint
 from ...series.series import Series
 from ...service import Aggregator
@@ -23,8 +23,7 @@ from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import promise
 from ..formatting import short_epsilon
 from ..pages import Context, page, redirect_to, render
-from . import form
-from .form import ReleaseForm
+from .form import ReleaseForm, closed_from, defaults, period_choices
 from .view import budget_chart, dry_run_view, place_of, refusal_text, release_entry
 
 NO_JOURNAL = (
@@ -55,7 +54,7 @@ def releases(context: Context, name: str) -> Response:
         return render("no_releases")
     series = _chosen(snapshot, name, request.args.get("series", ""))
     if "query" not in request.args:
-        return _page(context, snapshot, series, form.defaults(series, snapshot.today))
+        return _page(context, snapshot, series, defaults(series, snapshot.today))
     typed = ReleaseForm.parse(request.args)
     try:
         dry_run = context.aggregator.curator.dry_run(series, typed.request(series.collection))
@@ -97,20 +96,21 @@ def _page(  # one for each outcome of the form
     status: int = 200,
 ) -> Response:
     ledger, collection = series_releases(snapshot.store, series), series.collection
-    budget = short_epsilon(ledger.budget)
+    budget, periods = short_epsilon(ledger.budget), period_choices(series, snapshot.today)
     return render(
         "releases",
         status,
         **_journal(ledger),
         form=typed,
         wrong=wrong and refusal_text(collection, wrong),
-        offer=form.offer(series, snapshot.today),
+        options=query_options(collection),
+        periods=periods,
         dry_run=dry_run and dry_run_view(snapshot, series, dry_run),
         conclusion=_conclusion(context.aggregator, series, ledger),
         series=series,
         all_series=_central(snapshot, collection.name),
         budget=budget,
-        chart=budget_chart(ledger.periods, _states(snapshot, series), budget),
+        chart=budget_chart(ledger.periods, [each.open_until for each in periods], budget),
         promise=promise(collection)[0],
     )
 
@@ -139,17 +139,6 @@ def _journal(ledger: SeriesReleases) -> dict[str, Any]:
     }
 
 
-def _states(snapshot: Snapshot, series: Series) -> list[str]:
-    """Return for each period whether it can be released."""
-    oldest_open, _ = series.taken(snapshot.today)
-    return [
-        "closed: can be released"
-        if period < oldest_open
-        else f"open until {form.closed_from(series, period)}"
-        for period in range(series.collection.periods)
-    ]
-
-
 def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) -> Conclusion:
     """Return whether anything can be released now."""
     if release_lock_reason(aggregator.store):
@@ -160,7 +149,7 @@ def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) 
         return "weak", f"{WAITING} {', '.join(map(str, waiting))}.", CONFIRM
     closed, _ = series.taken(aggregator.today())
     if not closed:
-        day = form.closed_from(series, 0)
+        day = closed_from(series.collection, 0)
         return "weak", f"No period is closed yet: releases are possible from {day}.", ""
     ready = [each for each in ledger.periods[:closed] if float(each.remaining)]
     if not ready:

@@ -2,64 +2,49 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from fractions import Fraction
+
+from msgspec import to_builtins
 
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError, format_value
-from veilcount_shared.schedule import period_end, period_start
 
-from ...api.release_views import dry_run_response
-from ...api.schemas import (
+from ...central.budget_ledger import StoredRelease, load_releases
+from ...central.curator import DryRun
+from ...central.privacy_filter import require_budget, require_closed_periods
+from ...central.query import describe_query
+from ...central.query_types.count_query import spell_label
+from ...errors import InsufficientBudget, ReleaseRefused
+from ...queries import Snapshot
+from ...queries.releases import (
     CountQuery,
     NoiseView,
     PeriodBudget,
     ReleasedFigure,
     ReleaseResponse,
     ReleaseView,
+    days_of,
+    dry_run_response,
 )
-from ...central.budget_ledger import StoredRelease, load_releases
-from ...central.curator import DryRun
-from ...central.privacy_filter import require_budget, require_closed_periods
-from ...errors import InsufficientBudget, ReleaseRefused
-from ...queries import Snapshot
 from ...series.series import Series
 from ...text import number_format
 from .. import charts
-from ..formatting import days, short_epsilon
+from ..formatting import days, sentence_case, short_epsilon
 
-MOST_VALUES = 5  # of a query that a line shows
 MOST_PERIODS = 12  # that an axis labels one by one
 MOST_ROWS = 30  # figures of one release that are drawn and listed
-QUERIES = {
-    "histogram": "How many answers each value has",
-    "count": "How many answers there are",
-    "sum": "The sum of the answers",
-    "mean": "The mean of the answers",
-}
+PARTS = {"histogram": "count of each value"}  # as texts name them
 COLUMNS = ("Value", "Released", "From", "To")
 
 
 # -- texts -----------------------------------------------------------------------------------------
 
 
-def spelled(label: object) -> str:
-    """Return a value as people read it; of a cross product, its parts."""
-    if isinstance(label, tuple | list):
-        return ", ".join(map(spelled, label))
-    return label if isinstance(label, str) else json.dumps(label)
-
-
 def query_text(query: str | CountQuery) -> str:
-    """Return a query in words."""
-    if isinstance(query, str):
-        return QUERIES.get(query, f"How many answers have {query}")
-    values = [spelled(each) for each in query.count]
-    more = f" or {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
-    return f"How many answers are {' or '.join(values[:MOST_VALUES])}{more}"
+    """Return a query as a headline."""
+    return sentence_case(describe_query(to_builtins(query)))
 
 
 def amount(figure: float) -> str:
@@ -71,12 +56,11 @@ def amount(figure: float) -> str:
 
 def noise_text(parts: list[NoiseView], level: float) -> str:
     """Return the error of each part of a release."""
-    errors = [f"{half_width(part)} on the {_on(part.name)}" for part in parts]
+    errors = [f"{_half_width(part)} on the {PARTS.get(part.name, part.name)}" for part in parts]
     return f"{' and '.join(errors)}, at level {level:.0%}"
 
 
-def half_width(part: NoiseView) -> str:
-    """Return the half-width of a figure's interval."""
+def _half_width(part: NoiseView) -> str:
     return f"+/- {part.half_width:,}"
 
 
@@ -89,16 +73,6 @@ def refusal_text(collection: Collection, error: VeilcountError) -> str:
         f"{days(*days_of(collection, error.period))} has epsilon {rest} left, and {requested} is"
         " requested: request less, or other days"
     )
-
-
-def days_of(collection: Collection, period: int) -> tuple[date, date]:
-    """Return the first and the last UTC day of a period."""
-    last = period_end(collection, period).date() - timedelta(days=1)
-    return period_start(collection, period).date(), last
-
-
-def _on(name: str) -> str:
-    return "count of each value" if name == "histogram" else name
 
 
 # -- releases --------------------------------------------------------------------------------------
@@ -145,7 +119,7 @@ def _largest(figures: list[ReleasedFigure]) -> list[ReleasedFigure]:
 
 def _row(figure: ReleasedFigure) -> tuple[str, ...]:
     numbers = (amount(each) for each in (figure.figure, figure.low, figure.high))
-    return (spelled(figure.value), *numbers)
+    return (spell_label(figure.value), *numbers)
 
 
 def _drawing(figures: Sequence[ReleasedFigure], rows: Sequence[tuple[str, ...]]) -> charts.Drawing:
@@ -162,12 +136,17 @@ def _drawing(figures: Sequence[ReleasedFigure], rows: Sequence[tuple[str, ...]])
 
 
 def budget_chart(
-    periods: Sequence[PeriodBudget], states: Sequence[str], budget: str
+    periods: Sequence[PeriodBudget], open_until: Sequence[str], budget: str
 ) -> charts.Chart:
     """Draw the spent and the remaining budget of each period."""
     rows = [
-        (days(p.first, p.last), short_epsilon(p.spent), short_epsilon(p.remaining), state)
-        for p, state in zip(periods, states, strict=True)
+        (
+            days(each.first, each.last),
+            short_epsilon(each.spent),
+            short_epsilon(each.remaining),
+            state or "closed: can be released",
+        )
+        for each, state in zip(periods, open_until, strict=True)
     ]
     parts = [
         charts.counts(
@@ -219,7 +198,7 @@ def dry_run_view(snapshot: Snapshot, series: Series, dry_run: DryRun) -> DryRunV
         result,
         query_text(result.query),
         days(result.first, result.last),
-        half_width(result.noise[0]),
+        _half_width(result.noise[0]),
         noise_text(result.noise, result.level),
         max(Fraction(0), least - question.epsilon),
         _obstacle(snapshot, series, dry_run, kept),

@@ -1,0 +1,230 @@
+"""Central releases as responses: one release, a dry run, all releases of a series.
+
+No true count gets here: what the curator returns is noised and charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency
+from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.errors import format_value
+from veilcount_shared.schedule import period_end, period_start
+
+from ..central import MAX_HISTOGRAM_VALUES, PartNoise, Release, quantile
+from ..central.budget_ledger import load_releases, period_accounts
+from ..central.curator import DryRun, ReleaseResult
+from ..series.series import Series
+from ..store import Store
+from ..text.api_types import Count, Decimal
+
+#: the quantiles that come with a number's histogram
+QUANTILES = tuple(Fraction(share, 100) for share in (5, 25, 50, 75, 95))
+
+Value = str | int | bool | list[str | int]
+
+
+class CountQuery(Struct, forbid_unknown_fields=True):
+    """How many answers are one of these values; of crossed domains, a list each."""
+
+    count: Annotated[list[Value], Meta(min_length=1, max_length=MAX_HISTOGRAM_VALUES)]
+
+
+class NoiseView(Struct):
+    """The noise on one part of a release."""
+
+    name: str
+    sensitivity: Count
+    scale: float
+    deviation: float
+    half_width: Annotated[Count, Meta(description="noise is within it, at the level")]
+
+
+class ReleasedFigure(Struct):
+    """One figure of a release: its value, and the interval of the true figure."""
+
+    value: Value
+    figure: float
+    low: float
+    high: float
+
+
+class ReleaseView(Struct, rename={"first": "from", "last": "to"}):
+    """A release: query, periods, epsilon, noise and figures."""
+
+    query: str | CountQuery
+    epsilon: Decimal
+    person_epsilon: Annotated[Decimal, Meta(description="of all units of one person together")]
+    first: date
+    last: date
+    level: float
+    noise: list[NoiseView]
+    day: Annotated[date | None, Meta(description="when it was drawn; null: a dry run")]
+    n: Annotated[Count | None, Meta(description="null where the exact count is secret")]
+    figures: list[ReleasedFigure]
+
+
+class QuantileView(Struct):
+    """A number at or below which a share of the answers lies, and its interval."""
+
+    share: float
+    value: int
+    low: int
+    high: int
+
+
+class ReleaseResponse(ReleaseView, rename={"first": "from", "last": "to"}):
+    """A requested release, with the budget of the period that has least left."""
+
+    collection: str
+    fingerprint: str
+    adjacency: Adjacency | None
+    quantiles: Annotated[list[QuantileView], Meta(description="of a number's histogram, free")]
+    dry_run: bool
+    charged: Annotated[bool, Meta(description="false: a dry run, or released before")]
+    requested: Decimal
+    spent: Decimal
+    remaining: Decimal
+
+
+class PeriodBudget(Struct, rename={"first": "from", "last": "to"}):
+    """The spent and the remaining budget of one period."""
+
+    period: Count
+    first: date
+    last: date
+    spent: Decimal
+    remaining: Decimal
+
+
+class SeriesReleases(Struct):
+    """All releases of one series, the oldest first, and the budget of its periods."""
+
+    fingerprint: str
+    adjacency: Adjacency | None
+    budget: Annotated[Decimal, Meta(description="of each period")]
+    periods: list[PeriodBudget]
+    releases: list[ReleaseView]
+
+
+def release_response(series: Series, result: ReleaseResult) -> ReleaseResponse:
+    """Return a release, charged now or before."""
+    view = _view(series.collection, result.release, date.fromisoformat(result.day))
+    quantiles = _quantiles(result.release)
+    return _response(series, result, view, charged=result.charged, quantiles=quantiles)
+
+
+def dry_run_response(series: Series, dry_run: DryRun) -> ReleaseResponse:
+    """Return the price and the error of a release that is not drawn."""
+    question = dry_run.question
+    view = ReleaseView(
+        query=_query(question.asked),
+        epsilon=format_value(question.epsilon),
+        person_epsilon=format_value(question.person_epsilon),
+        first=days_of(series.collection, question.periods[0])[0],
+        last=days_of(series.collection, question.periods[-1])[1],
+        level=dry_run.forecast.level,
+        noise=_noise(dry_run.forecast.noise),
+        day=None,
+        n=None,
+        figures=[],
+    )
+    return _response(series, dry_run, view, dry_run=True)
+
+
+def _response(
+    series: Series,
+    result: ReleaseResult | DryRun,
+    view: ReleaseView,
+    *,
+    dry_run: bool = False,
+    charged: bool = False,
+    quantiles: Iterable[QuantileView] = (),
+) -> ReleaseResponse:
+    """Return a release with the budget of the period that has least left."""
+    least = min(result.accounts, key=lambda account: account.remaining)
+    return ReleaseResponse(
+        **msgspec.structs.asdict(view),
+        collection=series.collection.name,
+        fingerprint=series.fingerprint,
+        adjacency=series.collection.adjacency,
+        quantiles=list(quantiles),
+        dry_run=dry_run,
+        charged=charged,
+        requested=format_value(result.question.epsilon),
+        spent=format_value(least.spent),
+        remaining=format_value(least.remaining),
+    )
+
+
+def series_releases(store: Store, series: Series) -> SeriesReleases:
+    """Return all releases of a series, and the budget of its periods."""
+    collection = series.collection
+    stored = load_releases(store, series.fingerprint)
+    return SeriesReleases(
+        series.fingerprint,
+        collection.adjacency,
+        format_value(collection.unit_epsilon),
+        [
+            PeriodBudget(
+                account.period,
+                *days_of(collection, account.period),
+                format_value(account.spent),
+                format_value(account.remaining),
+            )
+            for account in period_accounts(series, stored, range(collection.periods))
+        ],
+        [
+            _view(collection, Release.from_json(each.answer), date.fromisoformat(each.day))
+            for each in stored
+        ],
+    )
+
+
+def days_of(collection: Collection, period: int) -> tuple[date, date]:
+    """Return the first and the last UTC day of a period."""
+    last = period_end(collection, period).date() - timedelta(days=1)
+    return period_start(collection, period).date(), last
+
+
+def _view(collection: Collection, release: Release, day: date) -> ReleaseView:
+    columns = zip(release.labels, release.values, release.low, release.high, strict=True)
+    return ReleaseView(
+        query=_query(release.asked),
+        epsilon=format_value(Fraction(release.micro_epsilon, EPSILON_GRAIN)),
+        person_epsilon=format_value(Fraction(release.person_epsilon)),
+        first=days_of(collection, release.first_period)[0],
+        last=days_of(collection, release.last_period)[1],
+        level=release.level,
+        noise=_noise(release.noise),
+        day=day,
+        n=release.n,
+        figures=[
+            ReleasedFigure(list(label) if isinstance(label, tuple) else label, *figure)
+            for label, *figure in columns
+        ],
+    )
+
+
+def _query(written: Any) -> str | CountQuery:
+    return CountQuery(**written) if isinstance(written, dict) else str(written)
+
+
+def _quantiles(release: Release) -> list[QuantileView]:
+    """Return the quantiles of a number's histogram; none of another release."""
+    if release.kind != "histogram" or not all(type(label) is int for label in release.labels):
+        return []
+    found = [quantile(release, share, release.level) for share in QUANTILES]
+    return [QuantileView(float(each.share), each.value, each.low, each.high) for each in found]
+
+
+def _noise(parts: Iterable[PartNoise]) -> list[NoiseView]:
+    return [msgspec.convert(part, NoiseView, from_attributes=True) for part in parts]
