@@ -8,10 +8,11 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
+from tests.properties.definition_harness import no_values_file
 from veilcount_shared.collection import Collection, parse_collections
 from veilcount_shared.collection.canonical import canonical_bytes
 from veilcount_shared.errors import DefinitionError
@@ -20,11 +21,6 @@ _FILE = Path(__file__).parents[1] / "vectors" / "definitions.json"
 VECTORS: list[dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))["vectors"]
 TITLES = [f"{vector['title']}: {vector['collection']}" for vector in VECTORS]
 every_vector = pytest.mark.parametrize("vector", VECTORS, ids=TITLES)
-
-
-def no_values(_: str) -> NoReturn:
-    """Stand in for the reader of value lists where none is named."""
-    raise AssertionError("no values_file is named")
 
 
 def filled(vector: dict[str, Any], text: str) -> str:
@@ -36,7 +32,7 @@ def filled(vector: dict[str, Any], text: str) -> str:
 def collection(vector: dict[str, Any]) -> Collection:
     """Return the collection that the vector's TOML defines, which an earlier release wrote."""
     text = filled(vector, "\n".join(vector["toml"]))
-    return parse_collections(text, no_values, legacy=True)[vector["collection"]]
+    return parse_collections(text, no_values_file, legacy=True)[vector["collection"]]
 
 
 def canonical(vector: dict[str, Any]) -> str:
@@ -46,19 +42,16 @@ def canonical(vector: dict[str, Any]) -> str:
 
 @every_vector
 def test_a_definition_has_the_pinned_canonical_form(vector: dict[str, Any]) -> None:
-    """Byte for byte, as UTF-8."""
     assert canonical_bytes(collection(vector)) == canonical(vector).encode()
 
 
 @every_vector
 def test_a_definition_has_the_pinned_fingerprint(vector: dict[str, Any]) -> None:
-    """As the code gives it."""
     assert collection(vector).fingerprint == vector["fingerprint"]
 
 
 @every_vector
 def test_the_pinned_fingerprint_is_the_sha_256_of_the_pinned_form(vector: dict[str, Any]) -> None:
-    """No code of veilcount takes part."""
     digest = hashlib.sha256(canonical(vector).encode("utf-8")).hexdigest()
 
     assert digest == vector["fingerprint"]
@@ -75,7 +68,6 @@ def objects(value: object) -> Iterator[dict[str, Any]]:
 
 @every_vector
 def test_the_form_is_json_that_a_reader_anywhere_takes_apart_alike(vector: dict[str, Any]) -> None:
-    """Keys ascend at every depth, nothing stands between the tokens, no number has a point."""
     text = canonical(vector)
     parsed = json.loads(text, parse_float=pytest.fail, parse_constant=pytest.fail)
 
@@ -90,7 +82,6 @@ def test_the_form_is_json_that_a_reader_anywhere_takes_apart_alike(vector: dict[
 
 @every_vector
 def test_the_form_says_nothing_that_may_be_reworded(vector: dict[str, Any]) -> None:
-    """No question, owner, purpose or predecessor."""
     parsed = json.loads(canonical(vector))
 
     assert not {"question", "owner", "purpose", "replaces"} & parsed.keys()
@@ -98,14 +89,12 @@ def test_the_form_says_nothing_that_may_be_reworded(vector: dict[str, Any]) -> N
 
 
 def test_all_forms_have_the_same_keys() -> None:
-    """What is not given is null or its default, never absent."""
     keys = {tuple(json.loads(canonical(vector))) for vector in VECTORS}
 
     assert len(keys) == 1
 
 
 def test_the_vectors_meet_every_design_domain_unit_and_choice_of_words() -> None:
-    """So that each of them is pinned."""
     forms = [json.loads(canonical(vector)) for vector in VECTORS]
 
     def met(key: str) -> set[Any]:
@@ -133,7 +122,6 @@ def test_the_vectors_meet_every_design_domain_unit_and_choice_of_words() -> None
 
 
 def test_the_form_names_segments_and_crossed_attributes_in_ascending_order() -> None:
-    """Two of each are pinned whose files name them in another order."""
     named = [
         (
             list(tomllib.loads("\n".join(vector["toml"]))["q"][table]),
@@ -153,7 +141,6 @@ def test_the_form_names_segments_and_crossed_attributes_in_ascending_order() -> 
 
 
 def test_the_form_of_a_crossed_attribute_is_its_name_and_its_values() -> None:
-    """It has no `other`, so nothing else could be said."""
     forms = [json.loads(canonical(vector))["domain"] for vector in VECTORS]
     attributes = [each for form in forms for each in form.get("attributes", [])]
 
@@ -165,7 +152,6 @@ def test_the_form_of_a_crossed_attribute_is_its_name_and_its_values() -> None:
 
 
 def test_the_form_of_a_cohort_names_its_draw_their_number_and_its_own() -> None:
-    """An object, as it is written in the file."""
     cohorts = [json.loads(canonical(vector))["cohort"] for vector in VECTORS]
 
     assert [each for each in cohorts if each] == [{"draw": "spring", "of": 3, "number": 2}]
@@ -185,9 +171,8 @@ until = 2027-03-01
 
 
 def test_a_value_that_the_device_holds_is_another_series_and_its_form_says_so() -> None:
-    """It answers another question: of the whole period, not of its first process."""
     forms = [
-        json.loads(canonical_bytes(parse_collections(f"{RUNNING}{held}", no_values)["q"]))
+        json.loads(canonical_bytes(parse_collections(f"{RUNNING}{held}", no_values_file)["q"]))
         for held in ('held = "device"', "")
     ]
 
@@ -196,8 +181,8 @@ def test_a_value_that_the_device_holds_is_another_series_and_its_form_says_so() 
 
 def test_a_value_that_the_process_holds_is_the_series_it_always_was() -> None:
     """To state what a definition means already begins no new series, and asks for no consent."""
-    stated = parse_collections(f'{RUNNING}held = "process"', no_values)["q"]
-    before = parse_collections(RUNNING, no_values)["q"]
+    stated = parse_collections(f'{RUNNING}held = "process"', no_values_file)["q"]
+    before = parse_collections(RUNNING, no_values_file)["q"]
 
     assert canonical_bytes(stated) == canonical_bytes(before)
     assert b'"held"' not in canonical_bytes(stated)
@@ -206,11 +191,10 @@ def test_a_value_that_the_process_holds_is_the_series_it_always_was() -> None:
 def test_the_vectors_need_the_legacy_reading_exactly_where_a_long_unit_has_a_running_value() -> (
     None
 ):
-    """Every other vector reads as it did."""
     refused = []
     for vector in VECTORS:
         try:
-            parse_collections(filled(vector, "\n".join(vector["toml"])), no_values)
+            parse_collections(filled(vector, "\n".join(vector["toml"])), no_values_file)
         except DefinitionError as error:
             refused.append((vector["title"], error.key))
 
@@ -222,7 +206,6 @@ def test_the_vectors_need_the_legacy_reading_exactly_where_a_long_unit_has_a_run
 
 
 def test_words_that_do_not_count_leave_the_fingerprint_as_it_was() -> None:
-    """The last of the single vectors is the first, in another order and with an owner."""
     plain, worded = (
         next(vector for vector in VECTORS if vector["title"].startswith(title))
         for title in ("boolean, monthly", "words that do not count")

@@ -52,12 +52,10 @@ def delta_of(result: Fraction, epsilon: Fraction, answers: int) -> Fraction:
 
 @given(st.lists(st.fractions(0, 16), max_size=20))
 def test_the_plain_sum_is_exact(epsilons: list[Fraction]) -> None:
-    """No float in between, whatever the order."""
     assert basic_composition(epsilons) == basic_composition(reversed(epsilons)) == sum(epsilons)
 
 
 def test_a_group_is_promised_as_much_as_each_of_its_persons_together() -> None:
-    """Group privacy is linear for pure epsilon."""
     assert group_privacy(Fraction("0.7"), 3) == Fraction("2.1")
 
 
@@ -109,7 +107,6 @@ def test_a_result_a_grain_too_low_is_caught() -> None:
 
 
 def test_results_are_whole_grains_unless_they_are_the_plain_sum() -> None:
-    """Rounding is by 1e-9, and up."""
     for answers in (2, 7, 40):
         result = optimal_composition(HALF, answers, DELTA)
 
@@ -122,7 +119,6 @@ def test_results_are_whole_grains_unless_they_are_the_plain_sum() -> None:
     st.integers(1, 12).map(lambda power: Fraction(1, 10**power)),
 )
 def test_optimal_composition_is_monotone(epsilon: Fraction, answers: int, delta: Fraction) -> None:
-    """More answers, a larger epsilon, a smaller delta: never less. The plain sum bounds all."""
     result = optimal_composition(epsilon, answers, delta)
 
     assert 0 <= result <= epsilon * answers
@@ -133,14 +129,12 @@ def test_optimal_composition_is_monotone(epsilon: Fraction, answers: int, delta:
 
 @pytest.mark.parametrize("answers", [0, -1, MAX_ANSWERS + 1])
 def test_a_number_of_answers_that_is_none_is_refused(answers: int) -> None:
-    """The message names the limits."""
     with pytest.raises(ValueError, match=r"give 1 to 10,000"):
         optimal_composition(ONE, answers, DELTA)
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(-1, 2), Fraction(1), Fraction(1, 10**31)])
 def test_a_delta_that_is_no_probability_is_refused(delta: Fraction) -> None:
-    """Zero is pure epsilon: the plain sum."""
     with pytest.raises(ValueError, match=r"give at least 1e-30 and less than 1"):
         optimal_composition(ONE, 2, delta)
     with pytest.raises(ValueError, match=r"give at least 1e-30 and less than 1"):
@@ -148,7 +142,6 @@ def test_a_delta_that_is_no_probability_is_refused(delta: Fraction) -> None:
 
 
 def test_an_epsilon_that_is_none_is_refused() -> None:
-    """As everywhere."""
     with pytest.raises(EpsilonError, match=r"give a number above 0"):
         optimal_composition(Fraction(0), 2, DELTA)
     with pytest.raises(EpsilonError, match=r"give a number above 0"):
@@ -192,7 +185,6 @@ def test_shuffling_gives_the_published_values(
 @pytest.mark.parametrize("reports", [1000, 12_345, 10**6, 10**9])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE, Fraction("1.3")])
 def test_the_shuffled_figure_is_rounded_up(epsilon: Fraction, reports: int) -> None:
-    """By less than two grains."""
     lost = shuffle_amplification(epsilon, reports, DELTA) - min(
         closed_form(epsilon, reports, DELTA), epsilon
     )
@@ -214,7 +206,6 @@ def test_the_shuffled_figure_is_rounded_up(epsilon: Fraction, reports: int) -> N
 def test_where_the_theorem_does_not_apply_the_local_epsilon_is_left(
     epsilon: Fraction, reports: int
 ) -> None:
-    """Too few reports for this epsilon: shuffling is given no credit."""
     assert shuffle_amplification(epsilon, reports, DELTA) == epsilon
 
 
@@ -237,7 +228,6 @@ def test_where_the_theorem_is_no_gain_the_local_epsilon_is_left() -> None:
 
 @given(st.fractions(Fraction(1, 100), 16), st.integers(0, 10**9))
 def test_shuffling_never_costs(epsilon: Fraction, reports: int) -> None:
-    """The figure is never above the local one, and more reports never make it worse."""
     result = shuffle_amplification(epsilon, reports, DELTA)
 
     assert 0 < result <= epsilon

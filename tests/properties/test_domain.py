@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.enumeration import enumerate_distribution
+from tests.properties.hostile_values import ODD
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import (
     GRID,
@@ -54,129 +55,10 @@ class NoCoins(RandomSource):
         raise AssertionError("a known value is never drawn")
 
 
-# -- any object at all -----------------------------------------------------------------------------
+# -- any object -----------------------------------------------------------------------------------
 
-
-def fail(*_: object) -> NoReturn:
-    raise RuntimeError("a value's own code")
-
-
-def raising(*names: str) -> object:
-    """An object whose given special methods raise."""
-    return type("Hostile", (), dict.fromkeys(names, fail))()
-
-
-class Wrong:
-    """Says it is like a number, and returns no number."""
-
-    def __float__(self) -> Any:
-        return "not a float"
-
-    def __hash__(self) -> Any:
-        return "not a hash"  # noqa: PLE0309 - the point
-
-
-class Colliding:
-    """Lands on a label's hash and then refuses to be compared."""
-
-    def __init__(self, label: object) -> None:
-        self.label = label
-
-    def __hash__(self) -> int:
-        return hash(self.label)
-
-    def __eq__(self, _: object) -> bool:
-        raise ValueError("do not compare me")
-
-
-class TextualInt(int):
-    """An integer whose parts are not integers."""
-
-    @property
-    def numerator(self) -> Any:
-        return "three"
-
-
-class LostFraction(Fraction):
-    """A fraction without a numerator."""
-
-    @property
-    def numerator(self) -> Any:
-        return None
-
-
-def hidden_class() -> object:
-    """An object that will not say what it is."""
-    return type("Hidden", (), {"__class__": property(fail)})()
-
-
-class ShortTuple(tuple[object, ...]):
-    """A sequence that does not know its length."""
-
-    __slots__ = ()
-
-    def __len__(self) -> NoReturn:
-        raise RuntimeError("a value's own code")
-
-
-ODD: list[object] = [
-    None,
-    float("nan"),
-    float("inf"),
-    -float("inf"),
-    -0.0,
-    5e-324,
-    1.7976931348623157e308,
-    10**400,
-    -(10**400),
-    Fraction(10**400, 3),
-    Fraction(1, 10**400),
-    Decimal("NaN"),
-    Decimal("sNaN"),
-    Decimal("Infinity"),
-    Decimal("-Infinity"),
-    Decimal("1e1000000"),
-    Decimal("-1e1000000"),
-    Decimal("1e-1000000"),
-    1j,
-    "",
-    "light\x00",
-    "\ud800",
-    "1e3",
-    b"light",
-    bytearray(b"5"),
-    memoryview(b"5"),
-    (),
-    [],
-    {},
-    set(),
-    ("light",),
-    ["light", "A", 2024, "more"],
-    ("light", None, object()),
-    np.float64("nan"),
-    np.float32(0.5),
-    np.int64(1),
-    np.uint64(2**64 - 1),
-    np.bool_(1),
-    np.str_("dark"),
-    np.array([1.0, 2.0]),
-    np.datetime64("NaT"),
-    raising("__hash__"),
-    raising("__eq__"),
-    raising("__float__"),
-    raising("__float__", "__hash__", "__eq__", "__index__", "__len__", "__iter__", "__repr__"),
-    Wrong(),
-    *map(Colliding, ("light", 2024, False, True)),
-    TextualInt(3),
-    LostFraction(1, 3),
-    object,
-    len,
-    NotImplemented,
-    ...,
-]
-AN_ODD_ONE = st.integers(0, len(ODD) - 1).map(
-    ODD.__getitem__
-)  # by place: they dislike being looked at
+#: by index: hypothesis cannot compare or print them
+AN_ODD_ONE = st.integers(0, len(ODD) - 1).map(ODD.__getitem__)
 ANYTHING = st.one_of(
     AN_ODD_ONE,
     st.integers(),
@@ -196,7 +78,6 @@ ANYTHING = st.one_of(
 
 @given(ANYTHING, st.sampled_from(DOMAINS), st.integers(0, 2**32))
 def test_any_object_becomes_an_input_in_range(value: object, domain: Domain, seed: int) -> None:
-    """Never an error, never out of range, always a plain int."""
     place = domain.input(value, SeededRandomSource(seed))
 
     assert type(place) is int
@@ -204,19 +85,11 @@ def test_any_object_becomes_an_input_in_range(value: object, domain: Domain, see
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: type(domain).__name__)
-@pytest.mark.parametrize("place", range(len(ODD)))
-def test_every_odd_object_becomes_an_input_in_range(place: int, domain: Domain) -> None:
-    """The same claim for each object of the list, not for a sample."""
-    found = domain.input(ODD[place], SeededRandomSource(place))
+def test_every_odd_object_becomes_an_input_in_range(domain: Domain) -> None:
+    found = [domain.input(value, SeededRandomSource(1)) for value in ODD]
 
-    assert type(found) is int
-    assert 0 <= found < domain.size
-
-
-@pytest.mark.parametrize("make", [hidden_class, lambda: ShortTuple(("light", "A", 2024))])
-def test_a_crossing_survives_a_value_that_will_not_be_looked_at(make: Callable[[], object]) -> None:
-    """Not even the question whether it is a sequence may raise."""
-    assert 0 <= THEME_BY_ARM.input(make(), SeededRandomSource(1)) < THEME_BY_ARM.size
+    assert {type(place) for place in found} == {int}
+    assert 0 <= min(found) <= max(found) < domain.size
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -224,7 +97,6 @@ def test_a_crossing_survives_a_value_that_will_not_be_looked_at(make: Callable[[
 
 @pytest.mark.parametrize("choice", [THEME, OPEN, YEARS])
 def test_a_label_is_its_place(choice: Choice) -> None:
-    """Known values are found without a draw, `other` by its own name too."""
     places = [choice.input(label, NoCoins()) for label in choice.labels]
 
     assert places == list(range(choice.size))
@@ -232,13 +104,11 @@ def test_a_label_is_its_place(choice: Choice) -> None:
 
 @pytest.mark.parametrize(("value", "place"), [(False, 0), (True, 1), (0, 0), (1, 1), (1.0, 1)])
 def test_a_boolean_is_zero_or_one(value: object, place: int) -> None:
-    """What equals True is True."""
     assert Boolean().input(value, NoCoins()) == place
 
 
 @pytest.mark.parametrize("value", [None, "Light", "light ", b"light", 7, ["light"]])
 def test_an_unknown_choice_is_other_where_declared(value: object) -> None:
-    """`other` is the last place, and no coin is thrown."""
     assert OPEN.input(value, NoCoins()) == OPEN.size - 1
 
 
@@ -246,7 +116,6 @@ def test_an_unknown_choice_is_other_where_declared(value: object) -> None:
 def test_an_unknown_choice_is_drawn_uniformly_where_there_is_no_other(
     domain: Boolean | Choice,
 ) -> None:
-    """Exactly: by enumeration of the draw."""
     drawn = enumerate_distribution(lambda randomness: domain.input(object(), randomness))
 
     assert drawn == dict.fromkeys(range(domain.size), Fraction(1, domain.size))
@@ -263,7 +132,6 @@ def nearest(number: Number, value: Fraction) -> int:
 
 @given(st.sampled_from(NUMBERS), st.fractions() | st.integers() | st.floats(allow_nan=False))
 def test_a_number_is_its_nearest_grid_point(number: Number, value: Fraction | float) -> None:
-    """Exactly, for every int, Fraction and finite float; beyond the range, the nearer end."""
     place = number.input(value, NoCoins())
 
     if value in {float("inf"), -float("inf")}:
@@ -274,7 +142,6 @@ def test_a_number_is_its_nearest_grid_point(number: Number, value: Fraction | fl
 
 @given(st.sampled_from(NUMBERS), st.integers(0, GRID))
 def test_a_grid_point_is_itself(number: Number, place: int) -> None:
-    """Nothing is lost on the grid, and just under half a step away it is still the nearest."""
     step = (number.high - number.low) / GRID
     value = number.low + place * step
 
@@ -285,7 +152,6 @@ def test_a_grid_point_is_itself(number: Number, place: int) -> None:
 
 @given(st.sampled_from(NUMBERS), st.fractions(), st.fractions())
 def test_the_order_of_numbers_is_kept(number: Number, one: Fraction, two: Fraction) -> None:
-    """A larger number never has a smaller place."""
     low, high = sorted((one, two))
 
     assert number.input(low, NoCoins()) <= number.input(high, NoCoins())
@@ -311,7 +177,6 @@ def test_the_order_of_numbers_is_kept(number: Number, one: Fraction, two: Fracti
     ],
 )
 def test_a_number_beyond_its_range_is_clamped(value: object, place: int) -> None:
-    """Of any numeric type; no coin is thrown."""
     assert MINUTES.input(value, NoCoins()) == place
 
 
@@ -320,7 +185,6 @@ def test_a_number_beyond_its_range_is_clamped(value: object, place: int) -> None
     [None, "12", b"12", float("nan"), Decimal("NaN"), Decimal("sNaN"), np.float64("nan"), 1j],
 )
 def test_what_is_no_number_is_drawn_from_the_whole_grid(value: object) -> None:
-    """One uniform draw of 2^32 + 1, whatever the object."""
     asked: list[int] = []
 
     class Asked(SeededRandomSource):
@@ -338,7 +202,6 @@ def test_what_is_no_number_is_drawn_from_the_whole_grid(value: object) -> None:
 
 
 def test_a_crossing_counts_in_mixed_radix_with_the_answer_highest() -> None:
-    """Inputs ascend in the order of `labels`: the last attribute changes fastest."""
     parts = [part.labels for part in THEME_BY_ARM.parts]
     combined = list(product(*parts))
 
@@ -350,14 +213,12 @@ def test_a_crossing_counts_in_mixed_radix_with_the_answer_highest() -> None:
 
 @pytest.mark.parametrize("value", [("dark",), "dark", ["dark"], ("dark", None, None)])
 def test_a_missing_attribute_is_drawn_on_its_own(value: object) -> None:
-    """The answer that was given stays; only what is missing is uniform."""
     drawn = enumerate_distribution(lambda randomness: THEME_BY_ARM.input(value, randomness))
 
     assert drawn == dict.fromkeys(range(6, 12), Fraction(1, 6))
 
 
 def test_what_is_too_much_is_ignored() -> None:
-    """A longer sequence is read as far as there are attributes."""
     assert THEME_BY_ARM.input(("light", "A", 2024, "x", "y"), NoCoins()) == 0
 
 
@@ -422,7 +283,6 @@ COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 def test_a_bad_list_is_refused_with_key_value_and_fix(
     make: Callable[[], object], key: str, shown: str, fix: str
 ) -> None:
-    """The author of a definition is told where, what, and what to write instead."""
     with pytest.raises(DefinitionError) as refused:
         make()
 
@@ -443,12 +303,10 @@ def test_a_bad_list_is_refused_with_key_value_and_fix(
     ],
 )
 def test_a_good_list_is_taken(labels: tuple[Label, ...]) -> None:
-    """At the very limits."""
     assert Choice(labels).labels == labels
 
 
 def test_one_value_and_other_are_two_answers() -> None:
-    """The smallest question."""
     assert Choice(("yes",), other="no").size == 2
 
 
@@ -456,7 +314,6 @@ def test_one_value_and_other_are_two_answers() -> None:
 
 
 def test_a_domains_canonical_form_says_all_that_matters() -> None:
-    """Two domains that read values differently never look the same."""
     assert Boolean().canonical() == {"type": "boolean"}
     assert OPEN.canonical() == {"type": "choice", "values": ["light", "dark"], "other": "another"}
     assert DEGREES.canonical() == {"type": "number", "low": "-5463/20", "high": "1000000/7"}

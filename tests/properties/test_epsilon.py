@@ -40,13 +40,11 @@ def floor_exp(epsilon: Fraction) -> Fraction:
 
 @given(CLAIMABLE)
 def test_exp_lower_is_the_exponential_cut_after_96_bits(epsilon: Fraction) -> None:
-    """It equals the floor that 60 decimal digits give."""
     assert exp_lower(epsilon) == floor_exp(epsilon)
 
 
 @pytest.mark.parametrize("written", ["0.000001", "0.1", "0.7", "1", "2", "8", "15.999999", "16"])
 def test_exp_lower_at_the_ends_and_at_usual_epsilons(written: str) -> None:
-    """The claim holds at both ends of what can be claimed."""
     assert exp_lower(Fraction(written)) == floor_exp(Fraction(written))
 
 
@@ -55,7 +53,6 @@ def test_exp_lower_at_the_ends_and_at_usual_epsilons(written: str) -> None:
     [("1", 0x2B7E151628AED2A6ABF715880), ("1.5", 0x47B4FF993F15055F6E4658D43)],
 )
 def test_the_exponential_is_pinned_to_its_last_bit(epsilon: str, bits: int) -> None:
-    """96 bits and no other number of them: every threshold follows from it."""
     assert exp_lower(Fraction(epsilon)) == Fraction(bits, 2**96)
 
 
@@ -71,7 +68,6 @@ def test_the_series_is_not_left_too_early(bits: int, monkeypatch: pytest.MonkeyP
 
 @given(CLAIMABLE)
 def test_exp_upper_is_above_by_one_grain(epsilon: Fraction) -> None:
-    """Both sides enclose e^epsilon within 2^-96."""
     assert exp_upper(epsilon) - exp_lower(epsilon) == Fraction(1, 2**EXP_BITS)
     assert exp_upper(epsilon) > floor_exp(epsilon)
 
@@ -84,14 +80,12 @@ def test_exp_upper_is_above_by_one_grain(epsilon: Fraction) -> None:
     [("0.7", Fraction(7, 10)), (1, Fraction(1)), ("7/10", Fraction(7, 10)), ("1e-6", MILLIONTH)],
 )
 def test_a_number_means_what_is_written(written: int | str, meant: Fraction) -> None:
-    """0.7 is seven tenths, not the float beside it."""
     assert parse_epsilon(written) == meant
     assert parse_epsilon(meant) == meant
 
 
 @pytest.mark.parametrize("number", [0.7, 1.0, float("nan"), float("inf"), True, False])
 def test_a_float_and_a_bool_are_refused(number: float) -> None:
-    """The message says what to write instead."""
     with pytest.raises(
         InexactError, match=r"not exact: write an int, a Fraction or a string"
     ) as it:
@@ -103,14 +97,12 @@ def test_a_float_and_a_bool_are_refused(number: float) -> None:
 
 @pytest.mark.parametrize("number", [0, "-0", "-1", -1, Fraction(-1, 2)])
 def test_an_epsilon_that_is_not_above_zero_is_refused(number: int | str | Fraction) -> None:
-    """It would claim more privacy than sending nothing."""
     with pytest.raises(EpsilonError, match=r"give a number above 0 and at most 16"):
         parse_epsilon(number)
 
 
 @pytest.mark.parametrize("number", ["16.000001", 17, 10**400])
 def test_an_epsilon_above_sixteen_is_refused(number: int | str) -> None:
-    """It would claim next to nothing."""
     with pytest.raises(EpsilonError, match=r"above 0 and at most 16") as it:
         parse_epsilon(number)
 
@@ -120,25 +112,21 @@ def test_an_epsilon_above_sixteen_is_refused(number: int | str) -> None:
 
 @pytest.mark.parametrize("number", ["0.0000001", "1.2345678", Fraction(1, 3), Fraction(1, 7)])
 def test_more_than_six_decimals_are_refused(number: str | Fraction) -> None:
-    """Millionths keep every exponential small."""
     with pytest.raises(EpsilonError, match=r"give at most six decimals"):
         parse_epsilon(number)
 
 
 @pytest.mark.parametrize("epsilon", [MILLIONTH, EPSILON_MAX, Fraction("1.234567")])
 def test_the_ends_of_the_range_can_be_claimed(epsilon: Fraction) -> None:
-    """One millionth and sixteen, both included."""
     assert parse_epsilon(epsilon) is epsilon or parse_epsilon(epsilon) == epsilon
 
 
 def test_the_message_shows_the_number_as_it_was_written() -> None:
-    """An author looks for 16.5, not for 33/2."""
     with pytest.raises(EpsilonError, match=r"^epsilon = 16\.5: "):
         parse_epsilon("16.5")
 
 
 def test_every_refusal_is_an_error_of_veilcount() -> None:
-    """One except clause is enough."""
     assert issubclass(EpsilonError, VeilcountError)
     assert issubclass(InexactError, VeilcountError)
 
@@ -158,7 +146,6 @@ SETS = st.composite(sets_of)()
 def test_a_threshold_is_the_largest_that_keeps_epsilon(
     epsilon: Fraction, sets: tuple[int, int]
 ) -> None:
-    """It satisfies the integer check, and one more does not: never above, never wasteful."""
     a = threshold(epsilon, *sets)
 
     assert satisfies(a, epsilon, *sets)
@@ -179,13 +166,11 @@ def test_the_integer_check_is_the_ratio_of_the_two_levels(
 
 @pytest.mark.parametrize("a", [-1, 0, WORDS, WORDS + 1])
 def test_a_sure_coin_is_never_private(a: int) -> None:
-    """P = 0 and P = 1 tell everything."""
     assert not satisfies(a, Fraction(1), 1, 2)
 
 
 @pytest.mark.parametrize(("r", "messages"), [(0, 2), (2, 2), (3, 2), (-1, 2)])
 def test_a_set_that_is_empty_or_everything_is_no_set(r: int, messages: int) -> None:
-    """There is nothing to tell apart."""
     assert not satisfies(1 << 63, Fraction(1), r, messages)
 
 
@@ -197,12 +182,10 @@ def test_one_word_in_all_may_be_enough() -> None:
 
 @pytest.mark.parametrize(("a", "r"), [(0, 0), (WORDS, 2)])
 def test_two_wrongs_make_no_private_coin(a: int, r: int) -> None:
-    """A sure coin over an empty set, or over everything, has no ratio at all."""
     assert not satisfies(a, ONE, r, 2)
 
 
 def test_the_bound_itself_is_within_epsilon() -> None:
-    """A ratio of exactly `exp_lower` is allowed, the least more is not."""
     bound = exp_lower(ONE)
     inside, outside = bound.denominator, bound.numerator
 
@@ -211,7 +194,6 @@ def test_the_bound_itself_is_within_epsilon() -> None:
 
 
 def test_a_coin_that_points_the_wrong_way_is_refused() -> None:
-    """An input's own set must be at least as likely as the rest, or the server would invert it."""
     fair = WORDS // 2
 
     assert satisfies(fair, Fraction(1), 1, 2)
@@ -220,6 +202,5 @@ def test_a_coin_that_points_the_wrong_way_is_refused() -> None:
 
 
 def test_a_threshold_that_no_word_can_express_is_refused() -> None:
-    """Among very many messages one set's share rounds to nothing."""
     with pytest.raises(EpsilonError, match=r"no threshold exists for 1 of"):
         threshold(Fraction(1), 1, 1 << 80)

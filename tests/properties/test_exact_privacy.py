@@ -106,7 +106,6 @@ def raised(mechanism: TwoLevel) -> TwoLevel:
 
 @pytest.mark.parametrize("mechanism", with_epsilons())
 def test_probabilities_sum_to_one_over_exactly_the_valid_messages(mechanism: TwoLevel) -> None:
-    """Nothing is lost, nothing invalid is sent, and every input reaches every message."""
     for each in laws(mechanism):
         assert sum(each.values()) == 1
         assert len(each) == mechanism.messages
@@ -156,7 +155,6 @@ def test_support_probabilities_are_exactly_what_the_server_debiases_with(
 @pytest.mark.parametrize("shape", WINDOWS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_windows_rows_are_its_law(epsilon: Fraction, shape: tuple[int, int]) -> None:
-    """The server's transition rows are the probabilities the device draws from."""
     window = SquareWave.for_epsilon(epsilon, *shape)
 
     assert [dict(enumerate(row)) for row in window.transition_matrix] == laws(window)
@@ -174,7 +172,6 @@ def test_both_spellings_of_a_subset_are_among_the_enumerated() -> None:
 
 @pytest.mark.parametrize(("k", "w"), [(16, 3), (7, 2), (7, 6), (33, 2)])
 def test_other_sizes_of_subsets_keep_their_law_too(k: int, w: int) -> None:
-    """Nearly all members, an odd k, labels that do not fill their bits."""
     mechanism = SubsetSelection.for_epsilon(Fraction(3, 2), k, w)
     some = (0, 1, k // 2, k - 1)
     found = laws(mechanism, some)
@@ -200,7 +197,6 @@ def grid_points() -> tuple[int, ...]:
     "epsilon", [*EPSILONS, Fraction(1, 10**6), Fraction(1, 4), Fraction(3), Fraction("6.5")]
 )
 def test_the_mean_is_exactly_unbiased_at_any_point_of_the_grid(epsilon: Fraction) -> None:
-    """The expectation of the decoded report is the number itself, as Fractions."""
     mechanism, points = MeanMechanism.for_epsilon(epsilon), grid_points()
     decoded = mechanism.decoded
     expected = [
@@ -239,7 +235,6 @@ def test_the_mean_keeps_epsilon_between_any_two_numbers(epsilon: Fraction) -> No
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_distribution_keeps_epsilon_between_buckets(epsilon: Fraction) -> None:
-    """The square wave's law is its rows, for the ends, the middle and both sides of an edge."""
     mechanism = DistributionMechanism.for_epsilon(epsilon)
     edge = 100 << 24
     points = (0, edge - 1, edge, GRID // 2, GRID - 1, GRID)
@@ -294,7 +289,6 @@ def test_a_subset_that_forgets_to_leave_the_input_out_is_caught() -> None:
 
 
 def test_a_subset_that_can_send_some_messages_for_some_inputs_only_is_caught() -> None:
-    """A message that excludes an input has an unbounded ratio."""
     mechanism = Leaky.for_epsilon(Fraction(1), 5, 1)
 
     with pytest.raises(AssertionError, match="a message of its own"):
@@ -311,7 +305,6 @@ def test_a_plane_that_favours_a_hyperplane_is_caught() -> None:
 
 
 def test_a_randomizer_that_takes_raw_words_is_refused() -> None:
-    """What the enumeration could not see, it does not let pass."""
     with pytest.raises(AssertionError, match="below"):
         enumerate_distribution(lambda randomness: randomness.word())
 
@@ -378,7 +371,6 @@ def test_a_collection_keeps_epsilon_for_values_known_unknown_and_absent(
 
 
 def test_an_unknown_value_is_drawn_uniformly() -> None:
-    """Each label of a binary question is then equally likely, and so is each message."""
     asked = collection(Boolean(), Fraction(1))
 
     assert enumerate_distribution(lambda randomness: asked.randomize("?", randomness)) == {
@@ -388,7 +380,6 @@ def test_an_unknown_value_is_drawn_uniformly() -> None:
 
 
 def test_an_unknown_value_is_other_where_that_is_declared() -> None:
-    """Its law is that of the last label, not a mixture."""
     asked = collection(choice(4, "other"), Fraction(1))
 
     assert enumerate_distribution(
@@ -398,7 +389,6 @@ def test_an_unknown_value_is_other_where_that_is_declared() -> None:
 
 @pytest.mark.parametrize("measure", list(Measure))
 def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
-    """Clamped, infinite and huge numbers included."""
     asked = Collection(
         app="acme",
         name="asked",
@@ -417,8 +407,6 @@ def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
 
 
 def test_the_enumeration_weighs_every_branch() -> None:
-    """A die thrown again after a six, and a coin of 1 in 2^64."""
-
     def thrown(randomness: RandomSource) -> int:
         first = randomness.below(6)
         if first == 5:

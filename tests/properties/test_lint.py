@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.properties.test_collections import one
+from tests.properties.definition_harness import parse_definition
 from veilcount_shared.collection import lint
 
 CALM = 'values = ["light", "dark"]\nepsilon = 0.5'
@@ -14,36 +14,32 @@ CALM = 'values = ["light", "dark"]\nepsilon = 0.5'
 
 def keys(lines: str, answers: int = 100_000) -> list[str]:
     """Return the keys of the remarks on [q] with these lines, or on the collection they name."""
-    return [remark.key for remark in lint(one(lines), answers)]
+    return [remark.key for remark in lint(parse_definition(lines), answers)]
 
 
 def texts(lines: str, answers: int = 100_000) -> str:
     """Return what the remarks on [q] say."""
-    return "\n".join(remark.text for remark in lint(one(lines), answers))
+    return "\n".join(remark.text for remark in lint(parse_definition(lines), answers))
 
 
 def test_a_modest_collection_gets_no_remark() -> None:
-    """Twelve answers of 0.5 about two values."""
-    assert not lint(one(CALM))
+    assert not lint(parse_definition(CALM))
 
 
 # -- spends much -----------------------------------------------------------------------------------
 
 
 def test_a_user_level_above_ten_is_remarked() -> None:
-    """Twelve answers at 1 reveal 12."""
     assert keys("boolean = true\nepsilon = 1") == ["epsilon"]
     assert "reveals epsilon 12: above 10" in texts("boolean = true\nepsilon = 1")
 
 
 @pytest.mark.parametrize("lines", ["epsilon = 1\nanswers = 10", "epsilon = 10\nunit = 'user'"])
 def test_a_user_level_of_ten_is_not_remarked(lines: str) -> None:
-    """The limit itself is allowed."""
     assert not keys(f"boolean = true\n{lines}")
 
 
 def test_a_curators_budget_is_not_remarked() -> None:
-    """It bounds what is released, not what a person sends."""
     assert not keys('boolean = true\nmodel = "central"\nbudget = 2')
 
 
@@ -51,7 +47,6 @@ def test_a_curators_budget_is_not_remarked() -> None:
 
 
 def test_more_values_than_the_answers_can_tell_apart_are_remarked() -> None:
-    """A hundred values at epsilon 0.5 need more than 1,000 answers."""
     lines = f"values = {list(range(100))}\nepsilon = 0.5"
 
     assert keys(lines, answers=1_000) == ["epsilon"]
@@ -59,12 +54,10 @@ def test_more_values_than_the_answers_can_tell_apart_are_remarked() -> None:
 
 
 def test_values_that_the_answers_can_tell_apart_are_not_remarked() -> None:
-    """A hundred million answers would do for the same."""
     assert not keys(f"values = {list(range(100))}\nepsilon = 0.5", answers=100_000_000)
 
 
 def test_values_on_a_plane_are_remarked_alike() -> None:
-    """Ten thousand values, which subset selection would not take."""
     lines = f"values = {list(range(10_000))}\nepsilon = 0.5"
 
     assert "average share of 10,000 values" in texts(lines)
@@ -72,14 +65,12 @@ def test_values_on_a_plane_are_remarked_alike() -> None:
 
 
 def test_hidden_presence_counts_as_one_value_more() -> None:
-    """The average share is over the values and `absent`."""
     lines = 'boolean = true\npresence = "hidden"\nepsilon = 0.5'
 
     assert "average share of 3 values" in texts(lines, answers=50)
 
 
 def test_a_mean_that_a_tenth_of_the_range_would_not_hold_is_remarked() -> None:
-    """A hundred answers at epsilon 0.5 say too little."""
     lines = 'range = [0, 240]\nmeasure = "mean"\nepsilon = 0.5'
 
     assert keys(lines, answers=100) == ["epsilon"]
@@ -87,7 +78,6 @@ def test_a_mean_that_a_tenth_of_the_range_would_not_hold_is_remarked() -> None:
 
 
 def test_a_mean_of_many_answers_is_not_remarked() -> None:
-    """A hundred thousand do."""
     assert not keys('range = [0, 240]\nmeasure = "mean"\nepsilon = 0.5')
 
 
@@ -108,7 +98,6 @@ def test_a_mean_of_many_answers_is_not_remarked() -> None:
     ],
 )
 def test_a_name_that_points_at_a_person_is_remarked(name: str) -> None:
-    """In any case, and as one word of several."""
     remark = lint_named(name)
 
     assert remark == [("name", f"{name} may identify a person together with other answers")]
@@ -118,17 +107,17 @@ def test_a_name_that_points_at_a_person_is_remarked(name: str) -> None:
     "name", ["theme", "countryside", "velocity", "page_views", "themeVelocity", "veloCitYear"]
 )
 def test_a_name_that_only_contains_such_a_word_is_not_remarked(name: str) -> None:
-    """`city` within `velocity` is no city, with or without a capital before it."""
     assert not lint_named(name)
 
 
 def lint_named(name: str) -> list[tuple[str, str]]:
     """Return the remarks on a modest collection of this name."""
-    return [(remark.key, remark.text) for remark in lint(replace(one(CALM), name=name))]
+    return [
+        (remark.key, remark.text) for remark in lint(replace(parse_definition(CALM), name=name))
+    ]
 
 
 def test_a_crossed_attribute_that_points_at_a_person_is_remarked() -> None:
-    """Under noise, but still one of several answers."""
     assert keys(f'{CALM}\ncross = {{gender = ["a", "b"]}}') == ["cross"]
     assert keys(f'{CALM}\ncross = {{homeCity = ["a", "b"]}}') == ["cross"]
     assert not keys(f'{CALM}\ncross = {{plan = ["a", "b"]}}')
@@ -136,7 +125,6 @@ def test_a_crossed_attribute_that_points_at_a_person_is_remarked() -> None:
 
 @pytest.mark.parametrize("name", ["country", "homeCountry"])
 def test_a_segment_that_points_at_a_person_is_remarked_as_sent_in_clear(name: str) -> None:
-    """The advice is to cross it instead."""
     lines = f'{CALM}\nsegments = {{{name} = ["a", "b"]}}'
 
     assert keys(lines) == ["segments"]
@@ -144,19 +132,16 @@ def test_a_segment_that_points_at_a_person_is_remarked_as_sent_in_clear(name: st
 
 
 def test_a_segment_that_points_at_nobody_is_not_remarked() -> None:
-    """The arms of an experiment are drawn."""
     assert not keys(f'{CALM}\nsegments = {{arm = ["a", "b"]}}')
 
 
 def test_more_than_eight_public_cells_are_remarked() -> None:
-    """Nine are, eight are not."""
     assert keys(f"{CALM}\nsegments = {{arm = {list(range(9))}}}") == ["segments"]
     assert "9 public cells" in texts(f"{CALM}\nsegments = {{arm = {list(range(9))}}}")
     assert not keys(f"{CALM}\nsegments = {{arm = {list(range(8))}}}")
 
 
 def test_remarks_add_up() -> None:
-    """One collection may deserve several."""
     lines = f"values = {list(range(100))}\nepsilon = 1\nsegments = {{country = {list(range(9))}}}"
 
     assert keys(lines, answers=1000) == ["epsilon", "epsilon", "segments", "segments"]
@@ -177,7 +162,6 @@ def test_remarks_add_up() -> None:
     ],
 )
 def test_what_held_means_is_remarked(lines: str, text: str) -> None:
-    """Each choice has a cost: answers about one run, or a true value on the disk."""
     lines = f"boolean = true\nanswers = 4\n{lines}"
     assert keys(lines) == ["held"]
     assert text in texts(lines)
@@ -185,5 +169,4 @@ def test_what_held_means_is_remarked(lines: str, text: str) -> None:
 
 @pytest.mark.parametrize("lines", ["", 'model = "central"'])
 def test_nothing_is_remarked_of_a_first_value(lines: str) -> None:
-    """It is frozen as it is recorded; a curator's waits for minutes."""
     assert not keys(f"boolean = true\nanswers = 4\n{lines}")

@@ -64,12 +64,10 @@ def test_a_subset_is_sent_in_its_shortest_spelling(k: int, w: int) -> None:
 
 @pytest.mark.parametrize(("k", "w"), SHAPES)
 def test_the_planner_knows_a_subsets_length(k: int, w: int) -> None:
-    """It compares lengths before it makes a design."""
     assert subset_bits(k, w) == SubsetSelection.for_epsilon(ONE, k, w).bits
 
 
 def test_at_a_tie_the_mask_is_taken() -> None:
-    """16 = 4 * 4 bits either way; 3 * 4 bits are fewer."""
     tied, packed = SubsetSelection.for_epsilon(ONE, 16, 4), SubsetSelection.for_epsilon(ONE, 16, 3)
 
     assert (tied.masked, tied.bits) == (True, 16)
@@ -92,7 +90,6 @@ def packed(mechanism: SubsetSelection, *members: int) -> int:
 
 
 def test_packed_members_lie_with_the_smallest_lowest() -> None:
-    """The order of bits on the wire."""
     mechanism = SubsetSelection.for_epsilon(ONE, 100, 3)
 
     assert mechanism.members(packed(mechanism, 5, 40, 99)) == (5, 40, 99)
@@ -111,7 +108,6 @@ def test_unsorted_repeated_or_foreign_members_are_malformed(members: tuple[int, 
 
 @pytest.mark.parametrize("message", [0, 0b1, 0b11, 0b1111, 0b1111111, 1 << 7, 0b111 | 1 << 7, -1])
 def test_a_mask_of_another_weight_or_length_is_malformed(message: int) -> None:
-    """w members, no more, no fewer, none beyond k."""
     mechanism = SubsetSelection.for_epsilon(ONE, 7, 3)
 
     assert mechanism.masked
@@ -121,13 +117,11 @@ def test_a_mask_of_another_weight_or_length_is_malformed(message: int) -> None:
 
 @pytest.mark.parametrize("message", [-1, 5, 6, 7, 8])
 def test_a_label_beyond_the_list_is_malformed(message: int) -> None:
-    """Three bits could say up to 7."""
     assert not SubsetSelection.for_epsilon(ONE, 5, 1).valid(message)
 
 
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32))
 def test_whatever_is_sent_is_valid(shape: tuple[int, int], seed: int) -> None:
-    """For every shape, any input and any random draws."""
     mechanism = SubsetSelection.for_epsilon(ONE, *shape)
     message = mechanism.randomize(seed % mechanism.k, SeededRandomSource(seed))
 
@@ -146,7 +140,6 @@ def plus(field: FiniteField, one: int, two: int) -> int:
 
 @pytest.mark.parametrize("q", QS)
 def test_every_element_but_zero_has_one_inverse(q: int) -> None:
-    """1/x times x is 1, and all inverses differ."""
     field = get_field(q)
     inverses = [field.inverse(x) for x in range(1, q)]
 
@@ -182,7 +175,6 @@ def test_a_fields_polynomial_never_changes(q: int, product: int) -> None:
 
 @pytest.mark.parametrize("q", sorted(POLYNOMIALS))
 def test_z_generates_every_element_but_zero(q: int) -> None:
-    """The polynomials are primitive, as their comment says."""
     field = get_field(q)
     power, powers = 1, set()
     for _ in range(q - 1):
@@ -194,7 +186,6 @@ def test_z_generates_every_element_but_zero(q: int) -> None:
 
 @pytest.mark.parametrize("q", QS)
 def test_the_minus_dot_is_what_cancels_the_dot(q: int) -> None:
-    """Added to the sum of the products it gives zero."""
     field, random = get_field(q), Random(q)
     for _ in range(100):
         one, two = ([random.randrange(q) for _ in range(4)] for _ in range(2))
@@ -213,7 +204,6 @@ def test_an_order_without_a_field_here_is_refused(q: int) -> None:
 
 
 def test_primes_are_told_from_the_rest() -> None:
-    """Against the sieve."""
     sieve = [n for n in range(2, 3200) if all(n % d for d in range(2, int(n**0.5) + 1))]
 
     assert [n for n in range(-3, 3200) if is_prime(n)] == sieve
@@ -242,7 +232,6 @@ def whole(q: int, t: int) -> ProjectiveGeometry:
 
 @pytest.mark.parametrize(("q", "t"), PLANES)
 def test_every_point_is_its_number_and_back(q: int, t: int) -> None:
-    """All numbers below v (every 7th of a large plane) are canonical vectors, and all differ."""
     mechanism = whole(q, t)
     numbers = range(0, mechanism.messages, 7 if mechanism.messages > 10_000 else 1)
     vectors_found = [mechanism.point(number) for number in numbers]
@@ -255,7 +244,6 @@ def test_every_point_is_its_number_and_back(q: int, t: int) -> None:
 
 @pytest.mark.parametrize(("q", "t"), PLANES)
 def test_all_multiples_of_a_vector_are_one_point(q: int, t: int) -> None:
-    """A vector's scale does not matter."""
     mechanism, field, random = whole(q, t), get_field(q), Random(1)
     for number in random.sample(range(mechanism.messages), 7):
         point = mechanism.point(number)
@@ -264,7 +252,6 @@ def test_all_multiples_of_a_vector_are_one_point(q: int, t: int) -> None:
 
 
 def test_the_numbering_is_by_free_coordinates_then_base_q() -> None:
-    """Part of the protocol, written out once."""
     mechanism = whole(3, 3)
 
     assert [mechanism.point(number) for number in range(6)] == [
@@ -295,7 +282,6 @@ def test_points_and_hyperplanes_are_a_symmetric_design(q: int, t: int) -> None:
 
 @pytest.mark.parametrize("message", [-1, 73, 74, 1 << 7, 1 << 64])
 def test_a_hyperplane_beyond_the_last_is_malformed(message: int) -> None:
-    """73 of the 128 that seven bits could say."""
     mechanism = whole(8, 3)
 
     assert (mechanism.messages, mechanism.bits) == (73, 7)
@@ -306,7 +292,6 @@ def test_a_hyperplane_beyond_the_last_is_malformed(message: int) -> None:
 
 @pytest.mark.parametrize(("k", "q", "t"), [(8, 2, 3), (1, 2, 3), (3, 2, 2), (74, 8, 3)])
 def test_a_plane_without_room_for_its_inputs_is_refused(k: int, q: int, t: int) -> None:
-    """Also a line, which is no plane, and a question with one answer."""
     with pytest.raises(ValueError, match=rf"PG\({t - 1}, {q}\) has no {k} inputs"):
         ProjectiveGeometry.for_epsilon(ONE, k, q, t)
 
@@ -326,7 +311,6 @@ def test_a_plane_without_room_for_its_inputs_is_refused(k: int, q: int, t: int) 
 def test_a_level_out_of_range_is_malformed(
     mechanism: SquareWave | MeanMechanism | DistributionMechanism | Identity,
 ) -> None:
-    """All levels below the count are messages, nothing else."""
     count = mechanism.messages
 
     assert mechanism.bits == (count - 1).bit_length()
@@ -336,7 +320,6 @@ def test_a_level_out_of_range_is_malformed(
 
 @pytest.mark.parametrize("count", range(2, 18))
 def test_a_level_is_sent_in_as_few_bits_as_tell_it_apart(count: int) -> None:
-    """At every power of two and beside it."""
     bits = ceil(log2(count))
 
     assert (Identity(count).inputs, Identity(count).bits) == (count, bits)
@@ -352,7 +335,6 @@ def test_a_level_is_sent_in_as_few_bits_as_tell_it_apart(count: int) -> None:
 def test_a_numbers_design_is_as_private_as_its_window(
     mechanism: MeanMechanism | DistributionMechanism,
 ) -> None:
-    """Inputs, epsilon, P and the law are the window's."""
     window = mechanism.window
 
     assert (mechanism.inputs, mechanism.messages) == (window.inputs, window.levels)
@@ -364,7 +346,6 @@ def test_a_numbers_design_is_as_private_as_its_window(
 
 
 def test_a_true_value_is_its_own_message() -> None:
-    """And the class that sends it has no randomize."""
     assert [Identity(7).reveal(x) for x in range(7)] == list(range(7))
     assert not hasattr(Identity, "randomize")
 
@@ -443,7 +424,6 @@ TABLE: list[Row] = [
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_the_planner_ships_what_its_table_says(row: Row) -> None:
-    """Design, length, counters, the ratio to the optimum and the variance to four digits."""
     k, epsilon, shape, bits, cells, ratio, noise = row
     planned = select_mechanism(k, epsilon)
     mechanism = planned.mechanism
@@ -457,7 +437,6 @@ def test_the_planner_ships_what_its_table_says(row: Row) -> None:
 
 @pytest.mark.parametrize(("k", "epsilon", "canonical"), vectors("plan.json"))
 def test_a_plan_never_changes(k: int, epsilon: str, canonical: dict[str, Any]) -> None:
-    """The threshold to its last bit: it is part of every fingerprint."""
     assert select_mechanism(k, epsilon).mechanism.canonical() == canonical
 
 
@@ -529,7 +508,6 @@ def test_the_figures_that_are_stated_are_reached() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("k", LONGER)
 def test_every_longer_list_is_within_a_third(k: int) -> None:
-    """Every hundredth of epsilon up to 8."""
     epsilons = [Fraction(step, 100) for step in range(1, 801)]
 
     assert [e for e in epsilons if not close_to_the_optimum(k, e, FAR)] == []
@@ -538,7 +516,6 @@ def test_every_longer_list_is_within_a_third(k: int) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("k", FINE + LARGE)
 def test_a_plan_is_within_three_and_a_half_percent_everywhere(k: int) -> None:
-    """Every twentieth of epsilon up to 8."""
     epsilons = [Fraction(step, 20) for step in range(1, 161)]
 
     assert [e for e in epsilons if not close_to_the_optimum(k, e)] == []
@@ -550,7 +527,6 @@ def test_the_planners_limits_never_change() -> None:
 
 
 def test_a_plane_may_be_full() -> None:
-    """Every one of its 1,365 points is an input."""
     mechanism = select_mechanism(1365, 1).mechanism
 
     assert isinstance(mechanism, ProjectiveGeometry)
@@ -560,7 +536,6 @@ def test_a_plane_may_be_full() -> None:
 @pytest.mark.parametrize("k", [2, 1000, MAX_INPUTS])
 @pytest.mark.parametrize("epsilon", ["0.000001", "16"])
 def test_a_plan_exists_at_every_end(k: int, epsilon: str) -> None:
-    """The smallest and the largest epsilon that can be claimed."""
     planned = select_mechanism(k, epsilon)
 
     assert planned.mechanism.inputs == k
@@ -569,20 +544,17 @@ def test_a_plan_exists_at_every_end(k: int, epsilon: str) -> None:
 
 @pytest.mark.parametrize("k", [-1, 0, 1, MAX_INPUTS + 1])
 def test_a_question_no_plan_answers_is_refused(k: int) -> None:
-    """The message names the limits."""
     with pytest.raises(ValueError, match=rf"k = {k}: give 2 to 1,048,576"):
         select_mechanism(k, 1)
 
 
 @pytest.mark.parametrize("epsilon", [0, 17, "0.0000001"])
 def test_an_epsilon_no_one_can_claim_is_not_planned(epsilon: int | str) -> None:
-    """Refused at the same door as everywhere."""
     with pytest.raises(EpsilonError):
         select_mechanism(2, epsilon)
 
 
 def test_a_float_is_not_planned() -> None:
-    """Nor is it rounded in silence."""
     with pytest.raises(TypeError, match=r"not exact"):
         select_mechanism(2, 0.7)  # type: ignore[arg-type] # the point
 
@@ -618,7 +590,6 @@ MEANS = [
 def test_a_mean_has_its_tables_worst_variance(
     row: int, epsilon: str, levels: int, width: int, worst: str
 ) -> None:
-    """At its own epsilon each row is the one that is taken, and varies as published."""
     mechanism = MeanMechanism.for_epsilon(Fraction(epsilon))
 
     assert (mechanism.window.levels, mechanism.window.width) == (levels, width)
@@ -627,7 +598,6 @@ def test_a_mean_has_its_tables_worst_variance(
 
 
 def test_the_tables_never_change() -> None:
-    """Each level of each row: together they are part of the protocol."""
     spelled = sha256(json.dumps(TABLES).encode()).hexdigest()
 
     assert spelled == "658a8d17d85d9ea6be711d2283a834c0476e44a5f6272656b612a30eca333652"
@@ -659,7 +629,6 @@ def test_a_means_variance_is_the_worst_over_all_numbers(epsilon: str) -> None:
 
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "2.2", "5.5", "8", "16"])
 def test_no_other_table_would_have_varied_less(epsilon: str) -> None:
-    """The choice among the tables is by exact worst variance."""
     chosen = MeanMechanism.for_epsilon(Fraction(epsilon)).variance
     others = []
     for levels, width, half in TABLES:
@@ -682,7 +651,6 @@ def test_a_mean_decodes_alike_from_both_ends(epsilon: str) -> None:
 
 
 def test_values_that_could_not_be_rounded_between_are_refused() -> None:
-    """Starts whose means do not ascend, or a list of another length."""
     window = SquareWave.for_epsilon(ONE, 4, 2)
 
     with pytest.raises(ValueError, match=r"do not ascend"):
@@ -693,7 +661,6 @@ def test_values_that_could_not_be_rounded_between_are_refused() -> None:
 
 @pytest.mark.parametrize("values", [(0, 0, 3, -1), (3, -1, 0, 4), (0, 0, 0, 1)])
 def test_one_pair_that_does_not_ascend_is_enough(values: tuple[int, ...]) -> None:
-    """The last, the first, or two that are equal."""
     with pytest.raises(ValueError, match=r"do not ascend"):
         MeanMechanism(SquareWave.for_epsilon(ONE, 4, 2), values)
 
@@ -735,12 +702,10 @@ def test_a_distributions_window_narrows_as_epsilon_grows(epsilon: str, width: in
     ],
 )
 def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
-    """The upper end belongs to the last."""
     assert DistributionMechanism.for_epsilon(ONE).bucket(grid) == bucket
 
 
 def test_a_distribution_with_other_starts_is_refused() -> None:
-    """256 buckets need 256 starts."""
     with pytest.raises(ValueError, match=r"the window has 10 starts, not 256"):
         DistributionMechanism(SquareWave.for_epsilon(ONE, 12, 3))
 
@@ -749,6 +714,5 @@ def test_a_distribution_with_other_starts_is_refused() -> None:
 def test_a_numbers_designs_never_change(
     epsilon: str, mean: dict[str, Any], distribution: dict[str, Any]
 ) -> None:
-    """Levels, widths, values and the threshold to its last bit."""
     assert MeanMechanism.for_epsilon(Fraction(epsilon)).canonical() == mean
     assert DistributionMechanism.for_epsilon(Fraction(epsilon)).canonical() == distribution

@@ -77,7 +77,6 @@ def test_below_is_exactly_uniform_over_several_short_words(
 
 @pytest.mark.parametrize("n", [WORDS + 1, (1 << 70) - 3, 1 << 128, (1 << 128) + 1])
 def test_below_takes_whole_words_beyond_one(n: int) -> None:
-    """The highest value of a wide range is reached, the next pattern is thrown away."""
     bits = (n - 1).bit_length()
     words = -(-bits // WORD_BITS)
 
@@ -96,7 +95,6 @@ def test_below_takes_whole_words_beyond_one(n: int) -> None:
 
 @given(st.integers(0, WORDS), st.integers(0, WORDS - 1))
 def test_a_coin_of_a_in_2_to_the_64_compares_one_word(a: int, word: int) -> None:
-    """Exactly a of the 2^64 words are True."""
     randomness = Words([word])
 
     assert randomness.bernoulli(a) == (word < a)
@@ -105,13 +103,11 @@ def test_a_coin_of_a_in_2_to_the_64_compares_one_word(a: int, word: int) -> None
 
 @pytest.mark.parametrize("a", [1, 2, WORDS // 2, WORDS - 1])
 def test_a_coin_turns_exactly_at_its_threshold(a: int) -> None:
-    """The last word below is True, the first at it is False."""
     assert Words([a - 1]).bernoulli(a)
     assert not Words([a]).bernoulli(a)
 
 
 def test_a_sure_coin_is_sure() -> None:
-    """0 never falls True and 2^64 never False, at the extreme words too."""
     assert not Words([0]).bernoulli(0)
     assert Words([WORDS - 1]).bernoulli(WORDS)
 
@@ -144,7 +140,6 @@ def test_what_is_drawn_after_a_rejection_is_served_alike(n: int, value: int) -> 
 
 @pytest.mark.parametrize("heads", range(4))
 def test_a_coin_of_a_ratio_draws_below_its_denominator(heads: int) -> None:
-    """The first `heads` of three outcomes are True."""
     thirds = [Words([outcome << WORD_BITS - 2]) for outcome in range(3)]
 
     assert [randomness.bernoulli(heads, 3) for randomness in thirds] == [
@@ -154,18 +149,15 @@ def test_a_coin_of_a_ratio_draws_below_its_denominator(heads: int) -> None:
 
 
 def test_a_threshold_counts_words_of_64_bits() -> None:
-    """Part of the protocol: it is in every fingerprint."""
     assert (WORD_BITS, WORDS) == (64, 1 << 64)
 
 
 def test_only_seeded_coins_are_predictable() -> None:
-    """A client marks what it sends with them as a test."""
     assert SeededRandomSource(1).predictable
     assert not SystemRandomSource().predictable
 
 
 def test_seeded_coins_repeat_and_differ_by_seed() -> None:
-    """A failing test comes back."""
     one, same, other = SeededRandomSource(1), SeededRandomSource(1), SeededRandomSource(2)
     words = [one.word() for _ in range(100)]
 
@@ -218,7 +210,6 @@ def words_of_a_family(randomness: RandomSource) -> list[int]:
 @needs_fork
 @may_fork
 def test_no_forked_child_shares_a_word_with_its_parent_or_siblings() -> None:
-    """All words of a family of five processes differ."""
     drawn = words_of_a_family(SystemRandomSource())
 
     assert len(drawn) == POOL // 2 + 5 * MANY
@@ -228,7 +219,6 @@ def test_no_forked_child_shares_a_word_with_its_parent_or_siblings() -> None:
 @needs_fork
 @may_fork
 def test_a_child_that_keeps_the_pool_is_caught() -> None:
-    """The check above sees the planted bug."""
     drawn = words_of_a_family(Keeping())
 
     assert len(set(drawn)) < len(drawn)
@@ -257,7 +247,6 @@ def after_a_silent_fork(randomness: SystemRandomSource) -> tuple[set[int], set[i
 
 
 def test_a_fork_without_pythons_hooks_is_noticed_by_its_pid() -> None:
-    """Nothing pooled before it is served after it."""
     inherited, drawn = after_a_silent_fork(SystemRandomSource())
 
     assert len(inherited) == POOL - 1
@@ -265,7 +254,6 @@ def test_a_fork_without_pythons_hooks_is_noticed_by_its_pid() -> None:
 
 
 def test_a_pool_kept_through_a_silent_fork_is_caught() -> None:
-    """The check above sees the planted bug."""
     inherited, drawn = after_a_silent_fork(Keeping())
 
     assert inherited & drawn
@@ -283,7 +271,6 @@ def drawn_by_threads(randomness: RandomSource, threads: int, each: int) -> list[
 
 
 def test_eight_threads_share_no_word() -> None:
-    """160,000 words from one pool, all distinct."""
     drawn = drawn_by_threads(SystemRandomSource(), 8, 20_000)
 
     assert len(set(drawn)) == 8 * 20_000
@@ -303,7 +290,6 @@ def count_entropy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_every_word_of_the_system_is_served_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over many refills, what is served and what is still pooled is what was handed out, once."""
     handed = count_entropy(monkeypatch)
     randomness = SystemRandomSource()
     served = [randomness.word() for _ in range(5 * POOL + 7)]
@@ -313,7 +299,6 @@ def test_every_word_of_the_system_is_served_at_most_once(monkeypatch: pytest.Mon
 
 
 def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that only imports and constructs asks for no entropy."""
     handed = count_entropy(monkeypatch)
     randomness = SystemRandomSource()
 
@@ -323,7 +308,6 @@ def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(("n", "size"), [(5, 0), (5, 2), (5, 5), (6, 3)])
 def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
-    """Over every outcome of the randomness."""
     subsets = enumerate_distribution(lambda randomness: frozenset(randomness.sample(n, size)))
 
     assert set(subsets.values()) == {Fraction(1, comb(n, size))}
@@ -332,7 +316,6 @@ def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
 
 @pytest.mark.parametrize("items", ["", "a", "abc", "abcd"])
 def test_a_shuffle_is_every_order_alike(items: str) -> None:
-    """Over every outcome of the randomness; the items themselves are left as they were."""
     orders = enumerate_distribution(lambda randomness: "".join(randomness.shuffled(items)))
 
     assert set(orders.values()) == {Fraction(1, factorial(len(items)))}

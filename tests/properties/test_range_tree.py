@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from tests.properties.test_collections import figures, no_values, one
+from tests.properties.definition_harness import epsilons, no_values_file, parse_definition
 from veilcount_client.testing import SeededRandomSource
-from veilcount_shared.collection import Collection, Measure, lint, parse_collections
+from veilcount_shared.collection import Measure, lint, parse_collections
 from veilcount_shared.collection.canonical import canonical_bytes
 from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower, threshold
@@ -60,7 +60,6 @@ def laws(mechanism: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Dis
 
 @every_epsilon
 def test_the_levels_have_4_16_64_and_256_nodes(epsilon: Fraction) -> None:
-    """Each reports at full epsilon: the coin that draws the level looks at no data."""
     mechanism = RangeTree.for_epsilon(epsilon)
 
     assert tuple(level.inputs for level in mechanism.levels) == NODES
@@ -84,7 +83,6 @@ def test_messages_are_numbered_level_by_level_without_a_gap(epsilon: Fraction) -
     ("bucket", "nodes"), [(0, (0, 0, 0, 0)), (100, (1, 6, 25, 100)), (255, (3, 15, 63, 255))]
 )
 def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, ...]) -> None:
-    """A quarter of its parent each."""
     mechanism = RangeTree.for_epsilon(ONE)
 
     assert tuple(mechanism.node(level, bucket) for level in range(4)) == nodes
@@ -94,12 +92,10 @@ def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, 
     ("grid", "bucket"), [(0, 0), (BUCKET - 1, 0), (BUCKET, 1), (GRID - 1, 255), (GRID, 255)]
 )
 def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
-    """The upper end belongs to the last."""
     assert RangeTree.for_epsilon(ONE).bucket(grid) == bucket
 
 
 def test_what_is_no_message_is_refused() -> None:
-    """All numbers below the count are messages, no other is."""
     mechanism = RangeTree.for_epsilon(ONE)
 
     assert all(map(mechanism.valid, range(mechanism.messages)))
@@ -108,7 +104,6 @@ def test_what_is_no_message_is_refused() -> None:
 
 @given(grid=st.integers(0, GRID), seed=st.integers(0, 2**32), epsilon=st.sampled_from(EPSILONS))
 def test_every_message_of_a_device_is_one(grid: int, seed: int, epsilon: Fraction) -> None:
-    """Whatever the number and the randomness."""
     mechanism = RangeTree.for_epsilon(epsilon)
 
     assert mechanism.valid(mechanism.randomize(grid, SeededRandomSource(seed)))
@@ -158,7 +153,6 @@ def test_a_level_has_the_least_variance_of_planes_and_response(
 
 
 def test_more_privacy_makes_the_levels_planes_and_less_makes_them_responses() -> None:
-    """At epsilon 1 three of them are planes, at 8 none is: the true node comes through."""
     kinds = {
         epsilon: [type(level) for level in RangeTree.for_epsilon(epsilon).levels]
         for epsilon in (ONE, Fraction(8))
@@ -171,13 +165,11 @@ def test_more_privacy_makes_the_levels_planes_and_less_makes_them_responses() ->
 
 
 def test_levels_that_are_no_tree_are_refused() -> None:
-    """Any other numbers of nodes, or another order."""
     with pytest.raises(ValueError, match="4, 16, 64 and 256"):
         RangeTree(RangeTree.for_epsilon(ONE).levels[::-1])
 
 
 def test_levels_of_different_epsilons_are_refused() -> None:
-    """One would reveal more than is claimed."""
     mild, strong = RangeTree.for_epsilon(ONE).levels, RangeTree.for_epsilon(Fraction(2)).levels
 
     with pytest.raises(ValueError, match="the same epsilon"):
@@ -185,7 +177,6 @@ def test_levels_of_different_epsilons_are_refused() -> None:
 
 
 def test_a_level_whose_messages_have_gaps_is_refused() -> None:
-    """A mask of 16 bits is a message for some numbers only."""
     levels = RangeTree.for_epsilon(ONE).levels
 
     with pytest.raises(ValueError, match="0, 1, 2"):
@@ -194,7 +185,6 @@ def test_a_level_whose_messages_have_gaps_is_refused() -> None:
 
 @pytest.mark.parametrize(("epsilon", "canonical"), PINNED["designs"])
 def test_the_levels_of_an_epsilon_never_change(epsilon: str, canonical: dict[str, Any]) -> None:
-    """Designs, orders, and the thresholds to their last bit."""
     assert RangeTree.for_epsilon(Fraction(epsilon)).canonical() == canonical
 
 
@@ -220,7 +210,6 @@ def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
 
 @every_epsilon
 def test_no_message_tells_two_numbers_apart_by_more_than_epsilon(epsilon: Fraction) -> None:
-    """The worst ratio over all messages, in Fractions: at most e^epsilon."""
     ratio = max_likelihood_ratio(list(laws(RangeTree.for_epsilon(epsilon)).values()))
 
     assert 1 < ratio <= exp_lower(epsilon)
@@ -249,7 +238,6 @@ class Curious(RangeTree):
 
 
 def test_a_level_that_depends_on_the_number_is_caught() -> None:
-    """What cannot be sent for one number but for another has no bound."""
     curious = Curious(RangeTree.for_epsilon(ONE).levels)
 
     with pytest.raises(AssertionError, match="a message of its own"):
@@ -262,30 +250,28 @@ LINES = 'range = [0, 240]\nmeasure = "ranges"'
 
 
 def test_a_definition_of_ranges_has_the_pinned_form_and_fingerprint() -> None:
-    """Byte for byte, as for every other definition."""
-    collection = parse_collections("\n".join(PINNED["toml"]), no_values, legacy=True)["q"]
+    collection = parse_collections("\n".join(PINNED["toml"]), no_values_file, legacy=True)["q"]
 
     assert canonical_bytes(collection) == PINNED["canonical"].encode()
     assert collection.fingerprint == PINNED["fingerprint"]
 
 
 def test_ranges_cost_what_any_answer_does() -> None:
-    """Epsilon an event, a day and in all: one report, whichever level it tells."""
-    collection = one(f"{LINES}\nepsilon = 0.5\nunit = 'event'\nper_day = 4\nanswers = 7")
+    collection = parse_definition(
+        f"{LINES}\nepsilon = 0.5\nunit = 'event'\nper_day = 4\nanswers = 7"
+    )
 
     assert isinstance(collection.mechanism, RangeTree)
-    assert figures(collection) == (Fraction(1, 2), 2, 14)
+    assert epsilons(collection) == (Fraction(1, 2), 2, 14)
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "16"])
 def test_an_answer_takes_two_bytes(epsilon: str) -> None:
-    """At every epsilon: little beside the pseudonym that travels with it."""
-    assert one(f"{LINES}\nepsilon = {epsilon}").message_bytes == 2
+    assert parse_definition(f"{LINES}\nepsilon = {epsilon}").message_bytes == 2
 
 
 def test_every_message_travels_and_no_other_does() -> None:
-    """At its fixed width, there and back."""
-    collection = one(LINES)
+    collection = parse_definition(LINES)
     messages = range(collection.mechanism.messages)
 
     assert [collection.unpack(collection.pack(message)) for message in messages] == [*messages]
@@ -297,8 +283,7 @@ VALUES = [0, 240, 120, 33.3, -1, 1e300, float("-inf"), Fraction(1, 3), float("na
 
 
 def test_a_definition_keeps_epsilon_for_values_of_all_kinds() -> None:
-    """Clamped and infinite numbers. What is no number is drawn first; that keeps epsilon too."""
-    collection = one(LINES)
+    collection = parse_definition(LINES)
     numbers = [
         enumerate_distribution(lambda randomness, v=v: collection.randomize(v, randomness))  # type: ignore[misc]
         for v in VALUES[:-3]
@@ -320,23 +305,20 @@ def test_a_definition_keeps_epsilon_for_values_of_all_kinds() -> None:
     ],
 )
 def test_ranges_are_refused_where_a_range_is(lines: str, key: str) -> None:
-    """Of values, of a trusted curator, and with hidden presence."""
     with pytest.raises(DefinitionError) as caught:
-        one(lines)
+        parse_definition(lines)
 
     assert caught.value.key == key
 
 
 def test_a_range_without_a_measure_is_told_of_all_three() -> None:
-    """The fix names the words."""
     with pytest.raises(DefinitionError, match='"mean", "distribution" or "ranges"'):
-        one("range = [0, 1]")
+        parse_definition("range = [0, 1]")
 
 
 def test_too_few_answers_for_ranges_are_remarked() -> None:
-    """Four quarters are the least that ranges are asked for."""
-    few = lint(one(f"{LINES}\nanswers = 1"), answers=1_000)
-    many = lint(one(f"{LINES}\nanswers = 1"), answers=100_000)
+    few = lint(parse_definition(f"{LINES}\nanswers = 1"), answers=1_000)
+    many = lint(parse_definition(f"{LINES}\nanswers = 1"), answers=100_000)
 
     assert [remark.key for remark in few] == ["epsilon"]
     assert "share of a quarter of the range is known to +/- 16%" in few[0].text
@@ -347,9 +329,8 @@ def test_too_few_answers_for_ranges_are_remarked() -> None:
     ("takes", "unit"), [*product(("first", "last", "max", "sum"), ("day", "week"))]
 )
 def test_ranges_take_what_any_number_takes(takes: str, unit: str) -> None:
-    """The measure decides nothing about which number a period reports."""
     held = "" if takes == "first" else "held = 'device'"
-    collection: Collection = one(
+    collection = parse_definition(
         f"{LINES}\ntakes = '{takes}'\nunit = '{unit}'\nanswers = 4\n{held}"
     )
 

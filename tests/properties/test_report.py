@@ -163,7 +163,6 @@ def refused(report: Report, name: str) -> ReportError:
 
 
 def test_the_definitions_here_are_of_every_design_and_linkage() -> None:
-    """So the tests below leave none out."""
     mechanisms = {type(collection.mechanism) for collection in COLLECTIONS.values()}
     shapes = {
         (mechanism.w > 1, mechanism.masked)
@@ -187,7 +186,6 @@ def test_the_definitions_here_are_of_every_design_and_linkage() -> None:
 def test_what_a_device_sends_is_allowed(
     name: str, seed: int, answer: int, data: st.DataObject
 ) -> None:
-    """Every message of the randomizer, in every slot of the schedule, is returned as it was."""
     collection, randomness = COLLECTIONS[name], SeededRandomSource(seed)
     period = data.draw(st.integers(0, collection.periods - 1))
     secret = seed.to_bytes(SECRET_BYTES, "big")
@@ -214,7 +212,6 @@ def test_a_report_of_another_series_is_refused(name: str) -> None:
 
 @every
 def test_a_period_after_the_last_is_refused(name: str) -> None:
-    """The last is allowed, in its own slot."""
     collection = COLLECTIONS[name]
     last = collection.periods - 1
     own = last * collection.per_period if collection.linkage is Linkage.COLLECTION else 0
@@ -225,7 +222,6 @@ def test_a_period_after_the_last_is_refused(name: str) -> None:
 
 @every
 def test_a_segment_after_the_last_is_refused(name: str) -> None:
-    """Without segments there is one cell, 0."""
     collection = COLLECTIONS[name]
     last = collection.cells - 1
 
@@ -286,7 +282,6 @@ def refuses_message(name: str, message: int) -> bool:
 
 
 def test_a_mask_of_another_weight_is_refused() -> None:
-    """Of all masks of 17 bits, and the bits above them, the design's subsets alone are messages."""
     mechanism = COLLECTIONS["collected"].mechanism
     assert isinstance(mechanism, SubsetSelection)
     taken = 0
@@ -318,13 +313,11 @@ def test_members_are_a_subset_in_its_one_spelling(
     numbers: tuple[int, ...],
     refused: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    """Ascending, none twice, each a value."""
     assert refused is refuses_message("members", members(*numbers))
 
 
 @pytest.mark.parametrize("name", ["by_period", "unlinked", "months", "curated"])
 def test_a_value_that_the_domain_does_not_have_is_refused(name: str) -> None:
-    """Where a message is a value: the last (`absent`, where it exists) is allowed, no more."""
     inputs = COLLECTIONS[name].inputs
 
     assert [refuses_message(name, message) for message in (inputs - 1, inputs, 255)] == [
@@ -336,7 +329,6 @@ def test_a_value_that_the_domain_does_not_have_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["plane", "mean", "distribution"])
 def test_a_cell_or_level_after_the_last_is_refused(name: str) -> None:
-    """A plane has v cells (more than values), a window M levels."""
     messages = COLLECTIONS[name].mechanism.messages
     widest = (1 << 8 * COLLECTIONS[name].message_bytes) - 1
 
@@ -367,7 +359,6 @@ def test_what_a_definition_refuses_is_dropped_by_its_device(
 
 
 def test_every_way_to_be_refused_has_a_verdict() -> None:
-    """The table above is complete."""
     known = {WrongSeries, PeriodOutOfRange, SegmentOutOfRange, SlotOutOfRange, MessageOutOfRange}
 
     assert known == set(ReportError.__subclasses__())
@@ -405,7 +396,6 @@ REPORT = Report(A, 0, 0, bytes(PSEUDONYM_BYTES), 0, b"\x01")
 def test_no_report_is_born_that_no_series_could_have(
     field: str, value: object, error: type[WireError]
 ) -> None:
-    """One field out of its range is named."""
     with pytest.raises(WireError) as caught:
         replace(REPORT, **{field: value})  # type: ignore[arg-type] # that is the point
 
@@ -422,7 +412,6 @@ def test_no_report_is_born_that_no_series_could_have(
     ],
 )
 def test_the_last_of_each_range_is_in_it(field: str, value: object) -> None:
-    """No range ends one too early."""
     report = replace(REPORT, **{field: value})  # type: ignore[arg-type] # of its own type
 
     assert value == getattr(report, field)
@@ -430,7 +419,6 @@ def test_the_last_of_each_range_is_in_it(field: str, value: object) -> None:
 
 @pytest.mark.parametrize("born", [REPORT, Losses(A), Batch((REPORT,))])
 def test_what_is_born_valid_stays_so(born: Report | Losses | Batch) -> None:
-    """No field can be set afterwards."""
     for field in fields(born):
         with pytest.raises(FrozenInstanceError):
             setattr(born, field.name, getattr(born, field.name))
@@ -444,12 +432,10 @@ def refusing(place: str, error: type[WireError], **other: Any) -> None:
 
 
 def test_an_empty_batch_is_refused() -> None:
-    """It would say nothing but that a device is there."""
     refusing("reports", WrongLength)
 
 
 def test_a_batch_of_1001_reports_is_refused() -> None:
-    """A thousand are taken."""
     assert len(Batch((REPORT,) * MAX_REPORTS).reports) == MAX_REPORTS
     refusing("reports", WrongLength, reports=(REPORT,) * (MAX_REPORTS + 1))
 
@@ -461,19 +447,16 @@ def test_losses_beside_reports_are_refused() -> None:
 
 @pytest.mark.parametrize("padding", [-1, MAX_PADDING + 1])
 def test_padding_out_of_range_is_refused(padding: int) -> None:
-    """Its length has two bytes on the wire."""
     refusing("padding", BadField, reports=(REPORT,), padding=padding)
 
 
 def test_two_widths_in_one_series_are_refused() -> None:
-    """The second report of the series is named, wherever it stands."""
     other, wide = replace(REPORT, fingerprint=B, message=b"\0\1"), replace(REPORT, message=b"\0\1")
 
     refusing("reports[2].message", WrongLength, reports=(REPORT, other, wide))
 
 
 def test_a_batch_of_256_series_is_refused() -> None:
-    """Their number has one byte on the wire."""
     reports = tuple(replace(REPORT, fingerprint=f"{place:064x}") for place in range(MAX_SERIES + 1))
 
     assert len(Batch(reports[:-1]).series()) == MAX_SERIES
@@ -481,7 +464,6 @@ def test_a_batch_of_256_series_is_refused() -> None:
 
 
 def test_series_stand_in_order_of_first_use_with_their_widths() -> None:
-    """As both spellings write them."""
     other = replace(REPORT, fingerprint=B, message=bytes(3))
     batch = Batch((other, REPORT, other))
 
@@ -494,7 +476,6 @@ def test_series_stand_in_order_of_first_use_with_their_widths() -> None:
 @pytest.mark.parametrize("reason", ["aged", "evicted", "corrupt"])
 @pytest.mark.parametrize("bucket", [-1, 5, 1000])
 def test_losses_hold_no_count(reason: str, bucket: int) -> None:
-    """Only a bucket, 0 to 4."""
     with pytest.raises(BadField) as caught:
         Losses(A, **{reason: bucket})
 
@@ -502,7 +483,6 @@ def test_losses_hold_no_count(reason: str, bucket: int) -> None:
 
 
 def test_losses_of_no_series_are_refused() -> None:
-    """By the fingerprint's own rule."""
     with pytest.raises(BadField) as caught:
         Losses(A.upper())
 
@@ -517,13 +497,11 @@ def test_losses_of_no_series_are_refused() -> None:
     ],
 )  # fmt: skip
 def test_a_bucket_is_the_number_of_digits(count: int, bucket: int) -> None:
-    """0 for none, 4 at most."""
     assert bucket == Losses.bucket(count)
 
 
 @given(count=st.integers(-10, 10**9))
 def test_every_bucket_is_one_that_losses_hold(count: int) -> None:
-    """And it never falls while the count grows."""
     assert Losses(A, aged=Losses.bucket(count)).aged <= Losses.bucket(count + 1)
 
 
@@ -541,7 +519,6 @@ DROPPED = {
 
 @pytest.mark.parametrize("verdict", Verdict)
 def test_a_verdict_means_one_thing_to_the_device(verdict: Verdict) -> None:
-    """Delivered, kept for another try, or dropped: never two of them, never none."""
     meaning = (verdict in DELIVERED, verdict in RETRIED, verdict in DROPPED)
 
     assert meaning == (verdict.delivered, verdict.retry, verdict.dropped)
@@ -549,7 +526,6 @@ def test_a_verdict_means_one_thing_to_the_device(verdict: Verdict) -> None:
 
 
 def test_verdicts_have_these_bytes_for_ever() -> None:
-    """Every word, in the order of the reports."""
     words = (
         b"counted duplicate over_budget stale closed malformed full unknown_collection early"
     ).split()
@@ -561,12 +537,10 @@ def test_verdicts_have_these_bytes_for_ever() -> None:
 
 @given(verdicts=st.lists(st.sampled_from(Verdict), max_size=30).map(tuple))
 def test_verdicts_survive_the_wire(verdicts: tuple[Verdict, ...]) -> None:
-    """Of none (a batch of losses), of one, of many."""
     assert verdicts == decode_verdicts(encode_verdicts(verdicts), len(verdicts))
 
 
 def test_a_thousand_verdicts_fit() -> None:
-    """Of the longest word."""
     verdicts = (max(Verdict, key=len),) * MAX_REPORTS
 
     assert len(encode_verdicts(verdicts)) < MAX_BODY
@@ -603,7 +577,6 @@ def test_a_thousand_verdicts_fit() -> None:
     ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else None,
 )
 def test_a_reply_that_is_none_is_refused(body: bytes, error: type[WireError], place: str) -> None:
-    """A captive portal's page, another version's words, a broken proxy's half."""
     with pytest.raises(WireError) as caught:
         decode_verdicts(body, body.count(b",") + 1)
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.properties.test_collections import no_values
+from tests.properties.definition_harness import no_values_file
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import periods, schedule
 from veilcount_shared.collection import (
@@ -95,7 +95,6 @@ EVENTS = asking(Unit.EVENT, "2026-12-01", "2027-03-01", per_period=5)
 def test_a_day_lies_in_the_period_of_its_calendar_stretch(
     unit: Unit, start: str, day: str, number: int
 ) -> None:
-    """Counted from the stretch that contains the first day."""
     found = periods.period_number(Unit(unit), date.fromisoformat(start), date.fromisoformat(day))
 
     assert found == number
@@ -119,7 +118,6 @@ def test_a_day_lies_in_the_period_of_its_calendar_stretch(
 def test_a_campaign_touches_every_stretch_it_has_a_day_in(
     unit: Unit, start: str, until: str, count: int
 ) -> None:
-    """`until` is the first day after it."""
     assert asking(Unit(unit), start, until).periods == count
 
 
@@ -141,7 +139,6 @@ def test_a_campaign_touches_every_stretch_it_has_a_day_in(
 def test_a_period_opens_and_closes_at_midnight_utc_within_the_campaign(
     unit: Unit, period: int, opens: str, closes: str
 ) -> None:
-    """The first and last are cut by the campaign's dates."""
     collection = asking(Unit(unit), "2026-12-15", "2027-03-15")
 
     assert schedule.period_start(collection, period).isoformat() == f"{opens}T00:00:00+00:00"
@@ -164,7 +161,6 @@ def campaigns(draw: st.DrawFn) -> Collection:
 @given(campaigns())
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_periods_partition_the_campaign_without_a_gap(collection: Collection) -> None:
-    """Each opens when the one before closes; the first and last meet the dates."""
     everyone = range(collection.periods)
     opens = [schedule.period_start(collection, period) for period in everyone]
     closes = [schedule.period_end(collection, period) for period in everyone]
@@ -179,7 +175,6 @@ def test_periods_partition_the_campaign_without_a_gap(collection: Collection) ->
 def test_an_instant_lies_in_the_period_that_is_open_then(
     collection: Collection, draw: int, minutes: int
 ) -> None:
-    """In whatever time zone it is told."""
     start = schedule.period_start(collection, 0)
     length = schedule.period_end(collection, collection.periods - 1) - start
     now = start + timedelta(microseconds=draw % (length // timedelta(microseconds=1)))
@@ -194,7 +189,6 @@ def test_an_instant_lies_in_the_period_that_is_open_then(
 @given(campaigns())
 @settings(max_examples=100, deadline=None, derandomize=True)
 def test_the_edges_of_a_period_belong_to_it_and_to_the_next(collection: Collection) -> None:
-    """The first instant is inside, the last is one microsecond before the close."""
     tick = timedelta(microseconds=1)
     for period in {0, collection.periods // 2, collection.periods - 1}:
         opens, closes = (
@@ -209,7 +203,6 @@ def test_the_edges_of_a_period_belong_to_it_and_to_the_next(collection: Collecti
 
 
 def test_an_instant_outside_the_campaign_lies_in_no_period() -> None:
-    """Before `from`, even in the same month; from `until` on."""
     collection = asking(Unit.MONTH, "2026-12-15", "2027-03-15")
     before, after = datetime(2026, 12, 14, 23, 59, tzinfo=UTC), datetime(2027, 3, 15, tzinfo=UTC)
 
@@ -225,7 +218,6 @@ def test_an_instant_without_a_time_zone_is_refused(now: datetime) -> None:
 
 
 def test_a_local_midnight_is_counted_in_utc() -> None:
-    """2027-01-01 00:30 at +01:00 is still December, at -01:00 it is January."""
     east, west = (timezone(timedelta(hours=hours)) for hours in (1, -1))
 
     assert schedule.period_at(MONTHLY, datetime(2027, 1, 1, 0, 30, tzinfo=east)) == 0
@@ -237,7 +229,6 @@ def test_a_local_midnight_is_counted_in_utc() -> None:
 
 @pytest.mark.parametrize("answers", [1, 2, 45, 89, 90])
 def test_a_person_answers_in_exactly_as_many_periods_as_allowed(answers: int) -> None:
-    """Each of them one of the campaign's."""
     collection = replace(DAILY, answers=answers)
     drawn = [schedule.draw_answering_periods(secret, collection) for secret in SECRETS]
 
@@ -246,7 +237,6 @@ def test_a_person_answers_in_exactly_as_many_periods_as_allowed(answers: int) ->
 
 
 def test_without_answers_a_person_answers_in_all_periods() -> None:
-    """Then nothing is drawn."""
     assert schedule.draw_answering_periods(SECRET, DAILY) == frozenset(range(90))
 
 
@@ -254,7 +244,6 @@ def test_without_answers_a_person_answers_in_all_periods() -> None:
 
 
 def test_an_instant_lies_within_its_period_on_a_whole_second() -> None:
-    """For every period and answer."""
     for period in range(EVENTS.periods):
         for answer in range(EVENTS.per_period):
             instant = schedule.draw_instant(SECRET, EVENTS, period, answer)
@@ -264,12 +253,10 @@ def test_an_instant_lies_within_its_period_on_a_whole_second() -> None:
 
 
 def test_the_first_answer_is_the_one_that_is_meant() -> None:
-    """Where a period has only one, no one writes its number."""
     assert schedule.draw_instant(SECRET, EVENTS, 3) == schedule.draw_instant(SECRET, EVENTS, 3, 0)
 
 
 def test_answers_of_one_period_have_instants_of_their_own() -> None:
-    """One does not tell another."""
     instants = {schedule.draw_instant(SECRET, EVENTS, 3, answer) for answer in range(5)}
 
     assert len(instants) == 5
@@ -280,14 +267,12 @@ def test_answers_of_one_period_have_instants_of_their_own() -> None:
 
 @pytest.mark.parametrize("period", [0, 1, 89])
 def test_the_answers_of_a_period_take_its_slots_each_once(period: int) -> None:
-    """A permutation of 0..4."""
     slots = [schedule.draw_slot(SECRET, EVENTS, period, answer) for answer in range(5)]
 
     assert sorted(slots) == [0, 1, 2, 3, 4]
 
 
 def test_the_order_of_slots_differs_between_periods() -> None:
-    """A slot number does not tell how many answers came before."""
     orders = {
         tuple(schedule.draw_slot(SECRET, EVENTS, period, answer) for answer in range(5))
         for period in range(90)
@@ -297,7 +282,6 @@ def test_the_order_of_slots_differs_between_periods() -> None:
 
 
 def test_slots_of_a_linked_campaign_are_each_used_once() -> None:
-    """Period times per_period, plus the place in the period."""
     linked = replace(EVENTS, linkage=Linkage.COLLECTION)
     slots = [
         [schedule.draw_slot(SECRET, linked, p, answer) for answer in range(5)] for p in range(90)
@@ -308,7 +292,6 @@ def test_slots_of_a_linked_campaign_are_each_used_once() -> None:
 
 
 def test_an_unlinked_report_has_slot_zero() -> None:
-    """There is nothing to tell apart."""
     unlinked = replace(EVENTS, linkage=Linkage.NONE)
 
     assert {schedule.draw_slot(SECRET, unlinked, 7, answer) for answer in range(5)} == {0}
@@ -332,7 +315,6 @@ def names(collection: Collection, secret: bytes = SECRET, times: int = 2) -> lis
     [(Linkage.COLLECTION, 1), (Linkage.PERIOD, 10), (Linkage.NONE, 20)],
 )
 def test_a_pseudonym_reaches_as_far_as_the_linkage_says(linkage: Linkage, different: int) -> None:
-    """The campaign, one period, or one report only."""
     drawn = names(replace(DAILY, linkage=linkage))
 
     assert len(set(drawn)) == different
@@ -346,7 +328,6 @@ def test_a_pseudonym_reaches_as_far_as_the_linkage_says(linkage: Linkage, differ
 def test_pseudonyms_of_different_series_share_nothing(
     linkage: Linkage, change: dict[str, Any]
 ) -> None:
-    """Not between collections, nor between two definitions of one."""
     collection = replace(DAILY, linkage=linkage)
 
     assert not set(names(collection)) & set(names(replace(collection, **change)))
@@ -354,21 +335,18 @@ def test_pseudonyms_of_different_series_share_nothing(
 
 @pytest.mark.parametrize("linkage", [Linkage.COLLECTION, Linkage.PERIOD])
 def test_pseudonyms_of_different_persons_share_nothing(linkage: Linkage) -> None:
-    """Another secret, other names."""
     collection = replace(DAILY, linkage=linkage)
 
     assert not set(names(collection)) & set(names(collection, OTHER))
 
 
 def test_a_fresh_pseudonym_does_not_depend_on_the_secret() -> None:
-    """It is drawn from the randomness alone."""
     collection = replace(DAILY, linkage=Linkage.NONE)
 
     assert names(collection) == names(collection, OTHER)
 
 
 def test_a_fresh_pseudonym_is_made_of_all_bytes() -> None:
-    """Of 4,096 drawn, each of the 256 comes up."""
     drawn = b"".join(names(replace(DAILY, linkage=Linkage.NONE), times=26))
 
     assert set(drawn) == set(range(256))
@@ -389,14 +367,12 @@ FAR = replace(
 
 
 def test_a_person_is_asked_by_exactly_one_of_two_twins() -> None:
-    """And some by either."""
     asked = [(schedule.is_selected(one, NEAR), schedule.is_selected(one, FAR)) for one in SECRETS]
 
     assert set(asked) == {(True, False), (False, True)}
 
 
 def test_a_twins_coin_is_the_one_of_the_protocol() -> None:
-    """Its purpose is the word, the app and both names, sorted."""
     randomness = [
         schedule.SecretRandomSource(one, "twin", "acme", "far", "near") for one in SECRETS
     ]
@@ -407,7 +383,6 @@ def test_a_twins_coin_is_the_one_of_the_protocol() -> None:
 
 
 def test_a_person_is_asked_by_exactly_one_cohort_of_a_draw() -> None:
-    """And each cohort asks some."""
     cohorts = [replace(MONTHLY, cohort=Cohort("spring", 3, number)) for number in range(3)]
     asked = [tuple(schedule.is_selected(one, each) for each in cohorts) for one in SECRETS]
 
@@ -415,7 +390,6 @@ def test_a_person_is_asked_by_exactly_one_cohort_of_a_draw() -> None:
 
 
 def test_all_collections_of_a_cohort_ask_the_same_persons() -> None:
-    """Whatever they ask about."""
     cohort = Cohort("spring", 3, 1)
     one, two = replace(MONTHLY, cohort=cohort), replace(DAILY, name="p", cohort=cohort)
 
@@ -440,7 +414,6 @@ def test_another_draw_another_app_and_another_number_of_cohorts_divide_otherwise
 
 
 def test_a_twin_within_a_cohort_asks_its_share_of_the_cohort() -> None:
-    """Both conditions hold at once."""
     cohort = Cohort("spring", 2, 0)
     near, far = replace(NEAR, cohort=cohort), replace(FAR, cohort=cohort)
     alone = replace(MONTHLY, cohort=cohort)
@@ -460,7 +433,6 @@ def test_a_twins_coin_outlives_a_redefinition() -> None:
 
 
 def test_everybody_is_asked_without_twin_and_cohort() -> None:
-    """There is nothing to draw."""
     assert all(schedule.is_selected(one, MONTHLY) for one in SECRETS)
 
 
@@ -481,7 +453,6 @@ def everything(secret: bytes, collection: Collection) -> list[object]:
 
 
 def test_the_same_secret_draws_the_same_again() -> None:
-    """After a restart, and under a definition that was only reworded."""
     collection = replace(EVENTS, answers=10)
     reworded = replace(collection, question="Was it?", owner="Ada", purpose="why not")
 
@@ -490,7 +461,6 @@ def test_the_same_secret_draws_the_same_again() -> None:
 
 
 def test_another_secret_draws_everything_otherwise() -> None:
-    """Periods, instants, slots and names."""
     collection = replace(EVENTS, answers=10)
     pairs = zip(everything(SECRET, collection), everything(OTHER, collection), strict=True)
 
@@ -498,7 +468,6 @@ def test_another_secret_draws_everything_otherwise() -> None:
 
 
 def test_another_series_draws_everything_otherwise() -> None:
-    """The periods of one collection do not tell those of another."""
     collection = replace(EVENTS, answers=10)
     renamed = replace(collection, name="p")
     pairs = zip(everything(SECRET, collection), everything(SECRET, renamed), strict=True)
@@ -508,7 +477,6 @@ def test_another_series_draws_everything_otherwise() -> None:
 
 @pytest.mark.parametrize("secret", [b"", bytes(31), bytes(33)])
 def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
-    """Thirty-two bytes, no more and no fewer."""
     with pytest.raises(ValueError, match="32 bytes"):
         schedule.draw_answering_periods(secret, replace(MONTHLY, answers=3))
 
@@ -521,8 +489,7 @@ VECTORS: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("vector", VECTORS["persons"], ids=lambda vector: vector["collection"])
 def test_a_schedule_is_pinned(vector: dict[str, Any]) -> None:
-    """So that an update changes nobody's periods, slots or names."""
-    collection = parse_collections("\n".join(VECTORS["toml"]), no_values)[vector["collection"]]
+    collection = parse_collections("\n".join(VECTORS["toml"]), no_values_file)[vector["collection"]]
     secret, randomness = bytes.fromhex(vector["secret"]), SeededRandomSource(0)
 
     assert collection.fingerprint == vector["fingerprint"]
@@ -543,7 +510,6 @@ def test_a_schedule_is_pinned(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("vector", VECTORS["cohorts"])
 def test_a_cohort_is_pinned(vector: dict[str, Any]) -> None:
-    """So that an update moves nobody."""
     secret = bytes.fromhex(vector["secret"])
 
     assert (
@@ -554,7 +520,6 @@ def test_a_cohort_is_pinned(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("vector", VECTORS["words"])
 def test_the_coins_of_a_secret_are_pinned(vector: dict[str, Any]) -> None:
-    """Word by word, for whoever writes a client in another language."""
     randomness = schedule.SecretRandomSource(bytes.fromhex(vector["secret"]), *vector["purpose"])
 
     assert [f"{randomness.word():016x}" for _ in vector["words"]] == vector["words"]
@@ -562,7 +527,6 @@ def test_the_coins_of_a_secret_are_pinned(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("vector", VECTORS["words"])
 def test_the_pinned_coins_are_what_the_file_says_they_are(vector: dict[str, Any]) -> None:
-    """No code of veilcount takes part."""
     fields = [str(field).encode() for field in ("veilcount", 1, *vector["purpose"])]
     spelled = b"".join(struct.pack(">I", len(field)) + field for field in fields)
     blocks = (

@@ -93,7 +93,6 @@ good = pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
 
 @good
 def test_a_batch_has_these_bytes_for_ever(vector: Vector) -> None:
-    """Both encoders write the pinned bytes."""
     batch = batch_of(vector["batch"])
 
     assert text(vector["json"]) == encode_json(batch).decode()
@@ -102,7 +101,6 @@ def test_a_batch_has_these_bytes_for_ever(vector: Vector) -> None:
 
 @good
 def test_these_bytes_mean_this_batch_for_ever(vector: Vector) -> None:
-    """Both decoders read the pinned bytes, and every other JSON body that means the same."""
     batch = batch_of(vector["batch"])
 
     assert batch == decode_binary(bytes.fromhex(text(vector["packed"])))
@@ -112,7 +110,6 @@ def test_these_bytes_mean_this_batch_for_ever(vector: Vector) -> None:
 
 @pytest.mark.parametrize("vector", BAD, ids=[f"{bad['kind']}: {bad['why']}" for bad in BAD])
 def test_a_bad_body_is_refused_where_it_is_bad(vector: Vector) -> None:
-    """The error is of the pinned class, neither wider nor narrower, and names the pinned place."""
     decode = SPELLINGS[vector["kind"]][1]
 
     with pytest.raises(WireError) as caught:
@@ -123,7 +120,6 @@ def test_a_bad_body_is_refused_where_it_is_bad(vector: Vector) -> None:
 
 
 def test_no_two_bad_vectors_are_alike() -> None:
-    """Each pins something of its own."""
     bodies = [(vector["kind"], body_of(vector)) for vector in BAD]
 
     assert len(bodies) == len(set(bodies))
@@ -135,13 +131,11 @@ def test_no_two_bad_vectors_are_alike() -> None:
 @both
 @given(batch=batches())
 def test_a_batch_survives_the_wire(encode: Encode, decode: Decode, batch: Batch) -> None:
-    """decode(encode(x)) == x."""
     assert batch == decode(encode(batch))
 
 
 @given(batch=batches())
 def test_the_two_spellings_mean_the_same(batch: Batch) -> None:
-    """From JSON to packed and back there is nothing lost."""
     packed = encode_binary(decode_json(encode_json(batch)))
 
     assert encode_json(batch) == encode_json(decode_binary(packed))
@@ -149,7 +143,6 @@ def test_the_two_spellings_mean_the_same(batch: Batch) -> None:
 
 @both
 def test_the_largest_batch_is_taken(encode: Encode, decode: Decode) -> None:
-    """A thousand of the widest messages and all the padding fit within the limit of a body."""
     report = Report("ab" * 32, 65535, 31, bytes(PSEUDONYM_BYTES), 1023, b"\xff" * MAX_MESSAGE)
     batch = Batch((report,) * MAX_REPORTS, None, test=False, padding=MAX_PADDING)
 
@@ -159,7 +152,6 @@ def test_the_largest_batch_is_taken(encode: Encode, decode: Decode) -> None:
 
 @both
 def test_as_many_series_as_a_byte_counts_are_taken(encode: Encode, decode: Decode) -> None:
-    """The last of 255 series is read as it was written."""
     reports = tuple(
         Report(f"{place:064x}", 0, 0, bytes(PSEUDONYM_BYTES), 0, bytes(place % 3 + 1))
         for place in range(MAX_SERIES)
@@ -192,7 +184,6 @@ def test_a_changed_byte_is_refused_or_said_again(batch: Batch, place: int, value
 
 @given(batch=batches(), junk=st.binary(min_size=1, max_size=40))
 def test_no_packed_body_begins_another(batch: Batch, junk: bytes) -> None:
-    """Every truncation is refused, and every byte that follows."""
     body = encode_binary(batch)
 
     assert not any(read_or_refuse(decode_binary, body[:end]) for end in range(len(body)))
@@ -203,7 +194,6 @@ def test_no_packed_body_begins_another(batch: Batch, junk: bytes) -> None:
 def test_a_changed_byte_of_json_is_refused_or_understood(
     batch: Batch, place: int, value: int
 ) -> None:
-    """What decodes means one batch, which both spellings carry."""
     body = bytearray(encode_json(batch))
     body[place % len(body)] = value
 
@@ -216,7 +206,6 @@ def test_a_changed_byte_of_json_is_refused_or_understood(
 
 @given(batch=batches())
 def test_truncated_json_is_refused(batch: Batch) -> None:
-    """A body that was cut anywhere is no batch."""
     body = encode_json(batch)
 
     assert not any(read_or_refuse(decode_json, body[:end]) for end in range(0, len(body), 7))
@@ -228,13 +217,11 @@ def test_truncated_json_is_refused(batch: Batch) -> None:
 def test_random_bytes_raise_nothing_but_wire_errors(
     encode: Encode, decode: Decode, body: bytes
 ) -> None:
-    """Nor do they ever spell a batch."""
     assert read_or_refuse(decode, body) is None
 
 
 @given(tail=st.binary(max_size=200))
 def test_random_bytes_behind_a_true_head_raise_nothing_but_wire_errors(tail: bytes) -> None:
-    """Past the version, too, there is one spelling or an error."""
     body = b"VC\x01\x00" + tail
 
     read = read_or_refuse(decode_binary, body)
@@ -244,7 +231,6 @@ def test_random_bytes_behind_a_true_head_raise_nothing_but_wire_errors(tail: byt
 
 @given(value=json_values())
 def test_random_json_raises_nothing_but_wire_errors(value: object) -> None:
-    """Whatever json writes is refused in words, floats and surrogates included."""
     assert read_or_refuse(decode_json, json.dumps(value).encode()) is None
 
 
@@ -256,7 +242,6 @@ REPORT_KEYS = ["fingerprint", "period", "segment", "pseudonym", "slot", "message
 def test_random_json_in_any_field_raises_nothing_but_wire_errors(
     batch: Batch, key: str, value: object
 ) -> None:
-    """One field of a good body is replaced: it is refused, or means one batch."""
     fields = json.loads(encode_json(batch))
     for changed in [fields] if key in KEYS else fields["reports"][-1:]:
         changed[key] = value
@@ -292,7 +277,6 @@ def test_the_length_of_a_packed_body_depends_on_its_shape_alone(
 def test_the_length_of_a_json_body_depends_on_nothing_else_but_public_digits(
     shape: Shape, data: st.DataObject
 ) -> None:
-    """Beside the shape: how many digits period, segment and slot have (and true is no false)."""
     one, two = (data.draw(batches_with_shape(shape)) for _ in range(2))
 
     assert len(encode_json(one)) - digits(one) == len(encode_json(two)) - digits(two)
@@ -303,7 +287,6 @@ def test_the_length_of_a_json_body_depends_on_nothing_else_but_public_digits(
 def test_the_length_of_a_body_never_depends_on_a_message(
     encode: Encode, decode: Decode, batch: Batch, data: st.DataObject
 ) -> None:
-    """Other messages of the same series: the same length, whatever they say."""
     others = tuple(
         replace(report, message=data.draw(st.binary(min_size=width, max_size=width)))
         for report in batch.reports
@@ -318,7 +301,6 @@ def test_the_length_of_a_body_never_depends_on_a_message(
 def test_padding_adds_its_own_length_and_nothing_else(
     encode: Encode, decode: Decode, batch: Batch, padding: int
 ) -> None:
-    """So a client reaches any length from the bare one on, to the byte."""
     bare = len(encode(replace(batch, padding=0)))
 
     assert bare + padding == len(encode(replace(batch, padding=padding)))
@@ -335,13 +317,11 @@ def cost(width: int) -> int:
 
 @pytest.mark.parametrize("width", [1, 2, 3, 32, MAX_MESSAGE])
 def test_a_packed_report_costs_at_most_24_bytes_beside_its_message(width: int) -> None:
-    """Whatever the message's width."""
     assert cost(width) <= width + 24
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
 def test_a_packed_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: str) -> None:
-    """For every plane, and for the subsets of one, that the planner takes."""
     mechanisms = [
         select_mechanism(k, epsilon).mechanism
         for k in (2, 3, 10, 100, 257, 1000, 10_000, 65_537, 100_000, 300_000, 1_000_000)
@@ -357,7 +337,6 @@ def test_a_packed_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: 
 
 
 def test_every_planned_message_fits() -> None:
-    """At epsilon 8, where the longest subsets stand, a million values still make a message."""
     widest = max(select_mechanism(1 << 20, Fraction(tenths, 10)).bits for tenths in range(70, 91))
 
     assert 256 * 8 < widest <= MAX_MESSAGE * 8
@@ -384,7 +363,6 @@ def assert_quiet(error: WireError) -> None:
 def test_an_error_tells_no_message_and_no_pseudonym(
     encode: Encode, decode: Decode, place: int, value: int, cut: int
 ) -> None:
-    """Whatever byte is wrong, and wherever the body ends."""
     body = bytearray(encode(MARKED))
     body[place % len(body)] = value
 
@@ -399,7 +377,6 @@ def test_an_error_tells_no_message_and_no_pseudonym(
     swap=st.tuples(st.sampled_from(REPORT_KEYS), st.sampled_from(REPORT_KEYS)), key=st.booleans()
 )
 def test_a_value_in_the_wrong_place_is_not_repeated(swap: tuple[str, str], key: bool) -> None:  # noqa: FBT001 - drawn
-    """Not even where a confused client makes a key of it."""
     fields = json.loads(encode_json(MARKED))
     one, two = swap
     report = fields["reports"][0]

@@ -187,7 +187,6 @@ def test_a_large_design_supports_the_input_with_p_and_another_with_q(name: str) 
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 def test_a_large_design_at_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
-    """Its own P would not have given these counts."""
     own, _, reports = hits(name)
 
     assert not agrees(own, reports, at(LARGE[name], factor).P)
@@ -274,7 +273,6 @@ def test_estimates_err_as_much_as_the_theory_says(name: str) -> None:
 @pytest.mark.parametrize("name", ROUNDS)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 def test_the_error_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
-    """The bar is narrow enough to see 30 %."""
     assert not within_the_bar(name, factor)
 
 
@@ -304,7 +302,6 @@ def test_a_mean_is_unbiased_and_within_its_worst_variance(epsilon: Fraction, poi
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 @pytest.mark.parametrize("epsilon", [Fraction("0.5"), Fraction(1), Fraction(4)], ids=str)
 def test_a_mean_decoded_at_another_epsilon_is_rejected(epsilon: Fraction, factor: Fraction) -> None:
-    """Its levels would say other numbers: at the ends of the range the bias is seen."""
     own, other = MeanMechanism.for_epsilon(epsilon), at(MeanMechanism.for_epsilon(epsilon), factor)
     assert isinstance(other, MeanMechanism)
     mean, variance = decoded(epsilon, GRID)
@@ -334,7 +331,6 @@ def test_a_coin_that_is_off_by_one_in_sixty_is_rejected(monkeypatch: pytest.Monk
 
 
 def test_the_claimed_epsilon_is_what_the_tests_vary() -> None:
-    """The laws at 0.7 and 1.3 are laws of the same design, on both sides of the claimed one."""
     for claim in CLAIMS.values():
         lower, own, higher = (at(claim.mechanism, f) for f in (LOWER, Fraction(1), HIGHER))
 

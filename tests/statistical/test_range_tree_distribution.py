@@ -74,13 +74,11 @@ def test_reports_follow_the_claimed_law(bucket: int, epsilon: Fraction) -> None:
 def test_a_law_of_another_epsilon_is_rejected(
     bucket: int, epsilon: Fraction, factor: Fraction
 ) -> None:
-    """30 % less and 30 % more are both seen by the same test."""
     assert not fits(bucket, epsilon, factor, (1, 1, 1, 1))
 
 
 @pytest.mark.parametrize("place", range(4))
 def test_a_level_drawn_a_tenth_more_often_is_rejected(place: int) -> None:
-    """The coin of the levels is part of the law."""
     weights = tuple(11 if level == place else 10 for level in range(4))
 
     assert not fits(100, Fraction(1), Fraction(1), weights)

@@ -1,0 +1,354 @@
+"""Every key of a definition file: how it is read, and which values are allowed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.properties.definition_harness import (
+    KINDS,
+    definition_file,
+    epsilons,
+    no_values_file,
+    parse_definition,
+)
+from veilcount_shared.collection import (
+    Adjacency,
+    Cohort,
+    Collection,
+    Held,
+    Linkage,
+    Measure,
+    Model,
+    Presence,
+    Takes,
+    describe_held,
+    load_collections,
+    parse_collections,
+)
+from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.errors import DefinitionError
+from veilcount_shared.periods import Unit
+
+LONG = ["week", "month", "user"]
+LAST = 'boolean = true\ntakes = "last"'
+CURATED = 'boolean = true\nmodel = "central"'
+#: the two examples of the design, section 6
+EXAMPLES = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values   = ["light", "dark", "system"]
+epsilon  = 1
+unit     = "month"
+from     = 2026-12-01
+until    = 2027-12-01
+
+[session_minutes]
+question = "How long was this session?"
+range    = [0, 240]
+measure  = "mean"
+epsilon  = 0.5
+unit     = "event"
+per_day  = 4
+answers  = 7
+from     = 2026-12-01
+until    = 2027-03-01
+"""
+
+
+def test_the_examples_are_read_in_order_and_have_the_epsilons_of_their_comments() -> None:
+    theme, minutes = parse_collections(EXAMPLES, no_values_file).values()
+
+    assert (theme.name, *epsilons(theme)) == ("theme", 1, 1, 12)
+    assert (minutes.name, *epsilons(minutes)) == ("session_minutes", Fraction(1, 2), 2, 14)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("0.7", Fraction(7, 10)),
+        ("0.1", Fraction(1, 10)),
+        ("7e-1", Fraction(7, 10)),
+        ("0.000001", Fraction(1, 10**6)),
+        ("1_0.5", Fraction(21, 2)),
+        ("16", Fraction(16)),
+        ("1.50", Fraction(3, 2)),
+    ],
+)
+def test_a_number_is_read_exactly(written: str, meant: Fraction) -> None:
+    assert meant == parse_definition(f"boolean = true\nepsilon = {written}").epsilon
+
+
+def test_a_range_is_read_exactly() -> None:
+    domain = parse_definition('range = [-0.1, 1e-9]\nmeasure = "mean"').domain
+
+    assert Number(Fraction(-1, 10), Fraction(1, 10**9)) == domain
+
+
+PAIRED = """
+question = "Is it used?"
+boolean = true
+cross = {plan = ["free", "paid"]}
+unit = "week"
+takes = "last"
+held = "device"
+from = 2026-12-01
+until = 2027-12-01
+answers = 10
+segments = {arm = ["A", "B"], major = [1, 2]}
+cohort = {draw = "spring", of = 3, number = 2}
+"""
+EVERY_KEY = f"""
+app = "acme.editor-2"
+[usage]
+{PAIRED}
+epsilon = 0.25
+late = 7
+linkage = "period"
+model = "local"
+twin = "usage_central"
+owner = "Ada"
+purpose = "to decide"
+replaces = "use"
+[usage_central]
+{PAIRED}
+model = "central"
+budget = 0.5
+adjacency = "substitute"
+[minutes]
+question = "How long?"
+range = [0, 240]
+measure = "distribution"
+epsilon = 1
+unit = "event"
+per_day = 3
+from = 2026-12-01
+until = 2026-12-08
+[words]
+question = "Which word?"
+values_file = "words.txt"
+other = "else"
+epsilon = 1
+unit = "day"
+presence = "hidden"
+from = 2026-12-01
+until = 2026-12-08
+"""
+
+
+def test_every_key_is_read_into_its_field() -> None:
+    week: dict[str, Any] = {
+        "app": "acme.editor-2",
+        "start": date(2026, 12, 1),
+        "until": date(2026, 12, 8),
+    }
+    year = {**week, "until": date(2027, 12, 1)}
+    paired = {
+        **year,
+        "question": "Is it used?",
+        "domain": Cross(Boolean(), (("plan", Choice(("free", "paid"))),)),
+        "unit": Unit.WEEK,
+        "takes": Takes.LAST,
+        "held": Held.DEVICE,
+        "answers": 10,
+        "segments": (("arm", ("A", "B")), ("major", (1, 2))),
+        "cohort": Cohort("spring", 3, 2),
+    }
+    local = Collection(
+        **paired,
+        name="usage",
+        epsilon=Fraction(1, 4),
+        late=7,
+        linkage=Linkage.PERIOD,
+        twin="usage_central",
+        owner="Ada",
+        purpose="to decide",
+        replaces="use",
+    )
+    central = Collection(
+        **paired,
+        name="usage_central",
+        model=Model.CENTRAL,
+        budget=Fraction(1, 2),
+        adjacency=Adjacency.SUBSTITUTE,
+        twin="usage",
+    )
+    minutes = Collection(
+        **week,
+        name="minutes",
+        question="How long?",
+        domain=Number(Fraction(0), Fraction(240)),
+        unit=Unit.EVENT,
+        epsilon=Fraction(1),
+        measure=Measure.DISTRIBUTION,
+        per_period=3,
+    )
+    words = Collection(
+        **week,
+        name="words",
+        question="Which word?",
+        domain=Choice(("yes", "no"), "else"),
+        unit=Unit.DAY,
+        epsilon=Fraction(1),
+        presence=Presence.HIDDEN,
+    )
+
+    collections = parse_collections(EVERY_KEY, {"words.txt": ["yes", "no"]}.__getitem__)
+
+    assert list(collections.values()) == [local, central, minutes, words]
+
+
+@pytest.mark.parametrize(
+    ("domain", "takes"),
+    [
+        *(("boolean", takes) for takes in ("first", "last", "any")),
+        *(("mean", takes) for takes in ("first", "last", "max", "sum")),
+    ],
+)
+def test_a_domain_takes_each_of_its_period_values(domain: str, takes: str) -> None:
+    assert parse_definition(f'{KINDS[domain]}\nunit = "day"\ntakes = "{takes}"').takes == takes
+
+
+def test_a_central_collection_hides_taking_part_by_default() -> None:
+    assert parse_definition(CURATED).adjacency is Adjacency.ADD_REMOVE
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "epsilon = 16",
+        "epsilon = 0.000001",
+        "late = 0",
+        "late = 365",
+        "answers = 12",
+        "from = 2000-01-01\nuntil = 2000-01-02",
+        "unit = 'user'\nuntil = 2126-12-02",
+        "unit = 'week'\nfrom = 2999-01-01\nuntil = 2999-12-31",
+        "unit = 'event'\nper_day = 1024",
+        f"question = '{'x' * 300}'",
+        "cohort = {draw = 'd', of = 1024, number = 1023}",
+        "cohort = {draw = 'd', of = 2, number = 0}",
+        f"segments = {{a = [1, 2], b = {list(range(16))}}}",
+        f"cross = {{a = ['{'x' * 200}', 'y']}}",
+        f"cross = {{a = [{2**53 - 1}, {1 - 2**53}]}}",
+        f"replaces = '{'x' * 63}'",
+    ],
+)
+def test_a_limit_itself_is_allowed(lines: str) -> None:
+    assert parse_definition("boolean = true\n" + lines).fingerprint
+
+
+#: what may stand within a label or a text though str.isprintable() says no
+VISIBLE = {
+    "no-break space": "10\u00a0km",
+    "narrow no-break space": "10\u202fkm",
+    "emoji joined of three": "\U0001f469\u200d\U0001f469\u200d\U0001f467",
+    "unassigned": "a\u0378b",
+    "private use": "a\ue000b",
+}
+
+
+@pytest.mark.parametrize("text", VISIBLE.values(), ids=VISIBLE)
+def test_labels_and_texts_may_hold_any_visible_character(text: str) -> None:
+    """What this Python knows of Unicode must not decide which definitions are valid."""
+    segmented = parse_definition(f'boolean = true\nsegments = {{arm = ["a", "{text}"]}}')
+
+    assert parse_definition(f'values = ["a", "{text}"]').domain == Choice(("a", text))
+    assert segmented.segment(arm=text) == 1
+    for key in ("question", "owner", "purpose"):
+        assert getattr(parse_definition(f'boolean = true\n{key} = "{text}"'), key) == text
+
+
+@pytest.mark.parametrize(
+    "key", ["unit", "measure", "takes", "held", "linkage", "presence", "model", "adjacency"]
+)
+def test_a_definition_made_in_python_needs_enum_members(key: str) -> None:
+    with pytest.raises(DefinitionError, match=rf'{key} = "central": give one of \w+\.\w+'):
+        replace(parse_definition("boolean = true"), **{key: "central"})  # type: ignore[arg-type] # the point
+
+
+# -- held ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["day", *LONG])
+@pytest.mark.parametrize(("held", "on_device"), [("process", False), ("device", True)])
+def test_a_running_value_is_held_where_the_definition_states(
+    unit: str, held: str, *, on_device: bool
+) -> None:
+    collection = parse_definition(f'{LAST}\nunit = "{unit}"\nheld = "{held}"')
+
+    assert (collection.held, collection.held_on_device) == (held, on_device)
+
+
+def test_a_day_is_held_by_the_process_by_default() -> None:
+    """As it was before the key: most days of most apps are one process, or few."""
+    collection = parse_definition(f'{LAST}\nunit = "day"')
+
+    assert collection.held is None
+    assert not collection.held_on_device
+
+
+@pytest.mark.parametrize("unit", ["event", "day", *LONG])
+@pytest.mark.parametrize("held", Held)
+def test_a_true_value_may_be_held_of_every_unit(unit: str, held: Held) -> None:
+    assert parse_definition(f'{CURATED}\nunit = "{unit}"\nheld = "{held}"').held is held
+
+
+@pytest.mark.parametrize("unit", LONG)
+def test_a_file_of_an_earlier_release_means_process(unit: str, tmp_path: Path) -> None:
+    """It had no `held`: its series goes on, read as it was meant."""
+    lines = f'{LAST}\nunit = "{unit}"'
+    path = tmp_path / "old.toml"
+    path.write_text(definition_file(lines), encoding="utf-8")
+
+    for read in (parse_definition(lines, legacy=True), load_collections(path, legacy=True)["q"]):
+        assert read == parse_definition(f'{lines}\nheld = "process"')
+    for refused in (lambda: parse_definition(lines), lambda: load_collections(path)):
+        with pytest.raises(DefinitionError, match=r"held = \(missing\)"):
+            refused()
+
+
+def test_a_file_of_an_earlier_release_keeps_what_it_states() -> None:
+    assert parse_definition(f'{LAST}\nheld = "device"', legacy=True).held is Held.DEVICE
+    assert parse_definition("boolean = true", legacy=True).held is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "meaning"),
+    [
+        (
+            f'{LAST}\nheld = "process"',
+            "the answer is about the first process that recorded in the period",
+        ),
+        (
+            f'{LAST}\nheld = "process"',
+            "in memory only, and lost with the process if it is killed",
+        ),
+        (
+            f'{LAST}\nheld = "device"',
+            "the running value is kept on the device's disk, readable by the app's",
+        ),
+        (f'{LAST}\nheld = "device"', "user only, until it is frozen, forgotten or withdrawn"),
+        (CURATED, "the true value is in memory only, and lost with the process if it is killed"),
+        (f'{CURATED}\nheld = "process"', "the true value is in memory only"),
+        (f'{CURATED}\nheld = "device"', "the true value is kept on the device's disk"),
+        (f'{CURATED}\nheld = "device"', "until it is delivered, forgotten or withdrawn"),
+        (
+            f'{CURATED}\ntakes = "last"\nheld = "device"',
+            "the running value is kept on the device's disk",
+        ),
+    ],
+)
+def test_held_is_explained(lines: str, meaning: str) -> None:
+    assert meaning in describe_held(parse_definition(lines))
+
+
+def test_nothing_is_explained_where_no_value_is_held() -> None:
+    assert describe_held(parse_definition("boolean = true")) == ""

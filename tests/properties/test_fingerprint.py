@@ -1,0 +1,189 @@
+"""Which changes of a definition begin a new series, and which do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.properties.definition_harness import (
+    CENTRAL,
+    EVENTS,
+    FULL,
+    TWINS,
+    definition_file,
+    no_values_file,
+    parse_definition,
+)
+from veilcount_shared.collection import (
+    parse_collections,
+)
+from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
+from veilcount_shared.periods import Unit
+
+RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
+
+
+CHANGES = [
+    (FULL, "app", '"acme2"'),
+    (FULL, "values", '["a", "b", "d"]'),
+    (FULL, "values", '["b", "a", "c"]'),
+    (FULL, "values", '["a", "b"]'),
+    (FULL, "other", '"rest"'),
+    (FULL, "other", None),
+    (FULL, "cross", '{plan = ["paid", "free"]}'),
+    (FULL, "cross", '{tier = ["free", "paid"]}'),
+    (FULL, "cross", None),
+    (FULL, "epsilon", "1.000001"),
+    (FULL, "unit", '"month"'),
+    (FULL.replace('"week"', '"day"'), "takes", '"last"'),
+    (RUNNING, "held", '"device"'),
+    (FULL, "from", "2026-12-02"),
+    (FULL, "until", "2027-12-02"),
+    (FULL, "answers", "11"),
+    (FULL, "answers", None),
+    (FULL, "late", "31"),
+    (FULL, "linkage", '"period"'),
+    (FULL, "linkage", '"none"'),
+    (FULL.replace('segments = {arm = ["A", "B"]}\n', ""), "presence", '"hidden"'),
+    (FULL, "segments", '{arm = ["B", "A"]}'),
+    (FULL, "segments", '{leg = ["A", "B"]}'),
+    (FULL, "segments", None),
+    (FULL, "cohort", '{draw = "spring", of = 3, number = 1}'),
+    (FULL, "cohort", '{draw = "spring", of = 4, number = 0}'),
+    (FULL, "cohort", '{draw = "autumn", of = 3, number = 0}'),
+    (FULL, "cohort", None),
+    (EVENTS, "range", "[0, 241]"),
+    (EVENTS, "range", "[0.001, 240]"),
+    (EVENTS, "measure", '"distribution"'),
+    (EVENTS, "per_day", "3"),
+    (CENTRAL, "budget", "2"),
+    (CENTRAL, "adjacency", '"substitute"'),
+    (CENTRAL, "boolean", None),
+    (CENTRAL, "model", None),
+]
+
+
+SAME = [
+    (FULL, "question", '"What now?"'),
+    (FULL, "owner", '"Bob"'),
+    (FULL, "owner", None),
+    (FULL, "purpose", '"for fun"'),
+    (FULL, "purpose", None),
+    (FULL, "replaces", '"older"'),
+    (FULL, "replaces", None),
+    (FULL, "epsilon", "1.0"),
+    (FULL, "epsilon", "10e-1"),
+    (FULL, "takes", None),
+    (RUNNING.replace('"week"', '"day"'), "held", None),
+    (FULL, "late", None),
+    (FULL, "linkage", None),
+    (FULL, "presence", None),
+    (FULL, "model", None),
+    (EVENTS, "range", "[0.0, 240.00]"),
+    (CENTRAL, "adjacency", None),
+]
+
+
+def fingerprint(text: str) -> str:
+    """Return the fingerprint of the collection [q]."""
+    return parse_collections(text, no_values_file)["q"].fingerprint
+
+
+def changed(text: str, key: str, value: str | None) -> str:
+    """Return a file with another value of one key, or without it."""
+    lines = [line for line in text.splitlines() if not line.startswith(f"{key} = ")]
+    assert len(lines) == len(text.splitlines()) - 1
+    if key == "app":
+        return f"app = {value}\n" + "\n".join(lines)
+    if key == "model" and value is None:  # local: the other figure, and no adjacency
+        return "\n".join(lines).replace("budget", "epsilon").replace('adjacency = "add-remove"', "")
+    if key == "boolean" and value is None:
+        lines.append('values = ["False", "True"]')
+    return "\n".join([*lines, f"{key} = {value}" if value else ""])
+
+
+@pytest.mark.parametrize(("text", "key", "value"), CHANGES)
+def test_a_change_that_affects_privacy_or_decoding_is_another_series(
+    text: str, key: str, value: str | None
+) -> None:
+    assert fingerprint(text) != fingerprint(changed(text, key, value))
+
+
+@pytest.mark.parametrize(("text", "key", "value"), SAME)
+def test_a_change_of_words_only_is_the_same_series(text: str, key: str, value: str | None) -> None:
+    assert fingerprint(text) == fingerprint(changed(text, key, value))
+
+
+def test_the_tests_above_change_every_key_there_is() -> None:
+    """So a new key cannot be forgotten here: values_file and twin have tests of their own."""
+    tested = {key for _, key, _ in [*CHANGES, *SAME]} | {"values_file", "twin"}
+    assert {*_DOMAIN_KEYS, *_READERS, "app"} == tested
+
+
+def test_the_name_is_in_the_fingerprint() -> None:
+    renamed = parse_collections(FULL.replace("[q]", "[p]"), no_values_file)["p"]
+
+    assert fingerprint(FULL) != renamed.fingerprint
+
+
+def test_a_twin_changes_the_central_fingerprint() -> None:
+    """The central series with a twin asks other persons than the one without."""
+    alone = parse_collections('app = "acme"\n' + TWINS["far"], no_values_file)
+    paired = parse_collections('app = "acme"\n' + TWINS["near"] + TWINS["far"], no_values_file)
+
+    assert alone["far"].fingerprint != paired["far"].fingerprint
+
+
+@pytest.mark.parametrize("text", [FULL, EVENTS, CENTRAL])
+def test_the_order_of_the_keys_does_not_count(text: str) -> None:
+    head, lines = text.splitlines()[1:3], text.splitlines()[3:]
+
+    assert fingerprint(text) == fingerprint("\n".join([*head, *reversed(lines)]))
+
+
+BOOLEAN = definition_file("boolean = true") + "\n"
+SEGMENTS = 'segments = {arm = ["A", "B"], major = [1, 2]}'
+CROSS = 'cross = {plan = ["free", "paid"], tier = [1, 2]}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "same"),
+    [
+        (SEGMENTS, 'segments = {major = [1, 2], arm = ["A", "B"]}'),
+        (SEGMENTS, '[q.segments]\nmajor = [1, 2]\narm = ["A", "B"]'),
+        (CROSS, 'cross = {tier = [1, 2], plan = ["free", "paid"]}'),
+        (CROSS, 'cross.tier = [1, 2]\ncross.plan = ["free", "paid"]'),
+        (
+            'cohort = {draw = "spring", of = 3, number = 0}',
+            'cohort = {number = 0, of = 3, draw = "spring"}',
+        ),
+        ("", "answers = 12"),  # of 12 months
+    ],
+)
+def test_two_ways_to_write_the_same_are_one_series(lines: str, same: str) -> None:
+    assert fingerprint(BOOLEAN + lines) == fingerprint(BOOLEAN + same)
+
+
+def test_the_order_within_a_list_counts() -> None:
+    prints = {
+        parse_definition(f"boolean = true\n{table} = {{a = {values}, b = [1, 2]}}").fingerprint
+        for table in ("segments", "cross")
+        for values in ("[1, 2]", "[2, 1]")
+    }
+
+    assert len(prints) == 4
+
+
+@pytest.mark.parametrize("unit", Unit)
+def test_one_answer_a_day_is_the_default_of_every_unit(unit: Unit) -> None:
+    text = definition_file(f'boolean = true\nunit = "{unit}"')
+
+    assert fingerprint(f"{text}\nper_day = 1") == fingerprint(text)
+
+
+def test_labels_that_look_alike_are_different_series() -> None:
+    prints = {
+        parse_definition(f"values = {values}").fingerprint
+        for values in ("[1, 2]", '["1", "2"]', '["1,2", "3"]', '["1", "2", "3"]', '["1", "2,3"]')
+    }
+
+    assert len(prints) == 5
