@@ -1,4 +1,4 @@
-"""`veilcount demo`: what it tells is so, and nothing is left of it."""
+"""`veilcount demo`: its figures are true, and it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +32,7 @@ from veilcount_aggregator.demo.clock import DemoClock
 from veilcount_aggregator.demo.deployment import deploy, memory_folder
 from veilcount_aggregator.demo.run import DemoResult, DemoRun
 from veilcount_aggregator.queries import EstimateQuery, estimate
-from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store import VERDICT, open_store
 from veilcount_shared.verdict import Verdict
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -42,7 +43,7 @@ SECONDS = 60
 
 @pytest.fixture(autouse=True)
 def log_as_before() -> Iterator[None]:
-    """A command that is run in this process writes its log to a stream that is gone after it."""
+    """Restore the log: a command run in this process writes to a stream that is closed after it."""
     log = logging.getLogger(structured_logging.NAME)
     kept = log.handlers[:], log.propagate, log.level
     yield
@@ -51,51 +52,51 @@ def log_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoResult]:
-    """A story that has just ended, its aggregator still open."""
+def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoResult]:
+    """A replay that has just ended, its aggregator still open."""
     campaign = Campaign(NOW)
     url = f"sqlite:///{tmp_path_factory.mktemp('demo')}/store.db?durability=relaxed"
     with deploy(campaign, DemoClock(campaign.begins), clients=15, store=url) as place:
-        story = DemoRun.prepare(campaign, place, devices=1_500, clients=15, seed=2)
-        yield story.play(lambda *_: None)
+        demo = DemoRun.prepare(campaign, place, devices=1_500, clients=15, seed=2)
+        yield demo.play(lambda *_: None)
 
 
 LOCAL = sorted(name for name, each in Campaign(NOW).collections.items() if each.epsilon)
 OF_VALUES = [name for name in LOCAL if name != WALK_MINUTES]
 
 
-def shares(ending: DemoResult, name: str, **asked: Any) -> tuple[np.ndarray[Any, Any], ...]:
+def shares(result: DemoResult, name: str, **query: Any) -> tuple[np.ndarray[Any, Any], ...]:
     """Return both ends of the interval of every value."""
-    size = ending.series(name).collection.domain.size
-    question = EstimateQuery(level=LEVEL, simultaneous=True, size=size, **asked)
-    (told,) = estimate(ending.snapshot, name, question).series[0].time_ranges
-    return np.array([row.low for row in told.values]), np.array([row.high for row in told.values])
+    size = result.series(name).collection.domain.size
+    parsed = EstimateQuery(level=LEVEL, simultaneous=True, size=size, **query)
+    (found,) = estimate(result.snapshot, name, parsed).series[0].time_ranges
+    return np.array([row.low for row in found.values]), np.array([row.high for row in found.values])
 
 
-def test_what_is_sent_is_counted_once_and_nothing_is_refused(ending: DemoResult) -> None:
-    sent = ending.real + ending.simulated
-    names = ending.story.campaign.collections
+def test_every_report_is_counted_once_and_none_is_rejected(result: DemoResult) -> None:
+    sent = result.real + result.simulated
+    names = result.run.campaign.collections
 
     assert set(sent) == {Verdict.COUNTED}
-    assert sent.total() == sum(ending.counted(name) for name in names)
-    assert all(ending.counted(name) == len(ending.truth(name)) for name in names)
-    assert ending.real.total() > 100
+    assert sent.total() == sum(result.counted(name) for name in names)
+    assert all(result.counted(name) == len(result.truth(name)) for name in names)
+    assert result.real.total() > 100
 
 
 @pytest.mark.parametrize("name", OF_VALUES)
-def test_the_truth_lies_in_the_band_of_all_values(name: str, ending: DemoResult) -> None:
+def test_the_truth_lies_in_the_band_of_all_values(name: str, result: DemoResult) -> None:
     """Each band misses once in a million runs."""
-    low, high = shares(ending, name)
-    values = ending.truth(name).values
+    low, high = shares(result, name)
+    values = result.truth(name).values
     truth = np.bincount(values, minlength=len(low)) / len(values)
 
     assert ((low <= truth) & (truth <= high)).all()
 
 
-def test_the_truth_of_the_other_home_screen_lies_outside(ending: DemoResult) -> None:
-    taps = ending.truth(FIRST_TAP)
+def test_the_truth_of_the_other_home_screen_lies_outside(result: DemoResult) -> None:
+    taps = result.truth(FIRST_TAP)
     for cell, screen in enumerate(SCREENS):
-        low, high = shares(ending, FIRST_TAP, segments=(("home", screen),))
+        low, high = shares(result, FIRST_TAP, segments=(("home", screen),))
         shown, other = (
             np.bincount(taps.values[taps.segments == each], minlength=6)
             / (taps.segments == each).sum()
@@ -106,51 +107,51 @@ def test_the_truth_of_the_other_home_screen_lies_outside(ending: DemoResult) -> 
         assert not ((low <= other) & (other <= high)).all()
 
 
-def test_the_mean_of_a_number_lies_in_its_interval(ending: DemoResult) -> None:
+def test_the_mean_of_a_number_lies_in_its_interval(result: DemoResult) -> None:
     """It misses once in a million runs; the mean of hikes alone is far outside."""
-    told = (
-        estimate(ending.snapshot, WALK_MINUTES, EstimateQuery(level=LEVEL)).series[0].time_ranges[0]
+    (found,) = (
+        estimate(result.snapshot, WALK_MINUTES, EstimateQuery(level=LEVEL)).series[0].time_ranges
     )
-    truth = ending.truth(WALK_MINUTES).values
+    truth = result.truth(WALK_MINUTES).values
 
-    assert told.n == len(truth)
-    assert told.mean is not None
-    assert told.mean.low <= truth.mean() <= told.mean.high
-    assert not told.mean.low <= truth[truth > 150].mean() <= told.mean.high
+    assert found.n == len(truth)
+    assert found.mean is not None
+    assert found.mean.low <= truth.mean() <= found.mean.high
+    assert not found.mean.low <= truth[truth > 150].mean() <= found.mean.high
 
 
 @pytest.mark.parametrize("name", ["dark_map", "first_tap", "way_there"])
-def test_the_histogram_of_spent_slots_is_what_people_did(name: str, ending: DemoResult) -> None:
-    answered = Counter(ending.truth(name).people.tolist())
-    did = Counter(answered.values())
-    (spread,) = ending.snapshot.store.spend_histograms(ending.series(name)).values()
+def test_the_histogram_of_spent_slots_is_the_true_one(name: str, result: DemoResult) -> None:
+    answered = Counter(result.truth(name).people.tolist())
+    expected = Counter(answered.values())
+    (spread,) = result.snapshot.store.spend_histograms(result.series(name)).values()
 
-    assert {slots: number for slots, number in enumerate(spread.tolist(), 1) if number} == did
-
-
-def test_every_period_holds_what_was_said_in_it(ending: DemoResult) -> None:
-    for name in ending.story.campaign.collections:
-        truth = ending.truth(name)
-        held: Counter[tuple[int, int]] = Counter()
-        for cell, number in ending.snapshot.store.report_counts(ending.series(name)).items():
-            held[cell.period, cell.segment] += number
-
-        assert held == Counter(zip(truth.periods.tolist(), truth.segments.tolist(), strict=True))
+    assert {slots: number for slots, number in enumerate(spread.tolist(), 1) if number} == expected
 
 
-def test_the_release_is_of_a_closed_month_and_near_the_truth(ending: DemoResult) -> None:
-    """Noise of scale 2 is beyond 60 once in 1e13 times."""
-    release = ending.released.release
-    told = ending.truth("way_there_told")
-    month = told.values[told.periods == release.first_period]
+def test_every_period_holds_the_reports_of_its_true_answers(result: DemoResult) -> None:
+    for name in result.run.campaign.collections:
+        truth = result.truth(name)
+        reports: Counter[tuple[int, int]] = Counter()
+        for cell, number in result.snapshot.store.report_counts(result.series(name)).items():
+            reports[cell.period, cell.segment] += number
 
-    assert ending.released.charged
+        assert reports == Counter(zip(truth.periods.tolist(), truth.segments.tolist(), strict=True))
+
+
+def test_the_release_is_of_a_closed_month_and_near_the_truth(result: DemoResult) -> None:
+    """Noise of scale 2 exceeds 60 once in 1e13 times."""
+    release = result.released.release
+    truth = result.truth("way_there_central")
+    month = truth.values[truth.periods == release.first_period]
+
+    assert result.released.charged
     assert release.first_period == release.last_period
     assert release.n == len(month)
     assert (abs(np.bincount(month, minlength=5) - np.array(release.values)) < 60).all()
 
 
-def test_memory_is_used_where_there_is_room_and_nothing_else_is_set(
+def test_a_folder_in_memory_is_used_if_large_enough_and_no_other_is_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
@@ -169,7 +170,7 @@ def test_memory_is_used_where_there_is_room_and_nothing_else_is_set(
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a demo that was run as a command."""
+    """The outcome of a demo that was run as a command."""
 
     code: int
     out: str
@@ -178,7 +179,7 @@ class Played:
 
 
 def environ(folder: Path) -> dict[str, str]:
-    """Return the variables of a user who wants to be left alone by apps."""
+    """Return the variables of a user who opted out of tracking by apps."""
     kept = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
     path = os.pathsep.join(sys.path)
     return kept | {"TMPDIR": str(folder), "PYTHONPATH": path, "DO_NOT_TRACK": "1"}
@@ -205,7 +206,7 @@ def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(process: subprocess.Popen[str], folder: Path) -> Played:
-    """Return what came of a demo, once it has ended by itself."""
+    """Return the outcome of a demo once it has ended by itself."""
     out, err = process.communicate(timeout=SECONDS)
     return Played(process.returncode, out, err, [each.name for each in folder.iterdir()])
 
@@ -220,24 +221,11 @@ def opened(link: str) -> requests.Response:
         return session.post(page, data=hidden | {"link": secret}, timeout=10)
 
 
-def test_once_prints_one_document_and_leaves_nothing(tmp_path: Path) -> None:
-    """Devices of a demo are nobody's: what is set against tracking does not silence them."""
-    with started(tmp_path / "tmp", *SMALL, "--once", "--json", "--level", "0.999999") as process:
-        played = ended(process, tmp_path / "tmp")
-    told = json.loads(played.out)
-
-    assert (played.code, played.err, played.left) == (0, "", [])
-    assert told["crowd"]["sent_by_clients"]["counted"] > 30
-    assert told["link"] is None
-    assert {row["collection"] for row in told["rows"]} == set(LOCAL)
-    assert all(row["local"]["low"] <= row["truth"] <= row["local"]["high"] for row in told["rows"])
-
-
-def test_it_serves_until_it_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
+def test_it_serves_until_interrupted_and_leaves_nothing(tmp_path: Path) -> None:
     with started(tmp_path / "tmp", *SMALL) as process:
         assert process.stdout is not None
-        said = iter(process.stdout.readline, "")
-        link = next(found[0] for line in said if (found := re.search(r"http://\S+#\S+", line)))
+        lines = iter(process.stdout.readline, "")
+        link = next(found[0] for line in lines if (found := re.search(r"http://\S+#\S+", line)))
         page = opened(link)
         process.send_signal(signal.SIGINT)
         played = ended(process, tmp_path / "tmp")
@@ -248,8 +236,12 @@ def test_it_serves_until_it_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
     assert not listens(int(link.split(":")[2].split("/")[0]))
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda how: how.name)
-def test_ended_in_the_middle_it_leaves_nothing(how: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)],
+    ids=lambda how: how.name,
+)
+def test_stopped_halfway_it_leaves_nothing(how: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path / "tmp", *SMALL) as process:
         assert process.stderr is not None
         month = process.stderr.readline()
@@ -261,46 +253,52 @@ def test_ended_in_the_middle_it_leaves_nothing(how: signal.Signals, tmp_path: Pa
     assert played.err.splitlines()[-1] == "veilcount: stopped"
 
 
-def test_a_redis_of_ones_own_keeps_it_and_is_not_used_twice(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_a_new_redis_keeps_the_reports_and_is_not_used_twice(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The devices belong to nobody: an opt-out of tracking does not silence them."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("DO_NOT_TRACK", "1")
     server = RedisServer(tmp_path)
+    words = ["demo", *SMALL, "--store", server.url, "--once"]
     try:
-        words = ["demo", *SMALL, "--store", server.url]
-        code = run([*words, "--once", "--json"])
-        told = json.loads(capfd.readouterr().out)
-        again = run([*words, "--once"])
-        store = open_store(server.url)
-        kept = sum(
-            number for note, number in store.service_counts().items() if note.what == "verdict"
-        )
-        generation = store.generation()
-        store.close()
+        code = run([*words, "--json", "--level", "0.999999"])
+        printed = capfd.readouterr()
+        again = run(words)
+        with closing(open_store(server.url)) as store:
+            rejected = [note for note in store.service_counts() if note.what == VERDICT]
+            generation = store.generation()
     finally:
         server.kill()
+    found = json.loads(printed.out)
 
-    assert (code, again) == (0, 2)
+    assert (code, again, printed.err, list(temporary.iterdir())) == (0, 2, "", [])
     assert "the store is not empty: give a new one" in capfd.readouterr().err
-    assert told["crowd"]["sent_by_clients"].keys() == {"counted"}
     assert generation > 0
-    assert kept == 0  # nothing was refused
+    assert not rejected
+    assert found["participation"]["sent_by_clients"].keys() == {"counted"}
+    assert found["participation"]["sent_by_clients"]["counted"] > 30
+    assert found["link"] is None
+    assert {row["collection"] for row in found["rows"]} == set(LOCAL)
+    assert all(row["local"]["low"] <= row["truth"] <= row["local"]["high"] for row in found["rows"])
 
 
-def test_a_redis_that_is_not_there_is_said_at_once(capfd: pytest.CaptureFixture[str]) -> None:
-    code = run(["demo", "--once", "--store", f"redis://{HOST}:{free_port()}/0"])
-
-    assert code == 3
-    assert "not answer" in capfd.readouterr().err
-
-
-def test_a_port_that_is_taken_is_said_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--store", "redis://{host}:{free}/0"), 3, "not answer"),
+        (("--port", "{taken}"), 2, "give another"),
+        (("--devices", "1000", "--clients", "1001"), 2, "at most as many as --devices"),
+    ],
+)
+def test_a_mistake_is_reported_at_once(
+    words: tuple[str, ...], code: int, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server((HOST, 0)) as taken:
-        code = run(["demo", "--once", "--port", str(taken.getsockname()[1])])
+        ports = {"host": HOST, "free": free_port(), "taken": taken.getsockname()[1]}
 
-    assert code == 2
-    assert "give another" in capfd.readouterr().err
-
-
-def test_more_clients_than_devices_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "--devices", "1000", "--clients", "1001"]) == 2
-    assert "at most as many as --devices" in capfd.readouterr().err
+        assert run(["demo", "--once", *(each.format(**ports) for each in words)]) == code
+    assert message in capfd.readouterr().err

@@ -100,10 +100,10 @@ def command(
     clock = DemoClock(campaign.begins)
     deployment = deploy(campaign, clock, clients=clients, store=url, port=port)
     with _graceful_shutdown(), deployment as place:
-        story = DemoRun.prepare(campaign, place, devices=devices, clients=clients, seed=seed)
+        demo = DemoRun.prepare(campaign, place, devices=devices, clients=clients, seed=seed)
         with day_progress(quiet=as_json) as progress:
-            ending = story.play(progress)
-        found = summary(ending, seed=seed, level=float(level), generator=story.generator)
+            result = demo.play(progress)
+        found = summary(result, seed=seed, level=float(level), generator=demo.generator)
         clock.release()
         _print(found, "" if once else _link(place), url, as_json=as_json)
         if not once:

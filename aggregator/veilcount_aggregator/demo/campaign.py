@@ -21,12 +21,12 @@ from .trail_names import TRAILS
 
 FILE = "collections.toml"
 VALUES = "trails.txt"
-WRITTEN = ("2026-07-01", "2027-01-01")  # the dates that the file has
-BEFORE, LASTS = 4, 6  # months: begun so long ago, and so long in all
+WRITTEN = ("2026-07-01", "2027-01-01")  # the dates of the file
+BEFORE, LASTS = 4, 6  # months: since it began, and in total
 
 DARK_MAP, FIRST_TAP, TRAIL = "dark_map", "first_tap", "trail"
-WALK_MINUTES, WAY_THERE, WAY_THERE_TOLD = "walk_minutes", "way_there", "way_there_told"
-SCREEN, SCREENS = "home", ("list", "map")  # a segment: which home screen is seen
+WALK_MINUTES, WAY_THERE, WAY_THERE_CENTRAL = "walk_minutes", "way_there", "way_there_central"
+SCREEN, SCREENS = "home", ("list", "map")  # a segment: the home screen
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Campaign:
 
     @property
     def until(self) -> date:
-        """The first day after the campaign, which lies ahead."""
+        """The first day after the campaign."""
         return periods.first_day(Unit.MONTH, self.start, LASTS)
 
     @property
@@ -57,7 +57,7 @@ class Campaign:
 
     @property
     def days(self) -> int:
-        """How many days the story has, today among them."""
+        """How many days are replayed, today included."""
         return (self.today - self.start).days + 1
 
     def day(self, number: int) -> date:
@@ -90,7 +90,7 @@ class Campaign:
 
     @cached_property
     def collections(self) -> dict[str, Collection]:
-        """The same, read."""
+        """The definitions, parsed."""
         return self.source.collections()
 
     def write(self, folder: Path) -> Path:

@@ -17,11 +17,11 @@ class DemoClock:
         self._released = False
 
     def now(self) -> float:
-        """Return the seconds since 1970: what a client asks for."""
+        """Return the seconds since 1970, for a client."""
         return self._machine() if self._released else self._seconds
 
     def instant(self) -> datetime:
-        """Return the same instant as an aggregator asks for it."""
+        """Return the same instant, for an aggregator."""
         return datetime.fromtimestamp(self.now(), UTC)
 
     def move(self, to: datetime) -> None:

@@ -10,7 +10,7 @@ import resource
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,15 +31,15 @@ from .real_devices import FILES_EACH
 
 HOST = "127.0.0.1"
 FOLDER = "veilcount-demo-"
-FILES_BESIDE = 256  # of the aggregator, of requests, of Python itself
+OTHER_FILES = 256  # of the aggregator, requests and Python
 
-#: a folder that is memory, where a system has one: it spares a hundred waits for a disk a device
-MEMORY = Path("/dev/shm")  # noqa: S108 - what is made in it has a name of its own, and one owner
-BYTES_EACH = 1 << 20  # of a client's state, amply
-BYTES_BESIDE = 256 << 20  # of the store
+#: a folder in memory, where a system has one: it saves a hundred disk syncs per device
+MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a random name and one owner
+BYTES_EACH = 1 << 20  # of a client's state, at most
+STORE_BYTES = 256 << 20  # of the store
 
-#: what is set for this machine's own apps, and would silence or misdirect the demo's devices
-_NOT_FOR_US = ("VEILCOUNT_", "DO_NOT_TRACK")
+#: variables of this machine's own apps, which would silence or misdirect the demo's devices
+_IGNORED = ("VEILCOUNT_", "DO_NOT_TRACK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ def deploy(
 
 
 def allow_files(devices: int) -> None:
-    """Let this process open the files of so many devices, or say how many it may have."""
-    needed = devices * FILES_EACH + FILES_BESIDE
+    """Raise the limit of open files for so many devices, or refuse with the number that fits."""
+    needed = devices * FILES_EACH + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = hard if hard != resource.RLIM_INFINITY else needed
     if needed > most:
-        fits = max(0, (most - FILES_BESIDE) // FILES_EACH)
+        fits = max(0, (most - OTHER_FILES) // FILES_EACH)
         fix = f"this machine lets a process open {most:,} files: give {fits} at most"
         raise SettingsError("--clients", str(devices), fix)
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -82,21 +82,20 @@ def allow_files(devices: int) -> None:
 
 
 def memory_folder(clients: int, memory: Path = MEMORY) -> Path | None:
-    """Return a folder in memory if it has room, and nobody has set another (TMPDIR).
+    """Return a folder in memory if it is large enough and TMPDIR is not set.
 
-    Nothing of a demo need survive a power cut, though its clients wait for the disk like any.
+    A demo need not survive a power failure, yet its clients sync to the disk like any.
     """
     if "TMPDIR" in os.environ or not os.access(memory, os.W_OK):
         return None
-    room = shutil.disk_usage(memory).free
-    return memory if room > clients * BYTES_EACH + BYTES_BESIDE else None
+    free = shutil.disk_usage(memory).free
+    return memory if free > clients * BYTES_EACH + STORE_BYTES else None
 
 
 def _open(campaign: Campaign, clock: DemoClock, store: str, folder: Path) -> Aggregator:
     """Open an aggregator on a new store, with its definitions loaded.
 
-    The journal of releases is in the folder, also
-    where the store is not: a demo's budget ends with it.
+    The journal of releases is in the folder even if the store is not: the budget ends with it.
     """
     url = store or f"sqlite:///{quote(str(folder))}/store.db?durability=relaxed"
     _make_new(url)
@@ -116,35 +115,31 @@ def _make_new(url: str) -> None:
 
 @contextmanager
 def _without_settings() -> Iterator[None]:
-    """Leave out what the owner of this machine has set for apps, and any proxy on the loopback."""
+    """Ignore this machine's own settings for apps, and any proxy on the loopback."""
     before = dict(os.environ)
     for name in before:
-        if name.startswith(_NOT_FOR_US):
+        if name.startswith(_IGNORED):
             del os.environ[name]
     os.environ.update(NO_PROXY=HOST, no_proxy=HOST)
     try:
         yield
     finally:
-        _restore(before)
-
-
-def _restore(before: Mapping[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(before)
+        os.environ.clear()
+        os.environ.update(before)
 
 
 class _Silent(WSGIRequestHandler):
-    """Says nothing of a request: when it came, and from where, is nobody's business."""
+    """Logs no request: neither its time nor its address."""
 
     server_version, sys_version = "veilcount", ""
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - werkzeug's own
-        """Leave no line."""
+        """Log nothing."""
 
 
 @contextmanager
 def _serving(aggregator: Aggregator, port: int) -> Iterator[BaseWSGIServer]:
-    """Serve in this process, a thread a request, so that all look at one clock."""
+    """Serve in this process, one thread per request, so that all share one clock."""
     server = make_server(HOST, port, create_app(aggregator), threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever, name="demo-server", daemon=True)
     thread.start()

@@ -1,8 +1,7 @@
-"""Truth beside local beside central: what is shown at the end.
+"""The truth with its local and central estimates, for the summary.
 
-The local figures are what the aggregator answers to anybody who asks. The central ones beside them
-are a picture: what a curator's noise would make of the same true answers at the same epsilon. One
-question was truly asked of a curator too, and its release is a real one, paid for.
+Local figures are the aggregator's own. Central ones are simulated: the same true answers under a
+curator's noise at the same epsilon. The release of the one central collection is a real one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
 
 from ..analysis.simulation import Population, Simulation, compare_local_and_central
-from ..central import Release
 from ..queries import EstimateQuery, estimate
 from ..queries.domain_values import value_at
 from ..queries.estimate_schema import TimeRangeEstimate
@@ -30,13 +28,13 @@ from .campaign import (
     TRAIL,
     WALK_MINUTES,
     WAY_THERE,
-    WAY_THERE_TOLD,
+    WAY_THERE_CENTRAL,
 )
 from .period_reports import TrueAnswers
 from .run import DemoResult
 from .simulated_devices import inputs
 
-MOST = 4  # values of a long list that are shown: those that are truly the most common
+MOST = 4  # values of a long list: those that are truly the most common
 MEAN = "mean"
 
 
@@ -48,14 +46,14 @@ class EstimatedFigure:
     low: float
     high: float
 
-    def holds(self, truth: float) -> bool:
+    def covers(self, truth: float) -> bool:
         """Whether the interval covers it."""
         return self.low <= truth <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class TrustModelFigures:
-    """One figure three times: as it is, as local reports say it, as a curator would."""
+    """One true figure, its local estimate and its simulated central one."""
 
     collection: str
     segment: str
@@ -68,79 +66,76 @@ class TrustModelFigures:
 
 @dataclass(frozen=True, slots=True)
 class CuratorFigure:
-    """One figure of the curator's release, and the truth that the curator was told."""
+    """One figure of the curator's release, and the true one."""
 
     value: str
     truth: float
     figure: EstimatedFigure
 
 
-def rows(ending: DemoResult, level: float, generator: Generator) -> Iterator[TrustModelFigures]:
-    """Yield what is shown of each question."""
-    desk = _Desk(ending, level, generator)
-    yield from desk.shares(DARK_MAP, [1])
+def rows(result: DemoResult, level: float, generator: Generator) -> Iterator[TrustModelFigures]:
+    """Yield the figures of each local question."""
+    comparison = _TruthComparison(result, level, generator)
+    yield from comparison.shares(DARK_MAP, [1])
     for cell, screen in enumerate(SCREENS):
-        yield from desk.shares(FIRST_TAP, [0, 2], cell, screen)
-    trails = np.bincount(ending.truth(TRAIL).values)
-    yield from desk.shares(TRAIL, np.argsort(-trails, kind="stable")[:MOST].tolist())
-    yield desk.mean(WALK_MINUTES)
-    yield from desk.shares(WAY_THERE, range(ending.series(WAY_THERE).collection.inputs))
+        yield from comparison.shares(FIRST_TAP, [0, 2], cell, screen)
+    trails = np.bincount(result.truth(TRAIL).values)
+    yield from comparison.shares(TRAIL, np.argsort(-trails, kind="stable")[:MOST].tolist())
+    yield comparison.mean(WALK_MINUTES)
+    yield from comparison.shares(WAY_THERE, range(result.series(WAY_THERE).collection.inputs))
 
 
-def released(ending: DemoResult) -> list[CuratorFigure]:
-    """Return the curator's figures as shares, each beside the truth of the same month."""
-    release = ending.released.release
-    told = ending.truth(WAY_THERE_TOLD)
-    months = told.where(
-        (told.periods >= release.first_period) & (told.periods <= release.last_period)
+def released(result: DemoResult) -> list[CuratorFigure]:
+    """Return the released figures as shares, each with the truth of the same month."""
+    release = result.released.release
+    truth = result.truth(WAY_THERE_CENTRAL)
+    months = truth.where(
+        (truth.periods >= release.first_period) & (truth.periods <= release.last_period)
     )
-    counts = np.bincount(months.values, minlength=len(release.labels))
-    columns = zip(release.labels, counts.tolist(), _shares(release, len(months)), strict=True)
+    n, counts = len(months), np.bincount(months.values, minlength=len(release.labels)).tolist()
+    columns = zip(release.labels, counts, release.values, release.low, release.high, strict=True)
     return [
-        CuratorFigure(spelled(label) or "", count / len(months), figure)
-        for label, count, figure in columns
+        CuratorFigure(
+            spelled(label), count / n, EstimatedFigure(*(each / n for each in (value, low, high)))
+        )
+        for label, count, value, low, high in columns
     ]
 
 
-def _shares(release: Release, n: int) -> Iterator[EstimatedFigure]:
-    for figure in zip(release.values, release.low, release.high, strict=True):
-        yield EstimatedFigure(*(each / n for each in figure))
-
-
 @dataclass(frozen=True, slots=True)
-class _Desk:
-    """What answers, at one level."""
+class _TruthComparison:
+    """Estimates and simulations at one level, next to the truth."""
 
-    ending: DemoResult
+    result: DemoResult
     level: float
     generator: Generator
 
     def shares(
         self, name: str, places: Iterable[int], cell: int = 0, screen: str = ""
     ) -> Iterator[TrustModelFigures]:
-        """Yield the shares of some values, among those who see one screen where that is told."""
-        collection, truth = self._collection(name), self.ending.truth(name)
+        """Yield the shares of some values, of one home screen if it is named."""
+        collection, truth = self.result.series(name).collection, self.result.truth(name)
         answers = truth.where(truth.segments == cell)
-        words = [spelled(value_at(collection, place)) or "" for place in places]
+        words = [spelled(value_at(collection, place)) for place in places]
         found = self._estimate(name, words, screen)
-        picture = self._picture(collection, answers)
+        simulation = self._simulate(collection, answers)
         for word, place, local in zip(words, places, found.values, strict=True):
             yield TrustModelFigures(
                 collection=name,
                 segment=screen,
                 value=word,
                 n=found.n,
-                truth=float(picture.truth[place]),
+                truth=float(simulation.truth[place]),
                 local=_figure(local.frequency, local.low, local.high),
-                central=_of(picture, place),
+                central=_central(simulation, place),
             )
 
     def mean(self, name: str) -> TrustModelFigures:
         """Return the mean of a number."""
-        collection, answers = self._collection(name), self.ending.truth(name)
+        collection, answers = self.result.series(name).collection, self.result.truth(name)
         found = self._estimate(name)
         assert found.mean is not None  # noqa: S101 - a number has one
-        picture = self._picture(replace(collection, measure=Measure.MEAN), answers)
+        simulation = self._simulate(replace(collection, measure=Measure.MEAN), answers)
         return TrustModelFigures(
             collection=name,
             segment="",
@@ -148,33 +143,31 @@ class _Desk:
             n=found.n,
             truth=float(answers.values.mean()),
             local=_figure(found.mean.mean, found.mean.low, found.mean.high),
-            central=_of(picture, 0),
+            central=_central(simulation, 0),
         )
-
-    def _collection(self, name: str) -> Collection:
-        return self.ending.series(name).collection
 
     def _estimate(
         self, name: str, words: Iterable[str] = (), screen: str = ""
     ) -> TimeRangeEstimate:
-        asked = EstimateQuery(
+        query = EstimateQuery(
             values=tuple(words),
             segments=((SCREEN, screen),) if screen else (),
             level=self.level,
             simultaneous=True,
         )
-        return estimate(self.ending.snapshot, name, asked).series[0].time_ranges[0]
+        return estimate(self.result.snapshot, name, query).series[0].time_ranges[0]
 
-    def _picture(self, collection: Collection, answers: TrueAnswers) -> Simulation:
-        held = Population(*np.unique(inputs(collection, answers.values), return_counts=True))
-        return compare_local_and_central(collection, held, self.generator, self.level)
+    def _simulate(self, collection: Collection, answers: TrueAnswers) -> Simulation:
+        population = Population(*np.unique(inputs(collection, answers.values), return_counts=True))
+        return compare_local_and_central(collection, population, self.generator, self.level)
 
 
 def _figure(value: float | None, low: float, high: float) -> EstimatedFigure:
-    assert value is not None  # noqa: S101 - only of no answers at all nothing is known
+    assert value is not None  # noqa: S101 - every question has answers
     return EstimatedFigure(value, low, high)
 
 
-def _of(picture: Simulation, place: int) -> EstimatedFigure:
-    said = picture.central
-    return EstimatedFigure(*(float(each[place]) for each in (said.value, said.low, said.high)))
+def _central(simulation: Simulation, place: int) -> EstimatedFigure:
+    central = simulation.central
+    columns = (central.value, central.low, central.high)
+    return EstimatedFigure(*(float(each[place]) for each in columns))

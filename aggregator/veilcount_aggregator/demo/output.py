@@ -13,26 +13,26 @@ from .summary import CollectionCost, Summary
 FIGURES = ("question", "value", "truth", "local", "interval", "n", "curator")
 RELEASED = ("value", "truth", "released", "interval")
 UNJOINED = "not joinable"  # pseudonyms change, so that the store cannot know
-UNTOLD = "not told"  # how many answered is itself the curator's secret
+WITHHELD = "withheld"  # how many answered is itself secret
 
 PRICES = (
-    "Epsilon: promised for an event, a UTC day and a user; and counted of a user by the aggregator,"
-    " where one pseudonym is one person: the mean, and the worst."
+    "Epsilon: promised for an event, a UTC day and a user; and counted by the aggregator,"
+    " where one pseudonym is one person: mean and maximum of a user."
 )
 COSTS = ("question", "protects", "event", "day", "user", "by", "counted", "worst", "answers")
 
 
 def participation_lines(found: Summary) -> Iterator[str]:
-    """Yield who took part, and what became of what they sent."""
-    crowd = found.crowd
+    """Yield the participation and the verdicts of reports."""
+    part = found.participation
     yield (
-        f"{found.app}, a fictional hiking app, {found.begins} to {found.today} (it asks until"
-        f" {found.until}): {crowd.devices:,} devices, {crowd.consented:,} said yes."
+        f"{found.app}, a fictional hiking app, {found.begins} to {found.today} (until"
+        f" {found.until}): {part.devices:,} devices, {part.consented:,} consented."
     )
     yield (
-        f"{crowd.clients:,} are real clients, over HTTP:"
-        f" {_verdicts(crowd.sent_by_clients)}. The others are simulated:"
-        f" {_verdicts(crowd.sent_by_simulated)}, through the same intake (--seed {found.seed})."
+        f"{part.clients:,} are real clients, over HTTP:"
+        f" {_verdicts(part.sent_by_clients)}. The others are simulated:"
+        f" {_verdicts(part.sent_by_simulated)}, through the same intake (--seed {found.seed})."
     )
     yield f"{found.sent:,} reports were sent, {found.counted:,} reports are in the store."
 
@@ -42,7 +42,7 @@ def _verdicts(verdicts: Mapping[Verdict, int]) -> str:
 
 
 def figures(row: TrustModelFigures) -> Iterator[str]:
-    """Yield the cells of one figure, three times told."""
+    """Yield the cells of one figure: true, local and central."""
     shares = row.value != MEAN
     yield f"{row.collection} ({row.segment})" if row.segment else row.collection
     yield row.value
@@ -60,10 +60,10 @@ def _figure(figure: EstimatedFigure, *, shares: bool) -> Iterator[str]:
 
 
 def notes(found: Summary) -> Iterator[str]:
-    """Yield what the figures are, and what was released."""
+    """Yield notes on the figures and the release."""
     release = found.release
     yield (
-        f"The truth is in {found.held} of {len(found.rows)} local intervals (level"
+        f"The truth is in {found.covered} of {len(found.rows)} local intervals (level"
         f" {found.level:.4g}, the values of a question at once). The curator's column is"
         " simulated: the true values with central noise of the same epsilon."
     )
@@ -91,7 +91,7 @@ def costs(account: CollectionCost) -> Iterator[str]:
     yield from map(number_format.epsilon, (promised.event, promised.day, promised.user))
     yield number_format.adjacency(promised.adjacency)
     if counted is None or counted.mean is None or counted.worst is None:
-        yield from (UNTOLD if account.linked else UNJOINED, "")
+        yield from (WITHHELD if account.linked else UNJOINED, "")
     else:
         yield f"{float(counted.mean):.3g}"
         yield number_format.epsilon(counted.worst)

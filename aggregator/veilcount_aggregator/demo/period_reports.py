@@ -1,12 +1,11 @@
-"""What would be reported of what people say: the first of each period, and how often, in columns.
+"""The true answers of all users in columns, by the device's rule `takes = "first"`.
 
-That is the device's rule, `takes = "first"`, for a whole crowd at once. Who is asked in which
-period, and what is left of a budget, is not decided here: a device draws that from its secret.
+In which periods a user answers is not decided here: a device draws that from its secret.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -25,39 +24,29 @@ class TrueAnswers:
     people: Ints
     periods: Ints
     days: Ints
-    orders: Ints  # which of its period's answers each is
+    orders: Ints  # the place of each among the answers of its period
     segments: Ints
-    values: Ints  # the truth: the place of a value, or a number of minutes
+    values: Ints  # the true place of a value, or a number of minutes
 
     def __len__(self) -> int:
-        """How many."""
+        """Return the number of answers."""
         return len(self.people)
 
     def where(self, chosen: Flags | Ints) -> TrueAnswers:
         """Return some of the rows."""
-        return TrueAnswers(
-            self.people[chosen],
-            self.periods[chosen],
-            self.days[chosen],
-            self.orders[chosen],
-            self.segments[chosen],
-            self.values[chosen],
-        )
+        return TrueAnswers(*(column[chosen] for column in self._columns()))
 
-    def beside(self, other: TrueAnswers) -> TrueAnswers:
+    def joined_with(self, other: TrueAnswers) -> TrueAnswers:
         """Return the rows of both."""
-        return TrueAnswers(
-            np.concatenate([self.people, other.people]),
-            np.concatenate([self.periods, other.periods]),
-            np.concatenate([self.days, other.days]),
-            np.concatenate([self.orders, other.orders]),
-            np.concatenate([self.segments, other.segments]),
-            np.concatenate([self.values, other.values]),
-        )
+        pairs = zip(self._columns(), other._columns(), strict=True)
+        return TrueAnswers(*map(np.concatenate, pairs))
+
+    def _columns(self) -> list[Ints]:
+        return [getattr(self, each.name) for each in fields(self)]
 
 
 def true_answers(people: DemoUsers, collection: Collection, campaign: Campaign) -> TrueAnswers:
-    """Return what everyone who consents would answer, were all of them asked in all periods."""
+    """Return the answers of everyone who consents, as if selected in all periods."""
     if collection.unit is Unit.EVENT:
         who, days, orders = _every_walk(people, collection.per_period)
     else:
@@ -70,7 +59,7 @@ def true_answers(people: DemoUsers, collection: Collection, campaign: Campaign) 
         days=days,
         orders=orders,
         segments=screens,
-        values=people.says(collection.name, who, days, orders),
+        values=people.true_values(collection.name, who, days, orders),
     )
 
 

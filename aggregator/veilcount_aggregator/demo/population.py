@@ -1,8 +1,7 @@
-"""A made-up crowd: who they are, when they use the app, what they would truly say.
+"""The simulated population: its users, when they use the app, and their true values.
 
-This is the truth that nobody is told: it lives in this process, and differs for every seed. It
-moves with the months, so that charts have something to show: ever more maps are dark, and ever more
-walkers come by train. The two home screens do lead to different taps.
+The true values stay in this process and follow from the seed. They change over the months: ever
+more maps are dark, and ever more walkers come by train. Taps differ by home screen.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .campaign import (
     TRAIL,
     WALK_MINUTES,
     WAY_THERE,
-    WAY_THERE_TOLD,
+    WAY_THERE_CENTRAL,
     Campaign,
 )
 from .trail_names import TRAILS
@@ -32,7 +31,7 @@ from .trail_names import TRAILS
 Flags = NDArray[np.bool_]
 
 CONSENT = 0.85
-FROM_THE_START = 0.55  # have the app on the first day; the others get it on some later one
+FROM_THE_START = 0.55  # have the app on the first day; the others get it later
 WEEKDAY, WEEKEND = 0.22, 0.38  # the chance that somebody walks on a day
 SECOND_WALK = 0.25
 SATURDAY = 5
@@ -47,26 +46,26 @@ WAYS = (  # car, train, bus, bicycle, on foot: at the beginning, and today
     (0.42, 0.27, 0.12, 0.11, 0.08),
 )
 ZIPF = 1.1
-STROLL, HIKE = (45.0, 14.0), (250.0, 60.0)  # minutes: the middle, and how far around it
+STROLL, HIKE = (45.0, 14.0), (250.0, 60.0)  # minutes: mean and standard deviation
 HIKES = (0.15, 0.55)  # of all walks, on a weekday and on a weekend
 SHORTEST, LONGEST = 1, 480
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DemoUsers:
-    """Everyone, by number. What is said belongs to a question, a person, a day."""
+    """All users, by number, with a true value for each question, user and day."""
 
     consents: Flags
-    joined: Ints  # the day on which each one got the app
-    screens: Ints  # which home screen each one sees
+    joined: Ints  # the day on which each got the app
+    screens: Ints  # the home screen of each
     walks: Ints  # (person, day): how many walks, and so whether the app is open
     _dark_since: Ints
     _by_period: Mapping[str, tuple[Ints, Ints]]  # the period of each day; (person, period): a value
     _minutes: Ints  # (person, day, walk)
 
     @classmethod
-    def of(cls, size: int, campaign: Campaign, generator: Generator) -> DemoUsers:
-        """Make up so many people."""
+    def draw(cls, size: int, campaign: Campaign, generator: Generator) -> DemoUsers:
+        """Draw so many users."""
         days, weekend = campaign.days, _weekends(campaign)
         late = generator.integers(1, days, size=size)
         joined = np.where(generator.random(size) < FROM_THE_START, 0, late)
@@ -83,26 +82,26 @@ class DemoUsers:
                 FIRST_TAP: (weeks, _taps(screens, int(weeks[-1]) + 1, generator)),
                 TRAIL: (weeks, _trails(size, int(weeks[-1]) + 1, generator)),
                 WAY_THERE: (months, ways),
-                WAY_THERE_TOLD: (months, ways),
+                WAY_THERE_CENTRAL: (months, ways),
             },
             _minutes=_minutes(size, weekend, generator),
         )
 
     def __len__(self) -> int:
-        """How many they are."""
+        """Return the number of users."""
         return len(self.consents)
 
-    def says(self, name: str, people: Ints, days: Ints, walks: Ints) -> Ints:
-        """Return what these people truly say on these days (after these of the day's walks).
+    def true_values(self, name: str, people: Ints, days: Ints, walks: Ints) -> Ints:
+        """Return the true values of these people on these days, after these of the day's walks.
 
-        It is the place of a value in the question's list, or a number of minutes.
+        Each is the place of a value in the question's list, or a number of minutes.
         """
         if name == DARK_MAP:
             return (days >= self._dark_since[people]).astype(np.int64)
         if name == WALK_MINUTES:
             return self._minutes[people, days, walks].astype(np.int64)
-        period, said = self._by_period[name]
-        return said[people, period[days]]
+        period, values = self._by_period[name]
+        return values[people, period[days]]
 
 
 def _weekends(campaign: Campaign) -> Flags:
@@ -119,40 +118,40 @@ def _walks(joined: Ints, weekend: Flags, generator: Generator) -> Ints:
 
 
 def _dark_since(size: int, days: int, generator: Generator) -> Ints:
-    """Return the day on which each one's map turned dark; some are dark from the start."""
+    """Return the day from which on each map is dark; some are from the start."""
     first, last = DARK
     turns = (generator.random(size) - first) / (last - first) * days
     return np.ceil(np.maximum(turns, 0)).astype(np.int64)
 
 
 def _taps(screens: Ints, weeks: int, generator: Generator) -> Ints:
-    """Return what each person taps first in each week: by the home screen they see."""
-    laws = np.array([np.cumsum(TAPS[screen]) for screen in SCREENS])[screens]
+    """Return the first tap of each person in each week, by home screen."""
+    distributions = np.array([np.cumsum(TAPS[screen]) for screen in SCREENS])[screens]
     drawn = generator.random((len(screens), weeks))
-    return _drawn(laws[:, np.newaxis, :], drawn)
+    return _drawn(distributions[:, np.newaxis, :], drawn)
 
 
 def _trails(size: int, weeks: int, generator: Generator) -> Ints:
-    """Return each person's trail of each week: a few are wanted by many, most by hardly anyone."""
-    law = np.cumsum(np.arange(1, len(TRAILS) + 1) ** -ZIPF)
+    """Return each person's trail of each week, by a Zipf distribution."""
+    distribution = np.cumsum(np.arange(1, len(TRAILS) + 1) ** -ZIPF)
     drawn: Floats = generator.random((size, weeks))
-    ranks: Ints = np.searchsorted(law / law[-1], drawn)
+    ranks: Ints = np.searchsorted(distribution / distribution[-1], drawn)
     by_rank: Ints = generator.permutation(len(TRAILS))
     return by_rank[np.minimum(ranks, len(TRAILS) - 1)]
 
 
 def _ways(size: int, months: int, generator: Generator) -> Ints:
-    """Return how each person gets there in each month: most as ever, some otherwise than before."""
-    begin, end = (np.array(law) for law in WAYS)
+    """Return how each person gets there in each month; some change over time."""
+    begin, end = (np.array(distribution) for distribution in WAYS)
     shares = np.linspace(0, 1, months)[:, np.newaxis]
-    laws = np.cumsum(begin * (1 - shares) + end * shares, axis=1)
-    return _drawn(laws, np.repeat(generator.random((size, 1)), months, axis=1))
+    distributions = np.cumsum(begin * (1 - shares) + end * shares, axis=1)
+    return _drawn(distributions, np.repeat(generator.random((size, 1)), months, axis=1))
 
 
-def _drawn(laws: Floats, drawn: Floats) -> Ints:
-    """Return for each number of [0, 1) the place in its cumulated law."""
-    beyond = (drawn[..., np.newaxis] >= laws).sum(axis=-1)
-    found: Ints = np.minimum(beyond, laws.shape[-1] - 1)  # a law may end a rounding below 1
+def _drawn(distributions: Floats, drawn: Floats) -> Ints:
+    """Return for each number of [0, 1) its place in a cumulative distribution."""
+    places = (drawn[..., np.newaxis] >= distributions).sum(axis=-1)
+    found: Ints = np.minimum(places, distributions.shape[-1] - 1)  # the sum may be just below 1
     return found
 
 

@@ -15,7 +15,7 @@ ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its in
 
 @contextmanager
 def day_progress(*, quiet: bool) -> Iterator[ShowDay]:
-    """Show how many days of the story are told, on stderr."""
+    """Show the replayed days on stderr."""
     console = Console(stderr=True)
     if quiet:
         yield lambda *_: None

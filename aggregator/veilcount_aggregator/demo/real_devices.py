@@ -21,9 +21,9 @@ from veilcount_shared.errors import VeilcountError
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
-THREADS = 4  # most of a device's time goes by waiting for a disk
+THREADS = 4  # a device mostly waits for the disk
 FILES_EACH = 3  # of a client's state
-DAYS_BETWEEN = 21  # out in the hills there is no network: reports may be 30 days late
+DAYS_BETWEEN = 21  # uploads: there is no network in the hills, and reports may be 30 days late
 
 
 class NotDelivered(VeilcountError):
@@ -72,33 +72,33 @@ class RealDevice:
         self, url: str, collections: Mapping[str, Collection], folder: Path, clock: Clock
     ) -> None:
         """Install the app."""
-        self.witness = DeliveryRecorder(HttpTransport(url, None, clock.now))
+        self.recorder = DeliveryRecorder(HttpTransport(url, None, clock.now))
         self._client = Client(
             collections=collections,
             state_dir=folder,
-            transport=self.witness,
+            transport=self.recorder,
             trust_curator=True,
             clock=clock,
-            threaded=False,  # some hundred share a machine, and the story says when they send
+            threaded=False,  # hundreds share a machine, and the replay decides when they send
             strict=True,
         )
-        self._holds = False
+        self._was_used = False
 
     def ask_for_consent(self, *, answer: bool) -> None:
-        """Show the question of consent, once."""
+        """Answer the consent question, once."""
         if self._client.consented is None:
             self._client.consent(answer)
 
-    def use(self, moments: Iterable[AppEvent]) -> None:
-        """Have the app open, and record."""
-        self._holds = True
-        for moment in moments:
-            self._client.record(moment.name, moment.value, **moment.segments)
+    def use(self, events: Iterable[AppEvent]) -> None:
+        """Open the app, and record."""
+        self._was_used = True
+        for event in events:
+            self._client.record(event.name, event.value, **event.segments)
 
     def deliver(self) -> None:
-        """Send everything that may leave, if the app was open since the last time."""
-        holds, self._holds = self._holds, False
-        if holds and not self._client.flush():
+        """Send all reports that are due, if the app was open since the last time."""
+        used, self._was_used = self._was_used, False
+        if used and not self._client.flush():
             raise NotDelivered("a device of the demo could not deliver its reports: try again")
 
     def close(self) -> None:
@@ -107,38 +107,36 @@ class RealDevice:
 
 
 class RealDevices:
-    """All real devices, some of which do things at the same time."""
+    """All real devices, which work on a few threads."""
 
     def __init__(self, make: Callable[[int], RealDevice]) -> None:
-        """Install nothing yet; `make` installs the app on a person's phone."""
+        """Start without devices; `make` installs the app for a person."""
         self._make = make
         self._of: dict[int, RealDevice] = {}
-        self._hands = ThreadPoolExecutor(THREADS, "demo-device")
+        self._threads = ThreadPoolExecutor(THREADS, "demo-device")
 
-    def use(
-        self, day: int, moments: Mapping[int, list[AppEvent]], consents: Iterable[bool]
-    ) -> None:
-        """Have these people open the app on a day, some of them for the first time."""
-        new = [person for person in moments if person not in self._of]
-        self._of.update(zip(new, self._hands.map(self._make, new), strict=True))
-        for (person, said), answer in zip(moments.items(), consents, strict=True):
+    def use(self, day: int, events: Mapping[int, list[AppEvent]], consents: Iterable[bool]) -> None:
+        """Record the events of a day, and deliver what is due on it."""
+        new = [person for person in events if person not in self._of]
+        self._of.update(zip(new, self._threads.map(self._make, new), strict=True))
+        for (person, recorded), answer in zip(events.items(), consents, strict=True):
             self._of[person].ask_for_consent(answer=answer)
-            self._of[person].use(said)
-        home = [each for person, each in self._of.items() if (person + day) % DAYS_BETWEEN == 0]
-        list(self._hands.map(RealDevice.deliver, home))
+            self._of[person].use(recorded)
+        due = [each for person, each in self._of.items() if (person + day) % DAYS_BETWEEN == 0]
+        list(self._threads.map(RealDevice.deliver, due))
 
     def deliver(self) -> None:
-        """Have all of them send what they still hold."""
-        list(self._hands.map(RealDevice.deliver, self._of.values()))
+        """Send everything that is left."""
+        list(self._threads.map(RealDevice.deliver, self._of.values()))
 
     @property
-    def witnesses(self) -> Mapping[int, DeliveryRecorder]:
-        """What was seen on its way, by person."""
-        return {person: device.witness for person, device in self._of.items()}
+    def recorders(self) -> Mapping[int, DeliveryRecorder]:
+        """The recorder of each device, by person."""
+        return {person: device.recorder for person, device in self._of.items()}
 
     def close(self) -> None:
         """Close every app."""
         try:
-            list(self._hands.map(RealDevice.close, self._of.values()))
+            list(self._threads.map(RealDevice.close, self._of.values()))
         finally:
-            self._hands.shutdown(cancel_futures=True)
+            self._threads.shutdown(cancel_futures=True)

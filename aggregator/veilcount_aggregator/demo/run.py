@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 from numpy.random import Generator
 
-from veilcount_shared import Collection
 from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
@@ -28,7 +27,7 @@ from .campaign import (
     TRAIL,
     WALK_MINUTES,
     WAY_THERE,
-    WAY_THERE_TOLD,
+    WAY_THERE_CENTRAL,
     Campaign,
 )
 from .deployment import DemoDeployment
@@ -48,106 +47,113 @@ class DemoRun:
     """A replay. The users in `real` have a client each; the others are simulated."""
 
     campaign: Campaign
-    stage: DemoDeployment
+    deployment: DemoDeployment
     people: DemoUsers
     real: frozenset[int]
     generator: Generator
 
     @classmethod
     def prepare(
-        cls, campaign: Campaign, stage: DemoDeployment, *, devices: int, clients: int, seed: int
+        cls,
+        campaign: Campaign,
+        deployment: DemoDeployment,
+        *,
+        devices: int,
+        clients: int,
+        seed: int,
     ) -> DemoRun:
-        """Make up the people, and choose those who have a real client."""
+        """Draw the users, and choose those who have a real client."""
         generator = np.random.default_rng(seed)
-        people = DemoUsers.of(devices, campaign, generator)
+        people = DemoUsers.draw(devices, campaign, generator)
         chosen = generator.choice(devices, clients, replace=False)
-        return cls(campaign, stage, people, frozenset(chosen.tolist()), generator)
+        return cls(campaign, deployment, people, frozenset(chosen.tolist()), generator)
 
     def play(self, show: ShowDay) -> DemoResult:
         """Replay all days; return the result."""
-        folder, clock = self.stage.folder, self.stage.clock
+        folder, clock = self.deployment.folder, self.deployment.clock
         collections, verdicts = self.campaign.collections, Counter[Verdict]()
 
         def install(person: int) -> RealDevice:
-            return RealDevice(self.stage.url, collections, folder / f"device {person}", clock)
+            return RealDevice(self.deployment.url, collections, folder / f"device {person}", clock)
 
         with closing(RealDevices(install)) as devices:
             for day in range(self.campaign.days):
                 clock.move(self._instant(day))
                 show(day, self.campaign.days, clock.instant())
                 self._walk(day, devices)
-                if self._is_mail_day(day):
-                    verdicts += self._post(day)
+                if self._is_delivery_day(day):
+                    verdicts += self._deliver_week(day)
             devices.deliver()
-            seen = devices.witnesses
-        return DemoResult(self, seen, verdicts, self._release())
+            recorders = devices.recorders
+        return DemoResult(self, recorders, verdicts, self._release())
 
     # -- the days ------------------------------------------------------------------------------
 
     def _instant(self, day: int) -> datetime:
-        """Return the evening of a day; of today, this very moment."""
+        """Return the evening of a day; of today, this very event."""
         return min(datetime.combine(self.campaign.day(day), EVENING), self.campaign.now)
 
     def _walk(self, day: int, devices: RealDevices) -> None:
-        """Have the real devices that are used today record what their people say."""
+        """Record the values of a day on the real devices that are used."""
         out = self._real[self.people.walks[self._real, day] > 0]
-        moments: dict[int, list[AppEvent]] = {person: [] for person in out.tolist()}
-        for name in (DARK_MAP, FIRST_TAP, TRAIL, WAY_THERE, WAY_THERE_TOLD):
-            self._record(moments, name, day)
-        self._record(moments, WALK_MINUTES, day)
+        events: dict[int, list[AppEvent]] = {person: [] for person in out.tolist()}
+        for name in (DARK_MAP, FIRST_TAP, TRAIL, WAY_THERE, WAY_THERE_CENTRAL):
+            self._record(events, name, day)
+        self._record(events, WALK_MINUTES, day)
         self._record(
-            {person: moments[person] for person in out[self.people.walks[out, day] > 1].tolist()},
+            {person: events[person] for person in out[self.people.walks[out, day] > 1].tolist()},
             WALK_MINUTES,
             day,
             walk=1,
         )
-        devices.use(day, moments, self.people.consents[out].tolist())
+        devices.use(day, events, self.people.consents[out].tolist())
 
     def _record(
-        self, moments: Mapping[int, list[AppEvent]], name: str, day: int, walk: int = 0
+        self, events: Mapping[int, list[AppEvent]], name: str, day: int, walk: int = 0
     ) -> None:
-        """Add what some people say to one question, as the app writes it."""
-        people = np.array(list(moments), np.int64)
+        """Add the values of some people for one question, as the app records them."""
+        people = np.array(list(events), np.int64)
         days, walks = np.full_like(people, day), np.full_like(people, walk)
         labels = getattr(self.campaign.collections[name].domain, "labels", None)
-        said = self.people.says(name, people, days, walks).tolist()
-        for person, place in zip(moments, said, strict=True):
+        values = self.people.true_values(name, people, days, walks).tolist()
+        for person, place in zip(events, values, strict=True):
             screen = SCREENS[self.people.screens[person]]
             segments = {SCREEN: screen} if name == FIRST_TAP else {}
             value = place if labels is None else labels[place]
-            moments[person].append(AppEvent(name, value, segments))
+            events[person].append(AppEvent(name, value, segments))
 
-    def _is_mail_day(self, day: int) -> bool:
-        """Simulated devices deliver once a week; and on the last day, so that nothing is left."""
+    def _is_delivery_day(self, day: int) -> bool:
+        """Whether simulated devices deliver: once a week, and on the last day."""
         return day % DAYS_A_WEEK == DAYS_A_WEEK - 1 or day == self.campaign.days - 1
 
-    def _post(self, day: int) -> Counter[Verdict]:
-        """Deliver the mail of the week that ends with a day; return its verdicts."""
+    def _deliver_week(self, day: int) -> Counter[Verdict]:
+        """Deliver the reports of the week that ends on a day; return their verdicts."""
         since = day - day % DAYS_A_WEEK
-        take = self.stage.aggregator.take
-        delivered = [mail.deliver(range(since, day + 1), take) for mail in self._mail.values()]
+        take = self.deployment.aggregator.take
+        days, outgoing = range(since, day + 1), self._outgoing.values()
+        delivered = [reports.deliver(days, take) for reports in outgoing]
         return sum(delivered, Counter[Verdict]())
 
-    # -- the crowd -----------------------------------------------------------------------------
+    # -- the population ------------------------------------------------------------------------
 
     @cached_property
     def _real(self) -> Ints:
         return np.array(sorted(self.real), np.int64)
 
     @cached_property
-    def would(self) -> Mapping[str, TrueAnswers]:
-        """What everyone would answer, by collection."""
+    def true_answers(self) -> Mapping[str, TrueAnswers]:
+        """The true answers of everyone, by collection."""
         collections = self.campaign.collections.items()
         return {name: true_answers(self.people, each, self.campaign) for name, each in collections}
 
     @cached_property
-    def _mail(self) -> Mapping[str, SimulatedReports]:
-        """What the simulated devices will send, by collection."""
+    def _outgoing(self) -> Mapping[str, SimulatedReports]:
+        """The reports of the simulated devices, by collection."""
         secret_of = draw_secrets(len(self.people), self.generator)
         return {
-            name: SimulatedReports.of(
+            name: SimulatedReports.draw(
                 each,
-                self.would[name].where(~np.isin(self.would[name].people, self._real)),
+                self.true_answers[name].where(~np.isin(self.true_answers[name].people, self._real)),
                 secret_of,
                 self.generator,
             )
@@ -155,15 +161,15 @@ class DemoRun:
         }
 
     def simulated(self, name: str) -> TrueAnswers:
-        """Return the true answers behind what the simulated devices sent."""
-        return self._mail[name].answers
+        """Return the true answers behind the reports of simulated devices."""
+        return self._outgoing[name].answers
 
     # -- the curator ---------------------------------------------------------------------------
 
     def _release(self) -> ReleaseResult:
-        """Ask the curator for the last month that takes no more answers, and pay for it."""
-        aggregator = self.stage.aggregator
-        series = aggregator.known().catalog.by_name[WAY_THERE_TOLD][0]
+        """Request a release of the last closed month."""
+        aggregator = self.deployment.aggregator
+        series = aggregator.known().catalog.by_name[WAY_THERE_CENTRAL][0]
         period = series.taken(aggregator.today())[0] - 1
         collection = series.collection
         request = {
@@ -172,27 +178,27 @@ class DemoRun:
             "from": period_start(collection, period).date(),
             "to": period_end(collection, period).date() - timedelta(days=1),
         }
-        return aggregator.curator.answer(series, request, self.stage.clock.instant(), WHO)
+        return aggregator.curator.answer(series, request, self.deployment.clock.instant(), WHO)
 
 
 @dataclass(frozen=True)
 class DemoResult:
     """The result of a replay: what was counted, and the true values behind it."""
 
-    story: DemoRun
-    seen: Mapping[int, DeliveryRecorder]
+    run: DemoRun
+    recorders: Mapping[int, DeliveryRecorder]
     simulated: Counter[Verdict]
     released: ReleaseResult
 
     @property
     def real(self) -> Counter[Verdict]:
-        """What became of the reports of real devices."""
-        return sum((each.verdicts for each in self.seen.values()), Counter[Verdict]())
+        """The verdicts of the reports of real devices."""
+        return sum((each.verdicts for each in self.recorders.values()), Counter[Verdict]())
 
     @property
     def snapshot(self) -> Snapshot:
-        """What the aggregator answers from."""
-        aggregator = self.story.stage.aggregator
+        """The definitions and the store, today."""
+        aggregator = self.run.deployment.aggregator
         return Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
 
     def series(self, name: str) -> Series:
@@ -205,24 +211,15 @@ class DemoResult:
 
     def truth(self, name: str) -> TrueAnswers:
         """Return the true answers behind all reports of a collection that were counted."""
-        return self._seen(name).beside(self.story.simulated(name))
+        return self._real_truth(name).joined_with(self.run.simulated(name))
 
-    def _seen(self, name: str) -> TrueAnswers:
+    def _real_truth(self, name: str) -> TrueAnswers:
         """Return the true answers behind the reports of real devices.
 
-        A device answers a period with what was recorded first in it, so the number of its reports
-        says which of its person's words they stand for.
+        A device answers a period with the values recorded first, so their number identifies them.
         """
-        would, fingerprint = self.story.would[name], self._fingerprint(name)
-        here = would.where(np.isin(would.people, list(self.seen)))
+        everyone, fingerprint = self.run.true_answers[name], self.series(name).fingerprint
+        here = everyone.where(np.isin(everyone.people, list(self.recorders)))
         rows = zip(here.people.tolist(), here.periods.tolist(), strict=True)
-        sent: Ints = np.fromiter(
-            (self.seen[person].counted[fingerprint, period] for person, period in rows),
-            np.int64,
-            len(here),
-        )
-        return here.where(here.orders < sent)
-
-    def _fingerprint(self, name: str) -> str:
-        collection: Collection = self.story.campaign.collections[name]
-        return collection.fingerprint
+        counted = [self.recorders[person].counted[fingerprint, period] for person, period in rows]
+        return here.where(here.orders < np.array(counted, np.int64))

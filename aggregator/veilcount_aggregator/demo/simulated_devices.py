@@ -1,4 +1,4 @@
-"""Simulated devices: as many as the demo asks for, without a client each.
+"""Simulated devices, without a client each.
 
 Each has a secret as a real device has, and draws the same schedule from it: its side of a paired
 collection, its periods, pseudonyms and slots. Its message is drawn from the exact distribution of
@@ -43,7 +43,7 @@ def draw_secrets(size: int, generator: Generator) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulatedReports:
-    """Everything that the simulated devices send of one collection, in the order of the days."""
+    """All reports of the simulated devices for one collection, in the order of the days."""
 
     collection: Collection
     answers: TrueAnswers
@@ -52,18 +52,18 @@ class SimulatedReports:
     messages: Packed
 
     @classmethod
-    def of(
+    def draw(
         cls,
         collection: Collection,
-        would: TrueAnswers,
+        answers: TrueAnswers,
         secret_of: Sequence[bytes],
         generator: Generator,
     ) -> SimulatedReports:
-        """Return what is sent of what these devices would say."""
-        asked = would.where(_asked(collection, would, secret_of))
-        # Shuffled first: within a day, the order of the rows says nothing.
-        asked = asked.where(generator.permutation(len(asked)))
-        sent = asked.where(np.argsort(asked.days, kind="stable"))
+        """Return the reports of the answers that the devices' schedules select."""
+        selected = answers.where(_selected(collection, answers, secret_of))
+        # Shuffled first: within a day, the order of the rows reveals nothing.
+        shuffled = selected.where(generator.permutation(len(selected)))
+        sent = shuffled.where(np.argsort(shuffled.days, kind="stable"))
         return cls(
             collection,
             sent,
@@ -73,7 +73,7 @@ class SimulatedReports:
         )
 
     def deliver(self, days: range, take: Take) -> Counter[Verdict]:
-        """Hand over what these days brought; return what became of it."""
+        """Hand over the reports of these days; return their verdicts."""
         first, last = np.searchsorted(self.answers.days, [days.start, days.stop]).tolist()
         verdicts: Counter[Verdict] = Counter()
         for begin in range(first, last, MAX_REPORTS):
@@ -95,7 +95,7 @@ class SimulatedReports:
 
 
 def inputs(collection: Collection, values: Ints) -> Ints:
-    """Return values as inputs of a local design: a number's are points of its grid."""
+    """Return values as inputs of the mechanism: numbers as points of its grid."""
     domain = collection.domain
     if not isinstance(domain, Number) or collection.model is Model.CENTRAL:
         return values
@@ -105,14 +105,14 @@ def inputs(collection: Collection, values: Ints) -> Ints:
     return points[values - numbers.start]
 
 
-def _asked(collection: Collection, would: TrueAnswers, secret_of: Sequence[bytes]) -> Flags:
-    """Return which answers are asked for: by each device's own draws, before any data."""
+def _selected(collection: Collection, answers: TrueAnswers, secret_of: Sequence[bytes]) -> Flags:
+    """Return which answers each device's own schedule selects, before any data."""
     allowed = np.zeros((len(secret_of), collection.periods), np.bool_)
-    for person in np.unique(would.people).tolist():
+    for person in np.unique(answers.people).tolist():
         if schedule.is_selected(secret_of[person], collection):
             drawn = schedule.draw_answering_periods(secret_of[person], collection)
             allowed[person, list(drawn)] = True
-    return allowed[would.people, would.periods]
+    return allowed[answers.people, answers.periods]
 
 
 def _slots(collection: Collection, sent: TrueAnswers, secret_of: Sequence[bytes]) -> Ints:

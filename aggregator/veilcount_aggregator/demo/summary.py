@@ -22,7 +22,7 @@ from .run import DemoResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Participation:
-    """How many took part, and what became of what they sent."""
+    """The number of participants, and the verdicts of their reports."""
 
     devices: int
     clients: int  # of them real ones
@@ -33,7 +33,7 @@ class Participation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionCost:
-    """What one question costs a person: promised, and counted where a store can join answers."""
+    """The epsilon of one question: promised, and counted where reports can be linked."""
 
     collection: str
     question: str
@@ -45,7 +45,7 @@ class CollectionCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseSummary:
-    """What the curator said, and what it cost."""
+    """The central release and its cost."""
 
     collection: str
     first: date
@@ -59,7 +59,7 @@ class ReleaseSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """All of it."""
+    """The whole summary."""
 
     app: str
     begins: date
@@ -67,7 +67,7 @@ class Summary:
     until: date
     seed: int
     level: float
-    crowd: Participation
+    participation: Participation
     rows: list[TrustModelFigures]
     release: ReleaseSummary
     accounts: list[CollectionCost]
@@ -75,7 +75,7 @@ class Summary:
     @property
     def sent(self) -> int:
         """How many reports were sent."""
-        both = (self.crowd.sent_by_clients, self.crowd.sent_by_simulated)
+        both = (self.participation.sent_by_clients, self.participation.sent_by_simulated)
         return sum(sum(each.values()) for each in both)
 
     @property
@@ -84,14 +84,14 @@ class Summary:
         return sum(account.answers for account in self.accounts)
 
     @property
-    def held(self) -> int:
-        """How many of the local intervals hold the truth."""
-        return sum(row.local.holds(row.truth) for row in self.rows)
+    def covered(self) -> int:
+        """How many of the local intervals cover the truth."""
+        return sum(row.local.covers(row.truth) for row in self.rows)
 
 
-def summary(ending: DemoResult, *, seed: int, level: float, generator: Generator) -> Summary:
-    """Return what a story comes to; the curator's picture is drawn from the generator."""
-    campaign = ending.story.campaign
+def summary(result: DemoResult, *, seed: int, level: float, generator: Generator) -> Summary:
+    """Summarize a replay; the simulated curator draws from the generator."""
+    campaign = result.run.campaign
     return Summary(
         app=next(iter(campaign.collections.values())).app,
         begins=campaign.start,
@@ -99,21 +99,21 @@ def summary(ending: DemoResult, *, seed: int, level: float, generator: Generator
         until=campaign.until,
         seed=seed,
         level=level,
-        crowd=_crowd(ending),
-        rows=list(rows(ending, level, generator)),
-        release=_release(ending),
-        accounts=[_account(ending, name) for name in campaign.collections],
+        participation=_participation(result),
+        rows=list(rows(result, level, generator)),
+        release=_release(result),
+        accounts=[_account(result, name) for name in campaign.collections],
     )
 
 
-def _crowd(ending: DemoResult) -> Participation:
-    people = ending.story.people
+def _participation(result: DemoResult) -> Participation:
+    people = result.run.people
     return Participation(
         devices=len(people),
-        clients=len(ending.story.real),
+        clients=len(result.run.real),
         consented=int(people.consents.sum()),
-        sent_by_clients=_plain(ending.real),
-        sent_by_simulated=_plain(ending.simulated),
+        sent_by_clients=_plain(result.real),
+        sent_by_simulated=_plain(result.simulated),
     )
 
 
@@ -121,21 +121,21 @@ def _plain(verdicts: Counter[Verdict]) -> dict[Verdict, int]:
     return {verdict: number for verdict, number in verdicts.items() if number}
 
 
-def _account(ending: DemoResult, name: str) -> CollectionCost:
-    series = ending.series(name)
-    collection, histogram = series.collection, spent_slots(ending.snapshot, series)
+def _account(result: DemoResult, name: str) -> CollectionCost:
+    series = result.series(name)
+    collection, histogram = series.collection, spent_slots(result.snapshot, series)
     return CollectionCost(
         collection=name,
         question=collection.question,
-        answers=ending.counted(name),
+        answers=result.counted(name),
         linked=series.linked,
         promised=figures(collection),
         counted=None if histogram is None else count_spending(collection, histogram),
     )
 
 
-def _release(ending: DemoResult) -> ReleaseSummary:
-    question, made = ending.released.question, ending.released.release
+def _release(result: DemoResult) -> ReleaseSummary:
+    question, made = result.released.question, result.released.release
     assert made.n is not None  # noqa: S101 - one answer a person and month, substituted: n is public
     collection = question.collection
     return ReleaseSummary(
@@ -146,5 +146,5 @@ def _release(ending: DemoResult) -> ReleaseSummary:
         adjacency=made.adjacency,
         level=made.level,
         n=made.n,
-        rows=released(ending),
+        rows=released(result),
     )

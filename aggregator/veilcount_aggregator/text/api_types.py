@@ -1,4 +1,4 @@
-"""The smallest types that answers and doors are made of; they validate, and are in the document."""
+"""Types of response fields: they validate, and their schemas are in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-#: an exact number is a decimal in a string: no reader makes a float of it unasked
+#: an exact number is a decimal in a string: no parser turns it into a float by default
 DECIMAL = {"pattern": r"^[0-9]+(\.[0-9]+)?$"}
 Decimal = Annotated[str, Meta(extra_json_schema=DECIMAL)]
 Count = Annotated[int, Meta(ge=0)]

@@ -14,7 +14,7 @@ _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
 def parse_bytes(text: str) -> int:
-    """Return the bytes that a size says, or raise ValueError."""
+    """Return a size in bytes, or raise ValueError."""
     found = _SIZE.fullmatch(text.strip())
     if not found or not int(found[1]):
         raise ValueError(FORM)

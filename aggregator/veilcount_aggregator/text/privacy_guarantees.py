@@ -1,4 +1,4 @@
-"""What a definition promises, in plain words; and whether its exact counts may leave at all."""
+"""The privacy guarantees of a definition in words, and whether its exact counts are public."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _SEEN = {
     Presence.HIDDEN: "Whether the feature was used is hidden while the app runs: every person sends"
     " the same number of reports.",
 }
-_TOLD = (
-    "The curator's server knows who answered, when and what: it is trusted with that, and with"
-    " forgetting it."
+_CURATED = (
+    "The curator's server knows who answered, when and what: it is trusted to keep that secret, and"
+    " to delete it."
 )
 _WATCHED = (
     "Whoever sees network addresses can join more than a pseudonym does: the figure for a user"
@@ -65,7 +65,7 @@ def promise(collection: Collection) -> list[str]:
         f" day, {figures.user} a user ({collection.answering} of {collection.periods} periods)."
     )
     linked = _LINKED[collection.linkage or Linkage.PERIOD]
-    seen = _SEEN[collection.presence] if collection.model is Model.LOCAL else _TOLD
+    seen = _SEEN[collection.presence] if collection.model is Model.LOCAL else _CURATED
     return [_how(collection), spent, linked, seen, *_held(collection), _WATCHED]
 
 

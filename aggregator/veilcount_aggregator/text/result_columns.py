@@ -1,11 +1,11 @@
-"""An answer's figures as columns: the same for a notebook, for CSV and for Arrow.
+"""The figures of a result as columns: the same for a notebook, for CSV and for Arrow.
 
 One row a figure. Empty cells (None) have no meaning for the row's kind.
 
 | column | what |
 |---|---|
-| collection, series, question | what was asked, and the fingerprint of its definition |
-| from, to, open_period | first and last UTC day of the periods; whether they take reports still |
+| collection, series, question | the question, and the fingerprint of its definition |
+| from, to, open_period | first and last UTC day of the periods; whether one is still open |
 | unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect (substitution) |
 | n, counts, contributions | how many reports, what n counts, how many may be one person's |
 | of, level, view, simultaneous | what the interval is of and how sure, alone or all at once |
@@ -17,7 +17,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | frequency | the share; of a curve that below its edge, of a quantile the one asked for |
 | answers | the share of n |
 | low, high | the interval; of a quantile in the units of the number |
-| fake_low, fake_high | what the honest may say, if the share `fakes` of the reports is fake |
+| fake_low, fake_high | the range of the genuine figure if the share `fakes` of reports is fake |
 
 A comparison has a row a value: `a` and `b` (the sides), a_n, a_figure, a_low, a_high, the same of
 b, difference, low, high, p, holm (p in the family of so many values), detectable, differs,
@@ -115,12 +115,12 @@ def _estimate(answer: Document) -> Iterator[Row]:
     for series in answer["series"]:
         of_series = common | _of_series(series)
         for time_range in series["time_ranges"]:
-            of_stretch = of_series | {
+            of_range = of_series | {
                 name: time_range[name]
                 for name in ("from", "to", "open_period", "n", "contributions", "of")
             }
             for row in _figures(time_range):
-                yield of_stretch | row
+                yield of_range | row
 
 
 def _of_series(series: Document) -> Row:

@@ -1,4 +1,4 @@
-"""The campaign of the demo: its dates move with today, its definitions are like anybody's."""
+"""The campaign of the demo: its dates move with today, its definitions are an app's."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ def campaign(day: date) -> Campaign:
 
 
 @pytest.mark.parametrize("day", DAYS, ids=str)
-def test_it_began_four_months_ago_and_ends_ahead(day: date) -> None:
-    asked = campaign(day)
-    months = (day.year - asked.start.year) * 12 + day.month - asked.start.month
+def test_it_began_four_months_ago_and_ends_in_the_future(day: date) -> None:
+    made = campaign(day)
+    months = (day.year - made.start.year) * 12 + day.month - made.start.month
 
-    assert (asked.start.day, months) == (1, 4)
-    assert asked.until > day
-    assert asked.day(asked.days - 1) == day
-    assert {each.start for each in asked.collections.values()} == {asked.start}
-    assert {each.until for each in asked.collections.values()} == {asked.until}
+    assert (made.start.day, months) == (1, 4)
+    assert made.until > day
+    assert made.day(made.days - 1) == day
+    assert {each.start for each in made.collections.values()} == {made.start}
+    assert {each.until for each in made.collections.values()} == {made.until}
 
 
 def test_a_device_reads_the_file_as_the_demo_does(tmp_path: Path) -> None:
-    asked = campaign(DAYS[0])
-    file = asked.write(tmp_path)
+    made = campaign(DAYS[0])
+    file = made.write(tmp_path)
 
-    assert load_collections(file) == asked.collections
-    assert asked.collections[TRAIL].domain.size == 2_000
+    assert load_collections(file) == made.collections
+    assert made.collections[TRAIL].domain.size == 2_000
 
 
-def test_the_clock_stands_moves_on_and_then_goes() -> None:
+def test_the_clock_never_goes_back_and_follows_the_machine_once_released() -> None:
     machine = datetime(2027, 1, 1, tzinfo=UTC)
     clock = DemoClock(datetime(2026, 7, 1, tzinfo=UTC), machine.timestamp)
     evening = datetime(2026, 7, 1, 20, tzinfo=UTC)

@@ -1,9 +1,10 @@
-"""The made-up crowd, and the devices of it that are simulated."""
+"""The simulated population, and its simulated devices."""
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from veilcount_aggregator.demo.campaign import (
     TRAIL,
     WALK_MINUTES,
     WAY_THERE,
-    WAY_THERE_TOLD,
+    WAY_THERE_CENTRAL,
     Campaign,
 )
 from veilcount_aggregator.demo.period_reports import TrueAnswers, true_answers
@@ -27,23 +28,25 @@ from veilcount_shared.report import Report, check_report
 from veilcount_shared.verdict import Verdict
 
 CAMPAIGN = Campaign(datetime(2026, 11, 21, 12, tzinfo=UTC))
-PEOPLE = DemoUsers.of(2_000, CAMPAIGN, np.random.default_rng(5))
+PEOPLE = DemoUsers.draw(2_000, CAMPAIGN, np.random.default_rng(5))
 SECRETS = draw_secrets(len(PEOPLE), np.random.default_rng(6))
 ALL = sorted(CAMPAIGN.collections)
 
 
-def would(name: str) -> TrueAnswers:
-    """Return what everybody would answer."""
+@cache
+def truth(name: str) -> TrueAnswers:
+    """Return the true answers of everyone."""
     return true_answers(PEOPLE, CAMPAIGN.collections[name], CAMPAIGN)
 
 
-def mail(name: str) -> SimulatedReports:
-    """Return what a crowd of simulated devices sends."""
+@cache
+def simulated(name: str) -> SimulatedReports:
+    """Return the reports of the simulated devices."""
     collection = CAMPAIGN.collections[name]
-    return SimulatedReports.of(collection, would(name), SECRETS, np.random.default_rng(7))
+    return SimulatedReports.draw(collection, truth(name), SECRETS, np.random.default_rng(7))
 
 
-def delivered(mail: SimulatedReports, days: range) -> list[DecodedBody]:
+def delivered(sent: SimulatedReports, days: range) -> list[DecodedBody]:
     """Return the bodies of some days."""
     bodies: list[DecodedBody] = []
 
@@ -51,17 +54,17 @@ def delivered(mail: SimulatedReports, days: range) -> list[DecodedBody]:
         bodies.append(body)
         return [Verdict.COUNTED] * body.reports
 
-    assert mail.deliver(days, take) == Counter(
+    assert sent.deliver(days, take) == Counter(
         {Verdict.COUNTED: sum(body.reports for body in bodies)}
     )
     return bodies
 
 
-def reports(mail: SimulatedReports) -> list[Report]:
-    """Return all of a crowd's reports, one by one."""
+def reports(sent: SimulatedReports) -> list[Report]:
+    """Return all reports, one by one."""
     return [
         Report(columns.fingerprint, period, segment, pseudonym.tobytes(), slot, message.tobytes())
-        for body in delivered(mail, range(CAMPAIGN.days))
+        for body in delivered(sent, range(CAMPAIGN.days))
         for columns in body.series_columns
         for period, segment, pseudonym, slot, message in zip(
             columns.periods.tolist(),
@@ -89,27 +92,27 @@ def promised(secret: bytes, collection: Collection) -> set[tuple[int, bytes, int
     }
 
 
-def test_nobody_walks_before_they_have_the_app() -> None:
+def test_nobody_walks_before_having_the_app() -> None:
     first = np.where(PEOPLE.walks.any(axis=1), (PEOPLE.walks > 0).argmax(axis=1), CAMPAIGN.days)
 
     assert (first >= PEOPLE.joined).all()
 
 
-def test_who_declines_says_nothing() -> None:
+def test_users_who_decline_have_no_answers() -> None:
     assert 0.1 < 1 - PEOPLE.consents.mean() < 0.2
-    assert all(PEOPLE.consents[would(name).people].all() for name in ALL)
+    assert all(PEOPLE.consents[truth(name).people].all() for name in ALL)
 
 
 def test_a_seed_makes_the_same_people() -> None:
-    again = DemoUsers.of(2_000, CAMPAIGN, np.random.default_rng(5))
-    other = DemoUsers.of(2_000, CAMPAIGN, np.random.default_rng(8))
+    again = DemoUsers.draw(2_000, CAMPAIGN, np.random.default_rng(5))
+    other = DemoUsers.draw(2_000, CAMPAIGN, np.random.default_rng(8))
 
     assert (again.walks == PEOPLE.walks).all()
     assert (other.walks != PEOPLE.walks).any()
 
 
 def test_each_period_has_one_answer_of_its_first_day() -> None:
-    said = would(DARK_MAP)
+    answers = truth(DARK_MAP)
     months = CAMPAIGN.periods(Unit.MONTH)
     firsts = {
         (person, month): day
@@ -118,23 +121,23 @@ def test_each_period_has_one_answer_of_its_first_day() -> None:
         for month in [months[day]]
     }
 
-    assert len(said) == len(firsts)
+    assert len(answers) == len(firsts)
     assert all(
         firsts[person, month] == day
-        for person, month, day in zip(said.people, said.periods, said.days, strict=True)
+        for person, month, day in zip(answers.people, answers.periods, answers.days, strict=True)
     )
 
 
-def test_each_walk_is_an_answer_of_its_own() -> None:
-    said = would(WALK_MINUTES)
+def test_each_walk_is_an_answer() -> None:
+    answers = truth(WALK_MINUTES)
 
-    assert len(said) == PEOPLE.walks[PEOPLE.consents].sum()
-    assert set(said.orders) == {0, 1}
+    assert len(answers) == PEOPLE.walks[PEOPLE.consents].sum()
+    assert set(answers.orders) == {0, 1}
 
 
-def test_the_truth_moves_and_differs() -> None:
+def test_the_truth_changes_over_time_and_differs_by_screen() -> None:
     """Of 5,000 answers and more on each side: ten standard deviations lie between."""
-    dark, taps, ways = would(DARK_MAP), would(FIRST_TAP), would(WAY_THERE)
+    dark, taps, ways = truth(DARK_MAP), truth(FIRST_TAP), truth(WAY_THERE)
     nearby, train = 2, 1
 
     assert dark.values[dark.periods == 4].mean() > dark.values[dark.periods == 0].mean() + 0.08
@@ -147,39 +150,42 @@ def test_the_truth_moves_and_differs() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_simulated_reports_are_those_that_a_device_with_their_secret_sends(name: str) -> None:
+def test_simulated_reports_are_those_of_a_device_with_the_same_secret(name: str) -> None:
     collection = CAMPAIGN.collections[name]
-    sent = reports(mail(name))
-    mine = {
+    sent = reports(simulated(name))
+    valid = {
         (report.period, report.pseudonym, report.slot)
         for report in sent
         if check_report(report, collection) is not None
     }
 
-    assert len(mine) == len(sent) > 500
-    assert mine <= set.union(*(promised(secret, collection) for secret in SECRETS))
+    assert len(valid) == len(sent) > 500
+    assert valid <= set.union(*(promised(secret, collection) for secret in SECRETS))
 
 
 @pytest.mark.parametrize("name", [FIRST_TAP, TRAIL, WALK_MINUTES])
-def test_everyone_who_is_asked_and_has_something_to_say_answers(name: str) -> None:
-    collection, said = CAMPAIGN.collections[name], would(name)
-    asked = [schedule.draw_answering_periods(secret, collection) for secret in SECRETS]
+def test_everyone_answers_in_their_drawn_periods(name: str) -> None:
+    collection, answers = CAMPAIGN.collections[name], truth(name)
+    drawn = [schedule.draw_answering_periods(secret, collection) for secret in SECRETS]
     expected = sum(
-        period in asked[person] for person, period in zip(said.people, said.periods, strict=True)
+        period in drawn[person]
+        for person, period in zip(answers.people, answers.periods, strict=True)
     )
 
-    assert len(mail(name).answers) == expected
+    assert len(simulated(name).answers) == expected
 
 
-def test_each_person_is_asked_by_one_twin() -> None:
-    local, told = (set(mail(name).answers.people.tolist()) for name in (WAY_THERE, WAY_THERE_TOLD))
+def test_each_person_answers_one_of_the_paired_collections() -> None:
+    local, central = (
+        set(simulated(name).answers.people.tolist()) for name in (WAY_THERE, WAY_THERE_CENTRAL)
+    )
 
-    assert not local & told
-    assert abs(len(local) - len(told)) < 250  # of some 1,600, by a coin: six deviations
+    assert not local & central
+    assert abs(len(local) - len(central)) < 250  # of some 1,600, at random: six deviations
 
 
-def test_the_mail_of_all_weeks_is_the_mail_of_the_campaign() -> None:
-    sent = mail(FIRST_TAP)
+def test_all_weeks_together_are_the_campaign() -> None:
+    sent = simulated(FIRST_TAP)
     weeks = [range(day, min(day + 7, CAMPAIGN.days)) for day in range(0, CAMPAIGN.days, 7)]
     bodies = [body for week in weeks for body in delivered(sent, week)]
 
