@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.delivery import server_fixtures
-from tests.client.delivery.app_scripts import PER_DAY, START, consenting
+from tests.client.delivery.app_client import PER_DAY, START, consenting
 from tests.client.delivery.server_fixtures import Behaviour, Request, Server, serving
 from veilcount_client.delivery import backoff, transport
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome

@@ -32,6 +32,7 @@ MOST_AT_ONCE = 1_000
 GATHER = 0.02  # seconds in which records gather for one commit
 SHORT, LONG = 0.05, 60.0  # seconds between two rounds
 RETRY_STATE = 5.0
+POLL = 0.25  # seconds: what is waited for may also be delivered by another process
 EXIT_SECONDS = 1.0  # for true values, at the exit of a process that did not close its client
 
 
@@ -162,8 +163,10 @@ class ClientWorker:
         """Have a round done now, and wait until that is so."""
         if self._threaded:
             self.wake()
+            ends = time.monotonic() + timeout
             with self._process.rounds:
-                self._process.rounds.wait_for(finished, timeout)
+                while not finished() and (left := ends - time.monotonic()) > 0:
+                    self._process.rounds.wait(min(left, POLL))
         else:
             self.work()
 

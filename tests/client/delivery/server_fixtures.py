@@ -92,6 +92,11 @@ class Server:
             self.seen.setdefault(slot, set()).add(report.message)
         return not known
 
+    @property
+    def is_consistent(self) -> bool:
+        """Whether each slot had one message, however often it came."""
+        return all(len(messages) == 1 for messages in self.seen.values())
+
     def stop(self) -> None:
         """Let every connection end, and wait for it."""
         self.stopped.set()

@@ -21,7 +21,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 from . import server_fixtures
-from .app_scripts import client_of
+from .app_client import client_of
 from .server_fixtures import Behaviour, serving
 
 REPORT = Report("0" * 64, 0, 0, bytes(16), 0, b"\x01")

@@ -33,7 +33,7 @@ from veilcount_shared.report import Losses
 
 from ..delivery import server_fixtures
 from ..delivery.server_fixtures import Request, Server, serving
-from ..delivery.test_faults import environment  # noqa: F401 - a fixture
+from ..delivery.app_processes import environment
 from ..device_fixtures import (
     DAY,
     HOUR,
@@ -271,7 +271,7 @@ def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
 ENDS = """
 import sys
 from veilcount_client import Client
-from tests.client.delivery.app_scripts import Running
+from tests.client.delivery.app_client import Running
 from tests.client.test_true_values import at, file, CENTRAL
 client = Client(
     sys.argv[1], collections=file(it=CENTRAL), state_dir=sys.argv[2], trust_curator=True,
@@ -282,14 +282,11 @@ client.record("it", True)
 """
 
 
-def test_a_process_that_just_ends_delivers(
-    tmp_path: Path,
-    environment: dict[str, str],  # noqa: F811 - the fixture
-) -> None:
+def test_a_process_that_just_ends_delivers(tmp_path: Path) -> None:
     """At exit, without close(): the value is there when the process is gone."""
     with serving(server_fixtures.counting) as server:
         command = [sys.executable, "-c", ENDS, server.url, str(tmp_path / "state")]
-        done = subprocess.run(command, env=environment, timeout=60, check=False, cwd=ROOT)
+        done = subprocess.run(command, env=environment(), timeout=60, check=False, cwd=ROOT)
         arrived = len(server.reports)
     with closing(sqlite3.connect(tmp_path / "state" / FILE)) as database:
         lost = database.execute("select sum(count) from loss where reason = 'crashed'").fetchone()

@@ -12,7 +12,7 @@ from veilcount_client.state import StateError
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
 
-from ..delivery.app_scripts import consenting
+from ..delivery.app_client import consenting
 from ..delivery.server_fixtures import nobody
 
 CONTENT = b"what somebody else keeps\n"

@@ -1,0 +1,111 @@
+"""The client of an app: its definitions, its clock, and access to its parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from veilcount_client import Client
+from veilcount_client.delivery.transport import Outcome
+from veilcount_client.delivery.worker import ClientWorker
+from veilcount_shared import parse_collections
+
+START = 1_796_299_200.0  # 2026-12-03 12:00 UTC
+PER_DAY = 64
+MARKED = "MARKED"
+CAMPAIGN = "epsilon = 1\nfrom = 2026-12-01\nuntil = 2027-12-01"
+COLLECTIONS = parse_collections(
+    f"""
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "{MARKED} dark", "system"]
+other = "another"
+unit = "day"
+segments = {{arm = ["A", "B"]}}
+{CAMPAIGN}
+
+[event]
+question = "Was it used?"
+boolean = true
+unit = "event"
+per_day = {PER_DAY}
+{CAMPAIGN}
+
+[minutes]
+question = "How long in all?"
+range = [0, 240]
+measure = "mean"
+takes = "sum"
+unit = "day"
+{CAMPAIGN}
+""",
+    lambda _: [],
+)
+NOBODY = "http://127.0.0.1:9"  # nobody listens there
+PERSONS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+class Running:
+    """A clock that was set to a time and runs on from there."""
+
+    def __init__(self, start: float) -> None:
+        self._ahead = start - time.time()
+
+    def now(self) -> float:
+        """Return the present instant."""
+        return time.time() + self._ahead
+
+
+def client_of(url: str, folder: str | Path, start: float = START, **options: Any) -> Client:
+    """Return a client without jitter, on the third day of the campaign."""
+    defaults: dict[str, Any] = {
+        "clock": Running(start),
+        "jitter": 0,
+        "state_dir": Path(folder) / "state",
+    }
+    return Client(url, collections=COLLECTIONS, **(defaults | options))
+
+
+def consenting(url: str, folder: str | Path, start: float = START, **options: Any) -> Client:
+    """Return a client whose persons "one" to "nine" (or whose one person) have consented."""
+    client = client_of(url, folder, start, **options)
+    persons = [client.person(name) for name in PERSONS] if client.settings.persons else [client]
+    for person in persons:
+        person.consent(True)
+    return client
+
+
+def worker_of(client: Client) -> ClientWorker:
+    """Return the worker of a client."""
+    assert client._session.worker is not None
+    return client._session.worker
+
+
+def around_sending(
+    client: Client,
+    before: Callable[[], object] = lambda: None,
+    after: Callable[[], object] = lambda: None,
+) -> None:
+    """Call functions when the uploader is about to send, and when the reply is here."""
+    uploader = worker_of(client).uploader
+    inner = uploader.transport
+
+    class Watched:
+        def send(self, body: bytes, reports: int) -> Outcome:
+            before()
+            outcome = inner.send(body, reports)
+            after()
+            return outcome
+
+        close_row = inner.close_row
+
+    uploader.transport = Watched()
+
+
+def emit(what: object) -> None:
+    """Print a line for the test, at once."""
+    print(what, flush=True)

@@ -1,0 +1,37 @@
+"""Fixtures of delivery: a server that counts, and processes of apps."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .app_processes import Apps, starting
+from .server_fixtures import Server, counting, serving
+
+
+@pytest.fixture
+def sink() -> Iterator[Server]:
+    """A server that counts."""
+    with serving(counting) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def starter() -> Iterator[subprocess.Popen[str]]:
+    """The process that starts apps."""
+    with starting() as process:
+        yield process
+
+
+@pytest.fixture
+def apps(tmp_path: Path, starter: subprocess.Popen[str]) -> Iterator[Apps]:
+    """Apps that share a folder."""
+    (tmp_path / "app").mkdir()
+    apps = Apps(tmp_path / "app", starter)
+    yield apps
+    if apps.app is not None:  # the test has failed
+        apps.kill()
+        apps.wait()

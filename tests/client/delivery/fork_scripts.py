@@ -1,0 +1,169 @@
+"""Apps that fork, in every way that apps do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from veilcount_client import Client
+from veilcount_client.delivery import transport, uploader
+
+from .app_client import PER_DAY, around_sending, client_of, consenting, emit, worker_of
+
+
+def short_leases() -> None:
+    """Have what a process was sending when it left by os._exit come again in seconds."""
+    vars(uploader).update(LEASE=3.0, MAX_SECONDS=1.0)
+
+
+def fork_with_locks_held(url: str, folder: str) -> None:
+    """Fork while another thread holds every lock there is, and a record is queued."""
+    client = consenting(url, folder, persons=True)
+    with every_lock_held(client) as release:
+        client.person("one").record("event", True)
+        threading.Timer(0.3, release.set).start()
+        reap([fork(client, "two", deliver=True)])
+    emit(client.flush(60))
+
+
+def fork_in_a_request(url: str, folder: str) -> None:
+    """Fork while the uploader waits for a reply."""
+    transport.TIMEOUT = (1.0, 1.0)
+    client = consenting(url, folder, persons=True)
+    sending = threading.Event()
+    around_sending(client, before=sending.set)
+    client.person("one").record("event", True)
+    assert sending.wait(60)
+    child = os.fork()
+    if not child:
+        client.person("two").record("event", True)
+        stored = client.flush(until="stored")
+        client.flush(0.5)  # what the parent has under way is waited for, too
+        os._exit(0 if stored else 1)
+    reap([child])
+    emit(client.flush(60))
+
+
+def fork_like_a_prefork_server(url: str, folder: str) -> None:
+    """Record before the fork and in children that store and leave by os._exit (Celery)."""
+    short_leases()
+    client = consenting(url, folder, persons=True)
+    client.person("one").record("event", True)
+    reap([fork(client, name) for name in ("two", "three", "four", "five")])
+    emit(client.flush(60))
+
+
+def fork_storm(url: str, folder: str, rounds: str) -> None:
+    """Fork four children again and again while two threads store without a pause."""
+    short_leases()
+    client = consenting(url, folder, persons=True)
+    over = threading.Event()
+    threads = [threading.Thread(target=_store_until, args=(client, over)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(int(rounds)):
+        reap([fork(client, name) for name in ("six", "seven", "eight", "nine")])
+    over.set()
+    for thread in threads:
+        thread.join(60)
+    emit(client.flush(60))
+
+
+def _store_until(client: Client, over: threading.Event) -> None:
+    """Store until it is over, and until the person's day is used up."""
+    recorded = 0
+    while not over.is_set() or recorded < PER_DAY:
+        client.person("one").record("theme", "light", arm="A")
+        client.person("one").record("event", True)
+        client.flush(until="stored")
+        recorded += 1
+
+
+def fork_grandchild(url: str, folder: str) -> None:
+    """A daemon's double fork: the grandchild works."""
+    client = consenting(url, folder, persons=True)
+    client.person("one").record("event", True)
+    child = os.fork()
+    if not child:
+        client.person("two").record("event", True)
+        reap([fork(client, "three", deliver=True)])
+        os._exit(0 if client.flush(60) else 1)
+    reap([child])
+    emit(client.flush(60))
+
+
+def multiprocess(url: str, folder: str, method: str) -> None:
+    """Record in the children of multiprocessing, which end without a word."""
+    client = consenting(url, folder, persons=True)
+    client.person("one").record("event", True)
+    context: Any = multiprocessing.get_context(method)
+    inherited = client if method == "fork" else None
+    children = [
+        context.Process(target=_record_in_process, args=(inherited, url, folder, name))
+        for name in ("two", "three")
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0, child.exitcode
+    emit(client.flush(60))
+
+
+def _record_in_process(client: Client | None, url: str, folder: str, name: str) -> None:
+    (client or client_of(url, folder, persons=True)).person(name).record("event", True)
+
+
+def fork(client: Client, name: str, *, deliver: bool = False) -> int:
+    """Record for a person in a child that leaves by os._exit once all is stored, or delivered."""
+    child = os.fork()
+    if not child:
+        client.person(name).record("event", True)
+        flushed = client.flush(60) if deliver else client.flush(until="stored")
+        os._exit(0 if flushed else 1)
+    return child
+
+
+def reap(children: list[int]) -> None:
+    """Wait for children; any that failed is an error."""
+    for child in children:
+        assert os.waitpid(child, 0)[1] == 0
+
+
+@contextmanager
+def every_lock_held(client: Client) -> Iterator[threading.Event]:
+    """Hold, in a thread of its own, whatever in the client can be held."""
+    worker = worker_of(client)
+    owners = (
+        worker,
+        worker._process,
+        worker.state,
+        worker.uploader,
+        worker.uploader.in_flight,
+        worker.recorder,
+    )
+    locks = [each for owner in owners for each in _fields(owner) if hasattr(each, "acquire")]
+    assert len(locks) >= 3
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        for lock in locks:
+            lock.acquire()
+        held.set()
+        release.wait()
+        for lock in locks:
+            lock.release()
+
+    threading.Thread(target=hold, daemon=True).start()
+    assert held.wait(60)
+    yield release
+    release.set()
+
+
+def _fields(owner: object) -> list[Any]:
+    fields = list(getattr(owner, "__dict__", {}).values())
+    return [*fields, *(each._cond for each in fields if hasattr(each, "_cond"))]

@@ -1,0 +1,253 @@
+"""Processes that fork, are killed, end, and meet full disks: nothing is lost, nothing drawn twice.
+
+Real processes, real signals, real servers.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from . import server_fixtures
+from .app_client import MARKED, PER_DAY, START
+from .app_processes import Apps
+from .server_fixtures import Server, serving
+
+LEASE = 700.0  # after which another run may send what a killed one was sending
+KILLED = -signal.SIGKILL
+
+pytestmark = pytest.mark.skipif(sys.platform.startswith("win"), reason="there is no fork")
+
+
+def stored_answers(folder: Path) -> int:
+    """Return how many answers the state has counted."""
+    with closing(sqlite3.connect(folder / "state" / "veilcount.db")) as database:
+        return int(database.execute("select sum(answers) from used").fetchone()[0])
+
+
+# -- forks -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "reports"),
+    [
+        ("fork_with_locks_held", (), 2),
+        ("fork_like_a_prefork_server", (), 5),
+        ("fork_grandchild", (), 3),
+        ("multiprocess", ("fork",), 3),
+        ("multiprocess", ("spawn",), 3),
+    ],
+)
+def test_each_report_of_processes_that_fork_arrives_once(
+    script: str, arguments: tuple[str, ...], reports: int, apps: Apps, sink: Server
+) -> None:
+    """Those of parent and children; whoever still runs delivers what a child stored."""
+    assert apps.run(script, sink.url, *arguments) == "True\n"
+    assert len(sink.reports) == len(sink.seen) == reports
+
+
+def test_a_fork_while_the_uploader_waits(apps: Apps) -> None:
+    """The child sends on its own; the parent's report comes again with the same bytes."""
+    behaviour = server_fixtures.in_turn(server_fixtures.silent, server_fixtures.counting)
+    with serving(behaviour) as server:
+        assert apps.run("fork_in_a_request", server.url) == "True\n"
+        assert (len(server.seen), len(server.reports)) == (2, 3)
+        assert server.reports.count(server.reports[0]) == 2
+
+
+@pytest.mark.parametrize(
+    "rounds", [8, *(pytest.param(PER_DAY, marks=pytest.mark.full) for _ in range(5))]
+)
+def test_a_storm_of_forks(rounds: int, apps: Apps, sink: Server) -> None:
+    """Two threads store without a pause while the process forks four children at a time."""
+    assert apps.run("fork_storm", sink.url, rounds) == "True\n"
+    assert len(sink.seen) == 1 + PER_DAY + 4 * rounds
+    assert sink.is_consistent
+
+
+# -- kill -9 ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "stored", "sent"),
+    [
+        ("queued", 0, 0),
+        ("commit", 0, 0),
+        ("stored", 3, 3),
+        ("sent", 3, 1 + 2 + 3 + 3),
+        ("settling", 3, 1 + 2 + 3 + 3),
+    ],
+)
+def test_killed_at_a_step(step: str, stored: int, sent: int, apps: Apps, sink: Server) -> None:
+    """No slot is drawn twice, nothing stored is lost, a retry has the same bytes."""
+    output = ""
+    for run in range(3):
+        output += apps.run("die", sink.url, START + run * LEASE, step, code=KILLED)
+    apps.run("deliver", sink.url, START + 3 * LEASE)
+
+    assert output.count("stored") <= stored
+    assert (len(sink.seen), len(sink.reports)) == (stored, sent)
+    assert sink.is_consistent
+
+
+@pytest.mark.parametrize(
+    ("times", "seed"),
+    [(10, 1), *(pytest.param(40, seed, marks=pytest.mark.full) for seed in range(2, 8))],
+)
+def test_killed_at_any_moment(times: int, seed: int, apps: Apps, sink: Server) -> None:
+    """Never two messages for one slot, never more than the cap, everything stored arrives."""
+    draw = random.Random(seed)
+    stored = 0
+    for run in range(times):
+        apps.run_until("ready", "record_until_killed", sink.url, START + run * LEASE)
+        time.sleep(draw.uniform(0, 0.1))
+        apps.kill()
+        assert apps.wait() == KILLED
+        assert "Traceback" not in apps.log
+        stored += apps.output.count("stored")
+
+    assert apps.run("deliver", sink.url, START + times * LEASE) == "True\n"
+    assert min(stored, PER_DAY) <= len(sink.seen) <= PER_DAY
+    assert len(sink.seen) == stored_answers(apps.folder)
+    assert sink.is_consistent
+
+
+def test_killed_while_replies_are_lost(apps: Apps) -> None:
+    """Counted there, unknown here, killed: the retry has the same bytes."""
+    with serving(server_fixtures.dropping) as server:
+        for run in range(3):
+            apps.run("die", server.url, START + run * LEASE, "sent", code=KILLED)
+
+        assert len(server.seen) == 3 < len(server.reports)
+        assert server.is_consistent
+
+
+# -- the end of a process --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("normally", 0),
+        ("closed", 0),
+        ("in a request", 0),
+        ("with a daemon thread", 0),
+        ("by sys.exit", 3),
+        ("by an exception", 1),
+    ],
+)
+def test_an_end_waits_for_no_reply_and_stores_everything(
+    how: str, code: int, apps: Apps, sink: Server
+) -> None:
+    """The aggregator never replies, and the next run delivers."""
+    with serving(server_fixtures.silent) as silent:
+        apps.run("end", silent.url, START, how, code=code)
+    assert apps.log.count("Traceback") == (how == "by an exception")
+
+    assert apps.run("deliver", sink.url, START + 1) == "True\n"
+    if not sink.seen:  # a busy machine: the end had no time to give back what was being sent
+        apps.run("deliver", sink.url, START + 1 + LEASE)
+
+    assert len(sink.seen) == len(sink.reports) == stored_answers(apps.folder) >= 3
+
+
+def test_the_next_run_delivers_without_a_flush(apps: Apps, sink: Server) -> None:
+    """By its thread, which the first record starts."""
+    with serving(server_fixtures.silent) as silent:
+        apps.run("end", silent.url, START, "in a request")
+    apps.run("deliver_without_flush", sink.url, START + 10)
+
+    assert len(sink.seen) == 5
+
+
+# -- disks and folders -----------------------------------------------------------------------------
+
+
+def test_a_full_disk_blocks_nothing_and_loses_nothing(apps: Apps, sink: Server) -> None:
+    """The app goes on, the reason is reported, and later all of it is stored; no value is logged.
+
+    Not even in SQLite's messages.
+    """
+    output = apps.run("fill_the_disk", sink.url).splitlines()
+
+    assert output[:2] + output[3:] == ["False", "False", "True", "True"]
+    assert "disk" in output[2]
+    assert len(sink.seen) == 21
+    assert "disk" in apps.log
+    assert MARKED not in apps.log
+    assert "Traceback" not in apps.log
+
+
+def test_an_end_on_a_full_disk_is_quiet(apps: Apps, sink: Server) -> None:
+    assert apps.run("end_on_a_full_disk", sink.url) == "ended\n"
+    assert "Traceback" not in apps.log
+
+
+def test_in_a_folder_without_rights_nothing_is_recorded(apps: Apps, sink: Server) -> None:
+    """Why is reported; a strict client raises."""
+    for folder in (apps.folder, *apps.folder.parents):
+        if folder.owner() == apps.folder.owner() and folder.is_relative_to(tempfile.gettempdir()):
+            folder.chmod(0o755)
+    output = apps.run("record_without_rights", sink.url, "lenient").splitlines()
+
+    assert output[:2] == ["None", "{'no_state': 1}"]
+    assert "state" in output[2]
+    assert "Traceback" not in apps.log
+    assert not sink.connections
+    apps.run("record_without_rights", sink.url, "strict", code=1)
+    assert "StateError" in apps.log
+
+
+# -- what is kept, logged and imported -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["close", "kill"])
+def test_nothing_unrandomized_is_kept_or_logged(how: str, apps: Apps, sink: Server) -> None:
+    """No value, no undeclared segment, no person's id: on no disk, in no log."""
+    apps.run("record_marked", sink.url, how, code=KILLED if how == "kill" else 0)
+
+    files = [path for path in apps.folder.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"veilcount.db"}
+    assert not [path for path in files if MARKED.encode() in path.read_bytes()]
+    assert not [request for request in sink.requests if MARKED.encode() in request.body]
+    assert MARKED not in apps.log
+    assert "Traceback" not in apps.log
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 302])
+def test_no_value_is_logged_when_sending_fails(status: int, apps: Apps) -> None:
+    with serving(server_fixtures.problem(status)) as server:
+        apps.run("record_marked", server.url, "close")
+
+    assert "veilcount" in apps.log
+    assert MARKED not in apps.log
+    assert "Traceback" not in apps.log
+
+
+def test_the_client_imports_little() -> None:
+    """Nothing of the server's; and requests only once a client is made."""
+    code = "import sys, veilcount_client; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    heavy = {"numpy", "flask", "redis", "msgspec", "scipy", "requests", "asyncio", "pydantic"}
+
+    assert not heavy & set(done.stdout.split())
+
+
+def test_memory_does_not_grow(apps: Apps) -> None:
+    """1e5 records, an aggregator that never replies: less than 20 MB."""
+    with serving(server_fixtures.silent) as server:
+        assert int(apps.run("grow", server.url, 100_000)) < 20_000_000
+
+
+def test_a_signal_handler_may_record(apps: Apps, sink: Server) -> None:
+    """Also while the main thread is inside record() itself."""
+    assert apps.run("record_in_a_signal_handler", sink.url, 3000) == "recorded\n"
