@@ -32,8 +32,8 @@ from veilcount_shared import Collection
 from veilcount_shared.report import Losses
 
 from ..delivery import server_fixtures
-from ..delivery.server_fixtures import Request, Server, serving
 from ..delivery.app_processes import environment
+from ..delivery.server_fixtures import Request, Server, serving
 from ..device_fixtures import (
     DAY,
     HOUR,
@@ -272,7 +272,7 @@ ENDS = """
 import sys
 from veilcount_client import Client
 from tests.client.delivery.app_client import Running
-from tests.client.test_true_values import at, file, CENTRAL
+from tests.client.recording.test_true_values import at, file, CENTRAL
 client = Client(
     sys.argv[1], collections=file(it=CENTRAL), state_dir=sys.argv[2], trust_curator=True,
     clock=Running(at(0, 9)),
