@@ -1,14 +1,17 @@
-"""A world for clients: a clock, a wire that remembers, a server with moods, devices in time.
+"""Devices in simulated time: a clock, a server that remembers all it sees, and whole clients.
 
-The client is the whole real one, state on disk included. Only the thread is played by the world: it
-does a round whenever the thread would, no sooner and no later.
+The client is the real one, state on disk included. Only its thread is simulated: it does a round
+whenever the thread would, no sooner and no later.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,8 +23,9 @@ from veilcount_client.delivery import worker as working
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.worker import GATHER, SHORT, ClientWorker
 from veilcount_client.recording import answer_times
+from veilcount_client.state import ClientState, PersonState
 from veilcount_client.testing import SeededRandomSource, SettableClock, patching
-from veilcount_shared import Collection, RandomSource, parse_collections
+from veilcount_shared import Collection, RandomSource, parse_collections, schedule
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
@@ -68,6 +72,15 @@ def _toml(value: object) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+class RaisingValue:
+    """A value that raises whatever is done with it."""
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("bang")
+
+    __float__ = __add__ = __radd__ = __gt__ = __lt__ = __eq__ = __hash__ = __bool__  # type: ignore[assignment] # bang
 
 
 @dataclass(frozen=True)
@@ -156,22 +169,30 @@ class Device:
         self,
         place: Path,
         collections: Mapping[str, Collection],
-        clock: SettableClock,
-        wire: Any,
+        clock: SettableClock | float = at(0, 9),  # noqa: B008 - a number
+        wire: Any = None,
         *,
+        person: object = None,
         randomness: RandomSource | None = None,
         consent: bool | None = True,
         lazy: bool = False,
         **options: Any,
     ) -> None:
-        """Start the first process. Not `lazy`: its thread runs from the start."""
-        self.place, self.collections, self.clock, self.wire = place, collections, clock, wire
+        """Start the first process, on a clock or at an instant; its thread, unless it is lazy.
+
+        A person named here has the same secrets in every run.
+        """
+        self.place, self.collections = place, collections
+        self.clock = clock if isinstance(clock, SettableClock) else clock_at(clock)
+        self.wire = wire or Wire(self.clock)
         self.randomness = randomness or SeededRandomSource(1)
         self.lazy, self.options = lazy, options
         self.runs = self.awake = self.woken = False
-        self.start()
-        if consent is not None and self.client.consented is None:
-            self.client.consent(consent)
+        self.abandoned: list[sqlite3.Connection] = []
+        with nullcontext() if person is None else secrets(person):
+            self.start()
+            if consent is not None and self.client.consented is None:
+                self.client.consent(consent)
 
     # -- processes -----------------------------------------------------------------------------
 
@@ -194,6 +215,7 @@ class Device:
                 **self.options,
             )
         self.runs, self.awake = True, False
+        self.close_abandoned()
         if self.client._session.worker is not None:
             setattr(self.client._session.worker, "wake", self._wake)  # noqa: B010 - a method, for once
         if woken or not self.lazy:
@@ -203,6 +225,13 @@ class Device:
         """End the process as it should: store, do what is due, let go."""
         self.client.close(0)
         self.runs = False
+        self.close_abandoned()
+
+    def close_abandoned(self) -> None:
+        """Close what crashes and forks left open, as the system does for a process that died."""
+        for connection in self.abandoned:
+            connection.close()
+        self.abandoned.clear()
 
     def restart(self) -> None:
         """End the process as it should, and start another one."""
@@ -212,7 +241,8 @@ class Device:
     def crash(self) -> None:
         """End the process as it should not: nothing is stored."""
         worker = self.worker
-        worker.state.after_fork()  # lets go of the file without a word to it
+        worker.state.after_fork()  # the file is not closed
+        self.abandoned += getattr(worker.state, "_abandoned", [])
         worker._queue.clear()
         worker.recorder.discard()
         working._live_workers.discard(worker)  # it will see no exit
@@ -223,12 +253,83 @@ class Device:
         worker = self.worker
         worker.store()
         worker.after_fork()
+        self.abandoned += getattr(worker.state, "_abandoned", [])
+
+    # -- what its person does, and has ---------------------------------------------------------
+
+    def record(self, *names: str, value: object = True, **segments: object) -> None:
+        """Record a value in these collections, by default in all; store it."""
+        for name in names or self.collections:
+            self.client.record(name, value, **segments)
+        self.work()
+
+    def record_at(self, instant: float, name: str = "it", *, value: object = True) -> None:
+        """Let time pass until an instant; record a value."""
+        self.run_until(instant)
+        self.record(name, value=value)
+
+    def send(self, *names: str, value: object = True) -> None:
+        """Record a value in these collections, by default in all; deliver it."""
+        for name in names or self.collections:
+            self.client.record(name, value)
+        self.client.flush()
+
+    def run_until(self, instant: float) -> None:
+        """Let time pass until an instant."""
+        pass_time(self.clock, instant, self)
+
+    def run_for(self, seconds: float) -> None:
+        """Let time pass."""
+        pass_time(self.clock, self.clock.now() + seconds, self)
+
+    def start_at(self, instant: float) -> None:
+        """Start a process at an instant, no process having run until then."""
+        set_clock(self.clock, instant)
+        self.start()
 
     @property
     def worker(self) -> ClientWorker:
         """The worker of the process."""
         assert self.client._session.worker is not None
         return self.client._session.worker
+
+    @property
+    def state(self) -> ClientState:
+        """The state of the process."""
+        return self.worker.state
+
+    @property
+    def key(self) -> bytes:
+        """The key of the client's one person."""
+        return self.client._session.key("")
+
+    @property
+    def person(self) -> PersonState:
+        """The client's one person."""
+        return self.state.person(self.key)
+
+    def instant(self, name: str = "it", period: int = 0, answer: int = 0) -> float:
+        """Return when an answer of a period falls due, on the full minute."""
+        collection = self.collections[name]
+        drawn = schedule.draw_instant(self.person.secret, collection, period, answer)
+        return math.ceil(drawn.timestamp() / MINUTE) * MINUTE
+
+    @property
+    def stored(self) -> list[Report]:
+        """The reports that the state has, on their way or settled."""
+        return [each.report for each in self.state.sent(self.key)]
+
+    def spent(self, name: str) -> int:
+        """Return what a collection has cost the person, in millionths."""
+        spent = self.state.spent(self.key)
+        return spent[name].life if name in spent else 0
+
+    def losses(self, *names: str) -> dict[str, int]:
+        """Return what was lost of these collections, by default of all, by reason."""
+        losses = Counter[str]()
+        for name in names or self.collections:
+            losses.update(self.client.explain(name).losses)
+        return dict(losses)
 
     # -- the thread ----------------------------------------------------------------------------
 

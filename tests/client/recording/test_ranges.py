@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from veilcount_client.testing import ClientHarness
 from veilcount_shared.mechanisms import RangeTree
 
@@ -14,18 +10,11 @@ from ..device_fixtures import one_collection
 MINUTES = {"range": [0, 240], "measure": "ranges", "epsilon": 2}
 
 
-@pytest.fixture
-def veilcount() -> Iterator[ClientHarness]:
-    """An open kit."""
-    with ClientHarness() as kit:
-        yield kit
-
-
 def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: ClientHarness) -> None:
     """One report a day, at its fixed width, that the definition accepts."""
-    asked = one_collection("minutes", **MINUTES)
-    minutes = asked["minutes"]
-    client = veilcount.client(asked)
+    collections = one_collection("minutes", **MINUTES)
+    minutes = collections["minutes"]
+    client = veilcount.client(collections)
     for value in (33.3, -5, 10**400, "no number", float("nan")):
         client.record("minutes", value)
         veilcount.advance(days=1)
@@ -47,17 +36,17 @@ def test_the_receipt_shows_what_left_and_its_cost(veilcount: ClientHarness) -> N
 
     assert (entry.event, entry.day, entry.life) == ("2", "2", "60")
     assert entry.spent == 2
-    assert [told["description"].split(" of ")[1] for told in entry.sent] == ["678"]
+    assert [each["description"].split(" of ")[1] for each in entry.sent] == ["678"]
 
 
 def test_one_seed_sends_the_same_message_for_numbers_of_one_bucket() -> None:
     """Nothing finer than a 256th of the range reaches the randomizer."""
 
     def sent(value: float) -> list[bytes]:
-        with ClientHarness(seed=7) as kit:
-            kit.client(one_collection("minutes", **MINUTES)).record("minutes", value)
-            kit.advance(days=2)
-            return [report.message for report in kit.sent]
+        with ClientHarness(seed=7) as harness:
+            harness.client(one_collection("minutes", **MINUTES)).record("minutes", value)
+            harness.advance(days=2)
+            return [report.message for report in harness.sent]
 
     assert len(sent(100)) == 1
     assert sent(100) == sent(100.3)
@@ -65,6 +54,6 @@ def test_one_seed_sends_the_same_message_for_numbers_of_one_bucket() -> None:
 
 def test_an_example_says_what_a_message_would_be(veilcount: ClientHarness) -> None:
     """Before anything is recorded: the level is drawn beforehand, the node is randomized."""
-    told = str(veilcount.client(one_collection("minutes", **MINUTES)).example("minutes"))
+    text = str(veilcount.client(one_collection("minutes", **MINUTES)).example("minutes"))
 
-    assert "4 levels drawn beforehand" in told
+    assert "4 levels drawn beforehand" in text

@@ -10,7 +10,7 @@ from veilcount_client.testing import ClientHarness
 
 YES = True
 BUDGET = {"model": "central", "unit": "month"}
-FAMILY = file(
+THREE = file(
     local={"epsilon": 1, "unit": "month"},
     removable={**BUDGET, "budget": 2, "adjacency": "add-remove"},
     exchanged={**BUDGET, "budget": 4, "adjacency": "substitute"},
@@ -20,8 +20,8 @@ FAMILY = file(
 @pytest.fixture
 def answered(veilcount: ClientHarness) -> Receipt:
     """A person who answered one local collection, and one of a curator's of each adjacency."""
-    client = veilcount.client(FAMILY, trust_curator=True)
-    for name in FAMILY:
+    client = veilcount.client(THREE, trust_curator=True)
+    for name in THREE:
         client.record(name, YES)
     veilcount.advance(days=1)
     return client.receipt()
@@ -67,7 +67,7 @@ def test_the_json_states_the_adjacency_of_each_figure(answered: Receipt) -> None
 
 def test_what_belongs_to_no_loaded_definition_has_no_adjacency(veilcount: ClientHarness) -> None:
     """After forget() the ledger holds a sum; under which definition is not kept."""
-    client = veilcount.client(FAMILY, trust_curator=True)
+    client = veilcount.client(THREE, trust_curator=True)
     client.record("removable", YES)
     veilcount.advance(days=1)
     client.forget()
@@ -78,7 +78,7 @@ def test_what_belongs_to_no_loaded_definition_has_no_adjacency(veilcount: Client
 
 
 def test_nothing_recorded_is_nothing_spent(veilcount: ClientHarness) -> None:
-    receipt = veilcount.client(FAMILY, trust_curator=True).receipt()
+    receipt = veilcount.client(THREE, trust_curator=True).receipt()
 
     assert (receipt.spent, receipt.charged) == ((), 0)
     assert "Over all collections: epsilon" not in receipt.text()
