@@ -160,9 +160,9 @@ def run(*, quick: bool) -> Table:
 
 def _raw() -> Iterator[Row]:
     for k, epsilon, most in RAW:
-        variance = ResponseDistribution.of(select_mechanism(k, epsilon).mechanism).variance(
-            np.zeros(1), sampled=False
-        )[0]
+        variance = ResponseDistribution.from_mechanism(
+            select_mechanism(k, epsilon).mechanism
+        ).variance(np.zeros(1), sampled=False)[0]
         yield _row("rare share, rmse %", Case(k, epsilon, N), 100 * sqrt(variance / N), most)
 
 

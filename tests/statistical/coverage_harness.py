@@ -89,7 +89,7 @@ class Support:
     chances: Floats
 
     @classmethod
-    def of(cls, trials: int, p: float) -> Support:
+    def binomial(cls, trials: int, p: float) -> Support:
         """A binomial's, as far as it has any probability."""
         first, last = np.asarray(binom.ppf([SEEN, 1 - SEEN], trials, p)).astype(int)
         counts = np.arange(max(first, 0), last + 1)
@@ -102,17 +102,19 @@ class Support:
 
 
 def support(
-    law: ResponseDistribution, n: int, share: float, target: IntervalTarget
+    response: ResponseDistribution, n: int, share: float, target: IntervalTarget
 ) -> tuple[Support, float]:
     """The support of a value, and the share that is true of what the interval is of."""
     if target is IntervalTarget.POPULATION:
-        return Support.of(n, law.Q + share * law.gap), share
+        return Support.binomial(n, response.Q + share * response.gap), share
     holders = round(share * n)
-    return Support.of(holders, law.P) + Support.of(n - holders, law.Q), holders / n
+    return Support.binomial(holders, response.P) + Support.binomial(
+        n - holders, response.Q
+    ), holders / n
 
 
 def coverage(
-    law: ResponseDistribution,
+    response: ResponseDistribution,
     n: int,
     share: float,
     target: IntervalTarget,
@@ -121,8 +123,8 @@ def coverage(
     width: float = 1.0,
 ) -> float:
     """The probability that the interval of a value, or a part of it, holds its true share."""
-    likely, true = support(truly or law, n, share, target)
-    low, high = SupportCounts(n, likely.counts, law, 1).interval(1 - LEVEL, target)
+    likely, true = support(truly or response, n, share, target)
+    low, high = SupportCounts(n, likely.counts, response, 1).interval(1 - LEVEL, target)
     low, high = (low + high - width * (high - low)) / 2, (low + high + width * (high - low)) / 2
     return float(likely.chances @ ((low <= true + 1e-12) & (true - 1e-12 <= high)))
 
@@ -163,9 +165,9 @@ def mean_errors(mechanism: MeanMechanism, numbers: Floats, counts: Ints) -> tupl
     n, top = int(counts.sum()), int(values.max()) * int(counts.sum())
     transform = np.ones(top // 2 + 2, complex)
     size = 2 * (top // 2 + 1)
-    for law, count in zip(level_laws(mechanism, numbers), counts, strict=True):
+    for response, count in zip(level_laws(mechanism, numbers), counts, strict=True):
         polynomial = np.zeros(size)
-        np.add.at(polynomial, values, law)
+        np.add.at(polynomial, values, response)
         transform = transform * np.fft.rfft(polynomial) ** count
     chances = np.fft.irfft(transform, size)[: top + 1]
     possible = np.flatnonzero(chances > 1e-15)

@@ -55,14 +55,14 @@ CONSISTENT = [
 
 def exact_error(mechanism: SubsetSelection | ProjectiveGeometry, shares: Floats) -> float:
     """The root mean squared error of shares of a cohort of 100,000, by the law."""
-    squares = ResponseDistribution.of(mechanism).variance(shares, sampled=False) / N
+    squares = ResponseDistribution.from_mechanism(mechanism).variance(shares, sampled=False) / N
     return float(np.sqrt(squares.mean()))
 
 
 def zipf(k: int) -> Floats:
     """The i-th value's share falls as i^-1.3."""
-    law = np.arange(1, k + 1, dtype=np.float64) ** -1.3
-    shares: Floats = law / law.sum()
+    response = np.arange(1, k + 1, dtype=np.float64) ** -1.3
+    shares: Floats = response / response.sum()
     return shares
 
 

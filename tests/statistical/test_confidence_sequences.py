@@ -53,7 +53,7 @@ def holds(failing: Ints | NDArray[np.bool_], miss: float = MISS) -> bool:
 class Growing:
     """A share that answers keep coming in for; in a cohort it moves as they do."""
 
-    law: ResponseDistribution
+    response: ResponseDistribution
     target: IntervalTarget
     days: tuple[int, ...]
     shares: tuple[float, ...]
@@ -67,7 +67,7 @@ class Growing:
             held = round(more * share)
             n, holders = n + more, holders + held
             counts = counts + self.answers(more, held, share, rng, runs)
-            low, high = terms.interval(SupportCounts(n, counts, self.law, 1))
+            low, high = terms.interval(SupportCounts(n, counts, self.response, 1))
             true = share if self.target.sampled else holders / n
             failing |= (low > true) | (true > high)
         return failing
@@ -77,9 +77,9 @@ class Growing:
     ) -> Ints:
         """One day's supports: of persons drawn from the population, or of these."""
         if self.target.sampled:
-            return rng.binomial(more, self.law.Q + share * self.law.gap, runs)
-        supports: Ints = rng.binomial(held, self.law.P, runs)
-        return supports + rng.binomial(more - held, self.law.Q, runs)
+            return rng.binomial(more, self.response.Q + share * self.response.gap, runs)
+        supports: Ints = rng.binomial(held, self.response.P, runs)
+        return supports + rng.binomial(more - held, self.response.Q, runs)
 
 
 def growing(k: int, epsilon: str, share: float, target: IntervalTarget, days: int = 40) -> Growing:
@@ -89,7 +89,10 @@ def growing(k: int, epsilon: str, share: float, target: IntervalTarget, days: in
     if target is IntervalTarget.COHORT:
         shares = tuple(share * (1 + day / days / 2) for day in range(days))
     return Growing(
-        ResponseDistribution.of(select_mechanism(k, epsilon).mechanism), target, sizes, shares
+        ResponseDistribution.from_mechanism(select_mechanism(k, epsilon).mechanism),
+        target,
+        sizes,
+        shares,
     )
 
 
@@ -128,9 +131,11 @@ def test_devices_with_another_epsilon_are_seen_to_be() -> None:
         growing(2, epsilon, 0.9, IntervalTarget.COHORT, 60) for epsilon in ("1", "0.7")
     )
     shares = (0.9,) * len(claimed.days)
-    planted = Growing(claimed.law, IntervalTarget.COHORT, claimed.days, shares)
+    planted = Growing(claimed.response, IntervalTarget.COHORT, claimed.days, shares)
     object.__setattr__(
-        planted, "answers", Growing(truly.law, IntervalTarget.COHORT, truly.days, shares).answers
+        planted,
+        "answers",
+        Growing(truly.response, IntervalTarget.COHORT, truly.days, shares).answers,
     )
 
     assert not holds(planted.failing(LookCount.EVERY, 100))
@@ -143,8 +148,8 @@ def finding(
     looks: LookCount, runs: int, peeks: int = 8, correlation: Floats | None = None
 ) -> NDArray[np.bool_]:
     """Which runs find a difference between two like sides at some look; each row is a run."""
-    law, rng = (
-        ResponseDistribution.of(select_mechanism(2, "1").mechanism),
+    response, rng = (
+        ResponseDistribution.from_mechanism(select_mechanism(2, "1").mechanism),
         np.random.default_rng(32),
     )
     terms = IntervalTerms(1 - MISS, IntervalTarget.POPULATION, looks=looks)
@@ -152,9 +157,9 @@ def finding(
     for peek in range(peeks):
         more = 200 * 2**peek
         n += more
-        counts = counts + rng.binomial(more, law.Q + 0.3 * law.gap, (2, runs))
+        counts = counts + rng.binomial(more, response.Q + 0.3 * response.gap, (2, runs))
         sides = (
-            estimate_frequencies(SupportCounts(n, each, law, 1), terms, np.arange(runs))
+            estimate_frequencies(SupportCounts(n, each, response, 1), terms, np.arange(runs))
             for each in counts
         )
         result = compare(*sides, correlation=correlation)
@@ -173,15 +178,17 @@ def test_one_for_a_single_look_finds_one_in_many_runs() -> None:
 
 
 def test_a_true_difference_is_found_at_every_later_look() -> None:
-    law, terms = (
-        ResponseDistribution.of(select_mechanism(2, "2").mechanism),
+    response, terms = (
+        ResponseDistribution.from_mechanism(select_mechanism(2, "2").mechanism),
         IntervalTerms(0.95, IntervalTarget.COHORT, looks=LookCount.EVERY),
     )
     for n in (20_000, 200_000):
-        counts = [np.array([round(n * (law.Q + share * law.gap))]) for share in (0.4, 0.5)]
+        counts = [
+            np.array([round(n * (response.Q + share * response.gap))]) for share in (0.4, 0.5)
+        ]
         result = compare(
             *(
-                estimate_frequencies(SupportCounts(n, each, law, 1), terms, np.arange(1))
+                estimate_frequencies(SupportCounts(n, each, response, 1), terms, np.arange(1))
                 for each in counts
             )
         )
@@ -257,15 +264,15 @@ def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
 @pytest.mark.parametrize("n", [1_000, 10_000, 1_000_000])
 def test_every_look_costs_less_than_double_the_width(n: int, target: IntervalTarget) -> None:
     """What the documents say: 1.8 times as wide, a difference 2.1 or, if dependent, 2.7 times."""
-    law, widths, differences, dependent = (
-        ResponseDistribution.of(select_mechanism(2, "1").mechanism),
+    response, widths, differences, dependent = (
+        ResponseDistribution.from_mechanism(select_mechanism(2, "1").mechanism),
         [],
         [],
         [],
     )
     for looks in LookCount:
         side = estimate_frequencies(
-            SupportCounts(n, np.array([n // 2]), law, 1),
+            SupportCounts(n, np.array([n // 2]), response, 1),
             IntervalTerms(0.95, target, looks=looks),
             np.arange(1),
         )
@@ -286,9 +293,9 @@ def test_groups_and_parts_have_intervals_for_every_look() -> None:
     people = np.full(20, 500)
     counters = simulate(asked, people, rng)
     groups = [range(5), range(4, 9)]
-    for given in (None, range(10)):
+    for within in (None, range(10)):
         one, every = (
-            estimate_sums(asked, counters, groups, given=given, target="cohort", looks=looks)
+            estimate_sums(asked, counters, groups, within=within, target="cohort", looks=looks)
             for looks in LookCount
         )
         assert not isinstance(one, NoReports)

@@ -55,12 +55,12 @@ SHARES = (0.0, 0.0003, 0.002, 0.01, 0.05, 0.3, 0.5, 0.97, 1.0)
 # -- exactly, from the distribution of a support --------------------------------------------------
 
 
-def expected(law: ResponseDistribution, n: int, share: float, target: IntervalTarget) -> float:
+def expected(response: ResponseDistribution, n: int, share: float, target: IntervalTarget) -> float:
     """The count that makes the interval: the rarer outcome, or, in a cohort, what is noise."""
     if target is IntervalTarget.POPULATION:
-        mean = law.Q + share * law.gap
+        mean = response.Q + share * response.gap
         return n * min(mean, 1 - mean)
-    return n * (share * law.P * (1 - law.P) + (1 - share) * law.Q * (1 - law.Q))
+    return n * (share * response.P * (1 - response.P) + (1 - share) * response.Q * (1 - response.Q))
 
 
 @pytest.mark.parametrize("target", IntervalTarget)
@@ -68,13 +68,13 @@ def expected(law: ResponseDistribution, n: int, share: float, target: IntervalTa
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: IntervalTarget) -> None:
     """From a single answer to 30,000, from nobody to everyone."""
-    law = ResponseDistribution.of(select_mechanism(k, epsilon).mechanism)
+    response = ResponseDistribution.from_mechanism(select_mechanism(k, epsilon).mechanism)
     for n in (1, 12, 150, 2_000, 30_000):
         for share in SHARES:
-            covers = coverage(law, n, share, target)
+            covers = coverage(response, n, share, target)
 
             assert covers >= LEAST, (n, share)
-            assert covers <= MOST or expected(law, n, share, target) < LARGE, (n, share)
+            assert covers <= MOST or expected(response, n, share, target) < LARGE, (n, share)
 
 
 @pytest.mark.full
@@ -83,36 +83,38 @@ def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: IntervalTar
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
 def test_an_interval_covers_at_every_size(epsilon: str, k: int, target: IntervalTarget) -> None:
     """Around the counts at which the exact tails take over, too."""
-    law = ResponseDistribution.of(select_mechanism(k, epsilon).mechanism)
-    turns = {round(count / law.Q) for count in (30, 50, 70, 100, 150) if count / law.Q < 3e5}
+    response = ResponseDistribution.from_mechanism(select_mechanism(k, epsilon).mechanism)
+    turns = {
+        round(count / response.Q) for count in (30, 50, 70, 100, 150) if count / response.Q < 3e5
+    }
     for n in sorted({2, 5, 25, 60, 400, 1_000, 8_000, 100_000} | turns):
         for share in np.concatenate([SHARES, np.linspace(0, 1, 41)]):
-            covers = coverage(law, n, float(share), target)
+            covers = coverage(response, n, float(share), target)
 
             assert covers >= LEAST, (n, share)
-            assert covers <= MOST or expected(law, n, share, target) < LARGE, (n, share)
+            assert covers <= MOST or expected(response, n, share, target) < LARGE, (n, share)
 
 
 @pytest.mark.parametrize("k", SIZES)
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
 def test_thirty_answers_of_devices_that_never_change_are_a_cohort(epsilon: str, k: int) -> None:
     """400 devices, 30 periods: each device's value is drawn once, its noise thirty times."""
-    law = ResponseDistribution.of(select_mechanism(k, epsilon).mechanism)
+    response = ResponseDistribution.from_mechanism(select_mechanism(k, epsilon).mechanism)
     for share in SHARES:
-        covers = coverage(law, 30 * 400, round(400 * share) / 400, IntervalTarget.COHORT)
+        covers = coverage(response, 30 * 400, round(400 * share) / 400, IntervalTarget.COHORT)
 
         assert covers >= LEAST
-        assert covers <= MOST or expected(law, 12_000, share, IntervalTarget.COHORT) < LARGE
+        assert covers <= MOST or expected(response, 12_000, share, IntervalTarget.COHORT) < LARGE
 
 
 def test_as_a_sample_of_the_population_they_would_be_covered_too_seldom() -> None:
     """At epsilon 4 the same 400 persons, asked thirty times, are taken for 12,000."""
-    law = ResponseDistribution.of(select_mechanism(10, "4").mechanism)
-    devices = Support.of(400, 0.3)
+    response = ResponseDistribution.from_mechanism(select_mechanism(10, "4").mechanism)
+    devices = Support.binomial(400, 0.3)
     covers = 0.0
     for holders, chance in zip(devices.counts, devices.chances, strict=True):
-        likely, _ = support(law, 12_000, holders / 400, IntervalTarget.COHORT)
-        low, high = SupportCounts(12_000, likely.counts, law, 1).interval(
+        likely, _ = support(response, 12_000, holders / 400, IntervalTarget.COHORT)
+        low, high = SupportCounts(12_000, likely.counts, response, 1).interval(
             0.05, IntervalTarget.POPULATION
         )
         covers += chance * float(likely.chances @ ((low <= 0.3) & (high >= 0.3)))
@@ -127,11 +129,14 @@ def test_a_law_of_another_epsilon_is_not_covered(factor: str, target: IntervalTa
     for k in (2, 10):
         mechanism = select_mechanism(k, "1").mechanism
         assert isinstance(mechanism, SubsetSelection)
-        truly = ResponseDistribution.of(
+        truly = ResponseDistribution.from_mechanism(
             SubsetSelection.for_epsilon(Fraction(factor), k, mechanism.w)
         )
 
-        assert coverage(ResponseDistribution.of(mechanism), 30_000, 0.9, target, truly) < 0.6
+        assert (
+            coverage(ResponseDistribution.from_mechanism(mechanism), 30_000, 0.9, target, truly)
+            < 0.6
+        )
 
 
 @pytest.mark.parametrize("level", [0.8, 0.99, 0.9999])
@@ -139,10 +144,10 @@ def test_a_law_of_another_epsilon_is_not_covered(factor: str, target: IntervalTa
 def test_other_levels_are_kept_too(level: float, target: IntervalTarget) -> None:
     """A far tail errs no more than half again as often as it may."""
     for epsilon, n in (("1", 12), ("8", 2_000), ("4", 30_000), ("0.5", 30_000)):
-        law = ResponseDistribution.of(select_mechanism(256, epsilon).mechanism)
+        response = ResponseDistribution.from_mechanism(select_mechanism(256, epsilon).mechanism)
         for share in SHARES[::3]:
-            likely, true = support(law, n, share, target)
-            low, high = SupportCounts(n, likely.counts, law, 1).interval(1 - level, target)
+            likely, true = support(response, n, share, target)
+            low, high = SupportCounts(n, likely.counts, response, 1).interval(1 - level, target)
             missed = likely.chances @ ((low > true + 1e-12) | (high < true - 1e-12))
 
             assert missed <= 1.5 * (1 - level), (epsilon, n, share)
@@ -179,13 +184,13 @@ def held(
 
 @dataclass(frozen=True)
 class Crowd:
-    """A question, who answers, and groups of values; `given` those within another."""
+    """A question, who answers, and groups of values; `within` those within another."""
 
     k: int
     epsilon: str
     n: int
     groups: tuple[range, ...]
-    given: range | None = None
+    within: range | None = None
 
 
 CROWDS = {
@@ -208,12 +213,12 @@ def test_sums_over_groups_are_covered(name: str, mode: Mode, rounds: int) -> Non
     """Of 150 rounds 126 are too few: where 0.8 were covered, that is seen in 91 of 100 tests."""
     crowd, rng = CROWDS[name], np.random.default_rng(5)
     collection, people = of_values(crowd.k, crowd.epsilon), falling(crowd.k, crowd.n)
-    whole = people[crowd.given].sum() if crowd.given else crowd.n
+    whole = people[crowd.within].sum() if crowd.within else crowd.n
     true = np.array([people[group].sum() for group in crowd.groups]) / whole
 
     def look(answering: Ints) -> ShareEstimates:
         counters = simulate(collection, answering, rng)
-        shown = estimate_sums(collection, counters, crowd.groups, given=crowd.given, target=mode)
+        shown = estimate_sums(collection, counters, crowd.groups, within=crowd.within, target=mode)
         assert isinstance(shown, ShareEstimates)
         return shown
 

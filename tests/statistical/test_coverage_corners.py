@@ -148,12 +148,12 @@ def share(rng: Generator, _rounds: int, width: float) -> Setting:
     """One share, `absent` among them: exactly."""
     epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 65_535), a_size(rng, 20_000)
     true = float(rng.choice([0, 1, rng.uniform(), 10 ** rng.uniform(-4, 0)]))
-    target, law = (
+    target, response = (
         TARGETS[rng.integers(2)],
-        ResponseDistribution.of(select_mechanism(max(k, 2), epsilon).mechanism),
+        ResponseDistribution.from_mechanism(select_mechanism(max(k, 2), epsilon).mechanism),
     )
     name = f"share {true:.4g} of {k} values, {target}, epsilon {epsilon}, n {n}"
-    return Setting(name, lambda: Coverage(coverage(law, n, true, target, width=width)))
+    return Setting(name, lambda: Coverage(coverage(response, n, true, target, width=width)))
 
 
 def group_share(rng: Generator, rounds: int, width: float) -> Setting:
@@ -163,20 +163,20 @@ def group_share(rng: Generator, rounds: int, width: float) -> Setting:
     order = rng.permutation(k)
     size = 1 + int(rng.integers(k - 1))
     group = order[:size]
-    given = order[: int(rng.integers(size, k)) + 1] if rng.random() < 0.4 else None
-    whole = n if given is None else int(held[given].sum())
+    within = order[: int(rng.integers(size, k)) + 1] if rng.random() < 0.4 else None
+    whole = n if within is None else int(held[within].sum())
     if not whole:
-        given, whole = None, n
+        within, whole = None, n
     true = np.array([held[group].sum() / whole])
     collection = of_values(k, epsilon)
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
-        shown = estimate_sums(collection, counters, [group], given=given, target=target.value)
+        shown = estimate_sums(collection, counters, [group], within=within, target=target.value)
         assert isinstance(shown, ShareEstimates)
         return holds(shown.low, true, shown.high, width)
 
-    part = "all" if given is None else f"{len(given)} values"
+    part = "all" if within is None else f"{len(within)} values"
     name = f"share of {size} of {k} values within {part}, {target}, epsilon {epsilon}, n {n}"
     return simulated(f"{name}, held {held.max()}", rounds, once, int(rng.integers(1 << 31)))
 
@@ -293,7 +293,7 @@ def population_mean(rng: Generator, rounds: int, width: float) -> Setting:
 
     def once(rng: Generator) -> bool:
         counters = next(counters_of(laws, counts, "population", rng))
-        low, high = DecodedMean.of(mechanism, domain, counters).interval(
+        low, high = DecodedMean.from_counters(mechanism, domain, counters).interval(
             1 - LEVEL, IntervalTarget.POPULATION
         )
         return holds(low, true, high, width)

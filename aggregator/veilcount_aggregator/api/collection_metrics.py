@@ -91,4 +91,4 @@ def poisoning_metrics(
         if is_tested(each):
             found[(("collection", each.collection.name),)] |= flags.is_flagged(store, each)
     says = "1: the poisoning test failed."
-    yield from metric("suspicious", "gauge", says, found.items())
+    yield from metric("poisoning_test_failed", "gauge", says, found.items())

@@ -27,12 +27,12 @@ class FakeReportFlags:
         """Whether something came that no honest crowd would send, as far as a store shows it."""
         sizes = store.report_counts(series)
         answers = sum(sizes.values())
-        looked_at, suspicious = self._seen.get(series.fingerprint, (0, False))
+        looked_at, failed = self._seen.get(series.fingerprint, (0, False))
         if answers < max(1, looked_at * GROWN):
-            return suspicious
+            return failed
         found = poisoning_test(series.collection, store.counters(series, list(sizes)))
-        self._seen[series.fingerprint] = answers, found.suspicious
-        return found.suspicious
+        self._seen[series.fingerprint] = answers, found.failed
+        return found.failed
 
 
 def is_tested(series: Series) -> bool:

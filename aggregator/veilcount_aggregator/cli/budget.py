@@ -41,7 +41,7 @@ def command(*, name: str, params: query_source.Parameters, as_json: bool, **sour
         return
     for series in document["series"]:
         _print(series)
-    print_lines(_across(document["across"]))
+    print_lines(_totals(document["cross_collection"]))
 
 
 def _print(series: Document) -> None:
@@ -51,13 +51,13 @@ def _print(series: Document) -> None:
     print_lines([f"{account['collection']}: {series['question']}", ""])
     print_table((f"epsilon ({adjacency})", "", "of"), _figures(figures))
     print_lines(["", f"protects {figures['scope']}", figures["device"], figures["server"], ""])
-    print_lines([*_spent(series), "", *_together(account), ""])
+    print_lines([*_spent(series), "", *_composition(account), ""])
     shares = table["quantity"] != "mean"
     title = (
         f"error of the {table['quantity']} over the whole campaign at the same user epsilon"
         f" {table['user']} ({number_format.adjacency(table['adjacency'])}),"
         f" n = {table['n']:,} persons"
-        f" ({series['n_is']}), level {table['level']:.4g}"
+        f" ({series['n_source']}), level {table['level']:.4g}"
     )
     print_lines([title])
     print_table(UNITS, [_unit(row, shares=shares) for row in table["rows"]])
@@ -88,18 +88,18 @@ def _spent(series: Document) -> Iterator[str]:
         yield f"  {slots} (epsilon {bar['epsilon']}): {bar['pseudonyms']:,} pseudonyms"
 
 
-def _together(account: Document) -> Iterator[str]:
-    together = account["together"]
-    times = together["answers"]
+def _composition(account: Document) -> Iterator[str]:
+    composition = account["composition"]
+    times = composition["answers"]
     adjacency = number_format.adjacency(account["figures"]["adjacency"])
-    lines = [f"epsilon ({adjacency}) of {_answers(times)} together: {together['plain']} in sum"]
-    if together["specific"] is not None and times > 1:
+    lines = [f"epsilon ({adjacency}) of {_answers(times)} together: {composition['plain']} in sum"]
+    if composition["specific"] is not None and times > 1:
         lines.append(
-            f"{together['optimal']} by any mechanism and {together['specific']} by this one at"
-            f" delta {together['delta']}, on a schedule fixed in advance"
+            f"{composition['optimal']} by any mechanism and {composition['specific']} by this one"
+            f" at delta {composition['delta']}, on a schedule fixed in advance"
         )
     yield "; ".join(lines)
-    for guess in account["guesses"]:
+    for guess in account["guessing_curve"]:
         yield (
             f"  from {_answers(guess['answers'])} an unchanging yes or no is guessed right at most"
             f" {percent(Fraction(guess['mechanism']))} of the time"
@@ -122,12 +122,12 @@ def _unit(row: Document, *, shares: bool) -> tuple[str, ...]:
     )
 
 
-def _across(across: Document) -> list[str]:
+def _totals(budget: Document) -> list[str]:
     """Return a line for each total: of different adjacencies there is no sum."""
-    names = across["collections"]
+    names = budget["collections"]
     if len(names) == 1:
         return []
-    return [f"all {len(names)} collections of the app, a user:", *map(_total, across["totals"])]
+    return [f"all {len(names)} collections of the app, a user:", *map(_total, budget["totals"])]
 
 
 def _total(total: Document) -> str:

@@ -61,7 +61,7 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
             f" {of['epsilon']['event']} an event,"
             f" {of['epsilon']['day']} a day, {of['epsilon']['user']} a user"
         )
-    yield f"intervals at {document['level']:.4g}, {document['of']}; {document['validity']}"
+    yield f"intervals at {document['level']:.4g}, {document['estimand']}; {document['validity']}"
     yield ""
 
 

@@ -109,7 +109,7 @@ def _print_observed(document: Document, *, as_json: bool) -> None:
         print_lines(
             [
                 f"{document['collection']}: {each['question']}",
-                f"series {each['fingerprint'][:12]}; n is {each['n_is']}{days}",
+                f"series {each['fingerprint'][:12]}; n is {each['n_source']}{days}",
             ]
         )
         _print(each["contrast"])

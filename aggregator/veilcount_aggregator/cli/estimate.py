@@ -115,8 +115,8 @@ def _print_time_range(document: Document, series: Document, time_range: Document
         print_lines(["", title])
         return
     validity = (
-        f"intervals at {document['level']:.4g}{together}, {time_range['of']}; {document['view']};"
-        f" {document['validity']}"
+        f"intervals at {document['level']:.4g}{together}, {time_range['estimand']};"
+        f" {document['view']}; {document['validity']}"
     )
     print_lines(["", title, validity])
     rows = list(_rows(time_range))
@@ -179,6 +179,6 @@ def _notes(series: Document) -> Iterator[str]:
     if series["stand_out"] is not None:
         number = f"{series['stand_out']:,}"
         yield f"{number} of {series['size']:,} values stand out from noise"
-    if series["suspicious"]:
-        yield f"POISONING TEST FAILED: {series['suspicion']}"
+    if series["poisoning_test_failed"]:
+        yield f"POISONING TEST FAILED: {series['poisoning_test']}"
     yield from (each["text"] for each in series["losses"])

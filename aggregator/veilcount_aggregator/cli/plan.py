@@ -137,8 +137,8 @@ def _rows(planned: PlanResult) -> Iterator[tuple[str, str, str]]:
         push,
         f"largest bias by {number_format.share(float(planned.headroom.fakes))} fake reports",
     )
-    together = planned.together
-    yield "user", number_format.epsilon(together.plain), _all(planned)
+    composition = planned.composition
+    yield "user", number_format.epsilon(composition.plain), _all(planned)
     yield "mechanism", planned.mechanism, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
     if planned.excess is not None:
         yield "variance", number_format.excess(planned.excess), "of all randomizers of this epsilon"
@@ -149,8 +149,9 @@ def _marked(planned: PlanResult, name: str, text: str) -> tuple[str, str, str]:
 
 
 def _all(planned: PlanResult) -> str:
-    together = planned.together
-    each = f"epsilon of {together.answers:,} answers, one a {planned.unit}"
-    if together.specific is None or together.specific == together.plain:
+    composition = planned.composition
+    each = f"epsilon of {composition.answers:,} answers, one a {planned.unit}"
+    if composition.specific is None or composition.specific == composition.plain:
         return each
-    return f"{each} ({number_format.epsilon(together.specific)} at delta {float(together.delta):g})"
+    specific = number_format.epsilon(composition.specific)
+    return f"{each} ({specific} at delta {float(composition.delta):g})"

@@ -98,7 +98,7 @@ def _facts(collection: Collection, found: Simulation, seed: int) -> dict[str, An
         "n": found.n,
         "epsilon": found.epsilon,
         "level": found.level,
-        "of": "of these n answers",
+        "estimand": "of these n answers",
         "seed": seed,
     }
 

@@ -83,7 +83,7 @@ def _about(found: SeriesContrast) -> str:
     contrast = found.contrast
     days = f" ({found.first} to {found.last})" if found.first else ""
     return (
-        f"The error of the {contrast.quantity} at n = {contrast.n:,}: {found.n_is}{days}."
+        f"The error of the {contrast.quantity} at n = {contrast.n:,}: {found.n_source}{days}."
         f" {sentence_case(contrast.basis)}, at {level(contrast.level)}; each"
         f" protects one answer of one {contrast.unit}, by {contrast.adjacency} adjacency."
     )

@@ -37,7 +37,7 @@ def _about(pair: PairedComparison) -> str:
     about = (
         f"{pair.local} (n = {pair.n:,}) uses local privacy, {pair.central}{central_n} a trusted"
         f" curator, {pair.first} to {pair.last}. Devices were assigned at random beforehand."
-        f" Intervals at {level(pair.level)}, {pair.of}"
+        f" Intervals at {level(pair.level)}, {pair.estimand}"
     )
     if pair.central_epsilon is None or pair.central_level is None:
         return f"{about}."

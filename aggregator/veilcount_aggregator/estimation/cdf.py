@@ -13,7 +13,7 @@ from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from .estimator import Estimator, IntervalTarget
 from .linear_estimators import WeightedFigures
-from .results import OF
+from .results import ESTIMANDS
 
 Floats = NDArray[np.float64]
 CERTAIN = "all that is certain without answers"
@@ -91,7 +91,7 @@ class BucketHistogram:
 
     n: int
     level: float
-    of: str  # what the mean's interval is of
+    estimand: str  # what the mean's interval is of
     mean: float | None
     low: float
     high: float
@@ -121,7 +121,9 @@ def histogram(
 ) -> BucketHistogram:
     """Return the histogram, with a mean that was read in [0, 1] put into the unit of the range."""
     value, low, high = (float(scaled(domain, end)[0]) for end in (mean.value, mean.low, mean.high))
-    return BucketHistogram(n, level, OF[target], value, low, high, frequency, curve, evidence)
+    return BucketHistogram(
+        n, level, ESTIMANDS[target], value, low, high, frequency, curve, evidence
+    )
 
 
 def empty_histogram(domain: Number, level: float, target: IntervalTarget) -> BucketHistogram:
@@ -129,7 +131,7 @@ def empty_histogram(domain: Number, level: float, target: IntervalTarget) -> Buc
     inside = np.zeros(BUCKETS - 1)
     curve = Cdf.between(domain, None, inside, inside + 1, CERTAIN)
     low, high = float(domain.low), float(domain.high)
-    return BucketHistogram(0, level, OF[target], None, low, high, None, curve, None)
+    return BucketHistogram(0, level, ESTIMANDS[target], None, low, high, None, curve, None)
 
 
 def middles() -> Floats:

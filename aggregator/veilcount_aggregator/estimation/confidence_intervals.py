@@ -1,12 +1,14 @@
 """Intervals for shares, each with its own claim about what it covers.
 
 `score` inverts the normal test at every share with the variance that this share would have: for
-one value of a sample it is Wilson's interval, mapped; for a cohort, whose own share is asked for,
-only the noise varies. `sampled_tails` and `cohort_tails` invert the exact law instead, where counts
-are too small for the normal: they err with at most alpha whatever the share is [CP34].
+one value of a sample it is Wilson's interval, mapped; for a cohort, whose own share is estimated,
+only the noise varies. `sampled_tails` and `cohort_tails` invert the exact distribution instead,
+where counts are too small for the normal: they err with at most alpha whatever the share is [CP34].
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,121 +28,128 @@ def quantile(alpha: float) -> float:
     return float(-ndtri(alpha / 2))
 
 
-def score(share: Floats, n: int, law: ResponseDistribution, z: float, *, sampled: bool) -> Ends:
-    """Return the shares f with (share - f)^2 <= z^2 Var(f) / n, where Var(f) is the law's.
+def score(
+    share: Floats, n: int, response: ResponseDistribution, z: float, *, sampled: bool
+) -> Ends:
+    """Return the shares f with (share - f)^2 <= z^2 Var(f) / n.
 
     The variance is linear in f for a cohort and gets gap^2 f (1 - f) more for a sample, so both
     ends are the roots of one quadratic.
     """
-    return _roots(share, n, law, z * z, 0.0, sampled=sampled)
+    return _roots(share, n, response, z * z, 0.0, sampled=sampled)
 
 
 def bernstein(
-    share: Floats, n: int, law: ResponseDistribution, alpha: float, *, sampled: bool
+    share: Floats, n: int, response: ResponseDistribution, alpha: float, *, sampled: bool
 ) -> Ends:
     """Return the interval that holds at any n, from the variance and the reach of one report.
 
-    Bernstein's inequality: a sum of n errors is beyond t with probability at most
+    Bernstein's inequality: a sum of n errors exceeds t with probability at most
     2 exp(-t^2 / 2 (n Var + reach t / 3)).
     """
     squared = 2 * float(np.log(2 / alpha))
-    return _roots(
-        share, n, law, squared, squared * (law.most - law.least) * law.gap / 3, sampled=sampled
-    )
+    slack = squared * (response.most - response.least) * response.gap / 3
+    return _roots(share, n, response, squared, slack, sampled=sampled)
 
 
 def _roots(
-    share: Floats, n: int, law: ResponseDistribution, squared: float, slack: float, *, sampled: bool
+    share: Floats,
+    n: int,
+    response: ResponseDistribution,
+    squared: float,
+    slack: float,
+    *,
+    sampled: bool,
 ) -> Ends:
-    gap = law.gap**2
+    gap = response.gap**2
     a = gap * (n + squared * sampled)
-    b = 2 * share * gap * n + squared * (law.slope + gap * sampled)
-    c = share**2 * gap * n - squared * law.floor
+    b = 2 * share * gap * n + squared * (response.slope + gap * sampled)
+    c = share**2 * gap * n - squared * response.floor
     low_b, low_c, high_b, high_c = b - slack, c - slack * share, b + slack, c + slack * share
     low = low_b - np.sqrt(np.maximum(low_b**2 - 4 * a * low_c, 0))
     high = high_b + np.sqrt(np.maximum(high_b**2 - 4 * a * high_c, 0))
     return low / (2 * a), high / (2 * a)
 
 
-def sampled_tails(supports: Counts, n: int, law: ResponseDistribution, alpha: float) -> Ends:
+def sampled_tails(supports: Counts, n: int, response: ResponseDistribution, alpha: float) -> Ends:
     """Return the shares of the population under which neither tail is below alpha / 2."""
-    return law.share(lower(supports, n, alpha / 2)), law.share(upper(supports, n, alpha / 2))
+    low, high = (bound(supports, n, alpha / 2) for bound in (lower, upper))
+    return response.share(low), response.share(high)
 
 
-# -- the exact law of a cohort ---------------------------------------------------------------------
+# -- the exact distribution of a cohort ------------------------------------------------------------
 
 
-def cohort_tails(supports: Counts, n: int, law: ResponseDistribution, alpha: float) -> Ends:
+def cohort_tails(supports: Counts, n: int, response: ResponseDistribution, alpha: float) -> Ends:
     """Return the shares c / n of these n answers under which neither tail is below alpha / 2.
 
     If c of n hold a value its support is the sum of two binomials, c with P and n - c with Q. It
-    grows with c, so the ends are found by bisection. Beyond 0 and n there is no c: an end that
-    would lie there stands at the estimate, which a raw interval always holds.
+    grows with c, so the ends are found by bisection. An end that would lie outside [0, n] is the
+    estimate itself, which a raw interval always contains.
     """
-    share = law.share(supports / n)
+    share = response.share(supports / n)
     near = np.clip(np.rint(share * n), 0, n).astype(np.int64)
-    low, high = score(share, n, law, quantile(alpha), sampled=False)
-    fewest = _last(supports, n, law, alpha / 2, near=near, guess=np.minimum(low * n - near, 0) - 2)
-    most = _last(supports, n, law, alpha / 2, near=near, guess=np.maximum(high * n - near, 0) + 2)
+    low, high = score(share, n, response, quantile(alpha), sampled=False)
+    tails = CohortTails(supports, n, response, alpha / 2)
+    fewest = tails.last(near, np.minimum(low * n - near, 0) - 2)
+    most = tails.last(near, np.maximum(high * n - near, 0) + 2)
     return np.minimum(fewest / n, share), np.maximum(most / n, share)
 
 
-def _last(
-    supports: Counts, n: int, law: ResponseDistribution, tail: float, *, near: Counts, guess: Floats
-) -> Counts:
-    """Return the last c, on the side of `near` that the guess is on, whose tail is large enough."""
-    upper_tail = bool((guess < 0).all())  # for fewer holders such a support is large
-    good, reach = near.copy(), guess.astype(np.int64)
-    bad = _clipped(good + reach, n)
-    while True:  # twice as far each time, until the tail is too small or c is none
-        on = _in_range(bad, n) & _likely(supports, bad, n, law, tail, upper_tail=upper_tail)
-        if not on.any():
-            break
-        good[on] = bad[on]
-        reach[on] *= 2
-        bad[on] = _clipped(good[on] + reach[on], n)
-    while (open_ := np.abs(bad - good) > 1).any():
-        middle = (good + bad) // 2
-        fits = _likely(supports, middle, n, law, tail, upper_tail=upper_tail)
-        good, bad = np.where(open_ & fits, middle, good), np.where(open_ & ~fits, middle, bad)
-    return good
+@dataclass(frozen=True, slots=True, eq=False)
+class CohortTails:
+    """The tails of these supports, by the number c of the n answers that hold the value."""
 
+    supports: Counts
+    n: int
+    response: ResponseDistribution
+    least: float  # the probability that a tail has at least, for a c inside the interval
 
-def _clipped(c: Counts, n: int) -> Counts:
-    return np.clip(c, -1, n + 1)
+    def last(self, near: Counts, guess: Floats) -> Counts:
+        """Return the last c inside, on the side of `near` that the guess is on."""
+        upper_tail = bool((guess < 0).all())  # for fewer holders such a support is large
+        good, reach = near.copy(), guess.astype(np.int64)
+        bad = np.clip(good + reach, -1, self.n + 1)
+        while True:  # twice as far each time, until the tail is too small or c is impossible
+            on = (bad >= 0) & (bad <= self.n) & self._inside(bad, upper_tail=upper_tail)
+            if not on.any():
+                break
+            good[on] = bad[on]
+            reach[on] *= 2
+            bad[on] = np.clip(good[on] + reach[on], -1, self.n + 1)
+        while (open_ := np.abs(bad - good) > 1).any():
+            middle = (good + bad) // 2
+            fits = self._inside(middle, upper_tail=upper_tail)
+            good, bad = np.where(open_ & fits, middle, good), np.where(open_ & ~fits, middle, bad)
+        return good
 
-
-def _in_range(c: Counts, n: int) -> Bools:
-    return (c >= 0) & (c <= n)
-
-
-def _likely(
-    supports: Counts, c: Counts, n: int, law: ResponseDistribution, tail: float, *, upper_tail: bool
-) -> Bools:
-    return cohort_tail(supports, np.clip(c, 0, n), n, law, upper_tail=upper_tail) > tail
+    def _inside(self, c: Counts, *, upper_tail: bool) -> Bools:
+        known = np.clip(c, 0, self.n)
+        tail = cohort_tail(self.supports, known, self.n, self.response, upper_tail=upper_tail)
+        return tail > self.least
 
 
 def cohort_tail(
-    supports: Counts, c: Counts, n: int, law: ResponseDistribution, *, upper_tail: bool
+    supports: Counts, c: Counts, n: int, response: ResponseDistribution, *, upper_tail: bool
 ) -> Floats:
     """Return Pr[support >= s], or Pr[support <= s], if c of the n answers hold the value.
 
     Summed over how many of the c are not supported, as far as that has any probability.
     """
-    lost_mean = c * (1 - law.P)
-    width = 8 * np.sqrt(lost_mean * law.P) + 20
+    lost_mean = c * (1 - response.P)
+    width = 8 * np.sqrt(lost_mean * response.P) + 20
     first = np.maximum(np.floor(lost_mean - width), 0)
-    span = int(np.max(np.minimum(np.ceil(lost_mean + width), c) - first)) + 1
-    lost = first[:, None] + np.arange(span)
-    chance = _binomial(lost, c[:, None], 1 - law.P)
+    terms = int(np.max(np.minimum(np.ceil(lost_mean + width), c) - first)) + 1
+    lost = first[:, None] + np.arange(terms)
+    chance = _binomial(lost, c[:, None], 1 - response.P)
     others = (supports - c)[:, None] + lost  # how many of the n - c make up the rest
-    chance_of_others = _binomial(others, (n - c)[:, None], law.Q)
+    chance_of_others = _binomial(others, (n - c)[:, None], response.Q)
     if upper_tail:
-        beyond = at_least(others[:, -1] + 1, n - c, law.Q)
-        reached = beyond[:, None] + np.cumsum(chance_of_others[:, ::-1], axis=1)[:, ::-1]
+        rest = at_least(others[:, -1] + 1, n - c, response.Q)
+        reached = rest[:, None] + np.cumsum(chance_of_others[:, ::-1], axis=1)[:, ::-1]
     else:
-        beyond = 1 - at_least(others[:, 0], n - c, law.Q)
-        reached = beyond[:, None] + np.cumsum(chance_of_others, axis=1)
+        rest = 1 - at_least(others[:, 0], n - c, response.Q)
+        reached = rest[:, None] + np.cumsum(chance_of_others, axis=1)
     tail: Floats = (chance * reached).sum(axis=1)
     return tail
 

@@ -112,13 +112,13 @@ def anytime(evidence: Estimator) -> AnytimeEstimator:
 
 def _of_supports(evidence: SupportCounts, alpha: float, target: IntervalTarget) -> Ends:
     counts, places = np.unique(evidence.counts, return_inverse=True)
-    law, n = evidence.law, evidence.n
-    if target is IntervalTarget.COHORT and law.binary:
-        ends = _of_two_laws(counts.astype(np.float64), n, law.P, law.Q, alpha)
+    response, n = evidence.response, evidence.n
+    if target is IntervalTarget.COHORT and response.binary:
+        ends = _of_shares(counts.astype(np.float64), n, response.P, response.Q, alpha)
     else:
-        reach = (np.array(float(law.least)), np.array(float(law.most)))
+        reach = (np.array(float(response.least)), np.array(float(response.most)))
         low, high = _of_bounded(counts / n, n, reach, alpha)
-        ends = law.share(low), law.share(high)
+        ends = response.share(low), response.share(high)
     return ends[0][places], ends[1][places]
 
 
@@ -168,8 +168,8 @@ def mixed(exponents: Floats) -> Floats:
 def _of_bounded(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: float) -> Ends:
     """Return the ends for the mean of n contributions within the reach."""
     least, most = reach
-    span = np.maximum(most - least, 1e-300)
-    scaled = np.clip((means - least) / span, 0.0, 1.0)
+    width = np.maximum(most - least, 1e-300)
+    scaled = np.clip((means - least) / width, 0.0, 1.0)
     bound = float(np.log(2 / alpha))
 
     def wealth(sign: float) -> Wealth:
@@ -179,10 +179,10 @@ def _of_bounded(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: floa
 
     low = crossing(wealth(1.0), scaled, np.zeros_like(scaled), bound)
     high = crossing(wealth(-1.0), scaled, np.ones_like(scaled), bound)
-    return least + span * low, least + span * high
+    return least + width * low, least + width * high
 
 
-def _of_two_laws(counts: Floats, n: int, P: float, Q: float, alpha: float) -> Ends:
+def _of_shares(counts: Floats, n: int, P: float, Q: float, alpha: float) -> Ends:
     """Return the ends for a cohort's share of holders, who count with P, the others with Q."""
     bound = float(np.log(2 / alpha))
     share = np.clip((counts / n - Q) / (P - Q), 0.0, 1.0)

@@ -10,8 +10,6 @@ does.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from veilcount_shared.domain import Number
@@ -19,6 +17,7 @@ from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Floats
 from .estimator import Estimator, IntervalTarget
+from .mean_levels import least_noise
 
 
 def correlation_of_shares(one: Estimator, two: Estimator) -> Floats:
@@ -42,7 +41,7 @@ def _correlation(covariance: Floats, one: Estimator, two: Estimator) -> Floats:
 
 
 def persons_variance(evidence: Estimator) -> Floats:
-    """Return the variance among persons: what a sample's error has beyond a cohort's."""
+    """Return the variance among persons: of a sample's error, the part that a cohort's has not."""
     sampled, noise = (evidence.error(target) ** 2 for target in IntervalTarget)
     return evidence.n * np.maximum(sampled - noise, 0.0)
 
@@ -50,18 +49,6 @@ def persons_variance(evidence: Estimator) -> Floats:
 def persons_variance_of_mean(
     mechanism: MeanMechanism, domain: Number, evidence: Estimator
 ) -> Floats:
-    """Return the most that it can be for a mean, whose noise has the design's least variance."""
-    span = float(domain.high - domain.low)
-    least = least_noise(mechanism) * span**2
+    """Return the most that it can be for a mean, whose noise has the mechanism's least variance."""
+    least = least_noise(mechanism) * float(domain.high - domain.low) ** 2
     return np.maximum(evidence.n * evidence.error(IntervalTarget.POPULATION) ** 2 - least, 0.0)
-
-
-@lru_cache(maxsize=256)
-def least_noise(mechanism: MeanMechanism) -> float:
-    """Return the least variance of one decoded report, for the range [0, 1].
-
-    Between two starts the variance is concave in the number, so the least is at a start.
-    """
-    decoded = np.array([float(each) for each in mechanism.decoded])
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
-    return float((rows @ decoded**2 - (rows @ decoded) ** 2).min())

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from .confidence_intervals import Bools, Ends, Floats, quantile
 from .confidence_sequences import AnytimeEstimator, LookCount
 from .estimator import Estimator, IntervalTarget
-from .results import OF, MeanEstimate, ShareEstimates
+from .results import ESTIMANDS, MeanEstimate, ShareEstimates
 from .sequence_differences import difference, p_of_difference
 
 POWER = 0.8
@@ -49,9 +49,9 @@ class DifferenceEstimate:
     percent: bool
 
     @property
-    def of(self) -> str:
+    def estimand(self) -> str:
         """What the intervals are of."""
-        return OF[self.target]
+        return ESTIMANDS[self.target]
 
     @property
     def differs(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -62,7 +62,7 @@ class DifferenceEstimate:
         """Return what one value's row says, in words."""
         span = f"{self._told(self.low[place])} to {self._told(self.high[place])}"
         seen = f"{label}: {first} less {second} is {self._told(self.difference[place])}"
-        interval = f"{100 * self.level:.4g} % interval {span}, {self.of}, {self.looks.valid}"
+        interval = f"{100 * self.level:.4g} % interval {span}, {self.estimand}, {self.looks.valid}"
         detectable = self._told(self.detectable[place]).removeprefix("+")
         found = f"a difference of {detectable} would have been found in 4 of 5 such comparisons"
         if self.differs[place]:

@@ -35,15 +35,15 @@ class CellSums:
     squares: Floats
     least: Floats
     most: Floats
-    law: ResponseDistribution
+    response: ResponseDistribution
     floor: Floats
 
     @classmethod
-    def of(
+    def from_counters(
         cls, mechanism: ProjectiveGeometry, counters: Counts, groups: Sequence[Counts]
     ) -> CellSums:
         """Return what the counters say of groups of inputs."""
-        n, law = int(counters.sum()), ResponseDistribution.of(mechanism)
+        n, response = int(counters.sum()), ResponseDistribution.from_mechanism(mechanism)
         rows = []
         for each in groups:
             count = points_held(mechanism, each)
@@ -53,7 +53,7 @@ class CellSums:
                 (len(each), mean, square, count.min(), count.max(), _spread(mechanism, each))
             )
         sizes, means, squares, least, most, floor = np.array(rows, np.float64).T
-        return cls(n, sizes, means, squares, least, most, law, floor)
+        return cls(n, sizes, means, squares, least, most, response, floor)
 
     @property
     def points(self) -> Floats:
@@ -67,7 +67,7 @@ class CellSums:
 
     def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors."""
-        return np.sqrt(self._variances(target) / self.n) / self.law.gap
+        return np.sqrt(self._variances(target) / self.n) / self.response.gap
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the intervals of the mean counts, mapped to shares."""
@@ -86,7 +86,7 @@ class CellSums:
 
     def share(self, counts: Floats) -> Floats:
         """Return the shares at which these mean counts are expected."""
-        return (counts - self.sizes * self.law.Q) / self.law.gap
+        return (counts - self.sizes * self.response.Q) / self.response.gap
 
     def _variances(self, target: IntervalTarget) -> Floats:
         """Return the variance of one report's count; without the answers' own for a cohort."""
@@ -94,7 +94,7 @@ class CellSums:
         if target.sampled:
             return variances
         share = np.clip(self.points, 0.0, 1.0)
-        return np.maximum(variances - self.law.gap**2 * share * (1 - share), self.floor)
+        return np.maximum(variances - self.response.gap**2 * share * (1 - share), self.floor)
 
 
 def _spread(mechanism: ProjectiveGeometry, members: Counts) -> float:

@@ -1,8 +1,8 @@
-"""Averages: figures that are means of what each report says, from the counters of messages.
+"""Means: figures that are averages over reports, from the counters of messages.
 
 The interval is Agresti and Coull's for shares, carried over to means: z^2 further answers are
-added, half of them the least and half the most that a report can say [AC98]. So one answer has an
-interval, identical answers have one, and rare answers that have not come yet are reckoned with.
+added, half of them the least and half the most that a report can count [AC98]. So one answer has an
+interval, identical answers have one, and it allows for rare answers that have not come yet.
 Of fewer than about 15 answers that is too narrow where the noise is small as well: there Anderson's
 interval is taken in, which holds for every population.
 """
@@ -10,7 +10,6 @@ interval is taken in, which holds for every population.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
 from .estimator import IntervalTarget, honest_range
+from .mean_levels import decoded_levels, least_noise
 from .mean_noise import half_width, is_few, is_rarely_wrong
 
 FEW_SAMPLED = 4  # reports for each one that `plus` adds
@@ -60,19 +60,30 @@ class DecodedMean:
     reach: tuple[float, float]
     noise: float
     mechanism: MeanMechanism
-    span: float
+    width: float
     levels: Floats
     counters: Counts
 
     @classmethod
-    def of(cls, mechanism: MeanMechanism, domain: Number, counters: Counts) -> DecodedMean:
+    def from_counters(
+        cls, mechanism: MeanMechanism, domain: Number, counters: Counts
+    ) -> DecodedMean:
         """Return the estimate from the counters of the levels."""
-        levels, quietest, noise = _levels(mechanism, domain)
-        n = int(counters.sum())
+        low, width = float(domain.low), float(domain.high - domain.low)
+        levels, n = low + decoded_levels(mechanism) * width, int(counters.sum())
         mean = float(counters @ levels) / n
-        variance = max(float(counters @ (levels - mean) ** 2) / n, quietest)
-        reach, span = (float(levels.min()), float(levels.max())), float(domain.high - domain.low)
-        return cls(n, mean, variance, reach, noise, mechanism, span, levels, counters)
+        least = least_noise(mechanism) * width**2
+        return cls(
+            n=n,
+            mean=mean,
+            variance=max(float(counters @ (levels - mean) ** 2) / n, least),
+            reach=(float(levels.min()), float(levels.max())),
+            noise=float(mechanism.variance) * width**2 / 4,
+            mechanism=mechanism,
+            width=width,
+            levels=levels,
+            counters=counters,
+        )
 
     @property
     def points(self) -> Floats:
@@ -93,7 +104,7 @@ class DecodedMean:
         """Return the interval: what was received shows noise and sampling together.
 
         Of these answers only the noise is uncertain. Its variance depends on the answers, and is
-        at most the design's, which the normal interval takes; for few reports see `mean_noise`.
+        at most the mechanism's, which the normal interval takes; for few reports see `mean_noise`.
         """
         if not target.sampled:
             half = self._noise(alpha)
@@ -113,23 +124,10 @@ class DecodedMean:
     def _noise(self, alpha: float) -> float:
         """Return what the noise in the mean exceeds with probability at most alpha."""
         if is_few(self.mechanism, self.n, alpha):
-            return self.span * half_width(self.mechanism, self.n, alpha)
+            return self.width * half_width(self.mechanism, self.n, alpha)
         return quantile(alpha) * float(np.sqrt(self.noise / self.n))
 
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest mean: each fake report gives one of the levels."""
         least, most = (np.array([end]) for end in self.reach)
         return honest_range(self.points, (least, most), fakes)
-
-
-@lru_cache(maxsize=256)
-def _levels(mechanism: MeanMechanism, domain: Number) -> tuple[Floats, float, float]:
-    """Return what each level says, and the least and the worst variance of one report.
-
-    Between two starts the variance is concave in the number, so the least is at a start.
-    """
-    low, span = domain.low, domain.high - domain.low
-    levels = np.array([float(low + level * span) for level in mechanism.decoded])
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
-    quietest = float((rows @ levels**2 - (rows @ levels) ** 2).min())
-    return levels, quietest, float(mechanism.variance * span**2 / 4)

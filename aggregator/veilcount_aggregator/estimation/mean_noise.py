@@ -23,6 +23,7 @@ from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Floats
 from .estimator import enough
+from .mean_levels import decoded_levels, transition_matrix
 
 Complexes = NDArray[np.complex128]
 
@@ -62,7 +63,7 @@ def chernoff(mechanism: MeanMechanism, n: int, alpha: float) -> float:
     log moment of one report's error, of either sign.
     """
     numbers = _numbers(mechanism, 4)
-    errors = _decoded(mechanism) - numbers[:, np.newaxis]
+    errors = decoded_levels(mechanism) - numbers[:, np.newaxis]
     needed = np.log(2 / alpha) / n
     scale = np.sqrt(2 * needed / (float(mechanism.variance) / 4))
     t = scale * np.geomspace(1 / 50, 50, 100)
@@ -103,7 +104,7 @@ def _transforms(mechanism: MeanMechanism, n: int, frequencies: Floats) -> Comple
     parts = 20 if n <= FEW else 4
     numbers = _numbers(mechanism, parts)
     numbers = numbers[: (len(numbers) + 1) // 2]
-    waves = np.exp(1j * np.outer(_decoded(mechanism), frequencies))
+    waves = np.exp(1j * np.outer(decoded_levels(mechanism), frequencies))
     shifts = np.exp(-1j * np.outer(numbers, frequencies))
     each = _chances(mechanism, parts)[: len(numbers)] @ waves * shifts
     low, high = each[0], each[0].conj()
@@ -126,17 +127,12 @@ def _numbers(mechanism: MeanMechanism, parts: int) -> Floats:
 @lru_cache(maxsize=64)
 def _chances(mechanism: MeanMechanism, parts: int) -> Floats:
     """Return the probability of each level, for each number: a mixture of its two starts'."""
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
+    rows = transition_matrix(mechanism)
     places = np.arange(parts * (len(rows) - 1) + 1) / parts
     return np.array([np.interp(places, range(len(rows)), column) for column in rows.T]).T
 
 
 def _error_share(mechanism: MeanMechanism) -> float:
     """Return the worst variance of one report in squares of its largest error."""
-    decoded = _decoded(mechanism)
+    decoded = decoded_levels(mechanism)
     return float(mechanism.variance) / 4 / float(max(decoded.max(), 1 - decoded.min())) ** 2
-
-
-@lru_cache(maxsize=64)
-def _decoded(mechanism: MeanMechanism) -> Floats:
-    return np.array([float(level) for level in mechanism.decoded])

@@ -13,6 +13,7 @@ from .confidence_intervals import Counts, Ends, Floats
 from .confidence_sequences import BOLDEST, TILTS, AnytimeEstimator, Wealth, crossing, mixed
 from .estimator import IntervalTarget
 from .mean import DecodedMean
+from .mean_levels import decoded_levels, transition_matrix
 
 
 def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> AnytimeEstimator:
@@ -22,32 +23,32 @@ def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> 
         bound = float(np.log(2 / alpha))
         found = _of_population if target.sampled else _of_cohort
         low, high = found(mechanism, counters, bound)
-        start, span = float(domain.low), float(domain.high - domain.low)
-        return start + span * low, start + span * high
+        start, width = float(domain.low), float(domain.high - domain.low)
+        return start + width * low, start + width * high
 
-    return AnytimeEstimator(DecodedMean.of(mechanism, domain, counters), ends)
+    return AnytimeEstimator(DecodedMean.from_counters(mechanism, domain, counters), ends)
 
 
 def _of_cohort(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:
     """Return the ends for the mean of these numbers: whatever they are."""
-    n, levels = int(counters.sum()), _levels(mechanism)
+    n, levels = int(counters.sum()), decoded_levels(mechanism)
     mean = np.array([float(counters @ levels) / n])
-    span = float(np.ptp(levels))
+    width = float(np.ptp(levels))
 
     def wealth(sign: float) -> Wealth:
-        tilts = sign * TILTS / span
+        tilts = sign * TILTS / width
         noise = worst_noise(mechanism, sign)
         return lambda m: mixed(n * ((mean - m)[:, None] * tilts - noise))
 
-    low = crossing(wealth(1.0), mean, mean - span, bound)
-    high = crossing(wealth(-1.0), mean, mean + span, bound)
+    low = crossing(wealth(1.0), mean, mean - width, bound)
+    high = crossing(wealth(-1.0), mean, mean + width, bound)
     return low, high
 
 
 def _of_population(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:
-    n, levels = int(counters.sum()), _levels(mechanism)
-    span = float(np.ptp(levels))
-    scaled = (levels - levels.min()) / span
+    n, levels = int(counters.sum()), decoded_levels(mechanism)
+    width = float(np.ptp(levels))
+    scaled = (levels - levels.min()) / width
     mean = np.array([float(counters @ scaled) / n])
 
     def wealth(levels: Floats) -> Wealth:
@@ -55,7 +56,7 @@ def _of_population(mechanism: MeanMechanism, counters: Counts, bound: float) -> 
 
     low = crossing(wealth(scaled), mean, np.zeros(1), bound)
     high = 1 - crossing(wealth(1 - scaled), 1 - mean, np.zeros(1), bound)
-    return levels.min() + span * low, levels.min() + span * high
+    return levels.min() + width * low, levels.min() + width * high
 
 
 def _bet(levels: Floats, counters: Counts, m: Floats) -> Floats:
@@ -72,8 +73,8 @@ def worst_noise(mechanism: MeanMechanism, sign: float) -> Floats:
     Between two starts the expectation is linear in the number, so that its log less tilt times the
     number is concave: its top is where the slope is 0, if that lies between them, else at an end.
     """
-    levels = _levels(mechanism)
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
+    levels = decoded_levels(mechanism)
+    rows = transition_matrix(mechanism)
     tilts = sign * TILTS / float(np.ptp(levels))
     starts = rows @ levels
     expected = np.exp(np.outer(tilts, levels)) @ rows.T
@@ -86,9 +87,3 @@ def worst_noise(mechanism: MeanMechanism, sign: float) -> Floats:
     ends = np.log(expected) - np.outer(tilts, starts)
     worst: Floats = np.maximum(inside.max(axis=1), ends.max(axis=1))
     return worst
-
-
-@lru_cache(maxsize=256)
-def _levels(mechanism: MeanMechanism) -> Floats:
-    """Return what each level decodes to, 0 for the low end of the range and 1 for the high one."""
-    return np.array([float(level) for level in mechanism.decoded])

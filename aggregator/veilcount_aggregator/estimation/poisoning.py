@@ -60,14 +60,14 @@ class PoisoningTest:
     values: Counts
 
     @property
-    def suspicious(self) -> bool:
+    def failed(self) -> bool:
         """Whether the test failed: honest devices would hardly ever send this."""
         return bool(len(self.messages) or len(self.values))
 
     def __str__(self) -> str:
         if not self.tested:
             return f"These counters keep no messages, so none was tested. {PATIENT}"
-        if not self.suspicious:
+        if not self.failed:
             return f"No message came more often than any crowd would send it. {PATIENT}"
         parts = []
         if len(self.messages):

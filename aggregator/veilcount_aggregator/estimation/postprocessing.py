@@ -73,8 +73,8 @@ def _posterior(likelihood: Floats, prior: Floats) -> Floats:
     return np.divide(weighted, np.where(whole == 0, 1.0, whole))
 
 
-def base_cut(shares: Floats, law: ResponseDistribution, n: int) -> Counts:
+def base_cut(shares: Floats, response: ResponseDistribution, n: int) -> Counts:
     """Return the places of the shares above what noise alone would show, the largest first."""
-    cut = quantile(CUT / len(shares)) * float(np.sqrt(law.floor / n)) / law.gap
+    cut = quantile(CUT / len(shares)) * float(np.sqrt(response.floor / n)) / response.gap
     above = np.flatnonzero(shares > cut)
     return above[np.argsort(-shares[above], kind="stable")]

@@ -37,7 +37,7 @@ class Grid:
     columns: int
 
     @classmethod
-    def of(cls, length: int) -> Grid:
+    def from_length(cls, length: int) -> Grid:
         """Return the smallest."""
         return cls(length, *_sides(2 * length - 1))
 

@@ -27,17 +27,17 @@ class SupportCounts:
 
     n: int
     counts: Counts
-    law: ResponseDistribution
+    response: ResponseDistribution
     families: int
 
     @property
     def points(self) -> Floats:
         """The unbiased shares."""
-        return self.law.share(self.counts / self.n)
+        return self.response.share(self.counts / self.n)
 
     def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors."""
-        return np.sqrt(self.law.variance(self.points, sampled=target.sampled) / self.n)
+        return np.sqrt(self.response.variance(self.points, sampled=target.sampled) / self.n)
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return score intervals; where counts are small, those of the exact law.
@@ -46,7 +46,7 @@ class SupportCounts:
         """
         counts, places = np.unique(self.counts, return_inverse=True)
         once = replace(self, counts=counts)
-        ends = score(once.points, self.n, self.law, quantile(alpha), sampled=target.sampled)
+        ends = score(once.points, self.n, self.response, quantile(alpha), sampled=target.sampled)
         few = once.few(alpha, target)
         if few.any():
             exact = replace(self, counts=counts[few]).of_few(alpha, target)
@@ -56,22 +56,24 @@ class SupportCounts:
 
     def of_few(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the intervals that hold at any n."""
-        if not self.law.binary:
+        if not self.response.binary:
             sampled = target.sampled
-            return bernstein(self.points, self.n, self.law, alpha, sampled=sampled)
+            return bernstein(self.points, self.n, self.response, alpha, sampled=sampled)
         tails = sampled_tails if target.sampled else cohort_tails
-        return tails(self.counts, self.n, self.law, alpha)
+        return tails(self.counts, self.n, self.response, alpha)
 
     def few(self, alpha: float, target: IntervalTarget) -> Bools:
         """Of a sample, the rarer outcome counts; else, how many counts are expected to be noise."""
-        if target.sampled and self.law.binary:
+        if target.sampled and self.response.binary:
             return np.minimum(self.counts, self.n - self.counts) < enough(alpha)
-        variance = self.law.gap**2 * self.law.variance(self.points, sampled=target.sampled)
+        variance = self.response.gap**2 * self.response.variance(
+            self.points, sampled=target.sampled
+        )
         return self.n * variance < enough(alpha)
 
     def poisoned(self, fakes: float) -> Ends:
         """Return what the honest answers may say: a report counts the least or the most."""
-        said = self.law.share(np.array([self.law.least, self.law.most], np.float64))
+        said = self.response.share(np.array([self.response.least, self.response.most], np.float64))
         return honest_range(self.points, (said[:1], said[1:]), fakes)
 
     def rows(self, chosen: slice) -> SupportCounts:

@@ -21,7 +21,7 @@ from ..series.packed_rows import Counters
 from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram, isotonic, middles
 from .estimator import IntervalTarget
 from .linear_estimators import WeightedFigures, weighted_figures
-from .results import OF
+from .results import ESTIMANDS
 from .weighted_estimator import WeightedEstimator
 
 GUARANTEED = "every edge at once, however the numbers are spread"
@@ -37,7 +37,7 @@ class RangeShare:
     share: float | None  # None where nothing was received
     low: float
     high: float
-    of: str
+    estimand: str
     evidence: WeightedEstimator | None = field(default=None, repr=False, compare=False)
 
 
@@ -75,11 +75,11 @@ class TreeReports:
             np.clip(self._place(above, below) - np.arange(BUCKETS)[:, np.newaxis], 0, 1)
         )[:, 0]
         if not self.counters.any():
-            return RangeShare(above, below, None, 0.0, 1.0, OF[self.target])
+            return RangeShare(above, below, None, 0.0, 1.0, ESTIMANDS[self.target])
         found = self.read(np.stack([parts, parts == 1, parts > 0]))
         share, low, high = float(found.value[0]), float(found.low[1]), float(found.high[2])
         evidence = WeightedEstimator(self.counters, self.weighted(parts), 0.0)
-        return RangeShare(above, below, share, low, high, OF[self.target], evidence)
+        return RangeShare(above, below, share, low, high, ESTIMANDS[self.target], evidence)
 
     def _place(self, *bounds: float) -> Floats:
         """Return where bounds are in the range, in buckets."""
@@ -156,7 +156,7 @@ class LevelResponse:
     added: Floats  # what the messages that it owns have above that: a row per bucket
 
     @classmethod
-    def of(cls, P: Fraction, owned: int, incidence: Floats) -> LevelResponse:
+    def from_incidence(cls, P: Fraction, owned: int, incidence: Floats) -> LevelResponse:
         """Return it from the messages that each node owns, in all with probability P."""
         nodes, messages = incidence.shape
         outside = (1 - P) / (messages - owned)

@@ -46,17 +46,17 @@ class ResponseDistribution:
     most: int = 1
 
     @classmethod
-    def of(cls, mechanism: SupportMechanism) -> ResponseDistribution:
+    def from_mechanism(cls, mechanism: SupportMechanism) -> ResponseDistribution:
         """Return the distribution for a single value."""
-        return cls.of_two(mechanism.P, mechanism.Q)
+        return cls.from_probabilities(mechanism.P, mechanism.Q)
 
     @classmethod
-    def of_two(cls, P: Fraction, Q: Fraction) -> ResponseDistribution:
+    def from_probabilities(cls, P: Fraction, Q: Fraction) -> ResponseDistribution:
         """Return the distribution of a report that counts 0 or 1."""
-        return cls.exactly((P, P * (1 - P)), (Q, Q * (1 - Q)), 0, 1)
+        return cls.from_moments((P, P * (1 - P)), (Q, Q * (1 - Q)), 0, 1)
 
     @classmethod
-    def exactly(
+    def from_moments(
         cls,
         held: tuple[Fraction, Fraction],
         others: tuple[Fraction, Fraction],
@@ -91,17 +91,17 @@ def group_response(mechanism: SubsetSelection, size: int) -> ResponseDistributio
     replacement, so those of the group among them are hypergeometric.
     """
     if mechanism.w == 1:  # a report holds one input, in the group or not
-        return ResponseDistribution.of_two(
+        return ResponseDistribution.from_probabilities(
             mechanism.P + (size - 1) * mechanism.Q, size * mechanism.Q
         )
     least, most = max(0, mechanism.w - (mechanism.k - size)), min(mechanism.w, size)
     if size == mechanism.k:  # every report holds w of all
         all_held, none = Fraction(mechanism.w), Fraction(0)
-        return ResponseDistribution.exactly(
+        return ResponseDistribution.from_moments(
             (all_held, none), (all_held - mechanism.P + mechanism.Q, none), least, most
         )
     inside, outside = _moments(mechanism, size - 1, own=True), _moments(mechanism, size, own=False)
-    return ResponseDistribution.exactly(inside, outside, least, most)
+    return ResponseDistribution.from_moments(inside, outside, least, most)
 
 
 def _moments(mechanism: SubsetSelection, others: int, *, own: bool) -> tuple[Fraction, Fraction]:

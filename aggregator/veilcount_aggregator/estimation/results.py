@@ -11,7 +11,7 @@ from .confidence_sequences import LookCount, anytime
 from .estimator import Estimator, IntervalTarget
 from .postprocessing import View, composition
 
-OF = {
+ESTIMANDS = {
     IntervalTarget.POPULATION: "of the population that could have been asked",
     IntervalTarget.COHORT: "of these n answers",
 }
@@ -51,7 +51,7 @@ class ShareEstimates:
     high: Floats
     view: View
     terms: IntervalTerms
-    of: str
+    estimand: str
     evidence: Estimator
     places: Counts
     absent: ShareEstimates | None = None
@@ -71,7 +71,7 @@ class MeanEstimate:
     low: float
     high: float
     terms: IntervalTerms
-    of: str
+    estimand: str
     evidence: Estimator
 
     @property
@@ -90,7 +90,7 @@ class NoReports:
     n: int = 0
     frequency: None = None
     mean: None = None
-    of: str = "no answers yet"
+    estimand: str = "no answers yet"
 
 
 def estimate_frequencies(
@@ -98,7 +98,7 @@ def estimate_frequencies(
     terms: IntervalTerms,
     places: Counts,
     *,
-    of: str = "",
+    estimand: str = "",
     view: View = View.RAW,
     absent: ShareEstimates | None = None,
 ) -> ShareEstimates:
@@ -118,7 +118,7 @@ def estimate_frequencies(
         high=high,
         view=view,
         terms=terms,
-        of=of or OF[terms.target],
+        estimand=estimand or ESTIMANDS[terms.target],
         evidence=evidence,
         places=places,
         absent=absent,
@@ -134,7 +134,7 @@ def estimate_average(evidence: Estimator, terms: IntervalTerms) -> MeanEstimate:
         low=float(low[0]),
         high=float(high[0]),
         terms=terms,
-        of=OF[terms.target],
+        estimand=ESTIMANDS[terms.target],
         evidence=evidence,
     )
 

@@ -92,7 +92,7 @@ def _made(q: int, t: int) -> Cycle:
     gf, v = get_field(q), points(q, t)
     low = polynomial(q, t)
     first = _first_coordinates(gf, low, v + t)
-    grid = Grid.of(v)
+    grid = Grid.from_length(v)
     meets = grid.repeated(first[:v] == 0)  # first: nothing else takes room yet
     hyperplanes = numbers(gf, [first[place : place + v] for place in range(t)])
     return Cycle(

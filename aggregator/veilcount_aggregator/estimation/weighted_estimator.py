@@ -28,7 +28,7 @@ class WeightedEstimator:
     weights: Floats  # one row
     fixed: float
     low: float = 0.0
-    span: float = 1.0
+    width: float = 1.0
 
     @classmethod
     def mean(
@@ -58,7 +58,7 @@ class WeightedEstimator:
         share = self.counters / self.n
         square = self.weights**2 @ share
         away = (self.weights @ share) ** 2 if target.sampled else self.fixed
-        return self.span * np.sqrt(np.maximum(square - away, 0) / self.n)
+        return self.width * np.sqrt(np.maximum(square - away, 0) / self.n)
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the interval that the estimate has."""
@@ -70,7 +70,7 @@ class WeightedEstimator:
         """Whether one report still moves the figure by too much for the normal."""
         mean = self.weights @ self.counters / self.n
         farthest = np.abs(self.weights - mean[:, np.newaxis]).max(axis=1)
-        variance = (self.error(target) / self.span) ** 2 * self.n
+        variance = (self.error(target) / self.width) ** 2 * self.n
         few: Bools = self.n * variance < MANY * farthest**2
         return few
 
@@ -80,4 +80,4 @@ class WeightedEstimator:
         return honest_range(self.points, (least, most), fakes)
 
     def _scaled(self, figure: Floats) -> Floats:
-        return self.low + self.span * figure
+        return self.low + self.width * figure

@@ -19,7 +19,7 @@ from ..estimation.poisoning import PoisoningTest, frequent_messages, nonzero_sup
 from ..estimation.postprocessing import View
 from ..estimation.proportions import SupportCounts
 from ..estimation.results import (
-    OF,
+    ESTIMANDS,
     IntervalTerms,
     NoReports,
     ShareEstimates,
@@ -30,7 +30,7 @@ from .handler import NumberEstimate, ShareHandler, number_handler, share_handler
 
 ALL_DEVICES = "of all devices"
 ANSWERED = "of those who answered"
-GIVEN = "of those given"
+WITHIN_GROUP = "of those in the group"
 
 RequestedTarget = Literal["auto", "population", "cohort"]
 
@@ -126,23 +126,23 @@ def estimate_sums(
     groups: Sequence[Sequence[int] | Counts],
     level: float = 0.95,
     *,
-    given: Sequence[int] | Counts | None = None,
+    within: Sequence[int] | Counts | None = None,
     target: RequestedTarget = "auto",
     simultaneous: bool = False,
     contributions: int | None = None,
     looks: LookCount = LookCount.ONE,
 ) -> ShareEstimates | NoReports:
-    """Return the shares of groups of inputs; `given` another group, those within it."""
+    """Return the shares of groups of inputs; `within` another group, those of its members."""
     handler = share_handler(collection)
     terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
     if not handler.report_count(counters):
         return _no_reports(len(groups), level)
-    whole = None if given is None else np.unique(given)
+    whole = None if within is None else np.unique(within)
     chosen = [np.unique(each) for each in groups]
     if whole is not None:
         chosen = [np.intersect1d(each, whole) for each in chosen]
     evidence = handler.group_sums(counters, chosen)
-    of = OF[terms.target]
+    estimand = ESTIMANDS[terms.target]
     if whole is not None:
         part_of, joint = (
             handler.group_sums(counters, [whole]),
@@ -151,8 +151,8 @@ def estimate_sums(
         evidence = ratios(
             handler.response, joint, tuple(chosen), whole, parts=evidence, part_of=part_of
         )
-        of = f"{GIVEN}, {of}"
-    return estimate_frequencies(evidence, terms, np.arange(len(groups)), of=of)
+        estimand = f"{WITHIN_GROUP}, {estimand}"
+    return estimate_frequencies(evidence, terms, np.arange(len(groups)), estimand=estimand)
 
 
 def target_of(
@@ -195,17 +195,19 @@ def _with_absent(
     everywhere = np.append(places, absent)
     everything = _supports(handler, counters, everywhere)
     parts, rest = everything.rows(slice(-1)), everything.rows(slice(-1, None))
-    of = OF[terms.target]
+    estimand = ESTIMANDS[terms.target]
     if of_all:
         shown = estimate_frequencies(
-            everything, terms, everywhere, of=f"{ALL_DEVICES}, {of}", view=view
+            everything, terms, everywhere, estimand=f"{ALL_DEVICES}, {estimand}", view=view
         )
         return select_rows(shown, slice(-1), parts, select_rows(shown, slice(-1, None), rest))
     joint = handler.joint_support(counters, absent)
     evidence = ratios(
         handler.response, joint, places, absent, parts=parts, part_of=rest, inverted=True
     )
-    return estimate_frequencies(evidence, terms, places, of=f"{ANSWERED}, {of}", view=view)
+    return estimate_frequencies(
+        evidence, terms, places, estimand=f"{ANSWERED}, {estimand}", view=view
+    )
 
 
 def _supports(handler: ShareHandler[Any], counters: Counts, places: Counts) -> SupportCounts:

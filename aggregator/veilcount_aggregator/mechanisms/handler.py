@@ -159,7 +159,7 @@ class ShareHandler(MechanismHandler[S]):
     @property
     def response(self) -> ResponseDistribution:
         """The distribution of one report's support of a value."""
-        return ResponseDistribution.of(self.mechanism)
+        return ResponseDistribution.from_mechanism(self.mechanism)
 
     @property
     @abstractmethod

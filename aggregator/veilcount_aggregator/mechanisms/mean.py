@@ -37,7 +37,7 @@ class MeanHandler(WindowHandler[MeanMechanism]):
             return NoReports(low=ends[0], high=ends[1], level=terms.level)
         if terms.looks is LookCount.EVERY:
             return estimate_average(anytime_mean(self.mechanism, domain, counters), terms)
-        return estimate_average(DecodedMean.of(self.mechanism, domain, counters), terms)
+        return estimate_average(DecodedMean.from_counters(self.mechanism, domain, counters), terms)
 
     def noise_variance(self) -> float:
         """Return the worst variance over all numbers, for the range [0, 1]."""

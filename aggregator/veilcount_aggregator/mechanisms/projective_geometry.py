@@ -40,7 +40,7 @@ class ProjectiveGeometryHandler(ShareHandler[ProjectiveGeometry]):
 
     def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
         """Return each group's sum, cell by cell."""
-        return CellSums.of(self.mechanism, counters, groups)
+        return CellSums.from_counters(self.mechanism, counters, groups)
 
     def joint_support(self, counters: Counts, whole: Counts) -> Floats:
         """Return the joint supports, which the messages themselves show."""

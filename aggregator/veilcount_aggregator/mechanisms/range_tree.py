@@ -98,7 +98,7 @@ def tree_weights(mechanism: RangeTree) -> Floats:
     levels = RangeTreeHandler(mechanism).levels
     return bucket_weights(
         [
-            LevelResponse.of(level.mixture.P, level.mixture.owned, level.incidence())
+            LevelResponse.from_incidence(level.mixture.P, level.mixture.owned, level.incidence())
             for level in levels
         ]
     )

@@ -48,7 +48,7 @@ class SeriesBudget(Struct):
     levels: Annotated[
         UnitComparison, Meta(description="the error under each unit, at one user epsilon")
     ]
-    n_is: Annotated[str, Meta(description="origin of n in `levels`")]
+    n_source: Annotated[str, Meta(description="origin of n in `levels`")]
 
 
 class BudgetResult(Struct):
@@ -56,7 +56,7 @@ class BudgetResult(Struct):
 
     collection: str
     series: list[SeriesBudget]
-    across: Annotated[
+    cross_collection: Annotated[
         CrossCollectionBudget, Meta(description="the app's collections by their newest definition")
     ]
 
@@ -79,11 +79,11 @@ def budget(
     return BudgetResult(
         collection=name,
         series=[_series(snapshot, each, query, bars=bars) for each in wanted],
-        across=_across(snapshot.catalog.by_name, everyone[0].collection.app),
+        cross_collection=_cross_collection(snapshot.catalog.by_name, everyone[0].collection.app),
     )
 
 
-def _across(named: Mapping[str, tuple[Series, ...]], app: str) -> CrossCollectionBudget:
+def _cross_collection(named: Mapping[str, tuple[Series, ...]], app: str) -> CrossCollectionBudget:
     newest = {name: series[0].collection for name, series in named.items()}
     return compose_collections({name: each for name, each in newest.items() if each.app == app})
 
@@ -92,14 +92,14 @@ def _series(snapshot: Snapshot, series: Series, query: BudgetQuery, *, bars: boo
     collection = series.collection
     histogram = spent_slots(snapshot, series)
     found = account(collection, histogram, delta=query.delta)
-    n, n_is = persons(snapshot, series, query.n)
+    n, n_source = persons(snapshot, series, query.n)
     return SeriesBudget(
         fingerprint=series.fingerprint,
         question=collection.question,
         budget=found if bars else replace(found, spent=_without_bars(found.spent)),
         bars=_who(found.spent, bars=bars),
         levels=_levels(series, n, query.level),
-        n_is=n_is,
+        n_source=n_source,
     )
 
 

@@ -13,7 +13,7 @@ from ..estimation import NoReports, ShareEstimates, View, base_cut, poisoning_ba
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import Estimator
 from ..estimation.fieller import RatioEstimator
-from ..estimation.results import OF
+from ..estimation.results import ESTIMANDS
 from ..mechanisms import estimate_shares, estimate_sums, share_handler
 from ..mechanisms.estimates import ALL_DEVICES, ANSWERED
 from .domain_values import Value, size_of, value_at
@@ -42,7 +42,7 @@ class ShareResult:
     """The rows of a result and what they estimate."""
 
     n: int
-    of: str
+    estimand: str
     rows: list[ShareRow]
     absent: ShareRow | None = None
 
@@ -62,10 +62,10 @@ def share_result(
     """Return the rows of the selected values."""
     found = estimate_selection(collection, counters, query, shown, contributions)
     if isinstance(found, NoReports):
-        return ShareResult(0, found.of, [_empty(label) for label in shown.labels])
+        return ShareResult(0, found.estimand, [_empty(label) for label in shown.labels])
     some = shown.places if _whole(query, shown) else np.arange(len(shown.labels))
     rows = _rows(found, query, shown.labels, some)
-    return ShareResult(found.n, found.of, rows, _absent(found, query))
+    return ShareResult(found.n, found.estimand, rows, _absent(found, query))
 
 
 def _absent(found: ShareEstimates, query: EstimateQuery) -> ShareRow | None:
@@ -115,7 +115,7 @@ def _sums(
         counters,
         groups,
         query.level,
-        given=np.arange(size_of(collection)) if answered else None,
+        within=np.arange(size_of(collection)) if answered else None,
         simultaneous=query.is_simultaneous,
         looks=query.looks,
         contributions=contributions,
@@ -123,7 +123,7 @@ def _sums(
     if isinstance(found, NoReports) or not presence_is_hidden(collection):
         return found
     whose = ANSWERED if answered else ALL_DEVICES
-    return replace(found, of=f"{whose}, {OF[found.terms.target]}")
+    return replace(found, estimand=f"{whose}, {ESTIMANDS[found.terms.target]}")
 
 
 def ranked(collection: Collection, counters: Counts, query: EstimateQuery) -> tuple[Counts, int]:

@@ -86,7 +86,7 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
         level=found.level,
         looks=found.looks,
         validity=found.looks.valid,
-        of=found.of,
+        estimand=found.estimand,
         family=found.family,
         a=_side(a, first.n),
         b=_side(b, second.n),
@@ -136,7 +136,7 @@ def _average(collection: Collection, read: SideData, found: BucketHistogram) -> 
         low=found.low,
         high=found.high,
         terms=IntervalTerms(read.query.level, target_of(collection, "auto", read.contributions)),
-        of=found.of,
+        estimand=found.estimand,
         evidence=evidence,
     )
 
@@ -227,7 +227,7 @@ def _unanswered(name: str, common: EstimateQuery, a: SideData, b: SideData) -> C
         level=common.level,
         looks=common.looks,
         validity=common.looks.valid,
-        of="no reports yet",
+        estimand="no reports yet",
         family=0,
         a=_side(a, counts[0]),
         b=_side(b, counts[1]),

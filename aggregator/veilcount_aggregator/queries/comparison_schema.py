@@ -64,7 +64,7 @@ class CompareResult(Struct):
         LookCount, Meta(description="number of looks at growing data for which the intervals hold")
     ]
     validity: Annotated[str, Meta(description="the same in words")]
-    of: str
+    estimand: str
     family: Count
     a: SideView
     b: SideView

@@ -37,7 +37,7 @@ class SeriesContrast(Struct, rename={"first": "from", "last": "to"}):
     fingerprint: str
     question: str
     epsilon: PrivacyFigures
-    n_is: Annotated[str, Meta(description="where n comes from")]
+    n_source: Annotated[str, Meta(description="where n comes from")]
     first: Annotated[date | None, Meta(description="the period that n was observed in")]
     last: date | None
     contrast: TrustComparison
@@ -79,7 +79,7 @@ def _series(snapshot: Snapshot, series: Series, query: ContrastQuery) -> SeriesC
         fingerprint=series.fingerprint,
         question=collection.question,
         epsilon=epsilons(collection),
-        n_is=_where(query, seen),
+        n_source=_where(query, seen),
         first=seen.span.first if seen else None,
         last=seen.span.last if seen else None,
         contrast=found,

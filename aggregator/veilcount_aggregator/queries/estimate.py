@@ -190,7 +190,7 @@ class SeriesPart:
             UncountedReports.from_counts(counts, self.series.fingerprint),
             self.collection,
         )
-        suspicious, suspicion = poisoning_finding(collection, self.counters)
+        failed, finding = poisoning_finding(collection, self.counters)
         size, page, pages = self._pages()
         return SeriesEstimate(
             fingerprint=self.series.fingerprint,
@@ -203,8 +203,8 @@ class SeriesPart:
             page=page,
             pages=pages,
             stand_out=self.stand_out,
-            suspicious=suspicious,
-            suspicion=suspicion,
+            poisoning_test_failed=failed,
+            poisoning_test=finding,
             unplaced=uncounted.unplaced(),
             losses=uncounted.losses(),
             time_ranges=[self._time_range_estimate(each, uncounted) for each in self.cut],
@@ -229,7 +229,7 @@ class SeriesPart:
             last_period=each.periods[-1],
             open_period=each.open_period,
             n=0,
-            of="",
+            estimand="",
             contributions=contributions,
             verdicts=uncounted.verdicts(each.periods),
             values=[],
@@ -239,10 +239,15 @@ class SeriesPart:
         )
         if isinstance(self.shown, ValueSelection):
             rows = share_result(self.collection, counters, self.query, self.shown, contributions)
-            found.n, found.of, found.values, found.absent = rows.n, rows.of, rows.rows, rows.absent
+            found.n, found.estimand, found.values, found.absent = (
+                rows.n,
+                rows.estimand,
+                rows.rows,
+                rows.absent,
+            )
             return found
         figures = numeric_result(self.collection, counters, self.query, self.shown, contributions)
-        found.n, found.of, found.values = figures.n, figures.of, figures.rows
+        found.n, found.estimand, found.values = figures.n, figures.estimand, figures.rows
         found.mean, found.spread = figures.mean, figures.spread
         return found
 
@@ -288,4 +293,4 @@ def poisoning_finding(collection: Collection, counters: Counts) -> tuple[bool, s
     if not counters.any():
         return False, "There are no reports to test."
     found = poisoning_test(collection, counters)
-    return found.suspicious, str(found)
+    return found.failed, str(found)

@@ -102,7 +102,7 @@ class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
         bool, Meta(description="its latest period is still open: estimates will change")
     ]
     n: Count
-    of: Annotated[str, Meta(description="what the intervals estimate")]
+    estimand: Annotated[str, Meta(description="what the intervals estimate")]
     contributions: Annotated[
         Count, Meta(description="largest number of reports of one person in n")
     ]
@@ -129,8 +129,8 @@ class SeriesEstimate(Struct):
         Count | None,
         Meta(description="number of values significantly above noise; null without `top`"),
     ]
-    suspicious: bool
-    suspicion: Annotated[str, Meta(description="result of the poisoning test, and its limits")]
+    poisoning_test_failed: bool
+    poisoning_test: Annotated[str, Meta(description="result of the poisoning test, and its limits")]
     unplaced: Annotated[Counts, Meta(description="rejected reports without a valid period")]
     losses: list[LossRow]
     time_ranges: list[TimeRangeEstimate]

@@ -29,7 +29,7 @@ class NumericResult:
     """The mean, and the distribution and ranges where the measure has them."""
 
     n: int
-    of: str
+    estimand: str
     mean: MeanRow
     spread: Spread | None
     rows: list[ShareRow]
@@ -61,7 +61,7 @@ def numeric_result(
     )
     if isinstance(found, MeanEstimate):
         mean = _mean(found, query)
-        return NumericResult(found.n, found.of, mean, None, [])
+        return NumericResult(found.n, found.estimand, mean, None, [])
     if isinstance(found, BucketHistogram):
         mean = _mean(found, query)
         rows = (
@@ -69,9 +69,9 @@ def numeric_result(
             if isinstance(found, RangeEstimator)
             else []
         )
-        return NumericResult(found.n, found.of, mean, _spread(found), rows)
+        return NumericResult(found.n, found.estimand, mean, _spread(found), rows)
     low, high = float(found.low[0]), float(found.high[0])
-    return NumericResult(0, found.of, MeanRow(None, low, high, low, high), None, [])
+    return NumericResult(0, found.estimand, MeanRow(None, low, high, low, high), None, [])
 
 
 def _mean(found: MeanEstimate | BucketHistogram, query: EstimateQuery) -> MeanRow:

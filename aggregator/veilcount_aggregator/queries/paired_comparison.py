@@ -60,7 +60,7 @@ class PairedComparison(Struct, rename={"first": "from", "last": "to"}):
     first: date
     last: date
     n: Annotated[int, Meta(ge=0, description="answers on the local side")]
-    of: str
+    estimand: str
     central_n: int | None
     level: float
     central_level: float | None
@@ -108,7 +108,7 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
         first=span.first,
         last=span.last,
         n=found.n,
-        of=found.of,
+        estimand=found.estimand,
         central_n=release.n if release else None,
         level=level,
         central_level=release.level if release else None,

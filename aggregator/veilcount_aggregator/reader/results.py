@@ -91,9 +91,9 @@ class Estimate(Table):
         return int(self._last["n"])
 
     @property
-    def of(self) -> str:
+    def estimand(self) -> str:
         """What the intervals are of."""
-        return str(self._last["of"])
+        return str(self._last["estimand"])
 
     @property
     def epsilon(self) -> dict[str, str]:

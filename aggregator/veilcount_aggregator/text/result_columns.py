@@ -8,13 +8,13 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | from, to, open_period | first and last UTC day of the periods; whether one is still open |
 | unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect (substitution) |
 | n, counts, contributions | how many reports, what n counts, how many may be one person's |
-| of, level, view, simultaneous | what the interval is of and how sure, alone or all at once |
-| looks | whether it holds at one planned look or at every one |
+| estimand, level, view, simultaneous | what the interval estimates, and its level; alone or all |
+| looks | whether it is valid at one planned look or at every look |
 | kind | share, absent, mean, bucket, curve or quantile |
 | value | the value, as it is spelled in a parameter |
 | value.PART | of crossed values: each part by its name |
 | number | of a mean its figure; of a curve the edge, of a quantile the number, of a bucket |
-| frequency | the share; of a curve that below its edge, of a quantile the one asked for |
+| frequency | the share; of a curve that below its edge, of a quantile the requested one |
 | answers | the share of n |
 | low, high | the interval; of a quantile in the units of the number |
 | fake_low, fake_high | the range of the genuine figure if the share `fakes` of reports is fake |
@@ -37,20 +37,21 @@ Row = dict[str, Any]
 PART = "value."  # in front of the names of a crossed value's parts
 TEXTS = (
     "collection", "series", "question", "from", "to", "unit", "epsilon_event", "epsilon_day",
-    "epsilon_user", "counts", "of", "view", "looks", "kind", "value", "a", "b", "sentence",
+    "epsilon_user", "counts", "estimand", "view", "looks", "kind", "value", "a", "b", "sentence",
 )  # fmt: skip
 WHOLES = ("n", "contributions", "a_n", "b_n", "family")
 FLAGS = ("open_period", "simultaneous", "differs")
 ESTIMATE = (
     "collection", "series", "question", "from", "to", "open_period", "unit", "epsilon_event",
-    "epsilon_day", "epsilon_user", "n", "counts", "contributions", "of", "level", "view",
+    "epsilon_day", "epsilon_user", "n", "counts", "contributions", "estimand", "level", "view",
     "simultaneous", "looks", "kind", "value", "number", "frequency", "answers", "low", "high",
     "fakes", "fake_low", "fake_high",
 )  # fmt: skip
 COMPARISON = (
-    "collection", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "of", "level", "looks",
-    "family", "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n", "b_figure", "b_low",
-    "b_high", "difference", "low", "high", "p", "holm", "detectable", "differs", "sentence",
+    "collection", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "estimand", "level",
+    "looks", "family", "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n", "b_figure",
+    "b_low", "b_high", "difference", "low", "high", "p", "holm", "detectable", "differs",
+    "sentence",
 )  # fmt: skip
 
 
@@ -117,7 +118,7 @@ def _estimate(answer: Document) -> Iterator[Row]:
         for time_range in series["time_ranges"]:
             of_range = of_series | {
                 name: time_range[name]
-                for name in ("from", "to", "open_period", "n", "contributions", "of")
+                for name in ("from", "to", "open_period", "n", "contributions", "estimand")
             }
             for row in _figures(time_range):
                 yield of_range | row
@@ -163,7 +164,7 @@ def _spread(spread: Document) -> Iterator[Row]:
 
 
 def _comparison(answer: Document) -> Iterator[Row]:
-    common = {name: answer[name] for name in ("collection", "level", "looks", "of", "family")}
+    common = {name: answer[name] for name in ("collection", "level", "looks", "estimand", "family")}
     common |= {"unit": answer["a"]["unit"]} | _epsilons(answer["a"]["epsilon"])
     for side in ("a", "b"):
         common |= {side: answer[side]["label"], f"{side}_n": answer[side]["n"]}

@@ -371,14 +371,14 @@ def test_the_page_has_all_of_it() -> None:
 
     assert page.figures == figures(collection)
     assert page.spent == count_spending(collection, [0, 30])
-    assert page.together == compose_campaign(collection)
-    assert [point.answers for point in page.guesses] == [1, 7, 12]
+    assert page.composition == compose_campaign(collection)
+    assert [point.answers for point in page.guessing_curve] == [1, 7, 12]
     assert budget(collection).spent is None
 
 
 def test_a_curator_need_not_guess() -> None:
     """There is no curve for who holds the truth."""
-    assert budget(asked(epsilon=None, model='"central"', budget=2)).guesses == ()
+    assert budget(asked(epsilon=None, model='"central"', budget=2)).guessing_curve == ()
 
 
 # -- across collections ----------------------------------------------------------------------------

@@ -243,7 +243,7 @@ def test_headroom_of_a_mean_is_its_largest_level() -> None:
 
 def test_the_cost_of_all_periods_is_told(planned: PlanResult) -> None:
     """Plain, optimal, and this design's own."""
-    cost = planned.together
+    cost = planned.composition
 
     assert (cost.answers, cost.plain) == (30, Fraction(30))
     assert cost.specific is not None
@@ -275,9 +275,9 @@ def test_the_definition_gives_the_planned_numbers(
     quantity, each = Quantity.of(collection), 20_000 // question.arms
 
     assert collection.unit_epsilon == (planned.device or planned.epsilon)
-    assert collection.periods == question.asked == planned.together.answers
+    assert collection.periods == question.asked == planned.composition.answers
     assert collection.cells == question.arms
-    assert collection.epsilon_user == planned.together.plain
+    assert collection.epsilon_user == planned.composition.plain
     if trust is TrustModel.CENTRAL:
         assert collection.model is Model.CENTRAL
         assert isinstance(collection.mechanism, Identity)

@@ -108,7 +108,7 @@ def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str)
 
     assert "n is answers of the fullest period" in said.out
     assert "n = 8,000 answers, observed" in said.out
-    assert asked["series"][0]["n_is"] == "as asked"
+    assert asked["series"][0]["n_source"] == "as asked"
 
 
 @pytest.mark.parametrize(

@@ -40,5 +40,5 @@ def of_number(low: int = 0, high: int = 1, epsilon: str = "1") -> Collection:
 
 def falling(k: int, n: int, s: float = 1.3) -> Ints:
     """How many of n persons hold each value, the i-th as likely as i^-s."""
-    law = np.arange(1, k + 1, dtype=np.float64) ** -s
-    return np.random.default_rng(k).multinomial(n, law / law.sum())
+    response = np.arange(1, k + 1, dtype=np.float64) ** -s
+    return np.random.default_rng(k).multinomial(n, response / response.sum())

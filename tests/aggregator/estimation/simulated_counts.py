@@ -74,8 +74,8 @@ def sample(
     shares: Floats, mechanism: RangeTree | DistributionMechanism, n: int, generator: Generator
 ) -> Counts:
     """The counters of n devices, whose numbers are drawn from a population."""
-    law = shares @ rows_of(mechanism)
-    return generator.multinomial(n, law / law.sum())
+    response = shares @ rows_of(mechanism)
+    return generator.multinomial(n, response / response.sum())
 
 
 def answers(

@@ -48,10 +48,10 @@ def two(
 def test_a_difference_is_covered_and_p_is_right(k: int, epsilon: str, n: int, target: str) -> None:
     """150 pairs: intervals hold 95 %, and p of no difference is below 5 % in 5 % or fewer."""
     collection, rng, rounds = of_values(k, epsilon), np.random.default_rng(3), 150
-    law = falling(k, 10**6) / 10**6
+    response = falling(k, 10**6) / 10**6
     held, found = np.zeros(k, np.int64), np.zeros(k, np.int64)
     for _ in range(rounds):
-        people = [rng.multinomial(n, law) for _ in range(2)]
+        people = [rng.multinomial(n, response) for _ in range(2)]
         if target == "cohort":
             people = [people[0]] * 2
         result = compare(*(shares(collection, each, rng, target) for each in people))
@@ -155,8 +155,8 @@ def test_a_cohort_beside_a_sample_is_compared_as_cohorts() -> None:
         shares(of_values(2), np.array([40, 60]), rng, target) for target in ("population", "cohort")
     )
 
-    assert compare(sample, cohort).of == "of these n answers"
-    assert compare(sample, sample).of == "of the population that could have been asked"
+    assert compare(sample, cohort).estimand == "of these n answers"
+    assert compare(sample, sample).estimand == "of the population that could have been asked"
     assert sample.terms.target is IntervalTarget.POPULATION
 
 

@@ -49,7 +49,7 @@ def test_one_answer_a_person_is_a_sample_of_the_population() -> None:
     shown = shares(of_values(5), received(of_values(5), falling(5, 1000)))
 
     assert shown.terms.target is IntervalTarget.POPULATION
-    assert shown.of == "of the population that could have been asked"
+    assert shown.estimand == "of the population that could have been asked"
 
 
 def monthly() -> Collection:
@@ -63,7 +63,7 @@ def test_several_answers_a_person_are_a_cohort() -> None:
     shown = shares(monthly(), received(monthly(), [300, 700]))
 
     assert shown.terms.target is IntervalTarget.COHORT
-    assert shown.of == "of these n answers"
+    assert shown.estimand == "of these n answers"
 
 
 def test_one_period_of_several_is_a_sample_again() -> None:
@@ -215,7 +215,7 @@ def test_hidden_presence_gives_shares_of_all_devices_and_the_absent_beside_them(
     assert shown.absent is not None
     assert shown.absent.frequency[0] == pytest.approx(0.65, abs=0.02)
     assert shown.frequency.sum() + shown.absent.frequency[0] == pytest.approx(1)
-    assert shown.of.startswith("of all devices")
+    assert shown.estimand.startswith("of all devices")
 
 
 def test_or_shares_of_those_who_answered() -> None:
@@ -224,7 +224,7 @@ def test_or_shares_of_those_who_answered() -> None:
 
     assert shown.frequency == pytest.approx([20 / 35, 10 / 35, 5 / 35], abs=0.05)
     assert shown.frequency.sum() == pytest.approx(1)
-    assert shown.of.startswith("of those who answered")
+    assert shown.estimand.startswith("of those who answered")
 
 
 def test_when_all_may_have_been_absent_every_share_is_possible() -> None:
@@ -308,13 +308,13 @@ def test_a_margin_may_be_given_another() -> None:
         collection,
         received(collection, people),
         list(margin(domain, "plan").values()),
-        given=margin(domain)["dark"],
+        within=margin(domain)["dark"],
     )
     assert isinstance(shown, ShareEstimates)
 
     assert shown.frequency == pytest.approx([27 / 57, 30 / 57], abs=0.03)
     assert shown.frequency.sum() == pytest.approx(1)
-    assert shown.of.startswith("of those given")
+    assert shown.estimand.startswith("of those in the group")
 
 
 def test_a_margin_has_a_name() -> None:

@@ -64,8 +64,8 @@ def test_means_and_groups_and_parts_have_a_band_too() -> None:
     for k in (16, 300):
         collection = of_values(k)
         counters = simulate(collection, falling(k, 5000), np.random.default_rng(1))
-        for given in (None, range(10)):
-            groups = estimate_sums(collection, counters, [range(2), range(5)], given=given)
+        for within in (None, range(10)):
+            groups = estimate_sums(collection, counters, [range(2), range(5)], within=within)
             assert isinstance(groups, ShareEstimates)
             bounds = poisoning_band(groups.evidence)
 
@@ -92,7 +92,7 @@ def test_an_honest_crowd_is_not_suspected(k: int, epsilon: str, crowd: str) -> N
         )
 
         assert verdict.tested
-        assert not verdict.suspicious
+        assert not verdict.failed
 
 
 def test_one_message_sent_again_and_again_is_seen() -> None:
@@ -103,15 +103,15 @@ def test_one_message_sent_again_and_again_is_seen() -> None:
 
     verdict = poisoning_test(collection, counters)
 
-    assert verdict.suspicious
+    assert verdict.failed
     assert 77 in verdict.messages
     assert "1 messages came more often" in str(verdict)
 
 
 def test_a_share_of_more_than_everyone_is_seen() -> None:
     """Nobody says yes more often than always."""
-    assert poisoning_test(of_values(2), np.array([200, 9800])).suspicious
-    assert not poisoning_test(of_values(2), np.array([2750, 7250])).suspicious
+    assert poisoning_test(of_values(2), np.array([200, 9800])).failed
+    assert not poisoning_test(of_values(2), np.array([2750, 7250])).failed
 
 
 def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
@@ -136,7 +136,7 @@ def test_a_patient_attacker_is_not_seen_and_the_text_says_so() -> None:
 
     verdict = poisoning_test(collection, counters)
 
-    assert not verdict.suspicious
+    assert not verdict.failed
     assert "patient fakes" in str(verdict)
     assert "only who may report at all can be limited" in str(verdict)
 
@@ -154,4 +154,4 @@ def test_hidden_presence_is_looked_at_alike() -> None:
     collection = question('boolean = true\npresence = "hidden"', "2")
     counters = simulate(collection, np.array([10, 20, 300]), np.random.default_rng(1))
 
-    assert not poisoning_test(collection, counters).suspicious
+    assert not poisoning_test(collection, counters).failed

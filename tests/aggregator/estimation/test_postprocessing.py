@@ -57,24 +57,24 @@ def test_far_below_zero_is_no_share() -> None:
 
 
 def test_a_list_names_what_noise_alone_would_not_the_largest_first() -> None:
-    law = ResponseDistribution.of(select_mechanism(1000, 1).mechanism)
-    error = np.sqrt(law.floor / 10_000) / law.gap
+    response = ResponseDistribution.from_mechanism(select_mechanism(1000, 1).mechanism)
+    error = np.sqrt(response.floor / 10_000) / response.gap
     shares = np.zeros(1000)
     shares[[5, 9, 7]] = np.array([4.5, 3.5, 9]) * error
 
-    assert base_cut(shares, law, 10_000).tolist() == [7, 5]
+    assert base_cut(shares, response, 10_000).tolist() == [7, 5]
 
 
 def test_a_list_of_noise_is_empty_19_times_of_20() -> None:
     """400 lists of 1,000 values that nobody has; 0.05 +/- 4 errors."""
-    law, rng, n = (
-        ResponseDistribution.of(select_mechanism(1000, 1).mechanism),
+    response, rng, n = (
+        ResponseDistribution.from_mechanism(select_mechanism(1000, 1).mechanism),
         np.random.default_rng(2),
         1_000_000,
     )
     named = 0
     for _ in range(400):
-        supports = rng.binomial(n, law.Q, 1000)
-        named += bool(len(base_cut(law.share(supports / n), law, n)))
+        supports = rng.binomial(n, response.Q, 1000)
+        named += bool(len(base_cut(response.share(supports / n), response, n)))
 
     assert abs(named / 400 - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 400)

@@ -28,7 +28,7 @@ def test_a_grid_convolves_around_a_circle(length: int) -> None:
     line, marks = chance.integers(0, 100, length), chance.random(length) < 0.3
     expected = [int(line @ marks[(place - np.arange(length)) % length]) for place in range(length)]
 
-    assert np.rint(around(Grid.of(length), line, marks)).tolist() == expected
+    assert np.rint(around(Grid.from_length(length), line, marks)).tolist() == expected
 
 
 @pytest.mark.parametrize("reversed_", [False, True])
@@ -37,14 +37,16 @@ def test_it_tells_one_direction_from_the_other(reversed_: bool) -> None:  # noqa
     line, marks = np.arange(21), np.zeros(21, np.bool_)
     marks[20 if reversed_ else 1] = True
 
-    assert np.allclose(around(Grid.of(21), line, marks), np.roll(line, -1 if reversed_ else 1))
+    assert np.allclose(
+        around(Grid.from_length(21), line, marks), np.roll(line, -1 if reversed_ else 1)
+    )
 
 
 @pytest.mark.parametrize("q", [2, 3, 4, 11, 43, 256])
 def test_every_plane_of_any_size_has_a_grid(q: int) -> None:
     """Of coprime sides that are alike, with room for all, and hardly more than that."""
     lengths = [points(q, t) for t in range(3, 23) if points(q, t) <= 1 << 22]
-    grids = list(map(Grid.of, lengths))
+    grids = list(map(Grid.from_length, lengths))
     share = [grid.rows * grid.columns / (2 * grid.length - 1) for grid in grids]
 
     assert all(gcd(grid.rows, grid.columns) == 1 for grid in grids)

@@ -320,7 +320,7 @@ def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
 
     assert (one.share, one.low, one.high) == pytest.approx((other.share, other.low, other.high))
     assert (found.low, found.high) == pytest.approx((plain.low / 10, plain.high / 10))
-    assert one.of == "of these n answers"
+    assert one.estimand == "of these n answers"
 
 
 @pytest.mark.parametrize("bounds", [(10, 10), (10, 5), (float("nan"), 5)])
@@ -338,8 +338,8 @@ def test_the_band_and_every_share_say_what_they_are_of(target: IntervalTarget) -
     found = estimate_ranges(tree_weights(ONE), RANGE, some_counters(1_000), target=target)
 
     assert found.curve.covers == GUARANTEED
-    assert ("population" in found.of) == target.sampled
-    assert found.between(0, 10).of == found.of
+    assert ("population" in found.estimand) == target.sampled
+    assert found.between(0, 10).estimand == found.estimand
 
 
 def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
@@ -395,7 +395,7 @@ def test_reports_of_devices_become_ranges() -> None:
 
     assert isinstance(found, RangeEstimator)
     assert found.n == 4_000
-    assert "population" in found.of
+    assert "population" in found.estimand
     assert found.low <= minutes.mean() <= found.high
     for bounds in [(0, 30), (30, 60), (60, 120), (120, 240)]:
         share = found.between(*bounds)

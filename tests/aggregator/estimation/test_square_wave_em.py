@@ -327,9 +327,9 @@ def test_an_interval_says_what_it_is_of(target: IntervalTarget) -> None:
 
     assert target.value in {"population", "cohort"}
     assert (
-        "population" in estimate_distribution(FOUR, RANGE, counters, target=target).of
+        "population" in estimate_distribution(FOUR, RANGE, counters, target=target).estimand
     ) == target.sampled
-    assert estimate_distribution(FOUR, RANGE, counters).of == "of these n answers"
+    assert estimate_distribution(FOUR, RANGE, counters).estimand == "of these n answers"
 
 
 def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges() -> None:

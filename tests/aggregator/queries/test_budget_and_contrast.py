@@ -41,8 +41,8 @@ def test_a_budget_has_three_figures_and_what_they_mean(stocked: World) -> None:
 
     assert (figures.event, figures.day, figures.user) == (Fraction(2), Fraction(2), Fraction(24))
     assert "in which months a person answered is public" in figures.scope
-    assert series.budget.together.plain == 24
-    assert series.budget.guesses[-1].answers == 12
+    assert series.budget.composition.plain == 24
+    assert series.budget.guessing_curve[-1].answers == 12
     assert [row.unit for row in series.levels.rows] == list(Unit)
     assert series.levels.user == 24
 
@@ -81,7 +81,7 @@ def test_where_nobody_can_join_periods_the_cap_is_stated(stocked: World) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "n", "n_is"),
+    ("name", "asked", "n", "n_source"),
     [
         ("theme", "", 13_000, "pseudonyms of the campaign"),
         ("opened", "", 100, "new pseudonyms of the fullest period"),
@@ -90,21 +90,21 @@ def test_where_nobody_can_join_periods_the_cap_is_stated(stocked: World) -> None
     ],
 )
 def test_errors_are_told_for_a_number_of_persons_and_where_it_comes_from(
-    stocked: World, name: str, asked: str, n: int, n_is: str
+    stocked: World, name: str, asked: str, n: int, n_source: str
 ) -> None:
     """Of a curator's collection no number may leave that would tell of one person."""
     stocked.push(CENTRAL)
     (series,) = budget(stocked, name, n=asked).series
 
-    assert (series.levels.n, series.n_is) == (n, n_is)
+    assert (series.levels.n, series.n_source) == (n, n_source)
     assert name != "visits" or series.budget.spent is None
 
 
 def test_all_collections_of_an_app_are_summed(stocked: World) -> None:
-    across = budget(stocked, "theme").across
+    found = budget(stocked, "theme").cross_collection
 
-    assert "opened" in across.collections
-    assert [(each.model, each.adjacency) for each in across.totals] == [
+    assert "opened" in found.collections
+    assert [(each.model, each.adjacency) for each in found.totals] == [
         ("local", "substitute"),
         ("central", "substitute"),
     ]
@@ -120,7 +120,7 @@ def test_a_contrast_is_observed_where_there_are_answers(stocked: World) -> None:
 
     assert (series.first, series.last) == (date(2026, 11, 1), date(2026, 11, 30))
     assert (series.contrast.n, series.contrast.basis) == (8000, "observed")
-    assert series.n_is == "answers of the fullest period"
+    assert series.n_source == "answers of the fullest period"
     assert [line.row.value for line in series.contrast.lines] == [
         "local",
         "shuffled, same reports",
@@ -150,7 +150,7 @@ def test_with_n_it_is_predicted_and_without_answers_assumed(stocked: World) -> N
 
     assert (predicted.contrast.basis, predicted.contrast.n) == ("predicted", 1000)
     assert (assumed.contrast.n, assumed.first) == (10_000, None)
-    assert assumed.n_is == "assumed: there are no answers to count"
+    assert assumed.n_source == "assumed: there are no answers to count"
 
 
 def release(made: World, query: str) -> None:

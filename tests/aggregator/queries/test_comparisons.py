@@ -64,7 +64,7 @@ def test_two_ranges_of_days_are_compared(stocked: World) -> None:
     arms = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
 
     assert (answer.a.n, answer.b.n) == (4000, 8000)
-    assert answer.of == "of the population that could have been asked"
+    assert answer.estimand == "of the population that could have been asked"
     assert "worst correlation" in answer.note
     assert "No person is on both sides" in arms.note
     assert "system" in answer.sentence

@@ -112,8 +112,8 @@ def test_what_every_answer_carries(stocked: World) -> None:
     assert (series.unit, series.counts, series.size) == ("month", "answers", 3)
     assert series.fingerprint == stocked.series("theme").fingerprint
     assert "Epsilon (substitution) 2 an event" in series.promise[1]
-    assert not series.suspicious
-    assert "Nothing here tells patient fakes" in series.suspicion
+    assert not series.poisoning_test_failed
+    assert "Nothing here tells patient fakes" in series.poisoning_test
     assert sum(row.frequency or 0 for row in time_range.values) == pytest.approx(1)
 
 
@@ -159,8 +159,8 @@ def test_a_message_that_no_crowd_would_send_is_told(tmp_path: Path) -> None:
             made.verdicts(*(made.report("once", message=report.message) for _ in range(50)))
         series, _ = only(estimate(made, "once"))
 
-    assert series.suspicious
-    assert series.suspicion.startswith("Fake or broken")
+    assert series.poisoning_test_failed
+    assert series.poisoning_test.startswith("Fake or broken")
 
 
 # -- days, periods, people -------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_only_one_answer_a_person_is_a_sample_of_a_population(
     """Otherwise the interval is of these answers; it always says which."""
     _, time_range = only(estimate(stocked, name, **asked))
 
-    assert (time_range.contributions, time_range.of) == (contributions, of)
+    assert (time_range.contributions, time_range.estimand) == (contributions, of)
 
 
 def test_before_any_answer_nothing_is_claimed(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_before_any_answer_nothing_is_claimed(tmp_path: Path) -> None:
         _, ranges = only(estimate(made, "ranges", values="0..50"))
         _, top = only(estimate(made, "word", top="3"))
 
-    assert (shares.n, shares.of) == (0, "no answers yet")
+    assert (shares.n, shares.estimand) == (0, "no answers yet")
     assert shares.values[0] == ShareRow("light", None, None, 0.0, 1.0, 0.0, 1.0)
     assert mean.mean is not None
     assert (mean.mean.mean, mean.mean.low, mean.mean.high) == (None, 0, 100)
@@ -374,8 +374,8 @@ def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: Wo
 
     assert series.counts.startswith("reports: answers, and those of devices that had none")
     assert everyone.n == answered.n == 8000
-    assert everyone.of.startswith("of all devices")
-    assert answered.of.startswith("of those who answered")
+    assert everyone.estimand.startswith("of all devices")
+    assert answered.estimand.startswith("of those who answered")
     assert everyone.absent is not None
     assert holds(everyone.absent, 0.5)
     assert all(map(holds, everyone.values, (1 / 8, 3 / 8)))
@@ -385,7 +385,7 @@ def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: Wo
         [row.answers for row in everyone.values]
     )
     assert grouped.values[0].frequency == pytest.approx(1)
-    assert grouped.of.startswith("of those who answered")
+    assert grouped.estimand.startswith("of those who answered")
 
 
 # -- numbers ---------------------------------------------------------------------------------------

@@ -122,8 +122,8 @@ def test_every_row_says_what_it_protects_and_counts(stocked: World) -> None:
     _, rows = told(estimate(stocked, "theme", by="month"))
 
     for row in rows:
-        for name in ("epsilon_event", "epsilon_day", "epsilon_user", "unit", "n", "counts", "of",
-                     "level", "view", "series", "open_period", "fakes"):  # fmt: skip
+        for name in ("epsilon_event", "epsilon_day", "epsilon_user", "unit", "n", "counts",
+                     "estimand", "level", "view", "series", "open_period", "fakes"):  # fmt: skip
             assert row[name] is not None
 
 

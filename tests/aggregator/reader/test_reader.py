@@ -78,7 +78,7 @@ def test_its_arrays_are_of_the_newest_series_and_its_last_stretch(reader: Reader
     assert (estimate.n, estimate.level, estimate.collection) == (4000, 0.99, "theme")
     assert estimate.epsilon == {"event": "2", "day": "2", "user": "24", "adjacency": "substitute"}
     assert (estimate.unit, estimate.mean) == ("month", None)
-    assert estimate.of == "of the population that could have been asked"
+    assert estimate.estimand == "of the population that could have been asked"
 
 
 def test_numbers_have_a_mean(reader: Reader) -> None:
@@ -231,8 +231,9 @@ for name in [name for name in sys.modules if name.split(".")[0] not in sys.stdli
 from veilcount_aggregator.reader import Estimate, Reader
 
 reader = Reader("http://127.0.0.1:1", "key")
-time_range = {"from": "2026-12-01", "to": "2026-12-31", "open_period": False, "n": 0, "of": "",
-           "contributions": 1, "values": [], "absent": None, "mean": None, "spread": None}
+time_range = {"from": "2026-12-01", "to": "2026-12-31", "open_period": False, "n": 0,
+           "estimand": "", "contributions": 1, "values": [], "absent": None, "mean": None,
+           "spread": None}
 series = {"fingerprint": "f", "question": "?", "unit": "day", "counts": "answers",
           "epsilon": {"event": "1", "day": "1", "user": "1"}, "time_ranges": [time_range]}
 empty = Estimate({"collection": "c", "level": 0.95, "view": "raw", "simultaneous": False,

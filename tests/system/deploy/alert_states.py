@@ -331,8 +331,8 @@ def malformed(folder: Path) -> Timeline:
     return repeated(folder, lambda made: made.verdicts(made.report("theme", segment=9)))
 
 
-@state("Suspicious")
-def suspicious(folder: Path) -> Timeline:
+@state("PoisoningTestFailed")
+def poisoning_test_failed(folder: Path) -> Timeline:
     """Three hundred devices that all say the same."""
     with scraped(folder) as found:
         made = found.world

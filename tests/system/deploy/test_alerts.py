@@ -183,6 +183,6 @@ def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
         deployed.verdicts(*(said(0) for _ in range(300)))
         poisoned = metrics(deployed, key)
 
-    name = "veilcount_suspicious"
+    name = "veilcount_poisoning_test_failed"
     assert [value(found, name, collection="theme") for found in (honest, poisoned)] == [0, 1]
     assert value(poisoned, name, collection="alone") == 0

@@ -24,8 +24,8 @@ class CollectionBudget:
     fingerprint: str
     figures: PrivacyLevels
     spent: SpendHistogram | None  # None: not joinable by the server, or not asked for
-    together: ComposedEpsilon
-    guesses: tuple[Guess, ...]  # empty for a trusted curator, who need not guess
+    composition: ComposedEpsilon
+    guessing_curve: tuple[Guess, ...]  # empty for a trusted curator, who need not guess
 
 
 def budget(
@@ -41,8 +41,8 @@ def budget(
         fingerprint=collection.fingerprint,
         figures=figures(collection),
         spent=None if histogram is None else counted(collection, histogram, floor),
-        together=compose_campaign(collection, delta),
-        guesses=()
+        composition=compose_campaign(collection, delta),
+        guessing_curve=()
         if collection.model is Model.CENTRAL
         else guessing_curve(collection.randomizer, answers(collection)),
     )

@@ -54,7 +54,7 @@ class PlanResult:
     detectable: float | None
     headroom: Headroom
     unit: Unit
-    together: ComposedEpsilon
+    composition: ComposedEpsilon
     guess_one: Fraction
     guess_all: Fraction
     sentence: str
@@ -141,7 +141,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
         detectable=_detectable(solver, choice, mechanism),
         headroom=_headroom(solver, mechanism),
         unit=question.unit,
-        together=_together(question, choice, mechanism),
+        composition=_together(question, choice, mechanism),
         guess_one=one,
         guess_all=every,
         sentence=sentence(trust, one, every, times),

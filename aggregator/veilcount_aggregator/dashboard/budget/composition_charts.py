@@ -78,7 +78,7 @@ def _distinct(named: Mapping[str, list[Fraction]]) -> dict[str, list[Fraction]]:
 
 def attack_chart(account: CollectionBudget) -> Chart | None:
     """Draw how often a constant yes or no is guessed right; None: one answer, or no noise."""
-    found = account.guesses
+    found = account.guessing_curve
     if len(found) < 2:  # noqa: PLR2004 - two points make a line
         return None
     x = [point.answers for point in found]

@@ -38,6 +38,6 @@ def budget(context: Context, name: str) -> Response | Content:
         "composition": composition_chart(series.collection, account, query.delta),
         "attack": attack_chart(account),
         "levels": found.levels,
-        "unit_chart": unit_chart(found.levels, found.n_is),
-        "across": result.across,
+        "unit_chart": unit_chart(found.levels, found.n_source),
+        "cross_collection": result.cross_collection,
     }

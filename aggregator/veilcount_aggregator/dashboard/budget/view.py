@@ -49,7 +49,7 @@ def headline(account: CollectionBudget) -> str:
     figures = account.figures
     each = decimal(figures.event)
     user = f"{decimal(figures.user)} ({number_format.adjacency(figures.adjacency)})"
-    if not account.guesses:
+    if not account.guessing_curve:
         return f"What is released reveals at most epsilon {user} of a person in the whole campaign."
     if figures.answers == 1:
         return f"A person reveals at most epsilon {user}: one answer in the whole campaign."
@@ -80,9 +80,9 @@ def _guess(collection: Collection, seen: int) -> str:
 
 
 def _all(account: CollectionBudget) -> str:
-    if not account.guesses:
+    if not account.guessing_curve:
         return ""
-    last = account.guesses[-1]
+    last = account.guessing_curve[-1]
     return _means(last.answers, last.mechanism)
 
 
@@ -153,7 +153,7 @@ def _answers_spent(bar: HistogramBar) -> str:
 # -- the cost of another unit ----------------------------------------------------------------------
 
 
-def unit_chart(found: UnitComparison, n_is: str) -> Chart:
+def unit_chart(found: UnitComparison, n_source: str) -> Chart:
     """Draw the error of each unit at one epsilon for a user."""
     shares, names = found.quantity != "mean", [str(row.unit) for row in found.rows]
     named: dict[str, list[ErrorEstimate | None]] = {
@@ -186,7 +186,7 @@ def unit_chart(found: UnitComparison, n_is: str) -> Chart:
     ]
     caption = (
         f"Error of the {found.quantity} over the whole campaign by unit, for n = {found.n:,}"
-        f" persons ({n_is}), at {level(found.level)}."
+        f" persons ({n_source}), at {level(found.level)}."
     )
     drawing = lines(parts, axis("unit of privacy", type="category"), y)
     return Chart("units", drawing, caption, UNIT_COLUMNS, rows)

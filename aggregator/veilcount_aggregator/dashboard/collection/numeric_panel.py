@@ -77,7 +77,7 @@ def _mean(answer: EstimateResult, row: MeanRow, time_range: TimeRangeEstimate) -
     return MeanView(
         number_format.precise(row.mean or 0.0, row.low, row.high),
         number_interval(row.low, row.high),
-        f"interval at {level(answer.level)}, {answer.validity}, {time_range.of};"
+        f"interval at {level(answer.level)}, {answer.validity}, {time_range.estimand};"
         f" n = {time_range.n:,}",
         f"{fake_share(answer.fakes)} fake reports could have shifted it: the mean of genuine"
         f" reports may lie anywhere in {fakes}"

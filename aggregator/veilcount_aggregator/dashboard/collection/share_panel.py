@@ -70,7 +70,7 @@ def _label(answer: EstimateResult, series: SeriesEstimate, time_range: TimeRange
         f"Shares of n = {time_range.n:,} {reports},"
         f" UTC days {days(time_range.first, time_range.last)}"
         f"{open_period}. Intervals at {level(answer.level)}, {together}, {answer.validity},"
-        f" {time_range.of}."
+        f" {time_range.estimand}."
     )
 
 

@@ -63,7 +63,7 @@ def _headline(planned: PlanResult) -> str:
     known = EACH.get(planned.quantity, f"each {planned.quantity}")
     if planned.arms > 1:
         known = f"the difference of two arms in {known.removeprefix('the ')}"
-    per = "" if planned.together.answers == 1 else f" {_a(planned.unit)}"
+    per = "" if planned.composition.answers == 1 else f" {_a(planned.unit)}"
     return (
         f"With {planned.devices:,} consenting devices and epsilon"
         f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {known} is known to"
@@ -104,12 +104,12 @@ def _whose(planned: PlanResult) -> str:
 def _epsilons(planned: PlanResult) -> tuple[tuple[str, str, str], ...]:
     """Return event, day and user of the definition, by substitution: one answer a period."""
     one = decimal(planned.epsilon if planned.device is None else planned.device)
-    times = planned.together.answers
+    times = planned.composition.answers
     every = "one answer in total" if times == 1 else f"{times:,} answers, one {_a(planned.unit)}"
     return (
         ("event", one, "one answer"),
         ("day", one, "one UTC day; any 24 hours span two"),
-        ("user", decimal(planned.together.plain), every),
+        ("user", decimal(planned.composition.plain), every),
     )
 
 
@@ -138,13 +138,14 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
 
 def _composed(planned: PlanResult) -> str:
     """Return the composed (epsilon, delta) of all answers; nothing if it is not below the sum."""
-    together = planned.together
-    less = number_format.epsilon(together.plain if together.specific is None else together.specific)
-    if less == number_format.epsilon(together.plain):
+    composition = planned.composition
+    least = composition.plain if composition.specific is None else composition.specific
+    less = number_format.epsilon(least)
+    if less == number_format.epsilon(composition.plain):
         return ""
     return (
-        f"Epsilon {less} for all {together.answers:,} answers at delta"
-        f" {decimal(together.delta)}, on a schedule fixed in advance."
+        f"Epsilon {less} for all {composition.answers:,} answers at delta"
+        f" {decimal(composition.delta)}, on a schedule fixed in advance."
     )
 
 

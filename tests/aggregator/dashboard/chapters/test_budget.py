@@ -220,6 +220,6 @@ def test_a_curators_truth_has_no_line(asked: World) -> None:
     """Nothing is randomized on its devices."""
     collection = asked.series("curated").collection
 
-    assert (
-        composition_chart(collection, budget(collection), budget(collection).together.delta) is None
-    )
+    found = budget(collection)
+
+    assert composition_chart(collection, found, found.composition.delta) is None
