@@ -25,7 +25,6 @@ PENDING = frozenset(
         "aggregator/veilcount_aggregator/catalog",
         "aggregator/veilcount_aggregator/central",
         "aggregator/veilcount_aggregator/cli",
-        "aggregator/veilcount_aggregator/dashboard",
         "aggregator/veilcount_aggregator/doctor",
         "aggregator/veilcount_aggregator/estimation",
         "aggregator/veilcount_aggregator/ingest",

@@ -48,8 +48,8 @@ class Visit:
 
     def check_form(self) -> None:
         """Refuse a form without this session's token."""
-        given = request.form.get(FIELD, "")
-        if not hmac.compare_digest(given.encode(), self.token.encode()):
+        sent = request.form.get(FIELD, "")
+        if not hmac.compare_digest(sent.encode(), self.token.encode()):
             raise refusal(
                 "bad-request", "this form has expired: reload the page and send it again", "form"
             )

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ..text.number_format import significant
 
 Drawing: TypeAlias = dict[str, Any]
-Figures: TypeAlias = Sequence[float | None]
 Row: TypeAlias = tuple[str, ...]
 T = TypeVar("T")
+R = TypeVar("R", bound="Interval")
 
 TWO_DECADES = 100
 MARGIN = 0.05  # of a decade, so that nothing lies on the edge
@@ -55,14 +55,32 @@ def logarithmic_axis(title: str, figures: Iterable[float | None], **more: Any) -
     return axis(title, type="log", ticks=ticks, range=ends, **more)
 
 
-def estimates(  # one colour
-    values: Figures, low: Figures, high: Figures, hover: Sequence[str], name: str = "", **more: Any
+class Interval(Protocol):
+    """Anything with the ends of an interval."""
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+
+
+def estimates(
+    rows: Sequence[R],
+    value: Callable[[R], float | None],
+    hover: Iterable[str],
+    name: str = "",
+    *,
+    scale: float = 1,
+    **more: Any,
 ) -> Drawing:
     """Return estimates with their intervals; `outer` may hold a wider one: name, low, high."""
     return {
-        "values": list(values),
-        "low": list(low),
-        "high": list(high),
+        "values": [None if (found := value(row)) is None else scale * found for row in rows],
+        "low": [scale * row.low for row in rows],
+        "high": [scale * row.high for row in rows],
         "hover": list(hover),
         "name": name,
         **more,
@@ -93,6 +111,14 @@ def curves(
         }
         for name, points in named.items()
     ]
+
+
+def table_rows(
+    x: Sequence[Any], named: Mapping[str, Sequence[T]], text: Callable[[T], str]
+) -> list[Row]:
+    """Return the table of curves over numbers: a row for each number, a column for each curve."""
+    columns = zip(x, *named.values(), strict=True)
+    return [(f"{at:,}", *map(text, points)) for at, *points in columns]
 
 
 def figures_of(parts: Sequence[Drawing]) -> list[float | None]:

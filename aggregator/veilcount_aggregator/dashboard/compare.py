@@ -141,15 +141,11 @@ def _chart(result: CompareResult, figures: FigureFormat, names: tuple[str, str])
         " The first 30 values are drawn; the table has all." if len(rows) > len(drawn) else ""
     )
     scale = 100 if figures.of_shares else 1
-    part = estimates(
-        [scale * row.difference for row in drawn],
-        [scale * row.low for row in drawn],
-        [scale * row.high for row in drawn],
-        [
-            f"{row_name(row.value)}: {figures.signed(row.difference)} ({_interval(row, figures)})"
-            for row in drawn
-        ],
+    hover = (
+        f"{row_name(row.value)}: {figures.signed(row.difference)} ({_interval(row, figures)})"
+        for row in drawn
     )
+    part = estimates(drawn, lambda row: row.difference, hover, scale=scale)
     title = "A minus B, in points" if figures.of_shares else "A minus B"
     return Chart(
         "differences",

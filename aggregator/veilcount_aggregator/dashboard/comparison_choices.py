@@ -100,10 +100,10 @@ class ComparisonForm:
     looks: str = "one"
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], offer: Offer) -> ComparisonForm:
+    def parse(cls, parameters: Mapping[str, str], offer: Offer) -> ComparisonForm:
         """Read the query string; what it leaves out has a default."""
-        by = next((way for way in offer.ways if way == given.get("by")), offer.ways[0])
-        typed = {_ENTRIES.get(name, name): word.strip() for name, word in given.items()}
+        by = next((way for way in offer.ways if way == parameters.get("by")), offer.ways[0])
+        typed = {_ENTRIES.get(name, name): word.strip() for name, word in parameters.items()}
         known = {name: word for name, word in typed.items() if name in _NAMES}
         return cls(by=by, **_defaults(by, offer) | known)
 

@@ -11,7 +11,7 @@ from ..errors import QueryError
 from ..queries import ContrastQuery
 from ..queries.contrasts import SeriesContrast
 from ..text import number_format
-from .charts import Chart, axis, curves, figures_of, lines, logarithmic_axis
+from .charts import Chart, axis, curves, figures_of, lines, logarithmic_axis, table_rows
 from .formatting import error_bar, level, sentence_case, unsigned_error
 from .pages import Content, Context, page, render
 from .paired_view import paired_view
@@ -116,9 +116,5 @@ def _chart(contrast: TrustComparison) -> Chart:
         "Both axes are logarithmic. Local error falls with the square root of n (slope -1/2),"
         " central error with n itself (slope -1).",
         ("Reports", "Local", "Shuffled, same guarantee", "Central"),
-        [
-            (f"{n:,}", *(unsigned_error(column[place], contrast.quantity) for column in columns))
-            for columns in [list(named.values())]
-            for place, n in enumerate(sizes)
-        ],
+        table_rows(sizes, named, lambda error: unsigned_error(error, contrast.quantity)),
     )

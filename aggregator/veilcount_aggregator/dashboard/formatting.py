@@ -69,14 +69,9 @@ def short_epsilon(number: Fraction | float | str) -> str:
     return number_format.epsilon(Fraction(number))
 
 
-def thousands(number: float) -> str:
-    """Return a whole number with separators."""
-    return f"{number:,}"
-
-
 FILTERS: dict[str, Callable[..., Any]] = {
     "adjacency": number_format.adjacency,
-    "thousands": thousands,
+    "thousands": "{:,}".format,
     "decimal": decimal,
     "epsilon": short_epsilon,
     "error": error_bar,

@@ -7,7 +7,7 @@ declared there; routing, access checks, form tokens and error pages follow from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeAlias
@@ -74,7 +74,7 @@ def page(
 ) -> Callable[[View], View]:
     """Declare a page; with a `tab` it is listed in the navigation, at the place of its `order`.
 
-    One that `computes` waits for a place after the visitor is known. `form_bytes` is the longest
+    One that `computes` waits for a place after access is checked. `form_bytes` is the longest
     form it reads, where that is more than usual.
     """
 
@@ -99,7 +99,7 @@ def navigation(role: Role | None, *, of_collection: bool) -> list[Page]:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a view works with: the aggregator, and who asks."""
+    """What a view works with: the aggregator, and the visit."""
 
     aggregator: Aggregator
     authenticator: Authenticator
@@ -108,7 +108,7 @@ class Context:
 
     @property
     def is_admin(self) -> bool:
-        """Whether an admin asks."""
+        """Whether an admin is logged in."""
         return self.visit.role is Role.ADMIN
 
     def layout(self) -> dict[str, Any]:
@@ -135,6 +135,13 @@ def render(template: str, status: int = 200, **content: Any) -> Response:
     context: Context = g.context
     html = render_template(f"dashboard/{template}.html", **context.layout() | content)
     return Response(html, status, HEADERS, mimetype="text/html")
+
+
+def paginate(entries: Sequence[object], size: int) -> dict[str, Any]:
+    """Return the entries of the page that the address names, and whether there are more."""
+    number = max(0, request.args.get("page", 0, int))
+    end = (number + 1) * size
+    return {"entries": entries[end - size : end], "page": number, "older": len(entries) > end}
 
 
 def redirect_to(endpoint: str, **values: Any) -> Response:

@@ -67,17 +67,11 @@ def _drawing(pair: PairedComparison) -> Drawing:
         ("local", [row.local for row in pair.rows]),
         ("central", [row.central for row in pair.rows if row.central]),
     )
-    parts = [
-        estimates(
-            [side.figure for side in column],
-            [side.low for side in column],
-            [side.high for side in column],
-            [
-                f"{value}, {name}: {_figure(side, of_shares=shares)}"
-                for value, side in zip(values, column, strict=True)
-            ],
-            name,
+    parts = []
+    for name, column in sides:
+        hover = (
+            f"{value}, {name}: {_figure(side, of_shares=shares)}"
+            for value, side in zip(values, column, strict=True)
         )
-        for name, column in sides
-    ]
+        parts.append(estimates(column, lambda side: side.figure, hover, name))
     return bars(values, parts, axis("share", **SHARE) if shares else axis("mean"))

@@ -15,8 +15,8 @@ DIGITS = 12  # of a fingerprint
 
 
 def series_choice(endpoint: str, known: Sequence[Series]) -> dict[str, Any]:
-    """Return the definition that the address names, and links to all of them if there are more."""
-    fingerprint = request.args.get("series", "")
+    """Return the definition that the request names, and links to all of them if there are more."""
+    fingerprint = request.values.get("series", "")
     series = series_by_fingerprint(known, fingerprint) if fingerprint else known[0]
     links = [
         (

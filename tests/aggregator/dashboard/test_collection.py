@@ -21,9 +21,9 @@ from veilcount_aggregator.dashboard.collection.definition_history import changes
 from veilcount_aggregator.dashboard.collection.sample_adequacy import (
     GOAL,
     ROUGH,
-    ErrorModel,
     SampleAdequacy,
     Terms,
+    error_model,
     observed_adequacy,
     rounded_up,
     sample_adequacy,
@@ -82,7 +82,7 @@ def only(page: Page) -> Any:
 @pytest.mark.parametrize("judged", [Terms(), Terms(0.99, at_once=3), Terms(sampled=True)])
 @pytest.mark.parametrize("collection", [YES_NO, THREE, MEAN, RANGES, LONG])
 def test_what_is_needed_is_just_enough(collection: Collection, judged: Terms) -> None:
-    yardstick = ErrorModel.from_collection(collection)
+    yardstick = error_model(collection)
     needed = sample_adequacy(collection, 1, judged).needed
 
     assert yardstick.half_width(needed, judged) <= yardstick.goal
@@ -103,7 +103,7 @@ def test_with_what_is_needed_it_is_usable_and_with_one_less_it_is_rough(
 def test_at_three_times_the_error_it_is_rough_and_just_beyond_too_few(
     collection: Collection,
 ) -> None:
-    yardstick = ErrorModel.from_collection(collection)
+    yardstick = error_model(collection)
     border = yardstick.needed(ROUGH * yardstick.goal, Terms())
 
     assert sample_adequacy(collection, border).tone == "weak"

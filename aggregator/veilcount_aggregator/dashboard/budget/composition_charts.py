@@ -15,7 +15,7 @@ from ...analysis.budget.composition import compose_answers
 from ...analysis.planning.plan import percent
 from ...queries.json_encoding import decimal
 from ...text import number_format
-from ..charts import Chart, axis, curves, lines
+from ..charts import Chart, axis, curves, lines, table_rows
 
 POINTS = 24  # of a line
 MOST_DRAWN = 1000  # answers: above, the exact bound takes seconds
@@ -32,8 +32,8 @@ def composition_chart(
     x = [point.answers for point in points]
     named = {
         "plain sum, enforced": [point.plain for point in points],
-        "any mechanism, at best": [_or_sum(point, point.optimal) for point in points],
-        "this mechanism": [_or_sum(point, point.specific) for point in points],
+        "any mechanism, at best": [point.optimal or point.plain for point in points],
+        "this mechanism": [point.specific or point.plain for point in points],
     }
     parts = curves(
         x,
@@ -47,10 +47,7 @@ def composition_chart(
         "Epsilon of several answers together. The plain sum always holds, and is enforced; the"
         f" other two hold with delta = {decimal(delta)}, on a schedule fixed in advance.",
         ("Answers", "Plain sum", "Any mechanism", "This mechanism"),
-        [
-            (f"{each:,}", *(number_format.epsilon(figures[place]) for figures in named.values()))
-            for place, each in enumerate(x)
-        ],
+        table_rows(x, named, number_format.epsilon),
     )
 
 
@@ -64,10 +61,6 @@ def _places(most: int) -> list[int]:
     if most <= POINTS:
         return list(range(1, most + 1))
     return sorted({round(most ** (place / (POINTS - 1))) for place in range(POINTS)})
-
-
-def _or_sum(point: ComposedEpsilon, figure: Fraction | None) -> Fraction:
-    return point.plain if figure is None else figure
 
 
 def _distinct(named: Mapping[str, list[Fraction]]) -> dict[str, list[Fraction]]:
@@ -102,8 +95,5 @@ def attack_chart(account: CollectionBudget) -> Chart | None:
         "The probability of guessing a constant yes or no right after so many answers of one"
         " person; one half is a blind guess.",
         ("Answers seen", "Fresh, any mechanism", "Fresh, this mechanism", "Frozen"),
-        [
-            (f"{each:,}", *(percent(chances[place]) for chances in named.values()))
-            for place, each in enumerate(x)
-        ],
+        table_rows(x, named, percent),
     )

@@ -22,9 +22,9 @@ def budget(context: Context, name: str) -> Response | Content:
     content = series_choice("budget", snapshot.named(name))
     typed = {field: request.args.get(field, "").strip() for field in FIELDS}
     content["typed"], series = typed, content["series"]
-    given = {field: [word] for field, word in typed.items()} | {"series": [series.fingerprint]}
+    parameters = {field: [word] for field, word in typed.items()}
     try:
-        query = BudgetQuery.parse(given)
+        query = BudgetQuery.parse(parameters | {"series": [series.fingerprint]})
     except QueryError as error:
         return render("budget", 400, **content, wrong=error)
     result = queries.budget(snapshot, name, query, bars=context.is_admin)

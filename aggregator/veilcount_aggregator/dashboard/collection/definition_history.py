@@ -74,7 +74,7 @@ def mechanism_text(collection: Collection) -> str:
 
 
 def lines_of(collection: Collection) -> Iterator[str]:
-    """Yield the lines of a definitions file that say the same."""
+    """Yield the lines of an equal definitions file."""
     yield f"[{collection.name}]"
     for key, value in entries(collection).items():
         if value != NOTHING:
@@ -84,7 +84,7 @@ def lines_of(collection: Collection) -> Iterator[str]:
 def entries(collection: Collection) -> dict[str, str]:
     """Return the value of each key, defaults included."""
     cohort = collection.cohort
-    given = {
+    more = {
         "unit": collection.unit,
         "per_day": collection.per_period if collection.per_period > 1 else None,
         "takes": collection.takes,
@@ -108,7 +108,7 @@ def entries(collection: Collection) -> dict[str, str]:
     }
     question = {"question": format_value(collection.question, LINE)} | _domain(collection)
     costs = {"epsilon": format_value(collection.epsilon), "budget": format_value(collection.budget)}
-    return question | costs | {key: format_value(value, LINE) for key, value in given.items()}
+    return question | costs | {key: format_value(value, LINE) for key, value in more.items()}
 
 
 def _domain(collection: Collection) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from veilcount_shared import Collection
@@ -20,9 +20,14 @@ from ...text.result_columns import spelled
 from ..formatting import fake_share, level
 from .url_state import AT_ONCE, LONG, TOP, PageAddress
 
-LEVELS = ("0.9", "0.95", "0.99")
-FAKES = ("0", "0.001", "0.01", "0.05")
-SHOWN_DIGITS = 8
+LEVELS = {each: f"{float(each) * 100:g} %" for each in ("0.9", "0.95", "0.99")}
+FAKES = {"0": "not shown"} | {each: fake_share(float(each)) for each in ("0.001", "0.01", "0.05")}
+LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
+AMONG = {
+    Denominator.ALL.value: "of all devices",
+    Denominator.ANSWERED.value: "of those who answered",
+}
+SHOWN_DIGITS = 8  # of a fingerprint
 
 Link = tuple[str, str, bool]  # its text, its address, whether it is current
 
@@ -40,151 +45,74 @@ def filters(
 ) -> Iterator[Filter]:
     """Yield the filters of a collection."""
     if not isinstance(newest.domain, Number):
-        yield from _of_values(at, newest, query)
-    yield _level(at, query)
+        yield from _value_filters(at, newest, query)
+    yield _parameter(at, "Level", "level", LEVELS, f"{query.level:g}", default="0.95")
     if not handler_of(newest.mechanism).has_histogram:
-        yield _looks(at, query)
-    yield _fakes(at, query)
+        yield _parameter(at, "Intervals valid", "looks", LOOKS, query.looks, default=LookCount.ONE)
+    yield _parameter(at, "Fake reports", "fakes", FAKES, f"{float(query.fakes):g}", default="0.01")
     if presence_is_hidden(newest):
-        yield _among(at, query)
+        yield _parameter(at, "Shares", "among", AMONG, query.among, default=Denominator.ALL)
     yield from _segments(at, newest, query)
     if len(series) > 1:
-        yield _series(at, series, query)
+        known = [each.fingerprint[:SHOWN_DIGITS] for each in series]
+        digits = query.series[0][:SHOWN_DIGITS] if query.series else ""
+        shown = next((each for each in known if digits and each.startswith(digits)), "")
+        texts = {"": "side by side"} | {each: each for each in known}
+        yield _parameter(at, "Definition", "series", texts, shown)
 
 
-def _of_values(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
-    if isinstance(newest.domain, Cross):
-        yield _groups(at, newest.domain, query)
-    if newest.domain.size > LONG:
-        yield _list(at, newest.domain.size, query)
-    if not query.groups:
-        yield Filter(
-            "View",
-            (
-                ("raw", at.to(view=None), query.view is View.RAW),
-                (
-                    "consistent",
-                    at.to(view=View.CONSISTENT.value),
-                    query.view is View.CONSISTENT,
-                ),
-            ),
+def _parameter(
+    at: PageAddress,
+    label: str,
+    name: str,
+    texts: Mapping[str, str],
+    current: str,
+    *,
+    default: str = "",
+) -> Filter:
+    """Return the choice of a parameter's value; an address leaves out the default."""
+    return Filter(
+        label,
+        tuple(
+            (text, at.to(**{name: None if value == default else value}), value == current)
+            for value, text in texts.items()
+        ),
+    )
+
+
+def _value_filters(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
+    domain, size = newest.domain, newest.domain.size
+    if isinstance(domain, Cross):
+        parts = tuple(
+            (f"by {each}", at.with_selection(group=each, view=None), query.groups == (each,))
+            for each in part_names(domain)
         )
-    yield _together(at, newest.domain.size, query)
-
-
-def _groups(at: PageAddress, domain: Cross, query: EstimateQuery) -> Filter:
-    names = part_names(domain)
-    parts = tuple(
-        (f"by {each}", at.with_selection(group=each, view=None), query.groups == (each,))
-        for each in names
-    )
-    return Filter("Show", (("all together", at.with_selection(), not query.groups), *parts))
-
-
-def _list(at: PageAddress, size: int, query: EstimateQuery) -> Filter:
-    paged = not (query.top or query.values or query.groups)
-    return Filter(
-        "Values",
-        (
-            (f"the {TOP} largest", at.with_selection(), query.top == TOP),
-            (f"all {size:,}, in pages", at.with_selection(page="1"), paged),
-        ),
-    )
-
-
-def _together(at: PageAddress, size: int, query: EstimateQuery) -> Filter:
-    usual = size > AT_ONCE
-    on = query.is_simultaneous
-    return Filter(
-        "Intervals",
-        (
-            ("individual", at.to(simultaneous="false" if usual else None), not on),
-            ("simultaneous", at.to(simultaneous=None if usual else "true"), on),
-        ),
-    )
-
-
-def _level(at: PageAddress, query: EstimateQuery) -> Filter:
-    return Filter(
-        "Level",
-        tuple(
-            (
-                f"{float(each) * 100:g} %",
-                at.to(level=None if each == "0.95" else each),
-                query.level == float(each),
-            )
-            for each in LEVELS
-        ),
-    )
-
-
-def _looks(at: PageAddress, query: EstimateQuery) -> Filter:
-    return Filter(
-        "Intervals valid",
-        tuple(
-            (
-                each.valid.removeprefix("valid "),
-                at.to(looks=None if each is LookCount.ONE else each.value),
-                query.looks is each,
-            )
-            for each in LookCount
-        ),
-    )
-
-
-def _fakes(at: PageAddress, query: EstimateQuery) -> Filter:
-    return Filter(
-        "Fake reports",
-        tuple(
-            (
-                fake_share(float(each)) if float(each) else "not shown",
-                at.to(fakes=None if each == "0.01" else each),
-                float(query.fakes) == float(each),
-            )
-            for each in FAKES
-        ),
-    )
-
-
-def _among(at: PageAddress, query: EstimateQuery) -> Filter:
-    texts = {Denominator.ALL: "of all devices", Denominator.ANSWERED: "of those who answered"}
-    return Filter(
-        "Shares",
-        tuple(
-            (
-                words,
-                at.to(among=None if each is Denominator.ALL else each.value),
-                query.among is each,
-            )
-            for each, words in texts.items()
-        ),
-    )
+        yield Filter("Show", (("all together", at.with_selection(), not query.groups), *parts))
+    if size > LONG:
+        paged = not (query.top or query.values or query.groups)
+        largest = (f"the {TOP} largest", at.with_selection(), query.top == TOP)
+        yield Filter(
+            "Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged))
+        )
+    if not query.groups:
+        texts = {each.value: each.value for each in View}
+        yield _parameter(at, "View", "view", texts, query.view, default=View.RAW)
+    texts = {"false": "individual", "true": "simultaneous"}
+    current, default = str(query.is_simultaneous).lower(), str(size > AT_ONCE).lower()
+    yield _parameter(at, "Intervals", "simultaneous", texts, current, default=default)
 
 
 def _segments(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
     chosen = dict(query.segments)
     for name, labels in newest.segments:
-        words = [spelled(label) for label in labels]
-        known = [f"{name}:{each}" for each in words]
-        each_one = tuple(
-            (each, at.with_segment("segment", f"{name}:{each}", known), chosen.get(name) == each)
-            for each in words
+        values = [spelled(label) for label in labels]
+        known = [f"{name}:{each}" for each in values]
+        everyone = ("all", at.with_segment("", known), name not in chosen)
+        each_one = (
+            (value, at.with_segment(segment, known), chosen.get(name) == value)
+            for value, segment in zip(values, known, strict=True)
         )
-        yield Filter(
-            name, (("all", at.with_segment("segment", "", known), name not in chosen), *each_one)
-        )
-
-
-def _series(at: PageAddress, series: Sequence[Series], query: EstimateQuery) -> Filter:
-    each_one = tuple(
-        (
-            each.fingerprint[:SHOWN_DIGITS],
-            at.to(series=each.fingerprint[:SHOWN_DIGITS]),
-            any(each.fingerprint.startswith(given) for given in query.series),
-        )
-        for each in series
-    )
-    return Filter("Definition", (("side by side", at.to(series=None), not query.series), *each_one))
+        yield Filter(name, (everyone, *each_one))
 
 
 def other_definitions(
@@ -209,7 +137,7 @@ def time_range_filter(at: PageAddress, newest: Collection, by: GroupBy | None) -
     known = WIDER[newest.unit][:-1]
     if by is None or len(known) < 2:  # noqa: PLR2004 - a choice has two
         return None
-    return Filter("By", tuple((each.value, at.to(by=each.value), each is by) for each in known))
+    return _parameter(at, "By", "by", {each.value: each.value for each in known}, by)
 
 
 def summary(newest: Collection, query: EstimateQuery) -> str:

@@ -6,9 +6,9 @@ of the distribution function: its range at the bar's end minus its range at the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ..formatting import days, fake_share, level, number_interval
 from .url_state import PARTS
 
 NOISE = "noise"
+TABLE_ROWS = 32  # of a curve; the file has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,11 @@ def _curve(
     answer: EstimateResult, time_range: TimeRangeEstimate, spread: Spread, chart: str
 ) -> Chart:
     rows = [each for each in spread.curve if each.share is not None]
-    hover = [_hover(each) for each in rows]
+    cells = [_below(each) for each in rows]
     line = charts.estimates(
-        [each.share for each in rows],
-        [each.low for each in rows],
-        [each.high for each in rows],
-        hover,
+        rows,
+        lambda row: row.share,
+        [f"below {at}: {share} ({band})" for at, share, band in cells],
         name="Share below",
         x=[each.at for each in rows],
         dots=False,
@@ -110,13 +110,8 @@ def _curve(
         charts.lines([line], charts.axis("number"), charts.axis("share below", **charts.SHARE)),
         label,
         ("Number", "Share below", "Band"),
-        tuple(_below(each) for each in _some(rows)),
+        cells[:: max(1, (len(cells) - 1) // TABLE_ROWS)],
     )
-
-
-def _hover(row: CurveRow) -> str:
-    at, share, band = _below(row)
-    return f"below {at}: {share} ({band})"
 
 
 def _below(row: CurveRow) -> tuple[str, str, str]:
@@ -127,41 +122,45 @@ def _below(row: CurveRow) -> tuple[str, str, str]:
     )
 
 
-def _some(rows: Sequence[CurveRow]) -> list[CurveRow]:
-    """Return the edges of 32 parts: a table of all 257 is what the file is for."""
-    return list(rows[:: max(1, (len(rows) - 1) // 32)])
+class Part(NamedTuple):
+    """A part of the range, with the bounds of its share that the band implies."""
+
+    name: str
+    share: float
+    low: float
+    high: float
 
 
 def _parts(time_range: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
-    low, high = _band(spread)
-    share = np.array([each.frequency for each in spread.buckets]).reshape(PARTS, -1).sum(axis=1)
-    ends = [each.at for each in spread.curve[:: len(spread.buckets) // PARTS]]
-    names = [f"{a:.6g} to {b:.6g}" for a, b in pairwise(ends)]
-    rows = [
-        (name, number_format.share(each), number_format.interval(a, b, of_shares=True))
-        for name, each, a, b in zip(names, share.tolist(), low, high, strict=True)
+    step = len(spread.buckets) // PARTS
+    shares = np.array([each.frequency for each in spread.buckets]).reshape(PARTS, step).sum(axis=1)
+    parts = [
+        Part(
+            f"{start.at:.6g} to {end.at:.6g}",
+            share,
+            max(end.low - start.high, 0),
+            min(end.high - start.low, 1),
+        )
+        for (start, end), share in zip(pairwise(spread.curve[::step]), shares.tolist(), strict=True)
     ]
-    hover = [f"{name}: {each} ({interval})" for name, each, interval in rows]
-    label = (
-        f"Distribution of n = {time_range.n:,} reports over the range."
-        f" Intervals follow from the band, which covers {spread.covers}."
-    )
-    drawn = charts.estimates(share.tolist(), low, high, hover, name="Share")
-    axis = charts.axis("share of the reports", **charts.SHARE)
+    rows = [
+        (
+            part.name,
+            number_format.share(part.share),
+            number_format.interval(part.low, part.high, of_shares=True),
+        )
+        for part in parts
+    ]
+    hover = (f"{name}: {share} ({interval})" for name, share, interval in rows)
     return Chart(
         chart,
-        charts.bars(names, [drawn], axis),
-        label,
+        charts.bars(
+            [part.name for part in parts],
+            [charts.estimates(parts, lambda part: part.share, hover, "Share")],
+            charts.axis("share of the reports", **charts.SHARE),
+        ),
+        f"Distribution of n = {time_range.n:,} reports over the range."
+        f" Intervals follow from the band, which covers {spread.covers}.",
         ("Part of the range", "Share", "Interval"),
-        tuple(rows),
+        rows,
     )
-
-
-def _band(spread: Spread) -> tuple[list[float], list[float]]:
-    """Return the bounds of each part's share that the band implies."""
-    step = len(spread.buckets) // PARTS
-    low = np.array([each.low for each in spread.curve[::step]])
-    high = np.array([each.high for each in spread.curve[::step]])
-    least = np.maximum(low[1:] - high[:-1], 0)
-    most = np.minimum(high[1:] - low[:-1], 1)
-    return least.tolist(), most.tolist()

@@ -18,6 +18,7 @@ from ...mechanisms import handler_of
 from ...queries import EstimateQuery, Snapshot
 from ...queries.export import WRITERS
 from ...queries.paired_comparison import compare_pair
+from ...queries.query_params import Parameters
 from ...series.series import Series
 from ...text.privacy_guarantees import epsilons, promise
 from ..collection_status import collection_status
@@ -26,7 +27,7 @@ from ..paired_view import paired_view
 from .definition_history import definition_history
 from .filters import filters, other_definitions, summary
 from .series_panel import FORMS, ResultView
-from .url_state import MAX_FOUND, Given, PageAddress, ShownQuery, check_time_range, unknown
+from .url_state import MAX_FOUND, PageAddress, ShownQuery, check_time_range, unknown
 
 LEVEL = 0.95  # of the local side of a pair, as of releases
 
@@ -72,23 +73,27 @@ def _common(snapshot: Snapshot, series: Sequence[Series]) -> dict[str, Any]:
     }
 
 
-def _estimates(snapshot: Snapshot, series: Sequence[Series], given: Given) -> dict[str, Any]:
-    at = PageAddress(series[0].collection.name, given)
-    newest = snapshot.local(at.name, tuple(given.get("series", ())))[0].collection
-    shown = ShownQuery.parse(newest, given)
-    check_time_range(newest, given)
+def _estimates(
+    snapshot: Snapshot, series: Sequence[Series], parameters: Parameters
+) -> dict[str, Any]:
+    at = PageAddress(series[0].collection.name, parameters)
+    newest = snapshot.local(at.name, tuple(parameters.get("series", ())))[0].collection
+    shown = ShownQuery.parse(newest, parameters)
+    check_time_range(newest, parameters)
     query, result = shown.query, queries.estimate(snapshot, at.name, shown.query)
     view, known = ResultView(snapshot, at, shown, result), snapshot.catalog.series
     return {
         "at": at,
-        "given": given,
+        "parameters": parameters,
         "typed": dict(request.args.lists()),
-        "unknown": unknown(newest, given),
+        "unknown": unknown(newest, parameters),
         "query": query,
         "filters": list(filters(at, series, newest, query)),
         "summary": summary(newest, query),
         "panels": [view.panel(known[each.fingerprint], each) for each in result.series],
-        "others": [] if given.get("series") else other_definitions(at, snapshot, series, result),
+        "others": []
+        if parameters.get("series")
+        else other_definitions(at, snapshot, series, result),
         "found": len(query.values) if len(query.values) == MAX_FOUND else 0,
         "ranges": handler_of(newest.mechanism).has_ranges,
         "searchable": not isinstance(newest.domain, Number | Boolean),

@@ -21,7 +21,7 @@ from ...text import number_format
 GOAL = 0.03  # of a share, or of a number's range: half of an interval that decides something
 SIGNIFICANT = 0.01  # of a long list's value: a share that is distinguished from noise
 LISTED = 20  # values up to which each has an interval of its own worth reading
-ROUGH = 3  # so many times the goal still shows what is large and what is small
+ROUGH = 3  # times the goal: large and small are still distinguished
 DIGITS = 2  # shown
 
 GOOD, WEAK, BAD, PLAIN = "good", "weak", "bad", "plain"
@@ -32,8 +32,8 @@ class Terms:
     """The terms of the intervals: level, how many are simultaneous, whether sampling counts."""
 
     level: float = 0.95
-    at_once: int = 1  # so many intervals hold together
-    sampled: bool = False  # of the population: who was asked is chance too
+    at_once: int = 1  # how many intervals hold together
+    sampled: bool = False  # of the population: sampling error counts too
 
     @property
     def reach(self) -> float:
@@ -48,7 +48,7 @@ class SampleAdequacy:
     tone: str
     text: str
     n: int
-    half_width: float | None  # None: no answers
+    half_width: float | None  # None: no reports
     goal: float
     needed: int
 
@@ -63,11 +63,6 @@ class ErrorModel:
     of_shares: bool
     values: int | None = None  # of a long list: how many might stand out by chance
     figure: str = ""  # of which, where it is not plain
-
-    @classmethod
-    def from_collection(cls, collection: Collection) -> ErrorModel:
-        """Return the model of a local collection."""
-        return _model(collection)
 
     def half_width(self, n: int, terms: Terms) -> float:
         """Return half of an interval over n answers; of a long list, the least share seen."""
@@ -88,7 +83,8 @@ class ErrorModel:
 
 
 @lru_cache(maxsize=1024)
-def _model(collection: Collection) -> ErrorModel:
+def error_model(collection: Collection) -> ErrorModel:
+    """Return the error of a local collection's figures."""
     quantity, handler = Quantity.of(collection), handler_of(collection.mechanism)
     if handler.has_shares and collection.inputs > LISTED:
         rare = share_handler(collection).rare_variance()
@@ -103,34 +99,29 @@ def _model(collection: Collection) -> ErrorModel:
 
 def sample_adequacy(collection: Collection, n: int, terms: Terms | None = None) -> SampleAdequacy:
     """Judge n reports of a local collection by its mechanism."""
-    model, terms = ErrorModel.from_collection(collection), terms or Terms()
+    model, terms = error_model(collection), terms or Terms()
     needed = model.needed(model.goal, terms)
     if not n:
         text = f"No reports yet: {_many(needed)} needed {_until(model)}{model.figure}"
         return SampleAdequacy(PLAIN, text, 0, None, model.goal, needed)
-    half_width = model.half_width(n, terms)
-    tone, text = _text(model, half_width, needed)
-    return SampleAdequacy(tone, text, n, half_width, model.goal, needed)
+    return _adequacy(model, n, model.half_width(n, terms), needed)
 
 
 def observed_adequacy(collection: Collection, n: int, half_width: float) -> SampleAdequacy:
     """Judge n reports by the width of their own intervals: for a subset of them."""
-    model = ErrorModel.from_collection(collection)
-    needed = ceil(n * (half_width / model.goal) ** 2)
-    tone, text = _text(model, half_width, needed)
-    return SampleAdequacy(tone, text, n, half_width, model.goal, needed)
+    model = error_model(collection)
+    return _adequacy(model, n, half_width, ceil(n * (half_width / model.goal) ** 2))
 
 
-def _text(model: ErrorModel, half_width: float, needed: int) -> tuple[str, str]:
-    shown = _shown(model, half_width)
+def _adequacy(model: ErrorModel, n: int, half_width: float, needed: int) -> SampleAdequacy:
+    shown, reports = _shown(model, half_width), f"{_many(needed)} reports"
     if half_width <= model.goal:
-        return GOOD, f"Usable: {shown}{model.figure}"
-    if half_width <= ROUGH * model.goal:
-        return (
-            WEAK,
-            f"Rough: {shown}{model.figure}; {_many(needed)} reports {_until(model)}",
-        )
-    return BAD, f"Insufficient: {_many(needed)} reports needed {_until(model)}{model.figure}"
+        tone, text = GOOD, f"Usable: {shown}{model.figure}"
+    elif half_width <= ROUGH * model.goal:
+        tone, text = WEAK, f"Rough: {shown}{model.figure}; {reports} {_until(model)}"
+    else:
+        tone, text = BAD, f"Insufficient: {reports} needed {_until(model)}{model.figure}"
+    return SampleAdequacy(tone, text, n, half_width, model.goal, needed)
 
 
 def _shown(model: ErrorModel, error: float) -> str:

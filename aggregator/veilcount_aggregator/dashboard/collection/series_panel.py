@@ -14,6 +14,7 @@ from ...estimation import LookCount
 from ...queries import Denominator, EstimateResult, Snapshot
 from ...queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
 from ...queries.export import CSV_TYPE
+from ...queries.query_params import Parameters
 from ...series.series import Series
 from ..charts import Chart
 from ..formatting import days
@@ -23,7 +24,7 @@ from .numeric_panel import NumericPanel, numeric_panel
 from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 from .share_panel import share_chart
 from .time_series import time_series_chart, time_series_query
-from .url_state import Given, PageAddress, ShownQuery, time_ranges_shown
+from .url_state import PageAddress, ShownQuery, time_ranges_shown
 
 FORMS = {"csv": CSV_TYPE, "json": JSON_TYPE}
 DIGITS = 8  # of a fingerprint, in what charts are called
@@ -85,7 +86,7 @@ class ResultView:
             adequacy=self._adequacy(series, time_range),
             shares=share_chart(self.result, estimate, time_range, name),
             number=numeric_panel(self.result, time_range, name),
-            files=_files(self.at, {**self.shown.given, "series": [estimate.fingerprint]}),
+            files=_files(self.at, {**self.shown.parameters, "series": [estimate.fingerprint]}),
             over_time=self._over_time(series, estimate),
             rejected=_rejected(estimate),
         )
@@ -107,7 +108,7 @@ class ResultView:
 
     def _over_time(self, series: Series, estimate: SeriesEstimate) -> TimeSeries | None:
         n = estimate.time_ranges[-1].n
-        by = time_ranges_shown(self.snapshot, series, self.shown, self.at.given, n)
+        by = time_ranges_shown(self.snapshot, series, self.shown, self.at.parameters, n)
         if by is None:
             return None
         query = time_series_query(series, self.shown, by, estimate)
@@ -122,7 +123,7 @@ def _name(estimate: SeriesEstimate) -> str:
     return f"answers-{estimate.fingerprint[:DIGITS]}"
 
 
-def _files(at: PageAddress, query: Given) -> Files:
+def _files(at: PageAddress, query: Parameters) -> Files:
     return {form.upper(): at.export(form, query) for form in FORMS}
 
 

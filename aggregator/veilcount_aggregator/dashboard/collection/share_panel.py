@@ -21,45 +21,35 @@ def share_chart(
     shown = [*rows, *([time_range.absent] if time_range.absent else [])]
     return Chart(
         chart,
-        charts.bars([_name(each) for each in shown], [_bars(answer, shown)], _axis()),
+        charts.bars(
+            [value_name(each.value) for each in shown],
+            [_bars(answer, shown)],
+            charts.axis("share of the reports", **charts.SHARE),
+        ),
         _label(answer, series, time_range),
         tuple(_columns(answer)),
         tuple(_row(answer, each, time_range.n) for each in shown),
     )
 
 
-def _name(row: ShareRow) -> str:
-    return value_name(row.value)
-
-
-def _axis() -> Drawing:
-    return charts.axis("share of the reports", **charts.SHARE)
-
-
 def _bars(answer: EstimateResult, rows: list[ShareRow]) -> Drawing:
-    return charts.estimates(
-        [each.frequency for each in rows],
-        [each.low for each in rows],
-        [each.high for each in rows],
+    drawn = charts.estimates(
+        rows,
+        lambda row: row.frequency,
         [_hover(answer, each) for each in rows],
         name=f"Estimate, {level(answer.level)} interval",
-        **_outer(answer, rows),
     )
-
-
-def _outer(answer: EstimateResult, rows: list[ShareRow]) -> dict[str, Drawing]:
     if not answer.fakes:
-        return {}
-    low = [each.fake_low for each in rows]
-    high = [each.fake_high for each in rows]
+        return drawn
+    low, high = [each.fake_low for each in rows], [each.fake_high for each in rows]
     name = f"If {fake_share(answer.fakes)} of the reports were fake"
-    return {"outer": {"name": name, "low": low, "high": high}}
+    return drawn | {"outer": {"name": name, "low": low, "high": high}}
 
 
 def _hover(answer: EstimateResult, row: ShareRow) -> str:
     share = number_format.share(row.frequency or 0.0)
     interval = number_format.interval(row.low, row.high, of_shares=True)
-    return f"{_name(row)}: {share} ({interval} at {level(answer.level)})"
+    return f"{value_name(row.value)}: {share} ({interval} at {level(answer.level)})"
 
 
 def _label(answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate) -> str:
@@ -82,7 +72,7 @@ def _columns(answer: EstimateResult) -> Iterator[str]:
 
 def _row(answer: EstimateResult, row: ShareRow, n: int) -> tuple[str, ...]:
     cells = (
-        _name(row),
+        value_name(row.value),
         number_format.share(row.frequency or 0.0),
         number_format.interval(row.low, row.high, of_shares=True),
         f"{row.answers or 0.0:,.0f} of {n:,}",

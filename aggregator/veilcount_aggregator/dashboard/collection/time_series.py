@@ -40,7 +40,7 @@ def time_series_query(
 
     It has the raw view: the consistent one has a different bias in each time range.
     """
-    cut = changed(shown.given, by=by.value, series=series.fingerprint, view=View.RAW.value)
+    cut = changed(shown.parameters, by=by.value, series=series.fingerprint, view=View.RAW.value)
     if isinstance(series.collection.domain, Number):
         return changed(cut, values=None)
     if "group" in cut:
@@ -57,10 +57,10 @@ def _followed(series: Series, found: SeriesEstimate) -> list[str]:
 
 
 def time_series_chart(
-    snapshot: Snapshot, name: str, given: ParameterDict, chart: str
+    snapshot: Snapshot, name: str, parameters: ParameterDict, chart: str
 ) -> Chart | None:
     """Draw a query by time range; None: there are too few time ranges."""
-    answer = estimate(snapshot, name, EstimateQuery.parse(given))
+    answer = estimate(snapshot, name, EstimateQuery.parse(parameters))
     series = answer.series[0]
     nonempty = [each for each in series.time_ranges if each.n]
     most = max((each.n for each in nonempty), default=0)
@@ -113,9 +113,8 @@ def _figure(row: Row) -> float:
 def _part(answer: EstimateResult, time_ranges: Sequence[TimeRangeEstimate], line: Line) -> Drawing:
     rows = line.rows
     return charts.estimates(
-        [_figure(row) for row in rows],
-        [row.low for row in rows],
-        [row.high for row in rows],
+        rows,
+        _figure,
         [_hover(answer, each, line, row) for each, row in zip(time_ranges, rows, strict=True)],
         name=line.name,
         x=[each.first.isoformat() for each in time_ranges],

@@ -1,13 +1,13 @@
 """The state of the estimates tab in its address, and the defaults of what the address leaves out.
 
-An address has the parameters of an estimate and `find`, part of a value's name. By default
+An address has the parameters of an estimate, and `find`: a part of a value's name. By default
 intervals are simultaneous above five values, a long list shows its largest values, and a time
 series has periods that are long enough for an adequate sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -16,21 +16,20 @@ from urllib.parse import urlencode
 from flask import url_for
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.domain import Number
 
 from ...errors import QueryError
 from ...mechanisms import handler_of
 from ...queries import EstimateQuery, GroupBy, Snapshot
 from ...queries.domain_values import FEW, places_of, value_at
 from ...queries.estimate import periods_of
-from ...queries.query_params import single
+from ...queries.query_params import Parameters, single
 from ...queries.time_ranges import WIDER, time_ranges
 from ...series.series import Series
 from ...text.result_columns import spelled
 from ..formatting import value_name
 from .sample_adequacy import BAD, PLAIN, sample_adequacy
 
-Given = Mapping[str, Sequence[str]]
 ParameterDict = dict[str, list[str]]
 
 AT_ONCE = 5  # values, above which intervals are simultaneous by default
@@ -50,34 +49,36 @@ class PageAddress:
     """The address of the tab: a collection's name and the parameters."""
 
     name: str
-    given: Given
+    parameters: Parameters
 
     def to(self, **changes: str | Sequence[str] | None) -> str:
         """Return the address with some parameters changed, or left out (None)."""
-        return _queried(url_for("pages.collection", name=self.name), changed(self.given, **changes))
+        return _queried(
+            url_for("pages.collection", name=self.name), changed(self.parameters, **changes)
+        )
 
-    def with_segment(self, name: str, value: str, known: Iterable[str]) -> str:
-        """Return the address with one segment chosen anew, the others as they are."""
-        kept = [each for each in self.given.get(name, ()) if each not in known]
-        return self.to(**{name: [*kept, value] if value else kept})
+    def with_segment(self, value: str, known: Iterable[str]) -> str:
+        """Return the address with one of the known segments changed, or left out."""
+        kept = [each for each in self.parameters.get("segment", ()) if each not in known]
+        return self.to(segment=[*kept, value] if value else kept)
 
-    def with_selection(self, **ways: str | None) -> str:
+    def with_selection(self, **changes: str | None) -> str:
         """Return the address with another selection of values in place of the present one."""
-        return self.to(**{**dict.fromkeys(SELECTIONS), **ways})
+        return self.to(**{**dict.fromkeys(SELECTIONS), **changes})
 
-    def export(self, form: str, asked: Given) -> str:
+    def export(self, form: str, parameters: Parameters) -> str:
         """Return the address of a result as a file."""
-        return _queried(url_for("pages.collection_file", name=self.name, form=form), asked)
+        return _queried(url_for("pages.collection_file", name=self.name, form=form), parameters)
 
 
-def _queried(path: str, given: Given) -> str:
-    query = urlencode({key: list(words) for key, words in given.items() if words}, doseq=True)
+def _queried(path: str, parameters: Parameters) -> str:
+    query = urlencode({key: list(words) for key, words in parameters.items() if words}, doseq=True)
     return f"{path}?{query}" if query else path
 
 
-def changed(given: Given, **changes: str | Sequence[str] | None) -> ParameterDict:
+def changed(parameters: Parameters, **changes: str | Sequence[str] | None) -> ParameterDict:
     """Return parameters, some of them changed; None or nothing leaves one out."""
-    found = {name: [each for each in words if each] for name, words in given.items()}
+    found = {name: [each for each in words if each] for name, words in parameters.items()}
     for name, words in changes.items():
         found[name] = [words] if isinstance(words, str) else list(words or ())
     return {name: words for name, words in found.items() if words}
@@ -87,45 +88,39 @@ def changed(given: Given, **changes: str | Sequence[str] | None) -> ParameterDic
 class ShownQuery:
     """The query of the page, as parameters and parsed."""
 
-    given: ParameterDict
+    parameters: ParameterDict
     query: EstimateQuery
 
     @classmethod
-    def parse(cls, collection: Collection, given: Given) -> ShownQuery:
+    def parse(cls, collection: Collection, parameters: Parameters) -> ShownQuery:
         """Parse the parameters, with defaults for the rest."""
-        asked = changed(given, by=None, find=None)
-        find = single(given, FIND)
+        query = changed(parameters, by=None, find=None)
+        find = single(parameters, FIND)
         if isinstance(collection.domain, Number):
-            asked |= _of_number(collection, asked)
+            if "values" not in query and handler_of(collection.mechanism).has_ranges:
+                query["values"] = equal_parts(collection.domain)
         else:
-            asked |= {} if find is None else {"values": found(collection, find)}
-            asked |= _of_values(collection, asked)
-        return cls(asked, EstimateQuery.parse(asked))
+            if find is not None:
+                query["values"] = found(collection, find)
+            query |= _defaults(collection.domain.size, query)
+        return cls(query, EstimateQuery.parse(query))
 
 
-def _of_number(collection: Collection, asked: ParameterDict) -> ParameterDict:
-    if not handler_of(collection.mechanism).has_ranges or "values" in asked:
-        return {}
-    return {"values": parts_of(collection)}
-
-
-def parts_of(collection: Collection) -> list[str]:
+def equal_parts(domain: Number) -> list[str]:
     """Return the equal parts of a number's range, as parameters."""
-    domain = collection.domain
-    assert isinstance(domain, Number)  # noqa: S101 - no other has a range
     step = (domain.high - domain.low) / PARTS
     ends = [float(domain.low + step * place) for place in range(PARTS + 1)]
     return [f"{low:.15g}..{high:.15g}" for low, high in pairwise(ends)]
 
 
-def _of_values(collection: Collection, asked: ParameterDict) -> ParameterDict:
+def _defaults(size: int, query: ParameterDict) -> ParameterDict:
+    """Return what is left out of a query of so many values."""
     more: ParameterDict = {}
-    size = collection.domain.size
-    if size > LONG and not any(way in asked for way in SELECTIONS):
+    if size > LONG and not any(name in query for name in SELECTIONS):
         more["top"] = [str(TOP)]
-    if "simultaneous" not in asked and size > AT_ONCE:
+    if "simultaneous" not in query and size > AT_ONCE:
         more["simultaneous"] = ["true"]
-    if "page" in asked and "size" not in asked:
+    if "page" in query and "size" not in query:
         more["size"] = [str(LONG)]
     return more
 
@@ -133,8 +128,7 @@ def _of_values(collection: Collection, asked: ParameterDict) -> ParameterDict:
 def found(collection: Collection, find: str) -> list[str]:
     """Return the values whose names have a text in them, as parameters; or refuse it."""
     labels = _labels(collection)
-    looked = find.casefold()
-    within = [value for name, value in labels if looked in name.casefold()]
+    within = [value for name, value in labels if find.casefold() in name.casefold()]
     if within:
         return within[:MAX_FOUND]
     names = [name for name, _ in labels]
@@ -143,40 +137,36 @@ def found(collection: Collection, find: str) -> list[str]:
     raise QueryError(FIND, find, f"no value has this in its name{meant}")
 
 
-def unknown(collection: Collection, given: Given) -> tuple[str, ...]:
+def unknown(collection: Collection, parameters: Parameters) -> tuple[str, ...]:
     """Return the requested names that are no values."""
     if isinstance(collection.domain, Number):
         return ()
-    return places_of(collection, given.get("values", ())).unknown
+    return places_of(collection, parameters.get("values", ())).unknown
 
 
 def _labels(collection: Collection) -> list[tuple[str, str]]:
-    """Return what each value is called on the page, and as a parameter."""
-    domain = collection.domain
-    if isinstance(domain, Cross):
-        values = [value_at(collection, place) for place in range(domain.size)]
-        return [(value_name(value), spelled(value)) for value in values]
-    assert isinstance(domain, Boolean | Choice)  # noqa: S101 - no number has labels
-    return [(spelled(label), spelled(label)) for label in domain.labels]
+    """Return the name of each value on the page, and its spelling as a parameter."""
+    values = (value_at(collection, place) for place in range(collection.domain.size))
+    return [(value_name(value), spelled(value)) for value in values]
 
 
-def check_time_range(collection: Collection, given: Given) -> None:
+def check_time_range(collection: Collection, parameters: Parameters) -> None:
     """Refuse a time range that is shorter than a collection's periods."""
-    by, ways = single(given, "by"), WIDER[collection.unit][:-1]
-    if by is not None and by not in ways:
-        known = " or ".join(ways) or "none: there is only one period"
-        raise QueryError("by", by, f"give {known}")
+    by, known = single(parameters, "by"), WIDER[collection.unit][:-1]
+    if by is not None and by not in known:
+        fix = " or ".join(known) or "none: there is only one period"
+        raise QueryError("by", by, f"give {fix}")
 
 
 def time_ranges_shown(
-    snapshot: Snapshot, series: Series, shown: ShownQuery, given: Given, n: int
+    snapshot: Snapshot, series: Series, shown: ShownQuery, parameters: Parameters, n: int
 ) -> GroupBy | None:
     """Return the time ranges of a time series; None: there is only one.
 
     By default the shortest that can be read, with an adequate sample on average.
     """
     ways = WIDER[series.collection.unit][:-1]
-    wanted = single(given, "by")
+    wanted = single(parameters, "by")
     if wanted is not None:
         return GroupBy(wanted) if wanted in ways else None
     periods = periods_of(snapshot, series, shown.query)

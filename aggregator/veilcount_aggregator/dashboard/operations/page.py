@@ -13,7 +13,7 @@ from ...queries import Snapshot
 from ...series.series import Series
 from ...service import Aggregator
 from ...text.privacy_guarantees import counts_are_public
-from ..pages import Content, Context, page
+from ..pages import Content, Context, page, paginate
 from . import request_panel, verdict_panel, view
 
 PAGE_SIZE = 50  # entries of the audit log
@@ -36,7 +36,7 @@ def operations(context: Context) -> Content:
         "complete": complete,
         **_reports(snapshot),
         **_service(aggregator, snapshot),
-        **(_audit_log(aggregator) if context.is_admin else {}),
+        **(paginate(load_audit_log(aggregator.store)[::-1], PAGE_SIZE) if context.is_admin else {}),
     }
 
 
@@ -76,15 +76,4 @@ def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
         "quotas": view.pseudonym_quotas(
             snapshot.store, newest, aggregator.settings.max_new_pseudonyms, snapshot.today
         ),
-    }
-
-
-def _audit_log(aggregator: Aggregator) -> dict[str, Any]:
-    number = max(0, request.args.get("page", 0, int))
-    entries = load_audit_log(aggregator.store)[::-1]
-    end = (number + 1) * PAGE_SIZE
-    return {
-        "entries": entries[number * PAGE_SIZE : end],
-        "page": number,
-        "older": len(entries) > end,
     }

@@ -11,7 +11,7 @@ from ...analysis.planning import PlanResult, QuestionShape, TrustModel
 from ...analysis.planning.solvers import SOLVERS
 from ...queries.json_encoding import decimal
 from ...text import number_format
-from ..charts import Chart, Drawing, axis, curves, figures_of, lines, logarithmic_axis
+from ..charts import Chart, Drawing, axis, curves, figures_of, lines, logarithmic_axis, table_rows
 from ..formatting import error_bar, fake_share, level, sentence_case, unsigned_error
 
 PROTECTED_BY = {
@@ -162,10 +162,7 @@ def margin_chart(question: QuestionShape, planned: PlanResult) -> Chart:
         ]
         for each in epsilons
     }
-    rows = [
-        (f"{n:,}", *(error_bar(column[place], planned.quantity) for column in margins.values()))
-        for place, n in enumerate(sizes)
-    ]
+    rows = table_rows(sizes, margins, lambda margin: error_bar(margin, planned.quantity))
     several = ", at several epsilons; the solid line is the plan's" if len(margins) > 1 else ""
     caption = f"The margin over the number of devices{several}. Both axes are logarithmic."
     drawing = _drawing(planned, sizes, margins)

@@ -16,13 +16,14 @@ from ...central.journal_registry import unconfirmed_journals
 from ...central.query import query_options
 from ...errors import QueryError, ReleaseRefused
 from ...queries.releases import SeriesReleases, series_releases
-from ...queries.snapshot import Snapshot, series_by_fingerprint
+from ...queries.snapshot import Snapshot
 from ...series.series import Series
 from ...service import Aggregator
 from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import promise
 from ..formatting import short_epsilon
-from ..pages import Context, page, redirect_to, render
+from ..pages import Content, Context, page, paginate, redirect_to, render
+from ..series_choice import series_choice
 from .form import ReleaseForm, closed_from, defaults, period_choices
 from .view import budget_chart, dry_run_view, place_of, refusal_text, release_entry
 
@@ -52,32 +53,33 @@ def releases(context: Context, name: str) -> Response:
     snapshot = context.aggregator.snapshot()
     if not _central(snapshot, name):
         return render("no_releases")
-    series = _chosen(snapshot, name, request.args.get("series", ""))
+    choice = series_choice("releases", _central(snapshot, name))
+    series: Series = choice["series"]
     if "query" not in request.args:
-        return _page(context, snapshot, series, defaults(series, snapshot.today))
+        return _page(context, snapshot, choice, defaults(series, snapshot.today))
     typed = ReleaseForm.parse(request.args)
     try:
         dry_run = context.aggregator.curator.dry_run(series, typed.request(series.collection))
     except QueryError as error:
-        return _page(context, snapshot, series, typed, wrong=error)
-    return _page(context, snapshot, series, typed, dry_run=dry_run)
+        return _page(context, snapshot, choice, typed, wrong=error)
+    return _page(context, snapshot, choice, typed, dry_run=dry_run)
 
 
 @page(RULE, methods=("POST",), computes=True)
 def release(context: Context, name: str) -> Response:
     """Release: charge it, and redirect to the result."""
     aggregator, snapshot = context.aggregator, context.aggregator.snapshot()
-    series = _chosen(snapshot, name, request.form.get("series", ""))
+    if not _central(snapshot, name):
+        raise QueryError("collection", name, "its model is local: read its estimates")
+    choice = series_choice("releases", _central(snapshot, name))
+    series: Series = choice["series"]
     typed = ReleaseForm.parse(request.form)
     try:
         result = aggregator.curator.answer(
-            series,
-            typed.request(series.collection),
-            aggregator.instant(),
-            context.visit.who,
+            series, typed.request(series.collection), aggregator.instant(), context.visit.who
         )
     except (QueryError, ReleaseRefused) as error:
-        return _page(context, snapshot, series, typed, wrong=error, status=HTTPStatus.CONFLICT)
+        return _page(context, snapshot, choice, typed, wrong=error, status=HTTPStatus.CONFLICT)
     stored = stored_releases(aggregator.store, series.fingerprint)
     place = place_of(stored, result.release.canonical)
     return redirect_to(
@@ -88,18 +90,20 @@ def release(context: Context, name: str) -> Response:
 def _page(  # one for each outcome of the form
     context: Context,
     snapshot: Snapshot,
-    series: Series,
+    choice: Content,
     typed: ReleaseForm,
     *,
     dry_run: DryRun | None = None,
     wrong: VeilcountError | None = None,
     status: int = 200,
 ) -> Response:
+    series: Series = choice["series"]
     ledger, collection = series_releases(snapshot.store, series), series.collection
     budget, periods = short_epsilon(ledger.budget), period_choices(series, snapshot.today)
     return render(
         "releases",
         status,
+        **choice,
         **_journal(ledger),
         form=typed,
         wrong=wrong and refusal_text(collection, wrong),
@@ -107,8 +111,6 @@ def _page(  # one for each outcome of the form
         periods=periods,
         dry_run=dry_run and dry_run_view(snapshot, series, dry_run),
         conclusion=_conclusion(context.aggregator, series, ledger),
-        series=series,
-        all_series=_central(snapshot, collection.name),
         budget=budget,
         chart=budget_chart(ledger.periods, [each.open_until for each in periods], budget),
         promise=promise(collection)[0],
@@ -119,24 +121,12 @@ def _central(snapshot: Snapshot, name: str) -> list[Series]:
     return [each for each in snapshot.named(name) if each.collection.model is Model.CENTRAL]
 
 
-def _chosen(snapshot: Snapshot, name: str, fingerprint: str) -> Series:
-    found = _central(snapshot, name)
-    if not found:
-        raise QueryError("collection", name, "its model is local: read its estimates")
-    return series_by_fingerprint(found, fingerprint) if fingerprint else found[0]
-
-
 def _journal(ledger: SeriesReleases) -> dict[str, Any]:
     """Return one page of past releases, the newest first, and the one to show."""
     entries = [release_entry(place, each) for place, each in enumerate(ledger.releases, 1)][::-1]
     wanted = request.args.get("shown", "")
-    page = max(0, request.args.get("page", 0, int))
-    return {
-        "journal": entries[page * PAGE_SIZE : (page + 1) * PAGE_SIZE],
-        "shown": next((each for each in entries if str(each.place) == wanted), None),
-        "page": page,
-        "older": len(entries) > (page + 1) * PAGE_SIZE,
-    }
+    shown = next((each for each in entries if str(each.place) == wanted), None)
+    return {"shown": shown} | paginate(entries, PAGE_SIZE)
 
 
 def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) -> Conclusion:

@@ -123,12 +123,8 @@ def _row(figure: ReleasedFigure) -> tuple[str, ...]:
 
 
 def _drawing(figures: Sequence[ReleasedFigure], rows: Sequence[tuple[str, ...]]) -> charts.Drawing:
-    part = charts.estimates(
-        [each.figure for each in figures],
-        [each.low for each in figures],
-        [each.high for each in figures],
-        [f"{value}: {figure} answers, {low} to {high}" for value, figure, low, high in rows],
-    )
+    hover = (f"{value}: {figure} answers, {low} to {high}" for value, figure, low, high in rows)
+    part = charts.estimates(figures, lambda each: each.figure, hover)
     return charts.bars([row[0] for row in rows], [part], charts.axis("answers"))
 
 
