@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from veilcount_shared.collection import Collection, parse_collections
+from veilcount_shared.domain import Boolean
+from veilcount_shared.periods import Unit
 
 #: every kind of domain, as the lines of a definition
 KINDS = {
@@ -109,3 +112,20 @@ TWINS = {
     "near": f'[near]{_PAIRED}epsilon = 1\ntwin = "far"\n',
     "far": f'[far]{_PAIRED}model = "central"\nbudget = 1\n',
 }
+
+
+def calendar_of(unit: Unit, start: str, until: str, **more: Any) -> Collection:
+    """Return a collection with these periods."""
+    return Collection(
+        **{
+            "app": "acme",
+            "name": "q",
+            "question": "Is it?",
+            "domain": Boolean(),
+            "epsilon": Fraction(1),
+            "unit": unit,
+            "start": date.fromisoformat(start),
+            "until": date.fromisoformat(until),
+            **more,
+        }
+    )

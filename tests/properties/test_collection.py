@@ -17,7 +17,7 @@ from tests.properties.definition_harness import (
 from tests.properties.hostile_values import ODD, UNREADABLE
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection import Linkage, parse_collections
-from veilcount_shared.domain import GRID, Cross
+from veilcount_shared.domain import GRID
 from veilcount_shared.errors import TrustModelError, UnknownSegment
 
 BOOLEAN = "boolean = true\n"
@@ -140,18 +140,6 @@ def test_a_segment_may_be_named_self() -> None:
 )
 def test_a_domain_has_as_many_inputs_as_values(kind: str, size: int) -> None:
     assert parse_definition(KINDS[kind]).domain.size == size
-
-
-@pytest.mark.parametrize(
-    "cross",
-    ['{plan = ["free", "paid"], tier = [1, 2, 3]}', '{tier = [1, 2, 3], plan = ["free", "paid"]}'],
-)
-def test_a_crossing_numbers_its_combinations_with_the_answer_highest(cross: str) -> None:
-    domain = parse_definition(f"{BOOLEAN}cross = {cross}").domain
-    assert isinstance(domain, Cross)
-    places = [domain.input(label, SeededRandomSource(1)) for label in domain.labels]
-
-    assert (places, domain.labels[-1]) == (list(range(12)), (True, "paid", 3))
 
 
 def test_hidden_presence_adds_one_input_to_those_of_the_domain() -> None:

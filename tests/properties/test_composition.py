@@ -55,7 +55,7 @@ def test_the_plain_sum_is_exact(epsilons: list[Fraction]) -> None:
     assert basic_composition(epsilons) == basic_composition(reversed(epsilons)) == sum(epsilons)
 
 
-def test_a_group_is_promised_as_much_as_each_of_its_persons_together() -> None:
+def test_group_privacy_is_linear() -> None:
     assert group_privacy(Fraction("0.7"), 3) == Fraction("2.1")
 
 
@@ -89,7 +89,7 @@ def test_optimal_composition_gives_the_published_values(
 def test_optimal_composition_is_the_least_that_holds(
     answers: int, epsilon: Fraction, delta: Fraction
 ) -> None:
-    """The exact delta at the result is within what was asked, and two grains below it is not."""
+    """The exact delta at the result is at most the requested one; two grains below it is more."""
     result = optimal_composition(epsilon, answers, delta)
     exact_at = delta_of(result, epsilon, answers)
 
@@ -106,7 +106,7 @@ def test_a_result_a_grain_too_low_is_caught() -> None:
     assert delta_of(result - GRAIN, ONE, 5) > DELTA >= delta_of(result, ONE, 5)
 
 
-def test_results_are_whole_grains_unless_they_are_the_plain_sum() -> None:
+def test_results_are_whole_grains_or_the_plain_sum() -> None:
     for answers in (2, 7, 40):
         result = optimal_composition(HALF, answers, DELTA)
 
@@ -128,27 +128,27 @@ def test_optimal_composition_is_monotone(epsilon: Fraction, answers: int, delta:
 
 
 @pytest.mark.parametrize("answers", [0, -1, MAX_ANSWERS + 1])
-def test_a_number_of_answers_that_is_none_is_refused(answers: int) -> None:
+def test_a_number_of_answers_out_of_range_is_refused(answers: int) -> None:
     with pytest.raises(ValueError, match=r"give 1 to 10,000"):
         optimal_composition(ONE, answers, DELTA)
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(-1, 2), Fraction(1), Fraction(1, 10**31)])
-def test_a_delta_that_is_no_probability_is_refused(delta: Fraction) -> None:
+def test_a_delta_out_of_range_is_refused(delta: Fraction) -> None:
     with pytest.raises(ValueError, match=r"give at least 1e-30 and less than 1"):
         optimal_composition(ONE, 2, delta)
     with pytest.raises(ValueError, match=r"give at least 1e-30 and less than 1"):
         shuffle_amplification(ONE, 1000, delta)
 
 
-def test_an_epsilon_that_is_none_is_refused() -> None:
+def test_an_epsilon_of_zero_or_less_is_refused() -> None:
     with pytest.raises(EpsilonError, match=r"give a number above 0"):
         optimal_composition(Fraction(0), 2, DELTA)
     with pytest.raises(EpsilonError, match=r"give a number above 0"):
         shuffle_amplification(Fraction(-1), 1000, DELTA)
 
 
-# -- behind a shuffler -----------------------------------------------------------------------------
+# -- amplification by shuffling --------------------------------------------------------------------
 
 
 def closed_form(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction:
@@ -203,7 +203,7 @@ def test_the_shuffled_figure_is_rounded_up(epsilon: Fraction, reports: int) -> N
         (Fraction(16), 10**9),
     ],
 )
-def test_where_the_theorem_does_not_apply_the_local_epsilon_is_left(
+def test_the_local_epsilon_is_returned_where_the_theorem_does_not_apply(
     epsilon: Fraction, reports: int
 ) -> None:
     assert shuffle_amplification(epsilon, reports, DELTA) == epsilon
@@ -218,7 +218,7 @@ def test_the_theorem_applies_from_its_own_limit_on() -> None:
     assert shuffle_amplification(Fraction(3), least, DELTA) < 3
 
 
-def test_where_the_theorem_is_no_gain_the_local_epsilon_is_left() -> None:
+def test_the_local_epsilon_is_returned_where_the_theorem_gains_nothing() -> None:
     """Just beyond its limit the bound of a small epsilon is above that epsilon."""
     small = Fraction(1, 100)
 
@@ -227,7 +227,7 @@ def test_where_the_theorem_is_no_gain_the_local_epsilon_is_left() -> None:
 
 
 @given(st.fractions(Fraction(1, 100), 16), st.integers(0, 10**9))
-def test_shuffling_never_costs(epsilon: Fraction, reports: int) -> None:
+def test_shuffling_never_raises_epsilon(epsilon: Fraction, reports: int) -> None:
     result = shuffle_amplification(epsilon, reports, DELTA)
 
     assert 0 < result <= epsilon

@@ -144,14 +144,11 @@ until = 2026-12-08
 
 
 def test_every_key_is_read_into_its_field() -> None:
-    week: dict[str, Any] = {
-        "app": "acme.editor-2",
-        "start": date(2026, 12, 1),
-        "until": date(2026, 12, 8),
-    }
-    year = {**week, "until": date(2027, 12, 1)}
+    app: dict[str, Any] = {"app": "acme.editor-2", "start": date(2026, 12, 1)}
+    week = {**app, "until": date(2026, 12, 8)}
     paired = {
-        **year,
+        **app,
+        "until": date(2027, 12, 1),
         "question": "Is it used?",
         "domain": Cross(Boolean(), (("plan", Choice(("free", "paid"))),)),
         "unit": Unit.WEEK,

@@ -46,7 +46,7 @@ NUMBERS = [SHARE, MINUTES, DEGREES, NARROW]
 DOMAINS: list[Domain] = [Boolean(), THEME, OPEN, YEARS, *NUMBERS, THEME_BY_ARM]
 
 
-class NoCoins(RandomSource):
+class NoRandomness(RandomSource):
     """For values that must be found without a draw."""
 
     __slots__ = ()
@@ -96,20 +96,20 @@ def test_every_odd_object_becomes_an_input_in_range(domain: Domain) -> None:
 
 
 @pytest.mark.parametrize("choice", [THEME, OPEN, YEARS])
-def test_a_label_is_its_place(choice: Choice) -> None:
-    places = [choice.input(label, NoCoins()) for label in choice.labels]
+def test_a_label_is_its_index(choice: Choice) -> None:
+    places = [choice.input(label, NoRandomness()) for label in choice.labels]
 
     assert places == list(range(choice.size))
 
 
 @pytest.mark.parametrize(("value", "place"), [(False, 0), (True, 1), (0, 0), (1, 1), (1.0, 1)])
 def test_a_boolean_is_zero_or_one(value: object, place: int) -> None:
-    assert Boolean().input(value, NoCoins()) == place
+    assert Boolean().input(value, NoRandomness()) == place
 
 
 @pytest.mark.parametrize("value", [None, "Light", "light ", b"light", 7, ["light"]])
 def test_an_unknown_choice_is_other_where_declared(value: object) -> None:
-    assert OPEN.input(value, NoCoins()) == OPEN.size - 1
+    assert OPEN.input(value, NoRandomness()) == OPEN.size - 1
 
 
 @pytest.mark.parametrize("domain", [Boolean(), THEME, YEARS])
@@ -132,7 +132,7 @@ def nearest(number: Number, value: Fraction) -> int:
 
 @given(st.sampled_from(NUMBERS), st.fractions() | st.integers() | st.floats(allow_nan=False))
 def test_a_number_is_its_nearest_grid_point(number: Number, value: Fraction | float) -> None:
-    place = number.input(value, NoCoins())
+    place = number.input(value, NoRandomness())
 
     if value in {float("inf"), -float("inf")}:
         assert place == (GRID if value > 0 else 0)
@@ -145,16 +145,9 @@ def test_a_grid_point_is_itself(number: Number, place: int) -> None:
     step = (number.high - number.low) / GRID
     value = number.low + place * step
 
-    assert number.input(value, NoCoins()) == place
-    assert number.input(value + step * Fraction(499, 1000), NoCoins()) == place
-    assert number.input(value - step * Fraction(499, 1000), NoCoins()) == place
-
-
-@given(st.sampled_from(NUMBERS), st.fractions(), st.fractions())
-def test_the_order_of_numbers_is_kept(number: Number, one: Fraction, two: Fraction) -> None:
-    low, high = sorted((one, two))
-
-    assert number.input(low, NoCoins()) <= number.input(high, NoCoins())
+    assert number.input(value, NoRandomness()) == place
+    assert number.input(value + step * Fraction(499, 1000), NoRandomness()) == place
+    assert number.input(value - step * Fraction(499, 1000), NoRandomness()) == place
 
 
 @pytest.mark.parametrize(
@@ -177,25 +170,25 @@ def test_the_order_of_numbers_is_kept(number: Number, one: Fraction, two: Fracti
     ],
 )
 def test_a_number_beyond_its_range_is_clamped(value: object, place: int) -> None:
-    assert MINUTES.input(value, NoCoins()) == place
+    assert MINUTES.input(value, NoRandomness()) == place
 
 
 @pytest.mark.parametrize(
     "value",
     [None, "12", b"12", float("nan"), Decimal("NaN"), Decimal("sNaN"), np.float64("nan"), 1j],
 )
-def test_what_is_no_number_is_drawn_from_the_whole_grid(value: object) -> None:
-    asked: list[int] = []
+def test_a_value_that_is_no_number_is_drawn_from_the_whole_grid(value: object) -> None:
+    bounds: list[int] = []
 
-    class Asked(SeededRandomSource):
+    class Recording(SeededRandomSource):
         __slots__ = ()
 
         def below(self, n: int) -> int:
-            asked.append(n)
+            bounds.append(n)
             return 5
 
-    assert MINUTES.input(value, Asked(0)) == 5
-    assert asked == [GRID + 1]
+    assert MINUTES.input(value, Recording(0)) == 5
+    assert bounds == [GRID + 1]
 
 
 # -- crossing --------------------------------------------------------------------------------------
@@ -206,9 +199,9 @@ def test_a_crossing_counts_in_mixed_radix_with_the_answer_highest() -> None:
     combined = list(product(*parts))
 
     assert list(THEME_BY_ARM.labels) == combined
-    assert [THEME_BY_ARM.input(value, NoCoins()) for value in combined] == list(range(18))
+    assert [THEME_BY_ARM.input(value, NoRandomness()) for value in combined] == list(range(18))
     assert THEME_BY_ARM.size == 3 * 2 * 3
-    assert THEME_BY_ARM.input(["dark", "B", 2026], NoCoins()) == (1 * 2 + 1) * 3 + 2
+    assert THEME_BY_ARM.input(["dark", "B", 2026], NoRandomness()) == (1 * 2 + 1) * 3 + 2
 
 
 @pytest.mark.parametrize("value", [("dark",), "dark", ["dark"], ("dark", None, None)])
@@ -218,11 +211,11 @@ def test_a_missing_attribute_is_drawn_on_its_own(value: object) -> None:
     assert drawn == dict.fromkeys(range(6, 12), Fraction(1, 6))
 
 
-def test_what_is_too_much_is_ignored() -> None:
-    assert THEME_BY_ARM.input(("light", "A", 2024, "x", "y"), NoCoins()) == 0
+def test_surplus_parts_are_ignored() -> None:
+    assert THEME_BY_ARM.input(("light", "A", 2024, "x", "y"), NoRandomness()) == 0
 
 
-# -- lists that no one could answer from -----------------------------------------------------------
+# -- validation ------------------------------------------------------------------------------------
 
 
 def untyped(*labels: Any) -> tuple[Any, ...]:
@@ -231,66 +224,35 @@ def untyped(*labels: Any) -> tuple[Any, ...]:
 
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+THOUSAND = Choice(tuple(range(1000)))
 
 
 @pytest.mark.parametrize(
-    ("make", "key", "shown", "fix"),
+    ("make", "key", "quoted", "fix"),
     [
-        (lambda: Choice(()), "values", "[]", "give at least two values"),
-        (lambda: Choice(("a",)), "values", '["a"]', "give at least two values"),
-        (lambda: Choice(("a", 1)), "values", '["a", 1]', "give all strings or all integers"),
         (lambda: Choice((True, False)), "values", "true", "give a string or an integer"),
         (lambda: Choice(untyped(0.5, 1.5)), "values", "0.5", "give a string or an integer"),
         (lambda: Choice(untyped(None, None)), "values", "(missing)", "give a string or an integer"),
         (lambda: Choice(untyped(["a"], ["b"])), "values", '["a"]', "give a string or an integer"),
-        (lambda: Choice(("a", "b", "a")), "values", '"a"', "this value is listed twice"),
-        (lambda: Choice((1, 2, 2)), "values", "2", "this value is listed twice"),
-        (lambda: Choice(("a", "")), "values", '""', "give 1 to 200 characters"),
-        (lambda: Choice(("a", " b")), "values", '" b"', "no space around them"),
-        (
-            lambda: Choice(("a", "b" * (MAX_LABEL + 1))),
-            "values",
-            '"bbb',
-            "give 1 to 200 characters",
-        ),
-        (lambda: Choice(("a", "b\n c")), "values", r'"b\n c"', "control characters"),
         (lambda: Choice(("a", "\ud800")), "values", r'"\ud800"', "control characters"),
-        (lambda: Choice(("a", "b\u2028c")), "values", r'"b\u2028c"', "control characters"),
-        (lambda: Choice(("a", "b\u202ec")), "values", r'"b\u202ec"', "control characters"),
+        (lambda: Choice(("a", "b\n c")), "values", r'"b\n c"', "control characters"),
         (lambda: Choice(("a", DECOMPOSED)), "values", "cafe", "Unicode normal form C"),
-        (lambda: Choice((1, 1 << 53)), "values", str(1 << 53), "within +/- 2^53"),
-        (lambda: Choice((1, -(1 << 53))), "values", str(-(1 << 53)), "within +/- 2^53"),
-        (lambda: Choice(("a", "b"), other="a"), "other", '"a"', "not in values"),
-        (lambda: Choice(("a", "b"), other=""), "other", '""', "give 1 to 200 characters"),
         (lambda: Number(Fraction(1), Fraction(1)), "range", "1", "low below high"),
-        (lambda: Number(Fraction(2), Fraction(1)), "range", "2", "low below high"),
-        (
-            lambda: Choice(tuple(range(MAX_VALUES + 1))),
-            "values",
-            "1000001 values",
-            "at most 1,000,000 are possible",
-        ),
-        (
-            lambda: Cross(
-                Boolean(), (("x", Choice(tuple(range(1000)))), ("y", Choice(tuple(range(1000)))))
-            ),
-            "cross",
-            "2000000",
-            "cross fewer attributes",
-        ),
+        (lambda: Choice(tuple(range(MAX_VALUES + 1))), "values", "1000001 values", "at most 1,0"),
+        (lambda: Cross(Boolean(), (("x", THOUSAND), ("y", THOUSAND))), "cross", "2000000", "fewer"),
+        (lambda: Cross(Boolean(), (("arm", OPEN),)), "cross.arm", '"another"', ""),
     ],
 )
-def test_a_bad_list_is_refused_with_key_value_and_fix(
-    make: Callable[[], object], key: str, shown: str, fix: str
+def test_a_domain_built_in_python_is_validated_as_one_of_a_file(
+    make: Callable[[], object], key: str, quoted: str, fix: str
 ) -> None:
-    with pytest.raises(DefinitionError) as refused:
+    with pytest.raises(DefinitionError) as caught:
         make()
 
-    assert refused.value.key == key
-    assert fix in refused.value.fix
-    assert f"{key} = " in str(refused.value)
-    assert shown in str(refused.value)
-    assert fix in str(refused.value)
+    assert caught.value.key == key
+    assert fix in caught.value.fix
+    assert str(caught.value).startswith(f"{key} = ")
+    assert quoted in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -302,18 +264,18 @@ def test_a_bad_list_is_refused_with_key_value_and_fix(
         ("é", "è", "日本"),
     ],
 )
-def test_a_good_list_is_taken(labels: tuple[Label, ...]) -> None:
+def test_labels_at_the_limits_are_accepted(labels: tuple[Label, ...]) -> None:
     assert Choice(labels).labels == labels
 
 
-def test_one_value_and_other_are_two_answers() -> None:
+def test_one_value_and_other_are_two_inputs() -> None:
     assert Choice(("yes",), other="no").size == 2
 
 
 # -- what is fingerprinted -------------------------------------------------------------------------
 
 
-def test_a_domains_canonical_form_says_all_that_matters() -> None:
+def test_a_domain_has_a_canonical_form() -> None:
     assert Boolean().canonical() == {"type": "boolean"}
     assert OPEN.canonical() == {"type": "choice", "values": ["light", "dark"], "other": "another"}
     assert DEGREES.canonical() == {"type": "number", "low": "-5463/20", "high": "1000000/7"}
@@ -325,9 +287,3 @@ def test_a_domains_canonical_form_says_all_that_matters() -> None:
             ["year", [2024, 2025, 2026]],
         ],
     }
-
-
-def test_a_crossed_attribute_has_no_other() -> None:
-    """The canonical form lists its values alone, so a catch-all would be invisible there."""
-    with pytest.raises(DefinitionError, match=r"cross\.arm = \"another\""):
-        Cross(Boolean(), (("arm", Choice(("A", "B"), other="another")),))

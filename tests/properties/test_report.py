@@ -1,4 +1,4 @@
-"""What a report may be, what its definition allows, and what becomes of it."""
+"""Which reports are valid at all, and which of them a definition accepts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.properties.definition_harness import parse_definition
 from veilcount_client.testing import SeededRandomSource
-from veilcount_shared import Collection, parse_collections
+from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage, Model
 from veilcount_shared.errors import (
     BadField,
@@ -43,95 +44,37 @@ from veilcount_shared.report import (
     check_report,
 )
 from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot
-from veilcount_shared.verdict import Verdict, verdict_from_error
-from veilcount_shared.wire import MAX_BODY, decode_verdicts, encode_verdicts
 
-DATES = "from = 2026-12-01\nuntil = 2026-12-06"  # five days
-QUESTION = 'question = "Which?"'
-FILE = f"""
-app = "acme-editor"
-
-[collected]
-{QUESTION}
-values = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q"]
-epsilon = 1
+DEFINITIONS = {  # name -> its lines
+    "collected": f"""values = {list("abcdefghijklmnopq")}
 unit = "event"
 per_day = 3
 linkage = "collection"
-segments = {{arm = ["A", "B", "C"], app = ["1", "2"]}}
-{DATES}
+segments = {{arm = ["A", "B", "C"], app = ["1", "2"]}}""",
+    "by_period": 'values = ["light", "dark", "system"]\nepsilon = 2\nunit = "event"\nper_day = 3',
+    "unlinked": 'boolean = true\nunit = "event"\nper_day = 3\nlinkage = "none"',
+    "months": 'boolean = true\npresence = "hidden"\nuntil = 2027-12-01',
+    "members": f"values = {list(range(140))}\nepsilon = 4",
+    "plane": f"values = {list(range(1000))}",
+    "mean": 'range = [0, 240]\nmeasure = "mean"',
+    "distribution": 'range = [0, 240]\nmeasure = "distribution"',
+    "curated": 'values = ["light", "dark", "system"]\nmodel = "central"',
+}
 
-[by_period]
-{QUESTION}
-values = ["light", "dark", "system"]
-epsilon = 2
-unit = "event"
-per_day = 3
-{DATES}
 
-[unlinked]
-{QUESTION}
-boolean = true
-epsilon = 1
-unit = "event"
-per_day = 3
-linkage = "none"
-{DATES}
+def five_days(name: str) -> Collection:
+    lines = DEFINITIONS[name] + ("" if "until" in DEFINITIONS[name] else "\nuntil = 2026-12-06")
+    lines += "" if "unit" in lines or name == "months" else '\nunit = "day"'
+    return replace(parse_definition(lines), name=name)
 
-[months]
-{QUESTION}
-boolean = true
-epsilon = 1
-unit = "month"
-presence = "hidden"
-from = 2026-12-01
-until = 2027-12-01
 
-[members]
-{QUESTION}
-values_file = "140"
-epsilon = 4
-unit = "day"
-{DATES}
-
-[plane]
-{QUESTION}
-values_file = "1000"
-epsilon = 1
-unit = "day"
-{DATES}
-
-[mean]
-{QUESTION}
-range = [0, 240]
-measure = "mean"
-epsilon = 1
-unit = "day"
-{DATES}
-
-[distribution]
-{QUESTION}
-range = [0, 240]
-measure = "distribution"
-epsilon = 1
-unit = "day"
-{DATES}
-
-[curated]
-{QUESTION}
-values = ["light", "dark", "system"]
-model = "central"
-budget = 1
-unit = "day"
-{DATES}
-"""
-COLLECTIONS = parse_collections(FILE, lambda count: [f"v{n}" for n in range(int(count))])
+COLLECTIONS = {name: five_days(name) for name in DEFINITIONS}
 
 every = pytest.mark.parametrize("name", COLLECTIONS)
 
 
 def report_of(name: str, **other: Any) -> Report:
-    """Return a report that its definition allows, but for what is given."""
+    """Return a report that its definition accepts, but for the fields that are replaced."""
     collection = COLLECTIONS[name]
     allowed: dict[str, Any] = {
         "fingerprint": collection.fingerprint,
@@ -145,12 +88,12 @@ def report_of(name: str, **other: Any) -> Report:
 
 
 def message_of(collection: Collection, seed: int) -> int:
-    door = collection.reveal if collection.model is Model.CENTRAL else collection.randomize
-    return door(0, SeededRandomSource(seed))
+    encode = collection.reveal if collection.model is Model.CENTRAL else collection.randomize
+    return encode(0, SeededRandomSource(seed))
 
 
 def refused(report: Report, name: str) -> ReportError:
-    """Return the error with which the definition refuses, whose text tells no message."""
+    """Return the error with which the definition refuses, whose text quotes no message."""
     with pytest.raises(ReportError) as caught:
         check_report(report, COLLECTIONS[name])
 
@@ -159,10 +102,10 @@ def refused(report: Report, name: str) -> ReportError:
     return caught.value
 
 
-# -- what a definition allows ----------------------------------------------------------------------
+# -- what a definition accepts ---------------------------------------------------------------------
 
 
-def test_the_definitions_here_are_of_every_design_and_linkage() -> None:
+def test_the_definitions_here_cover_every_mechanism_and_linkage() -> None:
     mechanisms = {type(collection.mechanism) for collection in COLLECTIONS.values()}
     shapes = {
         (mechanism.w > 1, mechanism.masked)
@@ -183,7 +126,7 @@ def test_the_definitions_here_are_of_every_design_and_linkage() -> None:
 
 @every
 @given(seed=st.integers(0, 2**32), answer=st.integers(0, 2), data=st.data())
-def test_what_a_device_sends_is_allowed(
+def test_every_report_of_a_device_is_accepted(
     name: str, seed: int, answer: int, data: st.DataObject
 ) -> None:
     collection, randomness = COLLECTIONS[name], SeededRandomSource(seed)
@@ -211,22 +154,15 @@ def test_a_report_of_another_series_is_refused(name: str) -> None:
 
 
 @every
-def test_a_period_after_the_last_is_refused(name: str) -> None:
+def test_a_period_or_segment_after_the_last_is_refused(name: str) -> None:
     collection = COLLECTIONS[name]
-    last = collection.periods - 1
+    last, cells = collection.periods - 1, collection.cells
     own = last * collection.per_period if collection.linkage is Linkage.COLLECTION else 0
 
-    assert check_report(report_of(name, period=last, slot=own), collection) is not None
+    for accepted in (report_of(name, period=last, slot=own), report_of(name, segment=cells - 1)):
+        assert check_report(accepted, collection) is not None
     assert type(refused(report_of(name, period=last + 1, slot=own), name)) is PeriodOutOfRange
-
-
-@every
-def test_a_segment_after_the_last_is_refused(name: str) -> None:
-    collection = COLLECTIONS[name]
-    last = collection.cells - 1
-
-    assert check_report(report_of(name, segment=last), collection) is not None
-    assert type(refused(report_of(name, segment=last + 1), name)) is SegmentOutOfRange
+    assert type(refused(report_of(name, segment=cells), name)) is SegmentOutOfRange
 
 
 def slots_allowed(name: str, period: int) -> list[int]:
@@ -263,7 +199,7 @@ def caught(report: Report, name: str) -> ReportError | None:
 def test_a_slot_that_the_period_does_not_have_is_refused(
     name: str, period: int, allowed: list[int]
 ) -> None:
-    """By linkage: the period's own stretch of the campaign, a period's slots, or slot 0 alone."""
+    """By linkage: the period's own slots of the campaign, those of a period, or slot 0 alone."""
     assert allowed == slots_allowed(name, period)
 
 
@@ -284,15 +220,11 @@ def refuses_message(name: str, message: int) -> bool:
 def test_a_mask_of_another_weight_is_refused() -> None:
     mechanism = COLLECTIONS["collected"].mechanism
     assert isinstance(mechanism, SubsetSelection)
-    taken = 0
-    for message in range(1 << mechanism.k):
-        taken += mechanism.valid(message)
-        if message % 101 == 0:
-            assert refuses_message("collected", message) is (message.bit_count() != mechanism.w)
+    weight, size = mechanism.w, mechanism.k
 
-    assert mechanism.messages == taken
-    assert refuses_message("collected", (1 << mechanism.w - 1) - 1 | 1 << mechanism.k)
-    assert refuses_message("collected", 0)
+    for message in (0, (1 << weight - 1) - 1 | 1 << size, *range(0, 1 << size, 101)):
+        valid = message.bit_count() == weight and message < 1 << size
+        assert refuses_message("collected", message) is not valid
 
 
 def members(*numbers: int) -> int:
@@ -300,8 +232,8 @@ def members(*numbers: int) -> int:
     mechanism = COLLECTIONS["members"].mechanism
     assert isinstance(mechanism, SubsetSelection)
     assert len(numbers) <= mechanism.w
-    given = [*numbers, *range(numbers[-1] + 1, numbers[-1] + 1 + mechanism.w - len(numbers))]
-    return sum(number << place * mechanism.label_bits for place, number in enumerate(given))
+    all_numbers = [*numbers, *range(numbers[-1] + 1, numbers[-1] + 1 + mechanism.w - len(numbers))]
+    return sum(number << place * mechanism.label_bits for place, number in enumerate(all_numbers))
 
 
 @pytest.mark.parametrize(
@@ -318,53 +250,20 @@ def test_members_are_a_subset_in_its_one_spelling(
 
 @pytest.mark.parametrize("name", ["by_period", "unlinked", "months", "curated"])
 def test_a_value_that_the_domain_does_not_have_is_refused(name: str) -> None:
-    inputs = COLLECTIONS[name].inputs
+    last = COLLECTIONS[name].inputs - 1  # `absent`, where presence is hidden
 
-    assert [refuses_message(name, message) for message in (inputs - 1, inputs, 255)] == [
-        False,
-        True,
-        True,
-    ]
+    assert [refuses_message(name, message) for message in (last, last + 1, 255)] == [0, 1, 1]
 
 
 @pytest.mark.parametrize("name", ["plane", "mean", "distribution"])
-def test_a_cell_or_level_after_the_last_is_refused(name: str) -> None:
-    messages = COLLECTIONS[name].mechanism.messages
+def test_a_point_or_level_after_the_last_is_refused(name: str) -> None:
+    last = COLLECTIONS[name].mechanism.messages - 1
     widest = (1 << 8 * COLLECTIONS[name].message_bytes) - 1
 
-    assert [refuses_message(name, message) for message in (0, messages - 1, messages, widest)] == [
-        False,
-        False,
-        True,
-        True,
-    ]
+    assert [refuses_message(name, m) for m in (0, last, last + 1, widest)] == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("error", "verdict"),
-    [
-        (WrongSeries, Verdict.MALFORMED),
-        (PeriodOutOfRange, Verdict.MALFORMED),
-        (SegmentOutOfRange, Verdict.MALFORMED),
-        (MessageOutOfRange, Verdict.MALFORMED),
-        (SlotOutOfRange, Verdict.OVER_BUDGET),
-    ],
-)
-def test_what_a_definition_refuses_is_dropped_by_its_device(
-    error: type[ReportError], verdict: Verdict
-) -> None:
-    """A slot beyond the budget is over it; all else is malformed; none is worth another try."""
-    assert verdict is verdict_from_error(error("problem"))
-    assert verdict.dropped
-
-
-def test_every_way_to_be_refused_has_a_verdict() -> None:
-    known = {WrongSeries, PeriodOutOfRange, SegmentOutOfRange, SlotOutOfRange, MessageOutOfRange}
-
-    assert known == set(ReportError.__subclasses__())
-
-
-# -- valid from birth ------------------------------------------------------------------------------
+# -- reports and batches valid at all --------------------------------------------------------------
 
 A, B = "a" * 64, "b" * 64
 REPORT = Report(A, 0, 0, bytes(PSEUDONYM_BYTES), 0, b"\x01")
@@ -393,7 +292,7 @@ REPORT = Report(A, 0, 0, bytes(PSEUDONYM_BYTES), 0, b"\x01")
         ("message", bytes(MAX_MESSAGE + 1), WrongLength),
     ],
 )
-def test_no_report_is_born_that_no_series_could_have(
+def test_a_report_with_a_field_out_of_range_is_refused(
     field: str, value: object, error: type[WireError]
 ) -> None:
     with pytest.raises(WireError) as caught:
@@ -411,59 +310,52 @@ def test_no_report_is_born_that_no_series_could_have(
         ("message", bytes(MAX_MESSAGE)),
     ],
 )
-def test_the_last_of_each_range_is_in_it(field: str, value: object) -> None:
+def test_the_largest_value_of_each_field_is_accepted(field: str, value: object) -> None:
     report = replace(REPORT, **{field: value})  # type: ignore[arg-type] # of its own type
 
     assert value == getattr(report, field)
 
 
-@pytest.mark.parametrize("born", [REPORT, Losses(A), Batch((REPORT,))])
-def test_what_is_born_valid_stays_so(born: Report | Losses | Batch) -> None:
-    for field in fields(born):
+@pytest.mark.parametrize("valid", [REPORT, Losses(A), Batch((REPORT,))])
+def test_no_field_can_be_set_afterwards(valid: Report | Losses | Batch) -> None:
+    for field in fields(valid):
         with pytest.raises(FrozenInstanceError):
-            setattr(born, field.name, getattr(born, field.name))
+            setattr(valid, field.name, getattr(valid, field.name))
 
 
-def refusing(place: str, error: type[WireError], **other: Any) -> None:
+OTHER, WIDE = replace(REPORT, fingerprint=B, message=b"\0\1"), replace(REPORT, message=b"\0\1")
+SERIES = tuple(replace(REPORT, fingerprint=f"{place:064x}") for place in range(MAX_SERIES + 1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "error"),
+    [
+        ({}, "reports", WrongLength),
+        ({"reports": (REPORT,) * (MAX_REPORTS + 1)}, "reports", WrongLength),
+        ({"reports": SERIES}, "reports", WrongLength),  # their number has one byte
+        ({"reports": (REPORT, OTHER, WIDE)}, "reports[2].message", WrongLength),
+        ({"reports": (REPORT,), "losses": Losses(A)}, "losses", BadField),
+        ({"reports": (REPORT,), "padding": -1}, "padding", BadField),
+        ({"reports": (REPORT,), "padding": MAX_PADDING + 1}, "padding", BadField),
+    ],
+    ids=["empty", "1001 reports", "256 series", "two widths", "with losses", "below 0", "too long"],
+)
+def test_a_batch_that_cannot_be_sent_is_refused(
+    fields: dict[str, Any], place: str, error: type[WireError]
+) -> None:
+    """With losses: next to a pseudonym they would describe a device."""
     with pytest.raises(WireError) as caught:
-        Batch(**other)
+        Batch(**fields)
 
-    assert (error, place) == (type(caught.value), caught.value.place)
-
-
-def test_an_empty_batch_is_refused() -> None:
-    refusing("reports", WrongLength)
+    assert (type(caught.value), caught.value.place) == (error, place)
 
 
-def test_a_batch_of_1001_reports_is_refused() -> None:
+def test_a_batch_holds_a_thousand_reports_of_255_series() -> None:
     assert len(Batch((REPORT,) * MAX_REPORTS).reports) == MAX_REPORTS
-    refusing("reports", WrongLength, reports=(REPORT,) * (MAX_REPORTS + 1))
+    assert len(Batch(SERIES[:-1]).series()) == MAX_SERIES
 
 
-def test_losses_beside_reports_are_refused() -> None:
-    """Beside a pseudonym they would describe a device."""
-    refusing("losses", BadField, reports=(REPORT,), losses=Losses(A))
-
-
-@pytest.mark.parametrize("padding", [-1, MAX_PADDING + 1])
-def test_padding_out_of_range_is_refused(padding: int) -> None:
-    refusing("padding", BadField, reports=(REPORT,), padding=padding)
-
-
-def test_two_widths_in_one_series_are_refused() -> None:
-    other, wide = replace(REPORT, fingerprint=B, message=b"\0\1"), replace(REPORT, message=b"\0\1")
-
-    refusing("reports[2].message", WrongLength, reports=(REPORT, other, wide))
-
-
-def test_a_batch_of_256_series_is_refused() -> None:
-    reports = tuple(replace(REPORT, fingerprint=f"{place:064x}") for place in range(MAX_SERIES + 1))
-
-    assert len(Batch(reports[:-1]).series()) == MAX_SERIES
-    refusing("reports", WrongLength, reports=reports)
-
-
-def test_series_stand_in_order_of_first_use_with_their_widths() -> None:
+def test_series_are_in_order_of_first_use_with_their_widths() -> None:
     other = replace(REPORT, fingerprint=B, message=bytes(3))
     batch = Batch((other, REPORT, other))
 
@@ -475,14 +367,14 @@ def test_series_stand_in_order_of_first_use_with_their_widths() -> None:
 
 @pytest.mark.parametrize("reason", ["aged", "evicted", "corrupt"])
 @pytest.mark.parametrize("bucket", [-1, 5, 1000])
-def test_losses_hold_no_count(reason: str, bucket: int) -> None:
+def test_losses_hold_a_bucket_and_no_count(reason: str, bucket: int) -> None:
     with pytest.raises(BadField) as caught:
         Losses(A, **{reason: bucket})
 
     assert f"losses.{reason}" == caught.value.place
 
 
-def test_losses_of_no_series_are_refused() -> None:
+def test_losses_of_an_invalid_fingerprint_are_refused() -> None:
     with pytest.raises(BadField) as caught:
         Losses(A.upper())
 
@@ -503,88 +395,3 @@ def test_a_bucket_is_the_number_of_digits(count: int, bucket: int) -> None:
 @given(count=st.integers(-10, 10**9))
 def test_every_bucket_is_one_that_losses_hold(count: int) -> None:
     assert Losses(A, aged=Losses.bucket(count)).aged <= Losses.bucket(count + 1)
-
-
-# -- verdicts --------------------------------------------------------------------------------------
-
-DELIVERED = {Verdict.COUNTED, Verdict.DUPLICATE}
-RETRIED = {Verdict.UNKNOWN_COLLECTION, Verdict.EARLY, Verdict.FULL}
-DROPPED = {
-    Verdict.OVER_BUDGET,
-    Verdict.STALE,
-    Verdict.CLOSED,
-    Verdict.MALFORMED,
-}
-
-
-@pytest.mark.parametrize("verdict", Verdict)
-def test_a_verdict_means_one_thing_to_the_device(verdict: Verdict) -> None:
-    meaning = (verdict in DELIVERED, verdict in RETRIED, verdict in DROPPED)
-
-    assert meaning == (verdict.delivered, verdict.retry, verdict.dropped)
-    assert sum(meaning) == 1
-
-
-def test_verdicts_have_these_bytes_for_ever() -> None:
-    words = (
-        b"counted duplicate over_budget stale closed malformed full unknown_collection early"
-    ).split()
-    body = b'{"verdicts":["' + b'","'.join(words) + b'"]}'
-
-    assert body == encode_verdicts(Verdict)
-    assert tuple(Verdict) == decode_verdicts(body, len(Verdict))
-
-
-@given(verdicts=st.lists(st.sampled_from(Verdict), max_size=30).map(tuple))
-def test_verdicts_survive_the_wire(verdicts: tuple[Verdict, ...]) -> None:
-    assert verdicts == decode_verdicts(encode_verdicts(verdicts), len(verdicts))
-
-
-def test_a_thousand_verdicts_fit() -> None:
-    verdicts = (max(Verdict, key=len),) * MAX_REPORTS
-
-    assert len(encode_verdicts(verdicts)) < MAX_BODY
-    assert verdicts == decode_verdicts(encode_verdicts(verdicts), len(verdicts))
-
-
-@pytest.mark.parametrize(
-    ("body", "error", "place"),
-    [
-        (b"", BadField, "body"),
-        (b"OK", BadField, "body"),
-        (b"<html>", BadField, "body"),
-        (b"\xff", BadField, "body"),
-        (b"null", BadField, "body"),
-        (b'["counted"]', BadField, "body"),
-        (b"{}", BadField, "body"),
-        (b'{"verdicts":[]', BadField, "body"),
-        (b'{"verdicts":[],"more":1}', BadField, "body"),
-        (b'{"verdicts":[],"verdicts":[]}', BadField, "body"),
-        (b'{"verdicts":[1.5]}', BadField, "body"),
-        (b"[" * 100_000, BadField, "body"),
-        (b'{"verdicts":null}', BadField, "verdicts"),
-        (b'{"verdicts":"counted"}', BadField, "verdicts"),
-        (b'{"verdicts":{"0":"counted"}}', BadField, "verdicts"),
-        (b'{"verdicts":["counted",1]}', BadField, "verdicts[1]"),
-        (b'{"verdicts":["counted",null]}', BadField, "verdicts[1]"),
-        (b'{"verdicts":["counted","Counted"]}', BadField, "verdicts[1]"),
-        (b'{"verdicts":["COUNTED"]}', BadField, "verdicts[0]"),
-        (b'{"verdicts":["counted "]}', BadField, "verdicts[0]"),
-        (b'{"verdicts":["lost"]}', BadField, "verdicts[0]"),
-        (b'{"verdicts":["\\ud800"]}', BadField, "verdicts[0]"),
-        (b" " * (MAX_BODY + 1), WrongLength, "body"),
-    ],
-    ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else None,
-)
-def test_a_reply_that_is_none_is_refused(body: bytes, error: type[WireError], place: str) -> None:
-    with pytest.raises(WireError) as caught:
-        decode_verdicts(body, body.count(b",") + 1)
-
-    assert (error, place) == (type(caught.value), caught.value.place)
-
-
-def test_a_reply_of_another_length_is_refused() -> None:
-    """Fewer or more verdicts than reports could settle the wrong ones."""
-    for expected in (1, 3):
-        with pytest.raises(WrongLength):
-            decode_verdicts(b'{"verdicts":["counted","counted"]}', expected)

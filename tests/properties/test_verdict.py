@@ -1,0 +1,115 @@
+"""Verdicts: what each means to a device, and how they travel."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veilcount_shared.errors import (
+    BadField,
+    MessageOutOfRange,
+    PeriodOutOfRange,
+    ReportError,
+    SegmentOutOfRange,
+    SlotOutOfRange,
+    WireError,
+    WrongLength,
+    WrongSeries,
+)
+from veilcount_shared.report import MAX_REPORTS
+from veilcount_shared.verdict import Verdict, verdict_from_error
+from veilcount_shared.wire import MAX_BODY, decode_verdicts, encode_verdicts
+
+MALFORMED = (WrongSeries, PeriodOutOfRange, SegmentOutOfRange, MessageOutOfRange)
+
+
+def test_a_report_that_its_definition_refuses_is_dropped_by_its_device() -> None:
+    """A slot out of range is over budget, all else is malformed; neither is worth a retry."""
+    verdicts = {
+        error: verdict_from_error(error("problem")) for error in ReportError.__subclasses__()
+    }
+
+    assert verdicts == {
+        SlotOutOfRange: Verdict.OVER_BUDGET,
+        **dict.fromkeys(MALFORMED, Verdict.MALFORMED),
+    }
+    assert all(verdict.dropped for verdict in verdicts.values())
+
+
+DELIVERED = {Verdict.COUNTED, Verdict.DUPLICATE}
+RETRIED = {Verdict.UNKNOWN_COLLECTION, Verdict.EARLY, Verdict.FULL}
+DROPPED = {Verdict.OVER_BUDGET, Verdict.STALE, Verdict.CLOSED, Verdict.MALFORMED}
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_verdict_means_one_thing_to_the_device(verdict: Verdict) -> None:
+    meaning = (verdict in DELIVERED, verdict in RETRIED, verdict in DROPPED)
+
+    assert meaning == (verdict.delivered, verdict.retry, verdict.dropped)
+    assert sum(meaning) == 1
+
+
+def test_verdicts_have_pinned_bytes() -> None:
+    words = (
+        b"counted duplicate over_budget stale closed malformed full unknown_collection early"
+    ).split()
+    body = b'{"verdicts":["' + b'","'.join(words) + b'"]}'
+
+    assert body == encode_verdicts(Verdict)
+    assert tuple(Verdict) == decode_verdicts(body, len(Verdict))
+
+
+@given(verdicts=st.lists(st.sampled_from(Verdict), max_size=30).map(tuple))
+def test_verdicts_survive_the_wire(verdicts: tuple[Verdict, ...]) -> None:
+    assert verdicts == decode_verdicts(encode_verdicts(verdicts), len(verdicts))
+
+
+def test_a_thousand_verdicts_fit() -> None:
+    verdicts = (max(Verdict, key=len),) * MAX_REPORTS
+
+    assert len(encode_verdicts(verdicts)) < MAX_BODY
+    assert verdicts == decode_verdicts(encode_verdicts(verdicts), len(verdicts))
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "place"),
+    [
+        (b"", BadField, "body"),
+        (b"OK", BadField, "body"),
+        (b"<html>", BadField, "body"),
+        (b"\xff", BadField, "body"),
+        (b"null", BadField, "body"),
+        (b'["counted"]', BadField, "body"),
+        (b"{}", BadField, "body"),
+        (b'{"verdicts":[]', BadField, "body"),
+        (b'{"verdicts":[],"more":1}', BadField, "body"),
+        (b'{"verdicts":[],"verdicts":[]}', BadField, "body"),
+        (b'{"verdicts":[1.5]}', BadField, "body"),
+        (b"[" * 100_000, BadField, "body"),
+        (b'{"verdicts":null}', BadField, "verdicts"),
+        (b'{"verdicts":"counted"}', BadField, "verdicts"),
+        (b'{"verdicts":{"0":"counted"}}', BadField, "verdicts"),
+        (b'{"verdicts":["counted",1]}', BadField, "verdicts[1]"),
+        (b'{"verdicts":["counted",null]}', BadField, "verdicts[1]"),
+        (b'{"verdicts":["counted","Counted"]}', BadField, "verdicts[1]"),
+        (b'{"verdicts":["COUNTED"]}', BadField, "verdicts[0]"),
+        (b'{"verdicts":["counted "]}', BadField, "verdicts[0]"),
+        (b'{"verdicts":["lost"]}', BadField, "verdicts[0]"),
+        (b'{"verdicts":["\\ud800"]}', BadField, "verdicts[0]"),
+        (b" " * (MAX_BODY + 1), WrongLength, "body"),
+    ],
+    ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else None,
+)
+def test_an_invalid_reply_is_refused(body: bytes, error: type[WireError], place: str) -> None:
+    with pytest.raises(WireError) as caught:
+        decode_verdicts(body, body.count(b",") + 1)
+
+    assert (error, place) == (type(caught.value), caught.value.place)
+
+
+def test_a_reply_of_another_length_is_refused() -> None:
+    """Fewer or more verdicts than reports could settle the wrong ones."""
+    for expected in (1, 3):
+        with pytest.raises(WrongLength):
+            decode_verdicts(b'{"verdicts":["counted","counted"]}', expected)
