@@ -31,7 +31,7 @@ class Asset:
 
     @cached_property
     def digest(self) -> str:
-        """What its address says of its content."""
+        """The digest of its content, for its address."""
         return hashlib.sha256(self.body).hexdigest()[:DIGITS]
 
     @cached_property

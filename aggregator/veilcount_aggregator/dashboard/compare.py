@@ -119,7 +119,7 @@ def _others(result: CompareResult, differing: Sequence[ComparisonRow]) -> str:
 
 
 def _not_significant(rows: Sequence[ComparisonRow], figures: FigureFormat) -> tuple[str, str, str]:
-    """Return that nothing is significant, always with the difference that would have been."""
+    """Return that nothing is significant, with the detectable difference."""
     least = min(row.detectable for row in rows)
     if figures.of_shares and least >= 1:
         return "weak", "No significant difference: the sample is too small to detect any.", ""

@@ -56,7 +56,7 @@ class Dashboard:
             g.context = self._context(anyone=True)
         response = render("error", problem.status, problem=problem)
         response.headers.extend(problem.headers)
-        response.headers.pop("WWW-Authenticate", None)  # a browser would ask for a password
+        response.headers.pop("WWW-Authenticate", None)  # or the browser prompts for a password
         return response
 
     def handles_error(self) -> bool:

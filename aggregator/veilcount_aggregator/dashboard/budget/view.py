@@ -106,7 +106,7 @@ class Spend:
 
 
 def spend(account: CollectionBudget, bars: str) -> Spend:
-    """Describe the counted spend; `bars` says who may see its distribution."""
+    """Describe the counted spend; `bars`: who may see its distribution."""
     spent = account.spent
     if spent is None:
         return Spend(NOT_COUNTED)

@@ -122,7 +122,7 @@ def _below(row: CurveRow) -> tuple[str, str, str]:
     )
 
 
-class Part(NamedTuple):
+class RangePart(NamedTuple):
     """A part of the range, with the bounds of its share that the band implies."""
 
     name: str
@@ -135,7 +135,7 @@ def _parts(time_range: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
     step = len(spread.buckets) // PARTS
     shares = np.array([each.frequency for each in spread.buckets]).reshape(PARTS, step).sum(axis=1)
     parts = [
-        Part(
+        RangePart(
             f"{start.at:.6g} to {end.at:.6g}",
             share,
             max(end.low - start.high, 0),

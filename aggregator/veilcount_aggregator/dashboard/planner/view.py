@@ -77,7 +77,7 @@ def _a(unit: Unit) -> str:
 
 def _figures(planned: PlanResult) -> tuple[PlanFigure, ...]:
     sample = error_bar(planned.population.half_width, planned.quantity)
-    of = f"at {level(planned.level)}; as a sample of all who could be asked {sample}"
+    of = f"at {level(planned.level)}; as a sample of the population {sample}"
     return (
         PlanFigure("Devices", f"{planned.devices:,}", "that report", planned.found == "devices"),
         PlanFigure(

@@ -14,32 +14,32 @@
   const HUES = ['one', 'two', 'three', 'four', 'five', 'six', 'seven'];
   const hue = (each, place) => each.hue || HUES[place % HUES.length];
 
-  const axis = (given, more = {}) => ({
-    title: { text: given.title || '', font: { size: 13 }, standoff: 12 }, type: given.type || '-', tickformat: given.format || '',
-    ticksuffix: given.suffix || '', range: given.range || undefined, zeroline: false, automargin: true, fixedrange: true,
-    gridcolor: colour('line'), linecolor: colour('line'), tickfont: { size: 12 }, hoverformat: given.format || '',
-    ...(given.ticks ? { tickmode: 'array', tickvals: given.ticks.map(([at]) => at), ticktext: given.ticks.map(([, text]) => text) } : {}), ...more,
+  const axis = (description, more = {}) => ({
+    title: { text: description.title || '', font: { size: 13 }, standoff: 12 }, type: description.type || '-', tickformat: description.format || '',
+    ticksuffix: description.suffix || '', range: description.range || undefined, zeroline: false, automargin: true, fixedrange: true,
+    gridcolor: colour('line'), linecolor: colour('line'), tickfont: { size: 12 }, hoverformat: description.format || '',
+    ...(description.ticks ? { tickmode: 'array', tickvals: description.ticks.map(([at]) => at), ticktext: description.ticks.map(([, text]) => text) } : {}), ...more,
   });
 
-  const layout = (given, more = {}) => ({
+  const layout = (description, more = {}) => ({
     font: { family: getComputedStyle(document.body).fontFamily, color: colour('ink'), size: 13 },
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', margin: { l: 8, r: 16, t: 8, b: 8 },
-    height: given.height || 360, hoverlabel: { font: { size: 13 } }, dragmode: false,
-    legend: { orientation: 'h', y: 1, x: 0, yanchor: 'bottom', xanchor: 'left' }, showlegend: (given.parts || []).length > 1,
-    xaxis: axis(given.x || {}), yaxis: axis(given.y || {}), shapes: (given.marks || []).map(mark), annotations: (given.marks || []).filter((m) => m.text).map((m) => note(m, given)),
+    height: description.height || 360, hoverlabel: { font: { size: 13 } }, dragmode: false,
+    legend: { orientation: 'h', y: 1, x: 0, yanchor: 'bottom', xanchor: 'left' }, showlegend: (description.parts || []).length > 1,
+    xaxis: axis(description.x || {}), yaxis: axis(description.y || {}), shapes: (description.marks || []).map(mark), annotations: (description.marks || []).filter((m) => m.text).map((m) => note(m, description)),
     ...more,
   });
-  const mark = (given) => ({
-    type: 'line', xref: given.x === undefined ? 'paper' : 'x', yref: given.y === undefined ? 'paper' : 'y', layer: 'below',
-    x0: given.x === undefined ? 0 : given.x, x1: given.x === undefined ? 1 : given.x,
-    y0: given.y === undefined ? 0 : given.y, y1: given.y === undefined ? 1 : given.y,
+  const mark = (description) => ({
+    type: 'line', xref: description.x === undefined ? 'paper' : 'x', yref: description.y === undefined ? 'paper' : 'y', layer: 'below',
+    x0: description.x === undefined ? 0 : description.x, x1: description.x === undefined ? 1 : description.x,
+    y0: description.y === undefined ? 0 : description.y, y1: description.y === undefined ? 1 : description.y,
     line: { color: colour('soft'), width: 1, dash: 'dot' },
   });
-  const at = (place, axis) => (axis && axis.type === 'log' ? Math.log10(place) : place); // what Plotly wants of a note alone
-  const note = (given, chart) => ({
-    text: given.text, showarrow: false, font: { size: 11, color: colour('soft') }, xanchor: 'left', yanchor: 'top', xshift: 5,
-    x: given.x === undefined ? 0 : at(given.x, chart.x), y: given.y === undefined ? 1 : at(given.y, chart.y),
-    xref: given.x === undefined ? 'paper' : 'x', yref: given.y === undefined ? 'paper' : 'y',
+  const at = (place, axis) => (axis && axis.type === 'log' ? Math.log10(place) : place); // as Plotly expects of a note alone
+  const note = (description, chart) => ({
+    text: description.text, showarrow: false, font: { size: 11, color: colour('soft') }, xanchor: 'left', yanchor: 'top', xshift: 5,
+    x: description.x === undefined ? 0 : at(description.x, chart.x), y: description.y === undefined ? 1 : at(description.y, chart.y),
+    xref: description.x === undefined ? 'paper' : 'x', yref: description.y === undefined ? 'paper' : 'y',
   });
 
   // Plotly takes some marks in a text for HTML; a value that has them in its name is shown as it is.
@@ -58,35 +58,35 @@
   };
 
   // Horizontal bars with whiskers, the first on top; a wider, paler whisker behind may show another interval.
-  const bars = (given) => {
-    const parts = given.parts;
+  const bars = (description) => {
+    const parts = description.parts;
     const traces = parts.map((each, place) => ({
-      type: 'bar', orientation: 'h', name: each.name || '', y: given.labels, x: each.values, customdata: each.hover,
+      type: 'bar', orientation: 'h', name: each.name || '', y: description.labels, x: each.values, customdata: each.hover,
       hovertemplate: '%{customdata}<extra></extra>', marker: { color: rgba(hue(each, place), 0.35), line: { width: 0 } },
       error_x: { type: 'data', symmetric: false, array: each.high.map((h, i) => h - each.values[i]), arrayminus: each.low.map((l, i) => each.values[i] - l),
         color: colour(hue(each, place)), thickness: 2.2, width: 5 },
     }));
     const wider = parts.filter((each) => each.outer).map((each, place) => ({
-      type: 'scatter', mode: 'lines', name: each.outer.name, y: [].concat(...given.labels.map((l) => [l, l, null])), hoverinfo: 'skip',
+      type: 'scatter', mode: 'lines', name: each.outer.name, y: [].concat(...description.labels.map((l) => [l, l, null])), hoverinfo: 'skip',
       x: [].concat(...each.outer.low.map((l, i) => [l, each.outer.high[i], null])), line: { color: rgba(hue(each, place), 0.28), width: 9 },
     }));
-    const height = Math.max(170, 90 + given.labels.length * (parts.length > 1 ? 20 * parts.length + 12 : 34));
-    return [[...wider, ...traces], layout({ ...given, height }, {
+    const height = Math.max(170, 90 + description.labels.length * (parts.length > 1 ? 20 * parts.length + 12 : 34));
+    return [[...wider, ...traces], layout({ ...description, height }, {
       barmode: 'group', bargap: 0.42, showlegend: parts.length > 1 || wider.length > 0,
-      yaxis: axis({}, { autorange: 'reversed', type: 'category', gridcolor: 'rgba(0,0,0,0)', ticklabelstandoff: 8, ...named(given.labels) }),
-      xaxis: axis(given.x || {}, { zeroline: true, zerolinecolor: colour('soft') }),
+      yaxis: axis({}, { autorange: 'reversed', type: 'category', gridcolor: 'rgba(0,0,0,0)', ticklabelstandoff: 8, ...named(description.labels) }),
+      xaxis: axis(description.x || {}, { zeroline: true, zerolinecolor: colour('soft') }),
     })];
   };
 
   // Vertical columns, without whiskers: counts, which have none.
-  const columns = (given) => [given.parts.map((each, place) => ({
-    type: 'bar', name: each.name || '', x: given.labels, y: each.values, customdata: each.hover, hovertemplate: '%{customdata}<extra></extra>',
+  const columns = (description) => [description.parts.map((each, place) => ({
+    type: 'bar', name: each.name || '', x: description.labels, y: each.values, customdata: each.hover, hovertemplate: '%{customdata}<extra></extra>',
     marker: { color: rgba(hue(each, place), 0.75) },
-  })), layout(given, { bargap: 0.12, barmode: given.stacked ? 'stack' : 'group', xaxis: axis(given.x || {}, { gridcolor: 'rgba(0,0,0,0)' }) })];
+  })), layout(description, { bargap: 0.12, barmode: description.stacked ? 'stack' : 'group', xaxis: axis(description.x || {}, { gridcolor: 'rgba(0,0,0,0)' }) })];
 
   // Lines with bands. What is unfinished (`open`, places) is drawn hollow and dashed.
-  const lines = (given) => {
-    const traces = given.parts.flatMap((each, place) => {
+  const lines = (description) => {
+    const traces = description.parts.flatMap((each, place) => {
       const name = hue(each, place);
       const open = new Set(each.open || []);
       const band = each.low ? [
@@ -100,14 +100,14 @@
         marker: { size: 8, color: each.x.map((_, i) => (open.has(i) ? colour('paper') : colour(name))), line: { color: colour(name), width: 2 } },
       }];
     });
-    return [traces, layout(given)];
+    return [traces, layout(description)];
   };
 
   const KINDS = { bars, columns, lines };
 
   const draw = async (place) => {
-    const given = JSON.parse(document.getElementById(place.dataset.chart).textContent, plain);
-    const [traces, look] = KINDS[given.kind](given);
+    const description = JSON.parse(document.getElementById(place.dataset.chart).textContent, plain);
+    const [traces, look] = KINDS[description.kind](description);
     const wait = place.querySelector('.wait');
     if (wait) wait.remove();
     place.style.minHeight = `${look.height}px`;

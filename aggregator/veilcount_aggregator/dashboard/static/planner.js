@@ -1,4 +1,4 @@
-// Comfort for the planner: entries that do not matter for what is asked are put away.
+// Comfort for the planner: hides the fields that the chosen question does not have.
 (() => {
   'use strict';
   const kind = document.getElementById('kind');

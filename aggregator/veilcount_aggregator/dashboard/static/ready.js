@@ -1,4 +1,4 @@
-// The page is ready once every chart is drawn: `document.body.dataset.ready` says so.
+// The page is ready once every chart is drawn: see `document.body.dataset.ready`.
 (() => {
   'use strict';
   const menu = document.querySelector('.menu');
