@@ -1,10 +1,10 @@
-"""Points and hyperplanes of a plane, many at once: their vectors, their numbers, who meets whom."""
+"""Points and hyperplanes of PG(t-1, q) on arrays: coordinates in GF(q), numbers and incidence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from veilcount_shared.mechanisms.projective_geometry import points
 
 Bools = NDArray[np.bool_]
 Elements = NDArray[np.unsignedinteger[Any]]  # of GF(q)
+Value = TypeVar("Value", int, Elements)
 Numbers = NDArray[np.int32]  # of points or hyperplanes, of which there are at most 2^22
 
 
@@ -38,9 +39,9 @@ def plus(gf: FiniteField, one: Elements, two: Elements) -> Elements:
     return (one + two) % element_type(gf.q)(gf.q) if gf.prime else one ^ two
 
 
-def minus(gf: FiniteField, element: int) -> int:
+def minus(gf: FiniteField, element: Value) -> Value:
     """Return -element."""
-    return -element % gf.q if gf.prime else element
+    return (gf.q - element) % gf.q if gf.prime else element
 
 
 def numbers(gf: FiniteField, vectors: Sequence[Elements]) -> Numbers:

@@ -67,14 +67,14 @@ def scattered(balls: Ints, cells: int, generator: Generator) -> Ints:
     """Throw balls uniformly into cells; each number of balls gives a row of counts.
 
     The cells are halved again and again, and each half gets its binomial share: as many draws as
-    cells, however many balls. A cell beyond the last has no room.
+    cells, however many balls. Cells after the last have capacity 0.
     """
     width = 1 << (cells - 1).bit_length()
     counts = balls[:, np.newaxis]
     while width > 1:
-        room = np.clip(cells - np.arange(counts.shape[1]) * width, 0, width)
+        capacity = np.clip(cells - np.arange(counts.shape[1]) * width, 0, width)
         width //= 2
-        left = generator.binomial(counts, np.minimum(width, room) / np.maximum(room, 1))
+        left = generator.binomial(counts, np.minimum(width, capacity) / np.maximum(capacity, 1))
         counts = np.stack([left, counts - left], axis=2).reshape(len(balls), -1)
     return counts[:, :cells]
 
