@@ -1,24 +1,24 @@
 """What can go wrong on the aggregator's side, as one tree.
 
 VeilcountError
-  + StoreError               nothing was written; whoever asked may ask again
+  + StoreError               nothing was written; the caller may retry
     x StoreUnavailable       not reachable, or not in time
-    x StoreFull              no room on the disk or in memory
-    x StoreFenced            closed for good, or while it is copied: its reports belong elsewhere
+    x StoreFull              no space on the disk or in memory
+    x StoreReadOnly          read-only, for good or while it is copied: reports belong elsewhere
     x StoreUnfit             what is found there cannot be used, and why
-    x NotDue                 an epoch that the store's own clock does not let drop yet
-  x Busy                     too much waits already
-  x ClockUntrusted           this host's clock cannot be trusted to judge what it is asked
+    x RetentionTooEarly      an epoch that the store's own clock does not let drop yet
+  x Overloaded               the server is overloaded: retry later
+  x ClockUntrusted           this host's clock is not trusted for this decision
   x SettingsError            a flag, a variable or a URL that cannot be used
-  x QueryError               a question that a curator cannot be asked
+  x QueryError               an invalid query: which parameter, and the fix
   + ReleaseRefused           a release that cannot be made now
     x PeriodStillOpen        a requested period is still open
     x InsufficientBudget     the period's budget does not pay for it
     x ReleasesLocked         the store may have forgotten what was spent
     x ReleasesWaiting        not every journal has confirmed the store as it is now
-    x NoJournal              nothing beside the store would remember it
+    x JournalMissing         there is no journal to remember the charge
 
-Each says what to do. None carries anything of a device.
+Each message names the fix. None carries anything of a device.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from veilcount_shared.errors import VeilcountError, format_value
 
 
 class StoreError(VeilcountError):
-    """The store could not do what was asked, and did none of it."""
+    """The store could not carry out a request, and changed nothing."""
 
 
 class StoreUnavailable(StoreError):
-    """Not reachable, or not in time: an acknowledgement would be a promise nobody keeps."""
+    """Not reachable, or not in time: nothing can be acknowledged."""
 
 
 class StoreFull(StoreError):
-    """No room on the disk or in memory."""
+    """No space on the disk or in memory."""
 
 
 class StoreReadOnly(StoreError):
@@ -49,7 +49,7 @@ class StoreUnfit(StoreError):
 
 
 class RetentionTooEarly(StoreError):
-    """An epoch is dropped too early by the store's own clock: whoever asked has a wrong one."""
+    """By the store's own clock an epoch would be dropped too early: the caller's clock is wrong."""
 
 
 class ClockUntrusted(VeilcountError):
@@ -60,27 +60,27 @@ class Overloaded(VeilcountError):
     """The server is overloaded: retry after so many seconds."""
 
     def __init__(self, seconds: int, why: str) -> None:
-        """Say when, and why."""
+        """Take the delay and the reason."""
         super().__init__(why)
         self.seconds = seconds
 
 
 class SettingsError(VeilcountError, ValueError):
-    """A flag, a variable or a URL that cannot be used: which, what stands there, the fix."""
+    """A flag, a variable or a URL that cannot be used: its name, its value, the fix."""
 
-    def __init__(self, name: str, given: str, fix: str) -> None:
-        """Say which, what stands there, and the fix."""
-        super().__init__(f"{name} = {given!r}: {fix}")
+    def __init__(self, name: str, value: str, fix: str) -> None:
+        """Name the setting, its value and the fix."""
+        super().__init__(f"{name} = {value!r}: {fix}")
         self.name = name
-        self.given = given
+        self.value = value
         self.fix = fix
 
 
 class QueryError(VeilcountError, ValueError):
-    """A request that cannot be answered: which field, what stands there, what to ask instead."""
+    """A query that cannot be answered: the field, its value, the fix."""
 
     def __init__(self, field: str, value: object, fix: str) -> None:
-        """Say where, what and the fix."""
+        """Name the field, its value and the fix."""
         super().__init__(f"{field} = {format_value(value)}: {fix}")
         self.field = field
         self.value = value
@@ -96,16 +96,16 @@ class PeriodStillOpen(ReleaseRefused):
 
 
 class InsufficientBudget(ReleaseRefused):
-    """A period's budget does not pay for it: what was asked for, spent and left there."""
+    """A period's budget does not pay for it: what was requested, spent and left."""
 
     def __init__(
         self, period: int, *, requested: Fraction, spent: Fraction, remaining: Fraction
     ) -> None:
-        """Say all three, of the period that has least left."""
+        """Take all three, of the period that has least left."""
         super().__init__(
             f"epsilon: {format_value(requested)} is requested, and period {period} has"
             f" {format_value(remaining)} left of what it had ({format_value(spent)} is spent):"
-            " ask for less, or for other periods"
+            " request less, or other periods"
         )
         self.period = period
         self.requested = requested
@@ -122,4 +122,4 @@ class ReleasesWaiting(ReleaseRefused):
 
 
 class JournalMissing(ReleaseRefused):
-    """Nothing beside the store would remember what is spent."""
+    """There is no journal to remember what is spent."""

@@ -1,4 +1,4 @@
-"""One aggregator, put together: a store, and what stands in front of it. No web in here."""
+"""The aggregator's services on one store: catalog, ingest, releases, retention. No HTTP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Aggregator:
-    """What every door of a deployment shares, in one process."""
+    """What all endpoints, pages and commands of one process share."""
 
     settings: Settings
     store: Store
@@ -55,7 +55,7 @@ class Aggregator:
         clock: Clock = lambda: datetime.now(UTC),
         seconds: Callable[[], float] = time.monotonic,
     ) -> Aggregator:
-        """Open the store (in development mode, make it) and load the definitions that are given."""
+        """Open the store (in development mode, create it) and load the definition files."""
         store = open_store(settings.store, make=settings.dev)
         watch = CatalogCache(store, seconds)
         for file in settings.collections:
@@ -74,7 +74,7 @@ class Aggregator:
         curator = Curator(PrivacyFilter(store, ReleaseJournal.from_settings(settings), settling))
         guard = ClockGuard(store, clock, seconds)
         retention = RetentionGuard(store, guard, clock)
-        made = cls(
+        aggregator = cls(
             settings,
             store,
             watch,
@@ -86,16 +86,16 @@ class Aggregator:
             guard,
             retention,
         )
-        with suppress(StoreError):  # looked at again before each release; the intake goes on
-            made.confirm()
-        return made
+        with suppress(StoreError):  # confirmed again before each release; ingestion goes on
+            aggregator.confirm()
+        return aggregator
 
     def replicate(self) -> None:
         """Have a copy of what the intake needs on every shard."""
         self.watch.replicate()
 
     def known(self) -> CatalogSnapshot:
-        """Return the definitions and keys of now."""
+        """Return the current definitions and keys."""
         return self.watch.known()
 
     def today(self) -> date:
@@ -103,13 +103,13 @@ class Aggregator:
         return utc_day(self.clock())
 
     def snapshot(self) -> Snapshot:
-        """Return what answers are read from, as of now."""
-        with suppress(StoreError):  # of a store that is read-only, what is written can be read
+        """Return the snapshot that queries read, as of now."""
+        with suppress(StoreError):  # a read-only store can still be read
             self.flush()
         return Snapshot(self.known().catalog, self.store, self.today())
 
     def origin(self, key: str, label: str) -> RequestOrigin:
-        """Return what the limits know of a request: its device key's id, and its proxy's label."""
+        """Return a request's origin, for quotas: its device key's id and its proxy's label."""
         known = label in self.settings.source_classes
         return RequestOrigin(int(self.clock().timestamp()) // HOUR, key, label if known else ANY)
 
@@ -121,7 +121,7 @@ class Aggregator:
         return self.intake.process(body, known, day, origin)
 
     def instant(self) -> datetime:
-        """Return now, for what is judged by it and cannot be undone; raise if it is in doubt."""
+        """Return the time for a decision that cannot be undone; raise if the clock is in doubt."""
         self.guard.refuse_if_doubted()
         now = self.clock()
         if self.retention.sure(utc_day(now)) < utc_day(now):
@@ -129,35 +129,35 @@ class Aggregator:
         return now
 
     def look_at_clock(self) -> None:
-        """Compare this host's clock with the others; what it judges depends on what is found."""
+        """Compare this host's clock with the others'."""
         self.retention.look(self.known().catalog.series.values())
 
-    def tend(self) -> int:
-        """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
+    def drop_expired(self) -> int:
+        """Drop expired epochs, if the clock is trusted; return how many were dropped."""
         dropped = self.retention.run(self.known().catalog.series.values())
         if dropped:
             self.service_counters.count(DROPPED, dropped)
         return dropped
 
     def confirm(self) -> None:
-        """Have this host's journal confirm the store, where anything could be released."""
+        """Have this host's journal confirm the store, if central releases are possible."""
         journal = self.curator.filter.journal
         models = {each.collection.model for each in self.known().catalog.series.values()}
         if journal is not None and (Model.CENTRAL in models or journal.path.exists()):
             self.curator.filter.tick(self.clock())
 
     def flush(self) -> None:
-        """Write the figures of the service that are still in memory."""
-        notes = self.service_counters.take(now=True)
+        """Write the service counters that are still in memory."""
+        counts = self.service_counters.take(now=True)
         try:
-            if notes:
-                self.store.commit([], notes)
+            if counts:
+                self.store.commit([], counts)
         except StoreError:
-            self.service_counters.restore(notes)
+            self.service_counters.restore(counts)
             raise
 
     def close(self) -> None:
-        """Write what is in memory and let go, also where the store takes no more."""
+        """Write what is in memory and close the store, even if it accepts no writes."""
         try:
             self.flush()
         finally:
@@ -165,7 +165,7 @@ class Aggregator:
 
 
 def _load(store: Store, watch: CatalogCache, source: DefinitionSource, now: datetime) -> None:
-    """Load a file of definitions; while the records are away, all of it has to be known before."""
+    """Load a definitions file; while records are unavailable, all of it has to be known already."""
     try:
         add_definitions(store, source, now, "start")
         watch.refresh()

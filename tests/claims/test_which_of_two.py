@@ -17,9 +17,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
-from veilcount_aggregator.analysis.budget import chance_to_tell
+from veilcount_aggregator.analysis.budget import distinguishing_probability
 from veilcount_aggregator.analysis.privacy_notice import notice
-from veilcount_aggregator.central import PricedQuery, forecast
+from veilcount_aggregator.central import PricedQuery, part_noise
 from veilcount_aggregator.central.query_types.histogram_query import HistogramQuery
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
@@ -41,7 +41,7 @@ def success(question: PricedQuery, one: int, other: int, answers: int) -> float:
     """The best attacker's chance to be right, where a person gave as many equal answers."""
     counters = [np.zeros(question.collection.inputs, np.int64) for _ in range(2)]
     counters[0][one], counters[1][other] = answers, answers
-    scales = [part.scale for part in forecast(question).noise]
+    scales = [part.scale for part in part_noise(question)]
     true = [question.query.true_values(question.collection, each) for each in counters]
     shifts = [
         (x - y, scale)
@@ -71,7 +71,7 @@ def asked(adjacency: Adjacency, unit: Unit = Unit.MONTH, per_period: int = 1) ->
 
 
 def by_two_values(of: Collection, answers: int) -> Fraction:
-    return chance_to_tell(of, answers)
+    return distinguishing_probability(of, answers)
 
 
 def by_composition(of: Collection, answers: int) -> Fraction:
@@ -110,7 +110,12 @@ def test_one_add_remove_release_goes_beyond_the_local_figure() -> None:
     right = success(ask(of, "sum", 1, month=1), 0, 2, 1)
 
     assert round(right, 3) == 0.816
-    assert guessing_probability(ONE, 1) < right < chance_to_tell(of) < Fraction(8808, 10**4)
+    assert (
+        guessing_probability(ONE, 1)
+        < right
+        < distinguishing_probability(of)
+        < Fraction(8808, 10**4)
+    )
 
 
 def test_a_days_equal_events_are_in_one_number() -> None:
@@ -120,7 +125,7 @@ def test_a_days_equal_events_are_in_one_number() -> None:
     right = success(question, 0, 2, 4)
 
     assert not isinstance(question.query, HistogramQuery)
-    assert guessing_probability(2 * ONE, 4) < right <= chance_to_tell(of, 4)
+    assert guessing_probability(2 * ONE, 4) < right <= distinguishing_probability(of, 4)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -14,13 +14,8 @@ from math import log
 from struct import Struct
 
 from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from veilcount_aggregator.analysis.audit.known_bugs import (
-    KEEP,
-    ONE,
-    PLANE,
-    plane_attempt,
-    whole_record,
-)
+from tests.statistical.planted_bugs import PLANE, plane_attempt, whole_record
+from veilcount_aggregator.analysis.audit.known_bugs import KEEP, ONE
 from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.randomness import WORD_BITS, WORDS, RandomSource
 

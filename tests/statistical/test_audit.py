@@ -18,7 +18,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from veilcount_aggregator.analysis.audit import AuditResult, audit, judge, rows
+from veilcount_aggregator.analysis.audit import AuditResult, audit, judge
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import (
@@ -151,15 +151,6 @@ def test_a_dishonest_design_is_declared_broken_almost_always() -> None:
 def test_two_audits_of_the_same_bytes_find_the_same() -> None:
     """The audit draws nothing itself: a finding can be repeated from recorded messages."""
     assert _coin_audit(1, ALPHA, truth=1.0) == _coin_audit(1, ALPHA, truth=1.0)
-
-
-def test_findings_make_a_table_that_states_n_and_alpha() -> None:
-    """One call returns rows of strings, the header first."""
-    header, row = rows({"coin": _coin_audit(1, ALPHA, truth=1.0)})
-
-    assert header == ("what", "claimed", "measured", "broken", "N", "alpha", "event")
-    assert row[0] == "coin"
-    assert row[3:6] == ("no", "8,000", "0.001")
 
 
 def test_values_are_emitted_in_pairs_of_equal_number() -> None:

@@ -1,6 +1,6 @@
-"""The privacy notice of a definition: what the person whose device it is may want to know.
+"""The privacy notice of a definition, for the person whose device it is.
 
-It says what the definition promises, in plain words, and nothing that the software does not keep.
+It states in plain words what the definition promises, and nothing that the software does not keep.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.periods import Unit
 
 from ..series.series import GRACE, RECOVERABLE
-from ..text.number_format import adjacency
-from .budget.distinguishing_advantage import chance_to_tell, two_values_epsilon
-from .planning.plan import percent
+from ..text.number_format import adjacency, percent
+from .budget.distinguishing_advantage import distinguishing_probability, two_values_epsilon
 
 LISTED = 12  # so many possible answers are named one by one
 CAREFUL, SOME, MUCH = Fraction(1), Fraction(3), Fraction(10)  # what a life's epsilon is called
@@ -34,7 +33,7 @@ _TAKES = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One heading, and what is said under it."""
+    """One heading, and the text under it."""
 
     title: str
     text: str
@@ -42,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class CollectionNotice:
-    """What is said of one collection."""
+    """The notice of one collection."""
 
     app: str
     collection: str
@@ -53,7 +52,7 @@ class CollectionNotice:
 def notice(collection: Collection) -> CollectionNotice:
     """Return a collection's notice."""
     parts = (
-        Part("What is asked", " ".join(_asked(collection))),
+        Part("What is asked", " ".join(_question(collection))),
         Part("What leaves your device", " ".join(_leaves(collection))),
         Part("How often", " ".join(_often(collection))),
         Part("What an answer gives away", " ".join(_gives_away(collection))),
@@ -71,7 +70,7 @@ def _central(collection: Collection) -> bool:
 # -- the question ----------------------------------------------------------------------------------
 
 
-def _asked(collection: Collection) -> Iterator[str]:
+def _question(collection: Collection) -> Iterator[str]:
     yield f"\u201c{collection.question}\u201d"
     yield f"Possible answers: {_answers(collection)}."
     if isinstance(collection.domain, Cross):
@@ -165,7 +164,7 @@ def _gives_away(collection: Collection) -> Iterator[str]:
     yield (
         "Somebody who wonders which of two answers you gave, and holds both equally likely, is"
         " right half of the time without any data;"
-        f" with {seen}, at most {percent(chance_to_tell(collection))} of the time"
+        f" with {seen}, at most {percent(distinguishing_probability(collection))} of the time"
         f"{_with_all(collection, times)}."
     )
     yield (
@@ -190,7 +189,7 @@ def _compares(collection: Collection) -> str:
 def _with_all(collection: Collection, times: int) -> str:
     if times == 1:
         return ""
-    every = chance_to_tell(collection, times)
+    every = distinguishing_probability(collection, times)
     whose = "all releases" if _central(collection) else f"all {times:,} reports"
     return f"; with {whose}, if your answer never changes, at most {percent(every)}"
 
@@ -230,9 +229,9 @@ def _public(collection: Collection) -> Iterator[str]:
 
 
 _LINKED = {
-    Linkage.COLLECTION: "Your reports to this question can be told to be one person's, under a"
+    Linkage.COLLECTION: "Your reports to this question can be recognized as one person's, under a"
     " random name that is used for nothing else.",
-    Linkage.PERIOD: "Reports of one period can be told to be one person's; those of different"
+    Linkage.PERIOD: "Reports of one period can be recognized as one person's; those of different"
     " periods carry different random names.",
     Linkage.NONE: "Each report carries a random name of its own.",
 }

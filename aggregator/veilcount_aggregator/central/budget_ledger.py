@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
-from ..errors import StoreUnfit
+from ..errors import InsufficientBudget, StoreUnfit
 from ..series.series import Series
 from ..store import Record, Store
 from .release_journal import JournalLine, encode_line, seal
@@ -58,14 +58,6 @@ class StoredRelease:
         return Record(record_kind(self.fingerprint), f"{place:08}", self.text.encode())
 
 
-class HasCharges(Protocol):
-    """Anything with the charges of a release."""
-
-    @property
-    def charges(self) -> Mapping[str, int]:
-        """What each period was charged, in millionths of epsilon."""
-
-
 @dataclass(frozen=True, slots=True)
 class ReleasePrice:
     """The query of a release and its charges, without the answer, which may be long."""
@@ -79,6 +71,9 @@ class ReleasePrice:
         """Parse a stored release."""
         kept = parse_release(record)
         return cls(kept.canonical, kept.charges, seal(encode_line(kept.line())))
+
+
+Charged = StoredRelease | ReleasePrice
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +115,7 @@ def parse_release(record: bytes) -> StoredRelease:
 
 
 def period_accounts(
-    series: Series, kept: Iterable[HasCharges], periods: Iterable[int]
+    series: Series, kept: Iterable[Charged], periods: Iterable[int]
 ) -> list[PeriodAccount]:
     """Return the budget of each of these periods after these releases."""
     spent: Counter[int] = Counter()
@@ -129,3 +124,23 @@ def period_accounts(
             spent[int(period)] += charge
     budget = series.collection.unit_epsilon
     return [PeriodAccount(each, budget, Fraction(spent[each], EPSILON_GRAIN)) for each in periods]
+
+
+def is_overspent(series: Series, release: Charged, earlier: Sequence[Charged]) -> bool:
+    """Whether some period of a release was charged more than its budget."""
+    standing = period_accounts(series, earlier, map(int, release.charges))
+    return any(account.spent > account.budget for account in standing)
+
+
+def require_budget(series: Series, charges: Mapping[int, int], earlier: Sequence[Charged]) -> None:
+    """Refuse what some period's budget does not pay for."""
+    requested = {period: Fraction(charge, EPSILON_GRAIN) for period, charge in charges.items()}
+    standing = period_accounts(series, earlier, charges)
+    least = min(standing, key=lambda account: account.remaining - requested[account.period])
+    if requested[least.period] > least.remaining:
+        raise InsufficientBudget(
+            least.period,
+            requested=requested[least.period],
+            spent=least.spent,
+            remaining=least.remaining,
+        )

@@ -14,7 +14,7 @@ from ..errors import StoreError
 from ..series.series import Series
 from ..store import Store
 from ..structured_logging import code_location
-from . import Forecast, PricedQuery, Release, draw_release, forecast, price_query
+from . import PartNoise, PricedQuery, Release, draw_release, part_noise, price_query
 from .budget_ledger import PeriodAccount, ReleaseContent, period_accounts
 from .privacy_filter import PrivacyFilter
 
@@ -39,7 +39,7 @@ class DryRun:
     """What a release would cost, its noise, and the budgets of its periods."""
 
     question: PricedQuery
-    forecast: Forecast
+    noise: tuple[PartNoise, ...]
     accounts: list[PeriodAccount]
 
 
@@ -53,7 +53,7 @@ class Curator:
         """Return what a request would cost, from the definition and what was spent alone."""
         question = price_query(request, series.collection)
         standing = period_accounts(series, self.filter.prices(series), question.charges)
-        return DryRun(question, forecast(question), standing)
+        return DryRun(question, part_noise(question), standing)
 
     def answer(
         self, series: Series, request: Mapping[str, object], now: datetime, who: str
@@ -86,6 +86,6 @@ def draw(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
 
 
 def _noised(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
-    asked = set(question.periods)
-    cells = [cell for cell in store.report_counts(series) if cell.period in asked]
+    periods = set(question.periods)
+    cells = [cell for cell in store.report_counts(series) if cell.period in periods]
     return draw_release(question, store.counters(series, cells)).to_json()

@@ -6,6 +6,7 @@ have a closed form, so an interval is exact for this distribution and not a norm
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from math import ceil, exp, expm1, log, log1p, sinh, sqrt
 
@@ -30,14 +31,26 @@ class DiscreteLaplaceNoise:
         """The standard deviation."""
         return 1 / (sqrt(2) * sinh(1 / (2 * self.scale)))
 
-    def tail_probability(self, width: int) -> float:
-        """Return P(|X| > width) = 2 q^(width + 1) / (1 + q)."""
-        return 2 * exp(-(width + 1) / self.scale) / (1 + exp(-1 / self.scale))
-
     def half_width(self, alpha: float) -> int:
         """Return the least width that noise exceeds with probability alpha at most."""
         enough = log(2 / alpha) - log1p(exp(-1 / self.scale)) + SAFE
         return max(0, ceil(self.scale * enough * (1 + SAFE)) - 1)
+
+    def difference_half_width(self, alpha: float) -> int:
+        """Return the same for the difference of two independent draws.
+
+        Its distribution is c^2 q^|d| (|d| + 1 + 2 q^2 / (1 - q^2)), c = (1 - q) / (1 + q).
+        """
+        q, rest = exp(-1 / self.scale), -expm1(-1 / self.scale)  # rest is 1 - q
+        c = rest / (1 + q)
+
+        def is_enough(width: int) -> bool:
+            constant = width + 2 + 2 * q * q / (rest * (1 + q))
+            tail = exp(-(width + 1) / self.scale) * (constant / rest + q / rest**2)
+            return 2 * c * c * tail <= alpha
+
+        most = 2 * self.half_width(alpha / 2)  # both within their own: a union bound
+        return bisect_left(range(most), True, key=is_enough)
 
     def log_moment(self, t: float) -> float:
         """Return log E exp(t X), for |t| < 1 / scale."""

@@ -3,7 +3,7 @@
 It is kept in the store's records, one for each journal. A journal confirms a *view*: the store's
 incarnation together with the identities of all registered journals. So a store that was restarted,
 promoted or replaced, and a journal that joined or left, each make a new view, which every
-registered journal has to confirm anew; `confirmation` says what it checks before it does.
+registered journal has to confirm anew; `store_confirmation` states what it checks before it does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RegisteredJournal:
     at: str = ""  # when it confirmed that, to the second, UTC; "": never
 
     def __str__(self) -> str:
-        """Return what an operator knows it by."""
+        """Return its label and identity, for operators."""
         return f"{self.label} ({self.id})"
 
     def record(self) -> Record:

@@ -1,6 +1,6 @@
 """The state file of a release journal: who it is, and what its host has seen in the store.
 
-A journal alone proves what the store must still hold. The state beside it (`<journal>.id`) proves
+A journal alone proves what the store must still hold. The state file (`<journal>.id`) proves
 how far the store had come: which other journals were registered there, and a digest of the store's
 audit log, to which every release and every act of an operator adds an entry. It is durable before
 its host confirms anything, so a store that lacks what is written here went back.
@@ -55,11 +55,11 @@ class JournalState:
 
     @classmethod
     def new(cls, now: datetime) -> JournalState:
-        """Return a journal's that was never registered."""
+        """Return the state of a journal that was never registered."""
         return cls(secrets.token_hex(ID_BYTES), _label(platform.node()), now.isoformat())
 
     def age(self, now: datetime) -> float:
-        """Return how many seconds ago the identity was made; below 0 if a clock went back."""
+        """Return the age of the identity in seconds; below 0 if a clock went back."""
         return (now - datetime.fromisoformat(self.joined)).total_seconds()
 
     def renewed(self, now: datetime) -> JournalState:
@@ -128,12 +128,12 @@ class StateFile:
             raise StoreFull(f"{self.path}: cannot be written: {error}") from error
 
     def _take(self, descriptor: int, seconds: float) -> None:
-        ends = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if time.monotonic() >= ends:
+                if time.monotonic() >= deadline:
                     raise StateFileBusy(
                         f"{self.path}: another process of this host has held it for {seconds:g} s"
                     ) from None
@@ -143,7 +143,7 @@ class StateFile:
 
 
 def audit_digest(entries: Sequence[bytes]) -> str:
-    """Return one name for these entries in this order."""
+    """Return a digest of these entries in this order."""
     lengths = b"".join(len(entry).to_bytes(8, "big") for entry in entries)
     return hashlib.sha256(lengths + b"".join(entries)).hexdigest()
 

@@ -1,7 +1,7 @@
-"""A request made ready: what it asks, of which periods, at which price, under how much noise.
+"""A priced query: what a request asks of which periods, and its price.
 
-`prepare` is pure and sees no data. What it returns names all that a ledger needs: the one spelling
-of the request, and what it costs each period. The true counts enter in `answer` alone.
+`price_query` is pure and sees no data. Its result has all that a ledger needs: the canonical form
+of the request, and the charge of each period. The true counts enter in `draw_release` alone.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class PricedQuery:
     query: Query
     epsilon: Fraction
     periods: range
-    asked: object = field(compare=False)  # the query as it was written, for people
+    written_query: object = field(compare=False)  # as in the request, for people
 
     @cached_property
     def canonical(self) -> str:
-        """The one spelling of what is asked: equal if and only if the meaning is."""
+        """The canonical form of the query: equal if and only if the meaning is."""
         meaning = {
             "collection": self.collection.fingerprint,
             "epsilon": self.micro_epsilon,
@@ -91,7 +91,7 @@ class PricedQuery:
 
 
 def price_query(request: Mapping[str, object], collection: Collection) -> PricedQuery:
-    """Return the question that a request asks, or refuse it with the field and the fix.
+    """Return the priced query of a request, or refuse it with the field and the fix.
 
     `query` and `epsilon` are needed; `from` and `to` are the first and the last day of whole
     periods, by default the campaign's. Epsilon is an exact number: a JSON reader must not make a
@@ -106,33 +106,33 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
     epsilon = _epsilon(request.get("epsilon"), collection)
     wanted = request["query"]
     question = PricedQuery(collection, query, epsilon, _periods(request, collection), wanted)
-    if question.publishes_n and query == CountingQuery.of_all(collection):
+    if question.publishes_n and query == CountingQuery.count_all(collection):
         raise QueryError("query", wanted, "this number is public here: it costs nothing")
     return question
 
 
-def _epsilon(given: object, collection: Collection) -> Fraction:
-    if given is None:
+def _epsilon(value: object, collection: Collection) -> Fraction:
+    if value is None:
         raise QueryError("epsilon", None, 'give a number, such as "0.1"')
     try:
-        epsilon = parse_epsilon(_exactly(given))
+        epsilon = parse_epsilon(_exactly(value))
     except EpsilonError as error:
-        raise QueryError("epsilon", given, error.fix) from error
+        raise QueryError("epsilon", value, error.fix) from error
     except InexactError as error:
-        raise QueryError("epsilon", given, 'give an exact number, such as "0.1"') from error
+        raise QueryError("epsilon", value, 'give an exact number, such as "0.1"') from error
     if epsilon > collection.unit_epsilon:
         most = collection.unit_epsilon
         raise QueryError("epsilon", epsilon, f"a period's whole budget is {float(most):g}")
     return epsilon
 
 
-def _exactly(given: object) -> int | str | Fraction:
-    if isinstance(given, Decimal):
-        given = f"{given}"
-    short = not isinstance(given, str) or _NUMBER.fullmatch(given)
-    if not (short and isinstance(given, int | str | Fraction)):
-        raise QueryError("epsilon", given, 'give an exact number, such as "0.1"')
-    return given
+def _exactly(value: object) -> int | str | Fraction:
+    if isinstance(value, Decimal):
+        value = f"{value}"
+    short = not isinstance(value, str) or _NUMBER.fullmatch(value)
+    if not (short and isinstance(value, int | str | Fraction)):
+        raise QueryError("epsilon", value, 'give an exact number, such as "0.1"')
+    return value
 
 
 def _periods(request: Mapping[str, object], collection: Collection) -> range:
@@ -144,12 +144,12 @@ def _periods(request: Mapping[str, object], collection: Collection) -> range:
     return range(first, last + 1)
 
 
-def _period(field: str, given: object, default: date, collection: Collection) -> int:
-    """Return the period that begins (from) or ends (to) on the given day, or refuse the day."""
-    day = default if given is None else _day(field, given)
+def _period(field: str, value: object, default: date, collection: Collection) -> int:
+    """Return the period that begins (from) or ends (to) on a day, or refuse the day."""
+    day = default if value is None else _day(field, value)
     if not collection.start <= day < collection.until:
         last = collection.until - timedelta(days=1)
-        raise QueryError(field, given, f"give a day from {collection.start} to {last}")
+        raise QueryError(field, value, f"give a day from {collection.start} to {last}")
     period = periods.period_number(collection.unit, collection.start, day)
     ends = {
         "from": period_start(collection, period).date(),
@@ -158,18 +158,18 @@ def _period(field: str, given: object, default: date, collection: Collection) ->
     if day != ends[field]:
         raise QueryError(
             field,
-            given,
+            value,
             f"a release covers whole periods: this one is {ends['from']} to {ends['to']}",
         )
     return period
 
 
-def _day(field: str, given: object) -> date:
+def _day(field: str, value: object) -> date:
     try:
-        if isinstance(given, str) and _DAY.fullmatch(given):
-            return date.fromisoformat(given)
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return date.fromisoformat(value)
     except ValueError as error:
-        raise QueryError(field, given, "there is no such day") from error
-    if type(given) is date:
-        return given
-    raise QueryError(field, given, 'give a day, such as "2026-12-01"')
+        raise QueryError(field, value, "there is no such day") from error
+    if type(value) is date:
+        return value
+    raise QueryError(field, value, 'give a day, such as "2026-12-01"')

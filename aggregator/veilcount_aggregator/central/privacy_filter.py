@@ -1,12 +1,12 @@
-"""Central releases, paid for from a budget that outlives every process.
+"""The privacy filter: every central release is charged to a budget that outlives the process.
 
 A pure filter per (series, period): what a period paid for may not add up to more than its budget,
-whatever was asked and in whatever order. Charge, draw and result are one change of the records:
-whoever loses a race draws again, and nobody has seen the first draw. The same question has the same
-answer, free. Before an answer leaves, the host's journal has it too, and the journals of all hosts
-have confirmed the store: one that came back from older files releases nothing until what it lacks
-is entered again (`confirmation` has the argument). What was entered again may be more than a budget
-pays for; then nothing leaves of that period any more, since not all of it may have left.
+whatever the queries and their order. Charge, draw and result are one change of the records: whoever
+loses a race draws again, and nobody has seen the first draw. A repeated query has the same answer,
+free. Before an answer leaves, the host's journal has it too, and the journals of all hosts have
+confirmed the store: one that came back from older files releases nothing until what it lacks is
+entered again (`store_confirmation` has the argument). What was entered again may be more than a
+budget pays for; then nothing leaves of that period any more, since not all of it may have left.
 
 Each release reads all that were made before, from the store and from the journal: another process
 may have made one, and the store may have forgotten one. What was read before is not decoded again.
@@ -16,17 +16,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
-from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.schedule import period_end
 
 from ..auth.audit_log import audit_record
 from ..errors import (
-    InsufficientBudget,
     JournalMissing,
     PeriodStillOpen,
     ReleasesLocked,
@@ -39,14 +36,14 @@ from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
 from .budget_ledger import (
-    HasCharges,
     ReleaseContent,
     ReleasePrice,
     StoredRelease,
+    is_overspent,
     parse_release,
-    period_accounts,
     record_kind,
     release_records,
+    require_budget,
 )
 from .digest_cache import DigestCache
 from .journal_registry import KIND as JOURNAL
@@ -58,22 +55,11 @@ from .journal_registry import (
     without_confirmation,
 )
 from .journal_state import StateFile
+from .priced_query import PricedQuery
 from .release_journal import ReleaseJournal, encode_line, parse_line, verified_seal
 from .store_confirmation import StoreConfirmer
 
 UNLOCK_ID_BYTES = 8
-
-
-class ChargedQuery(Protocol):
-    """What is asked of a collection's closed periods, in its one spelling."""
-
-    @property
-    def canonical(self) -> str:
-        """The question, spelled in one way."""
-
-    @property
-    def charges(self) -> Mapping[int, int]:
-        """What each period is charged, in millionths of epsilon."""
 
 
 class PaidRelease(NamedTuple):
@@ -102,7 +88,7 @@ class PrivacyFilter:
     def release(
         self,
         series: Series,
-        question: ChargedQuery,
+        question: PricedQuery,
         draw: Callable[[], ReleaseContent],
         now: datetime,
         who: str,
@@ -111,8 +97,8 @@ class PrivacyFilter:
         confirmer = self._confirmer
         if self.journal is None or confirmer is None:
             raise JournalMissing(
-                "releases are written to a journal beside the store before they leave, and there is"
-                " none: start with --journal FILE"
+                "releases are written to a journal before they leave, and there is none: start with"
+                " --journal FILE"
             )
         mine = confirmer.confirm(now)
         incarnation = self.store.incarnation()
@@ -129,7 +115,7 @@ class PrivacyFilter:
         texts = {price.seal: record for price, record in zip(prices, made, strict=True)}
         self._require_same(incarnation)  # or the journal would remember what the store has lost
         self.journal.add(texts, lambda seal: encode_line(parse_release(texts[seal]).line()))
-        self._require_same(incarnation)  # only now: see `confirmation`
+        self._require_same(incarnation)  # only now: see `store_confirmation`
         return PaidRelease(kept, charged, prices)
 
     def prices(self, series: Series) -> list[ReleasePrice]:
@@ -139,7 +125,7 @@ class PrivacyFilter:
     def _decide(
         self,
         series: Series,
-        question: ChargedQuery,
+        question: PricedQuery,
         draw: Callable[[], ReleaseContent],
         now: datetime,
         who: str,
@@ -194,10 +180,10 @@ class PrivacyFilter:
     def restore_missing(self, now: datetime, who: str) -> list[StoredRelease]:
         """Enter again what was forgotten, and open the lock; return what was entered."""
         if self.journal is None or not self.journal.path.exists():
-            given = str(self.journal.path) if self.journal else ""
+            path = str(self.journal.path) if self.journal else ""
             raise SettingsError(
                 "journal",
-                given,
+                path,
                 "no such file: give the one that releases were written to, or an empty one if"
                 " nothing was ever released",
             )
@@ -250,7 +236,7 @@ class PrivacyFilter:
 
 
 def _stored_release(
-    series: Series, question: ChargedQuery, answer: ReleaseContent, now: datetime, who: str
+    series: Series, question: PricedQuery, answer: ReleaseContent, now: datetime, who: str
 ) -> StoredRelease:
     """Return a new release as it will be read: to JSON and back, numbers and lists are the same."""
     charges = {str(period): charge for period, charge in question.charges.items()}
@@ -281,12 +267,6 @@ def _waiting(journals: Sequence[RegisteredJournal]) -> str:
     )
 
 
-def is_overspent(series: Series, release: HasCharges, earlier: Sequence[HasCharges]) -> bool:
-    """Whether some period of a release was charged more than its budget."""
-    standing = period_accounts(series, earlier, map(int, release.charges))
-    return any(account.spent > account.budget for account in standing)
-
-
 def require_closed_periods(series: Series, charges: Iterable[int], day: date) -> None:
     """Refuse periods that are still open."""
     oldest, _ = series.taken(day)
@@ -308,17 +288,3 @@ def _instead(series: Series, oldest: int) -> str:
 
 def _closes(series: Series, period: int) -> date:
     return period_end(series.collection, period).date()
-
-
-def require_budget(
-    series: Series, charges: Mapping[int, int], earlier: Sequence[HasCharges]
-) -> None:
-    """Refuse what some period's budget does not pay for."""
-    asked = {period: Fraction(charge, EPSILON_GRAIN) for period, charge in charges.items()}
-    standing = period_accounts(series, earlier, charges)
-    least = min(standing, key=lambda account: account.remaining - asked[account.period])
-    requested = asked[least.period]
-    if requested > least.remaining:
-        raise InsufficientBudget(
-            least.period, requested=requested, spent=least.spent, remaining=least.remaining
-        )

@@ -1,4 +1,4 @@
-"""A central query: what may be asked of the true counts, and the registry of all such queries.
+"""Central queries of the true counts: their interface and their registry.
 
 Each query type is one module of `query_types`. A subclass of `Query` registers itself under its
 `kind`; everything else (pricing, noise, releases, the form's texts) goes through this interface.
@@ -80,9 +80,9 @@ class Query(ABC):
         """Return a query of this type in words; nothing if it is of another."""
         return cls.forms.get(json.dumps(written), "")
 
-    @abstractmethod
     def canonical(self) -> Any:
-        """Return the one spelling of this meaning, as JSON."""
+        """Return the canonical form of the query, as JSON: by default its name."""
+        return self.kind
 
     @abstractmethod
     def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
@@ -97,7 +97,7 @@ class Query(ABC):
         """Return each released value with its interval; n: the exact number, if it is public."""
 
     def labels(self, collection: Collection) -> tuple[Label, ...]:
-        """Return what each released value is of."""
+        """Return the label of each released value."""
         del collection
         return (self.kind,)
 
@@ -133,7 +133,7 @@ def count_interval(value: int, half_width: int) -> Figure:
 
 
 def ranges_from(places: Iterator[int]) -> tuple[tuple[int, int], ...]:
-    """Return places as ascending ranges with a gap between each two: one spelling a set."""
+    """Return places as ascending ranges with a gap between each two: one form a set."""
     runs: list[list[int]] = []
     for place in sorted(set(places)):
         if runs and runs[-1][1] == place - 1:

@@ -14,7 +14,7 @@ from ..series.packed_rows import Counters
 from .discrete_laplace import DiscreteLaplaceNoise
 from .opendp_noise import NoiseSource, add_noise, calibrated_scale
 from .priced_query import PricedQuery
-from .query import Label, QueryPart
+from .query import Label
 
 LEVEL = 0.95
 
@@ -27,26 +27,15 @@ class PartNoise:
     sensitivity: int
     scale: float
     deviation: float
-    half_width: int  # each number's noise is beyond it with probability 1 - level at most
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """What a release would cost and how far it would be off: from declared constants alone."""
-
-    canonical: str
-    micro_epsilon: int
-    charges: dict[int, int]
-    level: float
-    noise: tuple[PartNoise, ...]
+    half_width: int  # each number's noise exceeds it with probability 1 - level at most
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """An answer of the central path. Counts and sums are unbiased, and may be negative."""
+    """A central release. Counts and sums are unbiased, and may be negative."""
 
     canonical: str
-    asked: Any  # the query as it was written first
+    written_query: Any  # as it was written first
     kind: str
     labels: tuple[Label, ...]
     values: tuple[float, ...]
@@ -80,17 +69,6 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def forecast(question: PricedQuery, level: float = LEVEL) -> Forecast:
-    """Return the price of a release and its noise, before any data is looked at."""
-    return Forecast(
-        question.canonical,
-        question.micro_epsilon,
-        question.charges,
-        level,
-        _noise(question.parts, level),
-    )
-
-
 def draw_release(
     question: PricedQuery,
     counters: Counters,
@@ -107,7 +85,7 @@ def draw_release(
     if counters.shape != (collection.inputs,) or (counters < 0).any():
         raise ValueError(f"{collection.name}: give {collection.inputs} counts of true answers")
     n = int(counters.sum()) if question.publishes_n else None
-    parts = _noise(question.parts, level)
+    parts = part_noise(question, level)
     true = query.true_values(collection, counters)
     drawn = tuple(
         tuple(noise(numbers, part.scale)) for numbers, part in zip(true, parts, strict=True)
@@ -115,7 +93,7 @@ def draw_release(
     figures = query.figures(drawn, [part.half_width for part in parts], n)
     return Release(
         canonical=question.canonical,
-        asked=question.asked,
+        written_query=question.written_query,
         kind=query.kind,
         labels=query.labels(collection),
         values=tuple(value for value, _, _ in figures),
@@ -133,18 +111,17 @@ def draw_release(
     )
 
 
-def _noise(parts: tuple[QueryPart, ...], level: float) -> tuple[PartNoise, ...]:
-    """Return each part's noise; two parts share what their intervals may miss together."""
+def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, ...]:
+    """Return the noise on each part, from declared constants alone.
+
+    Two parts share what their intervals may miss together.
+    """
     if not 0 < level < 1:
         raise ValueError(f"level = {level}: give a probability between 0 and 1")
-    alpha = (1 - level) / len(parts)
+    alpha = (1 - level) / len(question.parts)
     found = []
-    for part in parts:
-        distribution = DiscreteLaplaceNoise(calibrated_scale(part.sensitivity, part.epsilon))
-        width = distribution.half_width(alpha)
-        found.append(
-            PartNoise(
-                part.name, part.sensitivity, distribution.scale, distribution.deviation, width
-            )
-        )
+    for part in question.parts:
+        noise = DiscreteLaplaceNoise(calibrated_scale(part.sensitivity, part.epsilon))
+        width = noise.half_width(alpha)
+        found.append(PartNoise(part.name, part.sensitivity, noise.scale, noise.deviation, width))
     return tuple(found)

@@ -1,10 +1,10 @@
-"""The journal of central releases: one line each in a file beside the store, never changed.
+"""The journal of central releases: one line each in an append-only file.
 
 It remembers what a store that came back from an old backup has forgotten: that part of a budget was
 spent. A line is on the disk before its answer leaves, and those of other hosts' releases are added
 as they appear in the store. Each carries a digest of itself, so that one that was damaged, or
-edited, is noticed and not believed. A line without an end is none: whoever was writing it died, and
-its answer never left. Whose journal it is stands in a file of its own (`journal_state`).
+edited, is rejected. A line without an end does not count: whoever was writing it died, and
+its answer never left. Its identity is in a file of its own (`journal_state`).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class ReleaseJournal:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> ReleaseJournal | None:
-        """Return a deployment's: beside a SQLite store, unless another place is set."""
+        """Return a deployment's: the one that is set, or the file next to a SQLite store."""
         if settings.journal is not None:
             return cls(settings.journal)
         if not settings.store.startswith("sqlite:"):
-            return None  # a store that many hosts share has no place beside it
+            return None  # shared by many hosts: no file is next to it
         path = SqliteUrl.parse(settings.store).path
         return cls(path.with_name(path.name + ENDING))
 
@@ -49,10 +49,10 @@ class ReleaseJournal:
         """Return what it holds, the oldest first; nothing, where there is no such file."""
         return [parse_line(text) for _, text in self.sealed()]
 
-    def sealed(self, look: VerifySeal | None = None) -> list[tuple[bytes, bytes]]:
-        """Return its lines as they are written, each behind its seal, once all are believed.
+    def sealed(self, verify: VerifySeal | None = None) -> list[tuple[bytes, bytes]]:
+        """Return its lines as written, each with its seal; raise if one is damaged.
 
-        `look` is `believed`, or that with a memory.
+        `verify` is `verified_seal`, or that memoized.
         """
         try:
             text = self.path.read_bytes()
@@ -61,7 +61,7 @@ class ReleaseJournal:
         except OSError as error:
             raise StoreUnavailable(f"{self.path}: the journal cannot be read: {error}") from error
         return [
-            (self._sure(place, (look or verified_seal)(line)), line)
+            (self._sure(place, (verify or verified_seal)(line)), line)
             for place, line in enumerate(_whole(text), 1)
         ]
 
@@ -71,7 +71,7 @@ class ReleaseJournal:
         self.add(texts, texts.__getitem__)
 
     def add(self, seals: Iterable[bytes], text: Callable[[bytes], bytes]) -> None:
-        """Do so, by their seals: `text` is asked for those only that are not there yet."""
+        """Add lines by their seals; `text` is called only for those that are not there yet."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW  # what it cuts off is never another's
@@ -116,7 +116,7 @@ def encode_line(line: JournalLine) -> bytes:
 
 
 def seal(text: bytes) -> bytes:
-    """Return what tells a line, as it is written, from any other."""
+    """Return the digest that identifies a line as written."""
     return hashlib.sha256(text).digest()
 
 

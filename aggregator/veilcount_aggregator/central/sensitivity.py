@@ -1,14 +1,14 @@
-"""What one protected unit can change: the sensitivities that noise is calibrated to.
+"""Sensitivities that noise is calibrated to: how much one protected unit can change.
 
 A unit is an event, or one person's day, week, month or campaign. It lies in one period and gives
 `contributions` answers there, which the server's slots enforce; so a release over many periods
 holds no more of a unit than a release over one. What differs is the person, who is many units:
-`person_answers` times the release's epsilon is what it reveals of all of them together.
+`person_contributions` times the release's epsilon is what it reveals of all of them together.
 
 Neighbouring data differ in one unit: under "add-remove" it answers or does not; under "substitute"
 it gives other answers, as many. With c contributions, each between low and high:
 
-| the numbers asked            | add-remove                 | substitute           |
+| the query                    | add-remove                 | substitute           |
 |------------------------------|----------------------------|----------------------|
 | how many hold each value, L1 | c                          | 2 c                  |
 | how many fulfil a condition  | c                          | c                    |
@@ -50,8 +50,8 @@ def count_sensitivity(collection: Collection) -> int:
 
 def sum_sensitivity(collection: Collection, low: int, high: int) -> int:
     """Return the sensitivity of the sum of answers between low and high."""
-    span = high - low if _substitute(collection) else max(abs(low), abs(high))
-    return contributions(collection) * span
+    largest = high - low if _substitute(collection) else max(abs(low), abs(high))
+    return contributions(collection) * largest
 
 
 def _substitute(collection: Collection) -> bool:

@@ -62,7 +62,7 @@ from .digest_cache import DigestCache
 from .journal_registry import KIND as JOURNAL
 from .journal_registry import RETIRED, UNLOCKS, RegisteredJournal, registered_journals, view_digest
 from .journal_state import JournalState, StateFile, StateFileBusy, audit_digest
-from .release_journal import ReleaseJournal, encode_line
+from .release_journal import ReleaseJournal, VerifySeal, encode_line
 
 FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
 WENT_BACK = "the store lacks records that this host has seen: it was restored from older files"
@@ -70,8 +70,6 @@ WENT_BACK = "the store lacks records that this host has seen: it was restored fr
 KINDS = frozenset({JOURNAL, RETIRED, UNLOCKS, AUDIT, LOCK})
 SETTLING_SECONDS = 5.0
 LOCK_SECONDS = 10.0
-
-VerifySeal = DigestCache[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,7 @@ class StoreConfirmer:
         store: Store,
         journal: ReleaseJournal,
         price: DigestCache[ReleasePrice],
-        look: VerifySeal,
+        verify: VerifySeal,
         settling: float,
     ) -> None:
         """Take the store and the journal; `settling` is how long a new journal waits."""
@@ -123,7 +121,7 @@ class StoreConfirmer:
         self._journal = journal
         self._file = StateFile.for_journal(journal.path)
         self._price = price
-        self._look = look
+        self._verify = verify
         self._settling = settling
         self._checked: tuple[str, Mapping[str, int]] | None = None
 
@@ -168,17 +166,17 @@ class StoreConfirmer:
         try:
             state = self._file.load() or JournalState.new(now)
             # The journal first: what it holds is in the store already, unless the store went back.
-            lines = [seal for seal, _ in self._journal.sealed(self._look)]
+            lines = [seal for seal, _ in self._journal.sealed(self._verify)]
         except StoreUnfit as error:
             return self._lock(str(error)), ""
         seen = ReleaseRecords.load(self._store, self._price)
-        why = _doubt(seen, state, lines)
+        why = _mismatch(seen, state, lines)
         if why:
             named = f"journal {state.label} ({state.id}): {why}"
             return [*self._lock(named), *_unconfirmed(seen.lost(state))], ""
-        if state.id in seen.retired:  # its host is back: it is a journal like any new one
+        if state.id in seen.retired:  # its host is back, with a new journal
             state = state.renewed(now)
-        state = _noted(seen, state, update_audit=update_audit)
+        state = _with_audit(seen, state, update_audit=update_audit)
         return self._confirmed(seen, state, lines, incarnation, now), state.id
 
     def _confirmed(
@@ -220,7 +218,7 @@ def _relevant(generations: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _doubt(seen: ReleaseRecords, state: JournalState, lines: Sequence[bytes]) -> str:
+def _mismatch(seen: ReleaseRecords, state: JournalState, lines: Sequence[bytes]) -> str:
     """Return why the store cannot be the one that a host has seen before; "" if it can."""
     if not seen.releases.keys() >= set(lines):
         return FORGOTTEN
@@ -231,7 +229,7 @@ def _doubt(seen: ReleaseRecords, state: JournalState, lines: Sequence[bytes]) ->
     return WENT_BACK if seen.lost(state) or not seen.begins_with(state) else ""
 
 
-def _noted(seen: ReleaseRecords, state: JournalState, *, update_audit: bool) -> JournalState:
+def _with_audit(seen: ReleaseRecords, state: JournalState, *, update_audit: bool) -> JournalState:
     """Return a state with the audit log and the unlocks as they are; both belong together."""
     unlocks = sorted(seen.unlocks)
     if not update_audit and unlocks == list(state.unlocks):

@@ -16,7 +16,7 @@ from veilcount_shared import Collection, SystemRandomSource, load_collections
 
 from ..analysis.audit import AuditResult
 from ..analysis.audit.definition_audit import audit_definition, unaudited_reason
-from ..analysis.audit.self_test import BUGS
+from ..analysis.audit.known_bugs import BUGS
 from . import options, param_types
 from .main import NegativeResult
 from .output import print_json, print_lines, print_table

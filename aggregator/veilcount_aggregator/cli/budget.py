@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from ..analysis.planning.plan import percent
 from ..queries import BudgetQuery, Snapshot, budget
 from ..text import number_format
+from ..text.number_format import percent
 from . import options, query_source
 from .output import print_json, print_lines, print_table
 from .struct_options import struct_options

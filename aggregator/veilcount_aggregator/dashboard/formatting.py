@@ -7,9 +7,9 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from ..analysis.planning.plan import percent
 from ..queries.json_encoding import decimal
 from ..text import number_format
+from ..text.number_format import percent
 from ..text.result_columns import spelled
 
 

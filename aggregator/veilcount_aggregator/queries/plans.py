@@ -15,7 +15,7 @@ from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
 from ..analysis import planning
-from ..analysis.planning import PlanRefused, PlanResult, QuestionShape, TrustModel
+from ..analysis.planning import PlanResult, QuestionShape, TrustModel
 from ..analysis.planning.plan_question import MOST_ARMS, YES_OR_NO
 from ..analysis.trust_models.search import MOST
 from ..errors import QueryError
@@ -78,14 +78,11 @@ class PlanQuery(QueryParams, frozen=True, kw_only=True):
     def question(self, today: date) -> QuestionShape:
         """Return the question that is planned."""
         yes_or_no = self.values is None and self.range is None
-        try:
-            return QuestionShape(
-                start=self.start or today,
-                values=YES_OR_NO if yes_or_no else self.values,
-                **{name: getattr(self, name) for name in _QUESTION},
-            )
-        except PlanRefused as refused:
-            raise QueryError(refused.key, refused.value, refused.fix) from refused
+        return QuestionShape(
+            start=self.start or today,
+            values=YES_OR_NO if yes_or_no else self.values,
+            **{name: getattr(self, name) for name in _QUESTION},
+        )
 
 
 _QUESTION = ("range", "measure", "unit", "periods", "arms", "level", "delta", "fakes")
@@ -101,7 +98,5 @@ def plan(query: PlanQuery, today: date) -> PlanResult:
             epsilon=query.epsilon,
             error=query.error,
         )
-    except PlanRefused as refused:
-        raise QueryError(refused.key, refused.value, refused.fix) from refused
     except EpsilonError as refused:
         raise QueryError("epsilon", refused.epsilon, refused.fix) from refused

@@ -22,6 +22,7 @@ from veilcount_shared.schedule import period_end, period_start
 from ..central import MAX_HISTOGRAM_VALUES, PartNoise, Release, quantile
 from ..central.budget_ledger import load_releases, period_accounts
 from ..central.curator import DryRun, ReleaseResult
+from ..central.release import LEVEL
 from ..series.series import Series
 from ..store import Store
 from ..text.api_types import Count, Decimal
@@ -126,13 +127,13 @@ def dry_run_response(series: Series, dry_run: DryRun) -> ReleaseResponse:
     """Return the price and the error of a release that is not drawn."""
     question = dry_run.question
     view = ReleaseView(
-        query=_query(question.asked),
+        query=_query(question.written_query),
         epsilon=format_value(question.epsilon),
         person_epsilon=format_value(question.person_epsilon),
         first=days_of(series.collection, question.periods[0])[0],
         last=days_of(series.collection, question.periods[-1])[1],
-        level=dry_run.forecast.level,
-        noise=_noise(dry_run.forecast.noise),
+        level=LEVEL,
+        noise=_noise(dry_run.noise),
         day=None,
         n=None,
         figures=[],
@@ -198,7 +199,7 @@ def days_of(collection: Collection, period: int) -> tuple[date, date]:
 def _view(collection: Collection, release: Release, day: date) -> ReleaseView:
     columns = zip(release.labels, release.values, release.low, release.high, strict=True)
     return ReleaseView(
-        query=_query(release.asked),
+        query=_query(release.written_query),
         epsilon=format_value(Fraction(release.micro_epsilon, EPSILON_GRAIN)),
         person_epsilon=format_value(Fraction(release.person_epsilon)),
         first=days_of(collection, release.first_period)[0],

@@ -80,7 +80,7 @@ class BackgroundThread:
         self._guarded(self._aggregator.confirm)
         self._aggregator.flush()
         if self._seconds() >= self._next_retention:
-            self._aggregator.tend()
+            self._aggregator.drop_expired()
             self._next_retention = self._seconds() + RETENTION_SECONDS
 
     def _replicate(self) -> None:

@@ -81,3 +81,12 @@ def decimal(number: Fraction) -> str:
     whole, parts = divmod(abs(number) * EPSILON_GRAIN, EPSILON_GRAIN)
     sign = "-" if number < 0 else ""
     return f"{sign}{whole}.{int(parts):06d}".rstrip("0").rstrip(".")
+
+
+def percent(chance: Fraction) -> str:
+    """Return a chance as a percentage, rounded up, with as many decimals as keep it below 100."""
+    for decimals in range(1, 7):
+        rounded = Fraction(ceil(chance * 100 * 10**decimals), 10**decimals)
+        if rounded < 100:  # noqa: PLR2004 - percent
+            return f"{float(rounded):.{decimals}f}".removesuffix(".0") + " %"
+    return "100 %"

@@ -132,7 +132,6 @@ def test_the_comparison_would_see_an_epsilon_that_is_understated(
 
 
 def test_a_report_that_draws_one_of_two_designs_is_bounded_too() -> None:
-    """As a tree's does: half of the reports answer by two values, half by three."""
     two, three = SubsetSelection.for_epsilon(TWO, 2, 1), SubsetSelection.for_epsilon(TWO, 3, 1)
     first, second = rows_of(two), rows_of(three)
     rows = [[p / 2 for p in (*first[x], *second[x])] for x in range(2)]
@@ -144,7 +143,6 @@ def test_a_report_that_draws_one_of_two_designs_is_bounded_too() -> None:
 
 
 def test_the_pair_that_overlaps_least_bounds_every_pair() -> None:
-    """Moving W's mass outward around its mean only adds to the bound."""
     own, P = Fraction(1, 4), Fraction(1, 2)
     bounds = [
         blanket_delta((Overlap(own, Fraction(alone, 100), P),), 50, 0.1) for alone in (1, 5, 15, 25)
@@ -165,7 +163,6 @@ def test_the_bound_is_close_to_the_law() -> None:
 def test_an_overlap_is_that_of_the_sets(
     mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, most: int
 ) -> None:
-    """Counted, message by message: what is owned, owned alone, and as likely for every input."""
     rows = rows_of(mechanism)
     sets = [{m for m, p in enumerate(row) if p == max(row)} for row in rows]
     (pair,) = overlap_of(mechanism)
@@ -178,7 +175,6 @@ def test_an_overlap_is_that_of_the_sets(
 
 
 def test_sets_that_cannot_be_are_refused() -> None:
-    """An input cannot own alone more than it owns, nor be told from itself."""
     for own, alone, P in [("1/2", "0", "1/2"), ("1/4", "1/2", "1/2"), ("1/2", "1/4", "1/4")]:
         with pytest.raises(ValueError, match="no two sets overlap"):
             Overlap(Fraction(own), Fraction(alone), Fraction(P))
@@ -254,7 +250,6 @@ def test_for_our_designs_the_blanket_is_the_best_bound(
     | DistributionMechanism
     | RangeTree,
 ) -> None:
-    """Which the answer names as its epsilon; all three are shown."""
     bound = amplified(mechanism, 10**4, DELTA)
 
     assert bound.epsilon == bound.blanket < bound.clones < bound.closed < bound.local == 1
@@ -262,7 +257,6 @@ def test_for_our_designs_the_blanket_is_the_best_bound(
 
 
 def test_a_result_is_the_least_that_the_bound_shows() -> None:
-    """In millionths: its own delta is small enough, that of a millionth less is not."""
     mechanism = select_mechanism(10, 2).mechanism
     found = blanket_epsilon(mechanism, 1000, DELTA)
 
@@ -272,14 +266,12 @@ def test_a_result_is_the_least_that_the_bound_shows() -> None:
 
 @pytest.mark.parametrize("reports", [0, 1])
 def test_with_nobody_to_hide_among_the_local_epsilon_is_left(reports: int) -> None:
-    """Whoever is alone hides nothing."""
     assert amplified(select_mechanism(3, 1).mechanism, reports, DELTA) == Amplified(
         reports=reports, delta=DELTA, local=ONE, closed=ONE, clones=ONE, blanket=ONE
     )
 
 
 def test_more_reports_never_hide_less() -> None:
-    """From ten to a million."""
     mechanism = select_mechanism(4, 1).mechanism
     found = [blanket_epsilon(mechanism, 10**power, DELTA) for power in range(1, 7)]
 
@@ -312,7 +304,6 @@ def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> Non
 
 
 def test_a_shuffler_never_costs() -> None:
-    """Alone, or among few, a device answers as it would without one."""
     for reports in (1, 5):
         assert (
             largest_local_epsilon(

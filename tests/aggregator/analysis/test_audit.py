@@ -23,7 +23,7 @@ from veilcount_aggregator.estimation import clopper_pearson
 
 N = 4000
 
-# -- bounds --------------------------------------------------------------------------------------
+# -- bounds ----------------------------------------------------------------------------------------
 
 
 def test_bounds_are_those_of_the_textbook() -> None:
@@ -58,7 +58,6 @@ def test_a_bound_is_wrong_with_probability_alpha_at_most(p: float, alpha: float)
 def test_the_bound_on_epsilon_is_wrong_with_probability_alpha_at_most(
     epsilon: float, alpha: float
 ) -> None:
-    """Summed exactly over all pairs of counts of an event that is as telling as epsilon allows."""
     hits = np.arange(61)
     p = 1 / (1 + exp(-epsilon))
     weights = np.outer(binom.pmf(hits, 60, p), binom.pmf(hits, 60, p * exp(-epsilon)))
@@ -68,7 +67,6 @@ def test_the_bound_on_epsilon_is_wrong_with_probability_alpha_at_most(
 
 
 def test_an_event_that_never_happened_proves_nothing() -> None:
-    """Its bound lies below every epsilon."""
     assert clopper_pearson.epsilon(0, 7, 50, 0.001) == -inf
 
 
@@ -81,7 +79,7 @@ def test_the_reach_grows_by_the_logarithm_of_the_trials() -> None:
     )
 
 
-# -- messages ------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def test_symbols_are_cut_from_the_first_bit_or_to_the_last() -> None:
@@ -96,7 +94,6 @@ def test_symbols_are_cut_from_the_first_bit_or_to_the_last() -> None:
 
 @pytest.mark.parametrize("size", [3, 20])
 def test_whole_messages_that_differ_are_told_apart_zeros_at_the_end_included(size: int) -> None:
-    """Short ones by their number and length, long ones by a hash of these."""
     sent = [b"", b"\0", b"\0\0", b"\1", b"\0\1", b"\1\0", b"a" * size, b"a" * size]
     codes = WholeMessage().read(MessageTable.of(sent, size))
 
@@ -117,7 +114,6 @@ def test_whole_messages_that_differ_are_told_apart_zeros_at_the_end_included(siz
 def test_a_reading_is_one_number_of_each_message(
     reading: MessageFeature, expected: list[int]
 ) -> None:
-    """Length, the symbol at a place, and how often a symbol occurs."""
     messages = MessageTable.of([b"\1\7", b"\2\1\1"], 3)
 
     assert reading.read(messages).tolist() == expected
@@ -130,7 +126,7 @@ def test_symbols_of_no_width_or_too_wide_are_refused(bits: int) -> None:
         SymbolGrid(bits)
 
 
-# -- what the search finds -----------------------------------------------------------------------
+# -- what the search finds -------------------------------------------------------------------------
 
 
 def rng() -> np.random.Generator:
@@ -197,7 +193,6 @@ def test_presence_of_one_and_absence_of_another_are_found_together() -> None:
 
 @pytest.mark.parametrize("filler", [0, 12])
 def test_a_set_of_messages_is_found_where_no_part_tells(filler: int) -> None:
-    """Each of two bytes is uniform; only whether they are equal differs. Long messages too."""
     one = rng().integers(8, size=N)
     fill = [0] * filler
     finding = judge(rows(one, one, *fill), rows(one, (one + 1) % 8, *fill), 1)
@@ -207,7 +202,6 @@ def test_a_set_of_messages_is_found_where_no_part_tells(filler: int) -> None:
 
 
 def test_a_length_is_found() -> None:
-    """A message that is shorter for one value gives it away, whatever is in it."""
     noise = rng().integers(256, size=(2, N))
     finding = judge(rows(*noise), rows(noise[0], noise[1], noise[1]), 1)
 
@@ -225,7 +219,6 @@ def test_how_often_a_symbol_occurs_is_found() -> None:
 
 
 def test_either_value_may_be_the_one_that_tells() -> None:
-    """What never happens from one value and rarely from the other is found in both orders."""
     rare, none = rows((rng().random(N) < 0.05).astype(np.int64)), rows(0)
     there, back = judge(rare, none, 1), judge(none, rare, 1)
 
@@ -235,7 +228,6 @@ def test_either_value_may_be_the_one_that_tells() -> None:
 
 
 def test_nothing_is_found_where_nothing_is() -> None:
-    """Two samples of one law: the bound does not even leave the noise."""
     first, second = rng().integers(256, size=(2, 6, N))
     finding = judge(rows(*first), rows(*second), 0.1)
 
@@ -244,14 +236,13 @@ def test_nothing_is_found_where_nothing_is() -> None:
 
 
 def test_a_value_seen_once_does_not_lead() -> None:
-    """One sighting against none ranks behind a hundred against thirty."""
     more = MessageTable.of([b"\1"] * 100 + [b"\2"] + [b"\3"] * 9, 1)
     less = MessageTable.of([b"\1"] * 30 + [b"\3"] * 80, 1)
 
     assert ranked(SymbolAtPlace(SymbolGrid(8), 0), MessagePair(more, less)).tolist() == [1, 2, 3]
 
 
-# -- what is refused -----------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -278,6 +269,5 @@ def test_an_audit_that_could_find_nothing_is_refused_before_it_draws(
 
 
 def test_unequal_numbers_of_messages_are_refused() -> None:
-    """The bounds are for as many of the one as of the other."""
     with pytest.raises(ValueError, match="3999 of the other"):
         judge([b"\0"] * N, [b"\0"] * (N - 1), 1)

@@ -60,12 +60,10 @@ def test_the_three_figures_stand_together() -> None:
 
 
 def test_of_events_the_figures_are_of_values_only() -> None:
-    """In these words, everywhere."""
     assert figures(asked(unit='"event"')).scope == "values only; counts and times are public"
 
 
 def test_hidden_presence_claims_what_it_hides_and_no_more() -> None:
-    """For any unit, events too."""
     for unit in ("event", "month"):
         shown = figures(asked(unit=f'"{unit}"', presence='"hidden"'))
 
@@ -74,13 +72,11 @@ def test_hidden_presence_claims_what_it_hides_and_no_more() -> None:
 
 
 def test_of_period_units_it_is_said_that_answering_is_public() -> None:
-    """A device that was off in March is seen to have been."""
     assert "in which months a person answered is public" in figures(asked()).scope
     assert "whether a person answered is public" in figures(asked(unit='"user"')).scope
 
 
 def test_linked_campaigns_are_enforced_by_the_server_too() -> None:
-    """Its bitmap spans the campaign: the cap is the user figure."""
     shown = figures(asked(answers=5))
 
     assert shown.server_cap == shown.user == 5
@@ -89,7 +85,6 @@ def test_linked_campaigns_are_enforced_by_the_server_too() -> None:
 
 
 def test_across_new_pseudonyms_the_device_alone_enforces() -> None:
-    """The server's cap is that of one period."""
     shown = figures(asked(unit='"event"', per_day=3))
 
     assert (shown.server_cap, shown.time_range) == (Fraction(3), "day")
@@ -97,7 +92,6 @@ def test_across_new_pseudonyms_the_device_alone_enforces() -> None:
 
 
 def test_without_pseudonyms_the_device_alone_enforces() -> None:
-    """The server sees each report once, and nothing else."""
     shown = figures(asked(linkage='"none"'))
 
     assert shown.server_cap is None
@@ -105,7 +99,6 @@ def test_without_pseudonyms_the_device_alone_enforces() -> None:
 
 
 def test_a_curator_is_named_as_one() -> None:
-    """True values; what is charged is releases."""
     shown = figures(asked(epsilon=None, model='"central"', budget=2))
 
     assert "true value, to a trusted curator" in shown.device
@@ -125,7 +118,6 @@ def test_counted_spend_is_mean_and_worst_in_epsilon() -> None:
 
 
 def test_small_cells_are_joined_until_they_are_large_enough() -> None:
-    """What is left over joins the last bar."""
     shown = count_spending(asked(), [5, 10, 8, 0, 30, 3])
 
     assert shown.bars == (HistogramBar(0, 2, TWO, 23), HistogramBar(4, 5, Fraction(5), 33))
@@ -140,12 +132,10 @@ def test_too_few_pseudonyms_show_nothing_but_their_number() -> None:
 
 
 def test_nobody_has_spent_nothing() -> None:
-    """An empty histogram is no error."""
     assert count_spending(asked(), [], floor=0).bars == ()
 
 
 def test_spend_is_not_counted_where_periods_are_not_joined() -> None:
-    """The message says what to state instead."""
     with pytest.raises(ValueError, match=r"linkage is period.*state the cap instead"):
         count_spending(asked(unit='"day"'), [0, 40])
 
@@ -261,7 +251,6 @@ def test_dp_accounting_agrees_on_subsets_planes_and_windows(
     mechanism: SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism,
     times: int,
 ) -> None:
-    """Given the chances of what one input alone owns, the other alone, or neither alone."""
     (pair,) = handler_of(mechanism).overlaps()
     told = float(pair.P * pair.alone / pair.own)
     mistold = float((1 - pair.P) * pair.alone / (1 - pair.own))
@@ -288,7 +277,6 @@ def test_a_wrong_epsilon_would_not_agree() -> None:
 
 
 def test_a_tree_s_answers_tell_less_than_the_plain_sum() -> None:
-    """Its levels differ, and each is drawn."""
     shown = compose_answers(RangeTree.for_epsilon(ONE), 30)
 
     assert shown.optimal is not None
@@ -304,7 +292,6 @@ def test_a_campaign_counts_all_its_answers() -> None:
 
 
 def test_of_a_curator_and_of_very_long_campaigns_the_plain_sum_is_shown() -> None:
-    """Nothing is made up for the rest."""
     central = compose_campaign(asked(epsilon=None, model='"central"', budget=2))
     long = compose_campaign(asked(unit='"event"', per_day=50, linkage='"none"'))
 
@@ -353,7 +340,6 @@ def test_nobody_guesses_better_than_the_curve(
 
 
 def test_a_frozen_answer_is_no_better_the_thirtieth_time() -> None:
-    """Which is why answers are frozen."""
     curve = guessing_curve(select_mechanism(2, 1).mechanism, 365)
 
     assert [point.answers for point in curve] == [1, 7, 30, 90, 365]
@@ -365,7 +351,6 @@ def test_a_frozen_answer_is_no_better_the_thirtieth_time() -> None:
 
 
 def test_the_page_has_all_of_it() -> None:
-    """The counted spend where it was given."""
     collection = asked()
     page = budget(collection, [0, 30])
 
@@ -377,7 +362,6 @@ def test_the_page_has_all_of_it() -> None:
 
 
 def test_a_curator_need_not_guess() -> None:
-    """There is no curve for who holds the truth."""
     assert budget(asked(epsilon=None, model='"central"', budget=2)).guessing_curve == ()
 
 
@@ -397,7 +381,6 @@ def test_collections_add_up() -> None:
 
 
 def test_nothing_is_summed_across_adjacencies() -> None:
-    """A local epsilon, and a curator's of either adjacency: three totals, and no fourth."""
     curated = f'{KEYS}model = "central"\nbudget = '
     text = (
         f"[a]\n{KEYS}epsilon = 1\n"
@@ -416,7 +399,6 @@ def test_nothing_is_summed_across_adjacencies() -> None:
 
 
 def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
-    """Against the worst of every person there can be: each cohort, each side of the twins."""
     cohort = 'cohort = {{draw = "{}", of = 3, number = {}}}\n'.format
     text = "".join(
         [
@@ -459,7 +441,6 @@ def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fr
 
 
 def test_nothing_costs_nothing() -> None:
-    """An empty file, and no alternatives at all."""
     assert compose_collections({}).totals == ()
     assert parallel_composition([]) == 0
 
@@ -489,7 +470,6 @@ def test_the_longer_the_unit_the_better_both_errors() -> None:
 
 
 def test_each_unit_says_what_it_stops_and_what_it_does_not() -> None:
-    """And how well someone guesses from all of its answers."""
     rows = levels(asked(), 10**5).rows
 
     assert len({row.stops for row in rows}) == len({row.does_not_stop for row in rows}) == 5
@@ -497,7 +477,6 @@ def test_each_unit_says_what_it_stops_and_what_it_does_not() -> None:
 
 
 def test_a_user_epsilon_that_cannot_be_shared_out_gives_no_local_answer() -> None:
-    """Less than a millionth an event is none; a curator still has one."""
     event = levels(asked(), 1000, user=Fraction(1, 10**5)).rows[0]
 
     assert event.epsilon is None

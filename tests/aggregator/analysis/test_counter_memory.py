@@ -81,7 +81,6 @@ def test_a_limit_that_is_none_is_refused_with_its_name(name: str) -> None:
 
 
 def test_one_series_has_half_of_what_redis_has_for_all() -> None:
-    """Unless an operator has set what all may take."""
     use = MemoryUse({"a": 1, "b": 2}, limit=100 * MEGABYTE)
 
     assert use.series_limit(MemoryLimits()) == 50 * MEGABYTE
@@ -120,7 +119,6 @@ def test_a_secret_count_has_a_secret_limit() -> None:
 
 
 def test_a_report_beyond_the_memory_of_its_series_is_full(tmp_path: Path) -> None:
-    """By the setting of the server; other collections, and who comes again, are as ever."""
     one = tally_bytes(3)
     with world(tmp_path, FILE, max_series_memory=one) as made:
         first = made.report("theme")

@@ -183,7 +183,6 @@ SMALL: dict[str, tuple[SubsetSelection | ProjectiveGeometry | SquareWave, list[i
 
 @pytest.mark.parametrize("name", SMALL)
 def test_every_tally_of_a_small_population_has_its_exact_probability(name: str) -> None:
-    """To within the rounding of a probability to a float."""
     mechanism, held = SMALL[name]
 
     assert differ(simulated(mechanism, held), sent(mechanism, held)) < 1e-14
@@ -191,7 +190,6 @@ def test_every_tally_of_a_small_population_has_its_exact_probability(name: str) 
 
 @pytest.mark.parametrize("name", ["pairs of 3", "pairs of 4", "triples of 4", "pairs of 5"])
 def test_counts_drawn_item_by_item_have_another_law(name: str) -> None:
-    """The right law of each input by itself, multiplied, is far off."""
     mechanism, held = SMALL[name]
     exact = sent(mechanism, held)
     alone = [marginal(exact, place) for place in range(len(held))]
@@ -215,7 +213,6 @@ def marginal(joint: Tallies, place: int) -> dict[int, float]:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_another_epsilon_has_another_law(name: str) -> None:
-    """One a hundredth higher is told apart by the same comparison."""
     mechanism, held = SMALL[name]
 
     assert differ(simulated(mechanism, held), sent(at(mechanism, Fraction(101, 100)), held)) > 1e-5
@@ -263,7 +260,6 @@ def test_each_hyperplane_through_a_point_is_found_exactly_once(q: int, t: int) -
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 5, 8, 13])
 def test_balls_fall_into_cells_that_exist_and_none_is_lost(cells: int) -> None:
-    """Three rows of balls, each scattered by itself."""
     balls = np.array([0, 1, 100_000])
     counts = scattered(balls, cells, rng())
 
@@ -274,7 +270,6 @@ def test_balls_fall_into_cells_that_exist_and_none_is_lost(cells: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)], ids=str)
 def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> None:
-    """The chances of both starts, beside the device's own exact ones; the ends included."""
     mechanism = MeanMechanism.for_epsilon(epsilon)
     points = np.array([0, 1, GRID // 7, GRID // 2, 3 * GRID // 4, GRID - 1, GRID])
     low, up = MeanHandler(mechanism).rounded(points)
@@ -324,7 +319,6 @@ def inputs_of(asked: Collection, devices: int) -> Ints:
 
 @pytest.mark.parametrize("name", SENDERS)
 def test_every_simulated_message_is_one_that_a_device_could_send(name: str) -> None:
-    """In its one spelling, at its width; and each report is counted."""
     asked = SENDERS[name]
     rows = simulate_messages(asked, inputs_of(asked, 500), rng())
     messages = [asked.unpack(row.tobytes()) for row in rows]
@@ -335,7 +329,6 @@ def test_every_simulated_message_is_one_that_a_device_could_send(name: str) -> N
 
 @pytest.mark.parametrize("name", SENDERS)
 def test_a_tally_has_as_many_reports_as_there_are_devices(name: str) -> None:
-    """From single devices or from counts of them, and as many counters as a real tally."""
     asked = SENDERS[name]
     inputs, devices = np.unique(inputs_of(asked, 700), return_counts=True)
     counters = simulate(asked, Population(inputs, devices), rng())
@@ -346,7 +339,6 @@ def test_a_tally_has_as_many_reports_as_there_are_devices(name: str) -> None:
 
 
 def test_the_same_seed_gives_the_same_crowd() -> None:
-    """All chance comes from the generator that is passed in."""
     held = np.full(16, 50)
     one, two = (simulate(SENDERS["mask"], held, rng()) for _ in range(2))
 
@@ -396,13 +388,11 @@ def test_a_curators_numbers_are_whole() -> None:
 def test_a_population_is_a_count_of_devices(
     inputs: list[int], devices: list[int], reason: str
 ) -> None:
-    """Refused from birth."""
     with pytest.raises(ValueError, match=reason):
         Population(np.array(inputs), np.array(devices))
 
 
 def test_an_input_that_the_domain_does_not_have_is_refused() -> None:
-    """By place, by point of the grid, by the number of counts."""
     with pytest.raises(ValueError, match="from 0 to 3"):
         simulate(choice(4), Population(np.array([4]), np.array([1])), rng())
     with pytest.raises(ValueError, match="from 0 to 4,294,967,296"):
@@ -447,7 +437,6 @@ def test_shares_stand_beside_what_both_models_say() -> None:
 
 
 def test_a_mean_stands_beside_what_both_models_say() -> None:
-    """In the number's own unit."""
     minutes = number(Measure.MEAN)
     held = population(minutes, [10, 20, 30.5] * 5000, rng())
     shown = compare_local_and_central(minutes, held, rng())
@@ -460,7 +449,6 @@ def test_a_mean_stands_beside_what_both_models_say() -> None:
 
 
 def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
-    """The curator does not see those that are absent; they count below the line."""
     held = Population(np.arange(4), np.array([3000, 2000, 1000, 4000]))
     shown = compare_local_and_central(SENDERS["hidden"], held, rng())
 
@@ -469,7 +457,6 @@ def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
 
 
 def test_a_distribution_has_neither_shares_of_values_nor_a_mean() -> None:
-    """Nor has a population without devices."""
     nobody = Population(np.array([0]), np.array([0]))
     for asked, held in (
         (number(Measure.DISTRIBUTION), population(number(Measure.DISTRIBUTION), [1], rng())),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
-from math import exp, isclose, log, sqrt
+from math import isclose, log, sqrt
 
 import pytest
 
@@ -12,7 +12,6 @@ from tests.aggregator.aggregator_fixtures import asked
 from tests.aggregator.exact_rows import rows_of
 from veilcount_aggregator.analysis.amplification import amplified, keeps_epsilon
 from veilcount_aggregator.analysis.trust_models import (
-    CuratorNoise,
     Quantity,
     TrustComparison,
     TrustModelRow,
@@ -54,7 +53,7 @@ N = 10**5
 def test_the_average_noise_does_not_depend_on_the_shares(
     mechanism: SubsetSelection | ProjectiveGeometry, shares: tuple[float, ...]
 ) -> None:
-    """From every message's exact law, value by value: their average is the variance stated."""
+    """From the exact distribution of messages: the average over values is the variance stated."""
     total = 0.0
     for value in range(4):
         for held, share in enumerate(shares):
@@ -75,7 +74,6 @@ def _chance(
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
 def test_the_square_wave_s_mean_is_as_exact_as_its_law_says(epsilon: str) -> None:
-    """From the exact rows: the worst variance of the linear decoder over all buckets."""
     mechanism = DistributionMechanism.for_epsilon(Fraction(epsilon))
     moments = [
         [sum(p * level**power for level, p in enumerate(row)) for power in (1, 2)]
@@ -102,7 +100,6 @@ def test_a_mean_is_as_exact_as_its_design_says() -> None:
 
 
 def test_a_quarter_of_a_tree_s_range_is_told_by_one_level_of_four() -> None:
-    """Four times the level's noise, and that the level is drawn."""
     tree = RangeTree.for_epsilon(ONE)
 
     assert isclose(
@@ -127,14 +124,12 @@ def test_a_quarter_of_a_tree_s_range_is_told_by_one_level_of_four() -> None:
 def test_a_hundred_thousand_devices_are_as_exact_as_promised(
     k: int, epsilon: int, percent: float
 ) -> None:
-    """Root mean square error of the share of a value that few have, in the cohort."""
     mechanism = select_mechanism(k, epsilon).mechanism
 
     assert sqrt(share_handler_of(mechanism).rare_variance() / N) <= percent / 100
 
 
 def test_a_value_nobody_has_is_the_floor() -> None:
-    """For large domains the two are the same."""
     handler = share_handler_of(select_mechanism(10**5, 1).mechanism)
 
     assert handler.rare_variance() < handler.noise_variance() < 1.001 * handler.rare_variance()
@@ -143,61 +138,7 @@ def test_a_value_nobody_has_is_the_floor() -> None:
 # -- the noise of a curator ------------------------------------------------------------------------
 
 
-def law_of(noise: CuratorNoise, reach: int) -> dict[int, float]:
-    """The definition: proportional to e^(-|z| rate)."""
-    weights = {z: exp(-abs(z) * noise.rate) for z in range(-reach, reach + 1)}
-    whole = sum(weights.values())
-    return {z: weight / whole for z, weight in weights.items()}
-
-
-NOISES = [
-    CuratorNoise(sensitivity, Fraction(epsilon))
-    for sensitivity, epsilon in [(1, "0.1"), (1, "1"), (2, "1"), (2, "0.5"), (1, "3"), (7, "2")]
-]
-
-
-@pytest.mark.parametrize("noise", NOISES, ids=str)
-def test_the_deviation_is_that_of_the_law(noise: CuratorNoise) -> None:
-    """1 / (sqrt(2) sinh(epsilon / (2 Delta)))."""
-    law = law_of(noise, 600)
-    deviation = sqrt(sum(chance * z * z for z, chance in law.items()))
-
-    assert isclose(noise.deviation, deviation, rel_tol=1e-9)
-
-
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-@pytest.mark.parametrize("noise", NOISES, ids=str)
-def test_the_interval_is_the_shortest_that_holds_its_level(
-    noise: CuratorNoise, level: float
-) -> None:
-    """Summed over the law; one step less does not hold it."""
-    law, half = law_of(noise, 600), noise.half_width(level)
-
-    assert within(law, half) >= level - 1e-12
-    assert half == 0 or within(law, half - 1) < level
-
-
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-@pytest.mark.parametrize("noise", NOISES, ids=str)
-def test_so_is_the_interval_of_a_difference(noise: CuratorNoise, level: float) -> None:
-    """Two independent draws, summed over both."""
-    law = law_of(noise, 250)
-    difference: dict[int, float] = {}
-    for one, p in law.items():
-        for two, q in law.items():
-            difference[one - two] = difference.get(one - two, 0.0) + p * q
-    half = noise.difference_half_width(level)
-
-    assert within(difference, half) >= level - 1e-9
-    assert half == 0 or within(difference, half - 1) < level
-
-
-def within(law: dict[int, float], half: int) -> float:
-    """The chance to lie within."""
-    return sum(chance for z, chance in law.items() if abs(z) <= half)
-
-
-def test_a_sum_over_a_number_s_grid_is_the_continuous_law() -> None:
+def test_a_sum_over_a_number_s_grid_is_continuous_laplace_noise() -> None:
     """Of [0, 240] at epsilon 1, n = 1000: sqrt(2) 240 / 1000."""
     quantity = Quantity.of_range(Number(Fraction(0), Fraction(240)), Measure.MEAN)
 
@@ -214,13 +155,11 @@ def shown() -> TrustComparison:
 
 
 def test_all_rows_share_adjacency_unit_and_one_contribution(shown: TrustComparison) -> None:
-    """Else they could not be compared."""
     assert (shown.adjacency, shown.unit, shown.contributions) == ("substitute", "month", 1)
     assert [line.row for line in shown.lines] == list(TrustModelRow)
 
 
 def test_trust_buys_accuracy(shown: TrustComparison) -> None:
-    """Local, then shuffled, then central; stripping who sent what changes no error."""
     errors = [line.cohort.rmse for line in shown.lines]
 
     assert errors[0] == errors[1] > errors[2] > errors[3]
@@ -237,7 +176,6 @@ def test_the_same_reports_would_promise_more_behind_a_shuffler(shown: TrustCompa
 
 
 def test_the_same_guarantee_lets_devices_answer_louder(shown: TrustComparison) -> None:
-    """By what a bound allows: it is checked at exactly that epsilon."""
     line = shown.line(TrustModelRow.SAME_GUARANTEE)
 
     assert line.epsilon == 1
@@ -256,7 +194,6 @@ def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> No
 
 
 def test_observed_shares_are_said_to_be_and_sample_less() -> None:
-    """The cohort's errors stay: they never depended on shares."""
     predicted, observed = (
         compare_trust_models(asked(), 50),
         compare_trust_models(asked(), 50, frequencies=[0.9, 0.1]),
@@ -269,20 +206,17 @@ def test_observed_shares_are_said_to_be_and_sample_less() -> None:
 
 
 def test_raw_estimates_outside_0_and_1_are_observed_as_their_nearest_share() -> None:
-    """Noise makes them negative; a variance is not."""
     raw = Quantity.of_values(3).sampling([-0.1, 1.2, 0.2])
 
     assert raw == Quantity.of_values(3).sampling([0, 1, 0.2]) > 0
 
 
 def test_shares_that_are_not_the_values_are_refused() -> None:
-    """One for each."""
     with pytest.raises(ValueError, match="2 shares of 3 values"):
         Quantity.of_values(3).sampling([0.5, 0.5])
 
 
 def test_a_number_s_observed_spread_counts() -> None:
-    """All in the middle tenth: hardly any."""
     quantity = Quantity.of_range(Number(Fraction(0), Fraction(10)), Measure.MEAN)
 
     assert quantity.sampling(None) == 25
@@ -300,7 +234,6 @@ def test_local_noise_costs_what_is_known(k: int, expected: float) -> None:
 
 
 def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
-    """Each number is checked: it is enough, and in the closed cases one less is not."""
     quantity = Quantity.of(asked())
     local, central = shown.line(TrustModelRow.LOCAL), shown.line(TrustModelRow.CENTRAL)
 
@@ -319,7 +252,6 @@ def test_ten_thousand_with_a_curator_are_forty_seven_million_without() -> None:
 
 
 def test_a_shuffler_is_between_the_two(shown: TrustComparison) -> None:
-    """For either error."""
     local, hidden, central = (shown.lines[place] for place in (0, 2, 3))
 
     assert central.devices_as_local < hidden.devices_as_local < 10**4
@@ -327,7 +259,6 @@ def test_a_shuffler_is_between_the_two(shown: TrustComparison) -> None:
 
 
 def test_the_slopes_are_a_half_and_one() -> None:
-    """Of log error over log n; a shuffler's lies between, and none crosses another."""
     points = scaling(Quantity.of_values(4), ONE, [10**power for power in range(3, 7)])
 
     for near, far in pairwise(points):
@@ -344,7 +275,6 @@ def slope(near: float, far: float) -> float:
 
 @pytest.mark.parametrize("measure", ["mean", "distribution", "ranges"])
 def test_numbers_are_contrasted_too(measure: str) -> None:
-    """In the number's own units; of ranges, a quarter's share."""
     answer = compare_trust_models(
         asked(boolean=None, range=[0, 240], measure=f'"{measure}"', epsilon=2), 100
     )
@@ -358,7 +288,6 @@ def test_numbers_are_contrasted_too(measure: str) -> None:
 def test_a_central_collection_is_contrasted_at_its_substitution_epsilon(
     adjacency: str, epsilon: int
 ) -> None:
-    """With the local design that the same question would have; an add-remove budget is twice it."""
     central = asked(epsilon=None, model='"central"', budget=1, adjacency=f'"{adjacency}"')
     local = asked(epsilon=epsilon)
 
@@ -369,7 +298,6 @@ def test_a_central_collection_is_contrasted_at_its_substitution_epsilon(
 
 
 def test_half_of_nobody_is_refused() -> None:
-    """There is nothing to contrast."""
     with pytest.raises(ValueError, match="at least one answer"):
         compare_trust_models(asked(), 0)
 
@@ -378,14 +306,12 @@ def test_half_of_nobody_is_refused() -> None:
 
 
 def test_the_least_epsilon_is_found_to_the_grain() -> None:
-    """Over every possible threshold of a coarse grain."""
     for threshold in range(1, 161):
         assert least_epsilon(lambda e: e >= Fraction(threshold, 10), 10) == Fraction(threshold, 10)  # noqa: B023 - asked at once
     assert least_epsilon(lambda _: False) is None
 
 
 def test_the_fewest_devices_are_found() -> None:
-    """Exactly, or not at all."""
     for least in (1, 2, 3, 1000, 12_345):
         assert fewest_devices(lambda n: n >= least) == least  # noqa: B023 - likewise
     assert fewest_devices(lambda _: False) is None

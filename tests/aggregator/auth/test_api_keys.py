@@ -37,7 +37,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_a_key_is_found_by_its_secret_alone(store: Store) -> None:
-    """Several are valid at once; a changed letter is another key."""
     made = [create_key(store, role, role, NOW) for role in Role]
     ring = load_api_keys(store)
 
@@ -49,7 +48,6 @@ def test_a_key_is_found_by_its_secret_alone(store: Store) -> None:
 
 
 def test_a_secret_is_32_random_bytes_behind_its_role(store: Store) -> None:
-    """A scanner for leaked secrets finds the mark."""
     secrets = [create_key(store, Role.DEVICE, "", NOW)[1] for _ in range(5)]
 
     assert len(set(secrets)) == 5
@@ -60,7 +58,6 @@ def test_a_secret_is_32_random_bytes_behind_its_role(store: Store) -> None:
 
 
 def test_a_store_holds_no_secret(store: Store) -> None:
-    """A hash, from which nobody finds it."""
     _, secret = create_key(store, Role.ADMIN, "mine", NOW)
     kept = b"".join(store.records(KIND).values()) + repr(load_audit_log(store)).encode()
 
@@ -71,12 +68,10 @@ def test_a_store_holds_no_secret(store: Store) -> None:
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("door", Role)
 def test_an_admin_is_an_analyst_too_and_no_other_is_another(role: Role, door: Role) -> None:
-    """Each role its own doors."""
     assert role.opens(door) == (role is door or (role, door) == (Role.ADMIN, Role.ANALYST))
 
 
 def test_a_key_that_was_taken_back_opens_nothing(store: Store) -> None:
-    """Its line stays, with the day; taking it back again changes nothing."""
     key, secret = create_key(store, Role.ANALYST, "", NOW)
     gone = revoke_key(store, key.id, NOW + timedelta(days=1))
     again = revoke_key(store, key.id, NOW + timedelta(days=2))
@@ -87,13 +82,11 @@ def test_a_key_that_was_taken_back_opens_nothing(store: Store) -> None:
 
 
 def test_a_key_that_is_none_cannot_be_taken_back(store: Store) -> None:
-    """And it is said where to look."""
     with pytest.raises(SettingsError, match="veilcount keys list"):
         revoke_key(store, "nothing", NOW)
 
 
 def test_the_intake_is_open_until_the_first_device_key(store: Store) -> None:
-    """Other keys do not close it; taking the last one back does not open it."""
     states = [load_api_keys(store).intake_is_open]
     create_key(store, Role.ADMIN, "", NOW)
     states.append(load_api_keys(store).intake_is_open)
@@ -106,7 +99,6 @@ def test_the_intake_is_open_until_the_first_device_key(store: Store) -> None:
 
 
 def test_the_last_day_is_kept_and_written_once_a_day(store: Store) -> None:
-    """Never an hour."""
     key, _ = create_key(store, Role.DEVICE, "", NOW)
     record_key_use(store, key, NOW)
     generation = store.generation()
@@ -121,7 +113,6 @@ def test_the_last_day_is_kept_and_written_once_a_day(store: Store) -> None:
 
 
 def test_a_mark_does_not_bring_a_key_back(store: Store) -> None:
-    """A worker that has not heard of it yet marks a key that was taken back."""
     key, secret = create_key(store, Role.DEVICE, "", NOW)
     revoke_key(store, key.id, NOW)
     record_key_use(store, key, NOW + timedelta(days=1))
@@ -131,7 +122,6 @@ def test_a_mark_does_not_bring_a_key_back(store: Store) -> None:
 
 @pytest.mark.parametrize("label", ["x" * (MOST_LABEL + 1), "two\nlines", "\x00"])
 def test_a_label_that_nobody_can_read_is_refused(store: Store, label: str) -> None:
-    """And nothing is made."""
     with pytest.raises(SettingsError):
         create_key(store, Role.DEVICE, label, NOW)
 
@@ -139,7 +129,6 @@ def test_a_label_that_nobody_can_read_is_refused(store: Store, label: str) -> No
 
 
 def test_acts_are_written_down(store: Store) -> None:
-    """By whom, and of which key."""
     key, _ = create_key(store, Role.DEVICE, "", NOW, "abcd")
     revoke_key(store, key.id, NOW)
 
@@ -150,7 +139,6 @@ def test_acts_are_written_down(store: Store) -> None:
 
 
 def test_a_key_survives_its_record(store: Store) -> None:
-    """What is kept is read again as it was."""
     key, _ = create_key(store, Role.ADMIN, "mine", NOW)
 
     assert ApiKey.from_record(key.record().value or b"") == key

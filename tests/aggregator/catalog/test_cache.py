@@ -362,7 +362,7 @@ def test_a_worker_drops_what_is_over(url: str, store: Store) -> None:
     aggregator.look_at_clock()
     passing.now += SETTLING_SECONDS
 
-    assert (aggregator.tend(), aggregator.tend()) == (30, 0)
+    assert (aggregator.drop_expired(), aggregator.drop_expired()) == (30, 0)
     aggregator.close()
 
 

@@ -22,7 +22,6 @@ class Reader:
 
 
 def test_the_same_bytes_are_read_once() -> None:
-    """Though they are another object."""
     reader = Reader()
     told = DigestCache(reader)
     twice = [told(bytes(bytearray(b"a line"))) for _ in range(2)]
@@ -51,7 +50,6 @@ def test_an_error_is_raised_every_time() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the bound it begins anew, and tells the same."""
     monkeypatch.setattr(digest_cache, "MAX_ENTRIES", 3)
     reader = Reader()
     told = DigestCache(reader)

@@ -253,7 +253,6 @@ def test_all_that_ever_left_is_within_the_budget(memory: Path, acts: list[Act]) 
 def test_a_store_that_goes_back_in_the_middle_of_a_release_pays_once(
     memory: Path, calls: int, loss: Act
 ) -> None:
-    """Before each of its calls in turn; the other host asks, and the same is asked again."""
     asked = (0, "count", "1", 0)
     other = (1, "sum", "1", 0)
     run(

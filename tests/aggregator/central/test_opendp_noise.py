@@ -1,7 +1,7 @@
-"""The noise: OpenDP draws the law that the intervals are computed from, within the epsilon paid.
+"""The noise: OpenDP draws the distribution of the intervals, within the epsilon paid.
 
 Seeds do not reach OpenDP, whose randomness is the system's: ALPHA is the chance that a run fails by
-chance alone. A law of a scale 30 % away is rejected by the same test.
+chance alone. A distribution of a scale 30 % away is rejected by the same test.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ def delivered(sensitivity: int, scale: float) -> Fraction:
 def test_a_scale_delivers_no_more_than_was_paid_and_hardly_less(
     sensitivity: int, price: str
 ) -> None:
-    """Compared as exact fractions, not as floats."""
     epsilon = Fraction(price)
     scale = calibrated_scale(sensitivity, epsilon)
 
@@ -64,7 +63,7 @@ def test_more_epsilon_is_less_noise() -> None:
         assert len(set(scales)) == len(scales)
 
 
-# -- the law ---------------------------------------------------------------------------------------
+# -- the distribution ------------------------------------------------------------------------------
 
 
 @cache
@@ -78,7 +77,7 @@ def fits(noise: NDArray[np.int64], scale: float) -> bool:
     edge = max(int(scale * 6), 2)
     places = np.arange(-edge, edge + 1)
     chances = (1 - q) / (1 + q) * q ** abs(places)
-    tail = DiscreteLaplaceNoise(scale).tail_probability(edge) / 2
+    tail = float(exact_tail(scale, edge)) / 2
     expected = len(noise) * np.array([tail, *chances, tail])
     clipped = np.clip(noise, -edge - 1, edge + 1) + edge + 1
     found = np.bincount(clipped, minlength=len(expected))
@@ -89,8 +88,8 @@ def fits(noise: NDArray[np.int64], scale: float) -> bool:
 
 
 @pytest.mark.parametrize("scale", [0.7, 1.4285714285714288, 3.0])
-def test_noise_follows_the_exact_law_and_no_other(scale: float) -> None:
-    """alpha = 1e-9; the law at 0.7 and at 1.3 of the scale is rejected."""
+def test_noise_follows_the_exact_distribution_and_no_other(scale: float) -> None:
+    """alpha = 1e-9; the distributions at 0.7 and at 1.3 of the scale is rejected."""
     noise = drawn(scale)
 
     assert fits(noise, scale)
@@ -99,10 +98,10 @@ def test_noise_follows_the_exact_law_and_no_other(scale: float) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.7, 3.0])
-def test_simulated_noise_follows_the_same_law(scale: float) -> None:
+def test_simulated_noise_follows_the_same_distribution(scale: float) -> None:
     """By the same test, from a seeded generator."""
-    law, generator = DiscreteLaplaceNoise(scale), np.random.default_rng(1)
-    noise = np.array(law.draw(DRAWS, generator))
+    distribution, generator = DiscreteLaplaceNoise(scale), np.random.default_rng(1)
+    noise = np.array(distribution.draw(DRAWS, generator))
 
     assert fits(noise, scale)
     assert not fits(noise, 1.3 * scale)
@@ -116,12 +115,12 @@ def test_noise_is_added_to_the_numbers_as_they_are() -> None:
     assert [abs(one - two) < 60 for one, two in zip(far, found, strict=True)] == [True] * 3
 
 
-# -- what is computed from the law -----------------------------------------------------------------
+# -- intervals and moments -------------------------------------------------------------------------
 
 SCALES = [0.05, 0.3, 1.0, 2.857142857142857, 17.0, 1e4]
 
 
-def exact_beyond(scale: float, width: int) -> Decimal:
+def exact_tail(scale: float, width: int) -> Decimal:
     """P(|X| > width), to 50 digits."""
     getcontext().prec = 50
     q = (-1 / Decimal(scale)).exp()
@@ -131,42 +130,56 @@ def exact_beyond(scale: float, width: int) -> Decimal:
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("alpha", ["0.32", "0.05", "0.025", "0.000001"])
 def test_a_half_width_covers_exactly_and_no_narrower_one_does(scale: float, alpha: str) -> None:
-    """By the law itself, to 50 digits, not by a normal curve."""
+    """By the distribution itself, to 50 digits, not by a normal curve."""
     width = DiscreteLaplaceNoise(scale).half_width(float(alpha))
 
-    assert exact_beyond(scale, width) <= Decimal(alpha)
+    assert exact_tail(scale, width) <= Decimal(alpha)
     if width:
-        assert exact_beyond(scale, width - 1) > Decimal(alpha) * (1 - Decimal("1e-9"))
+        assert exact_tail(scale, width - 1) > Decimal(alpha) * (1 - Decimal("1e-9"))
 
 
 def test_a_half_width_on_the_very_edge_covers() -> None:
     """Where alpha is the tail itself, rounding falls on the side of coverage."""
     for scale in SCALES:
         for width in (1, 5, 40):
-            alpha = float(exact_beyond(scale, width))
+            alpha = float(exact_tail(scale, width))
             if alpha > 0:
                 found = DiscreteLaplaceNoise(scale).half_width(alpha)
 
-                assert exact_beyond(scale, found) <= Decimal(alpha)
+                assert exact_tail(scale, found) <= Decimal(alpha)
                 assert found in {width, width + 1}
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 17.0])
-def test_moments_are_those_of_the_law(scale: float) -> None:
-    """Standard deviation and exponential moment, summed over the law."""
-    law, q = DiscreteLaplaceNoise(scale), np.exp(-1 / scale)
+def test_moments_are_those_of_the_distribution(scale: float) -> None:
+    """Standard deviation and exponential moment, summed over the distribution."""
+    distribution, q = DiscreteLaplaceNoise(scale), np.exp(-1 / scale)
     places = np.arange(-int(200 * scale) - 50, int(200 * scale) + 51)
     chances = (1 - q) / (1 + q) * q ** abs(places)
     t = 0.4 / scale
 
     assert isclose(float(chances.sum()), 1)
-    assert isclose(law.deviation**2, float((chances * places.astype(float) ** 2).sum()))
-    assert isclose(law.log_moment(t), float(np.log((chances * np.exp(t * places)).sum())))
-    assert isclose(law.tail_probability(3), float(chances[abs(places) > 3].sum()))
+    assert isclose(distribution.deviation**2, float((chances * places.astype(float) ** 2).sum()))
+    assert isclose(distribution.log_moment(t), float(np.log((chances * np.exp(t * places)).sum())))
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.001])
+@pytest.mark.parametrize("scale", [10.0, 2.0, 1.0, 1 / 3])
+def test_the_half_width_of_a_difference_is_the_least_that_covers(
+    scale: float, alpha: float
+) -> None:
+    """Two independent draws: the convolution of their exact distributions."""
+    q, edge = np.exp(-1 / scale), int(45 * scale)
+    one = (1 - q) / (1 + q) * q ** abs(np.arange(-edge, edge + 1))
+    difference = np.convolve(one, one)
+    distance = abs(np.arange(-2 * edge, 2 * edge + 1))
+    width = DiscreteLaplaceNoise(scale).difference_half_width(alpha)
+
+    assert difference[distance > width].sum() <= alpha + 1e-9
+    assert width == 0 or difference[distance > width - 1].sum() > alpha
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_scale_is_a_number_above_0(scale: float) -> None:
-    """Refused from birth."""
     with pytest.raises(ValueError, match="above 0"):
         DiscreteLaplaceNoise(scale)

@@ -93,7 +93,6 @@ def spent(store: Store, period: int = 0) -> Fraction:
 def test_an_answer_is_charged_kept_and_in_the_journal(
     asked: Curator, store: Store, journal: Path
 ) -> None:
-    """To each of its periods, and to no other."""
     told = asked.answer(AGE, wanted("histogram", "0.25", 0, 2), OVER, "key1")
     (kept,) = load_releases(store)
 
@@ -108,7 +107,6 @@ def test_an_answer_is_charged_kept_and_in_the_journal(
 
 
 def test_the_same_question_has_the_same_answer_free(asked: Curator, store: Store) -> None:
-    """In other words, from another analyst, after the budget is gone."""
     first = asked.answer(AGE, wanted("age >= 2", "0.5"), OVER, "one")
     asked.answer(AGE, wanted("histogram", "0.5"), OVER, "one")
     again = asked.answer(AGE, wanted({"count": [3, 2]}, Fraction(1, 2)), OVER, "two")
@@ -130,7 +128,6 @@ def test_the_same_question_has_the_same_answer_free(asked: Curator, store: Store
 def test_another_question_is_charged(
     asked: Curator, store: Store, request_: dict[str, object], what: str
 ) -> None:
-    """However little it differs."""
     asked.answer(AGE, wanted("histogram", "0.25"), OVER, "")
 
     assert asked.answer(AGE, request_, OVER, "").charged, what
@@ -138,7 +135,6 @@ def test_another_question_is_charged(
 
 
 def test_what_no_budget_pays_for_is_refused_with_what_is_left(asked: Curator) -> None:
-    """Of the period that has least left, exactly."""
     asked.answer(AGE, wanted("count", "0.3", 0, 1), OVER, "")
     asked.answer(AGE, wanted("sum", "0.4", 1), OVER, "")
 
@@ -152,7 +148,6 @@ def test_what_no_budget_pays_for_is_refused_with_what_is_left(asked: Curator) ->
 
 
 def test_what_is_refused_is_not_charged_and_leaves_no_trace(asked: Curator, store: Store) -> None:
-    """Neither in the records nor in the journal."""
     asked.filter.tick(OVER)  # registers the journal, which is a change
     before = store.generation()
     with pytest.raises(QueryError):
@@ -166,7 +161,6 @@ def test_what_is_refused_is_not_charged_and_leaves_no_trace(asked: Curator, stor
 
 
 def test_series_have_budgets_of_their_own(asked: Curator, store: Store) -> None:
-    """A redefinition is another series."""
     other = series(range="[0, 4]")
     asked.answer(AGE, wanted("histogram", 1), OVER, "")
 
@@ -177,7 +171,6 @@ def test_series_have_budgets_of_their_own(asked: Curator, store: Store) -> None:
 def test_what_a_period_has_left_is_read_from_its_own_series(
     asked: Curator, store: Store, journal: Path
 ) -> None:
-    """A release numbers itself and its audit entry without reading what others were."""
     other = series(range="[0, 4]")
     for place in range(4):
         asked.answer(other, wanted("count", "0.25", place), OVER, "")
@@ -217,7 +210,6 @@ def test_a_period_is_released_once_it_takes_no_more_reports(
 
 
 def test_who_loses_a_race_draws_again_and_pays_once(store: Store, journal: Path) -> None:
-    """The first draw is seen by nobody."""
     question = price_query(wanted("count", "0.5"), AGE.collection)
     draws: list[int] = []
 
@@ -238,7 +230,6 @@ def test_who_loses_a_race_draws_again_and_pays_once(store: Store, journal: Path)
 def test_who_loses_the_last_budget_while_drawing_is_refused(
     asked: Curator, store: Store, journal: Path
 ) -> None:
-    """What was affordable before the draw is looked at again: the draw is thrown away."""
     question = price_query(wanted("count", "0.5"), AGE.collection)
     draws: list[bool] = []
 
@@ -258,7 +249,6 @@ def test_who_loses_the_last_budget_while_drawing_is_refused(
 def test_of_two_processes_that_race_for_the_last_budget_one_gets_it(
     engine: str, tmp_path: Path
 ) -> None:
-    """Ten times over, each with a question of its own; journals as two hosts would have them."""
     with stored(engine, tmp_path) as url:
         askers = [Asker(url, tmp_path / f"{query}.jsonl", query) for query in ("sum", "mean")]
         won = []
@@ -282,7 +272,6 @@ def test_of_two_processes_that_race_for_the_last_budget_one_gets_it(
 def test_killed_between_commit_and_journal_the_answer_never_left_and_is_free(
     engine: str, tmp_path: Path
 ) -> None:
-    """What holds the process there is a lock on its journal."""
     path = tmp_path / "releases.jsonl"
     with stored(engine, tmp_path) as url, path.open("ab") as held:
         store = open_store(url)
@@ -305,7 +294,6 @@ def test_killed_between_commit_and_journal_the_answer_never_left_and_is_free(
 
 
 def test_another_question_brings_the_journal_up_to_date(asked: Curator, journal: Path) -> None:
-    """A line that a killed process did not write is written by the next."""
     asked.answer(AGE, wanted("count", "0.1"), OVER, "")
     journal.unlink()
     asked.answer(AGE, wanted("sum", "0.1"), OVER, "")
@@ -314,20 +302,17 @@ def test_another_question_brings_the_journal_up_to_date(asked: Curator, journal:
 
 
 def test_without_a_journal_nothing_is_released(store: Store) -> None:
-    """On a store that has no place beside it; a dry run is fine."""
     bare = Curator(PrivacyFilter(store, None))
 
     with pytest.raises(JournalMissing, match="--journal FILE"):
         bare.answer(AGE, wanted("count", 1), OVER, "")
-    assert bare.dry_run(AGE, wanted("count", 1)).forecast.micro_epsilon == 1_000_000
+    assert bare.dry_run(AGE, wanted("count", 1)).question.micro_epsilon == 1_000_000
     assert load_releases(store) == []
 
 
 def test_an_answer_whose_line_cannot_be_written_does_not_leave(
     asked: Curator, store: Store, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is charged before there is a journal that can be written."""
-
     def full(folder: Path) -> None:
         raise OSError(errno.ENOSPC, "no space left", str(folder))
 
@@ -346,7 +331,6 @@ def test_an_answer_whose_line_cannot_be_written_does_not_leave(
 def test_where_the_journal_cannot_be_read_nothing_is_charged(
     asked: Curator, store: Store, journal: Path
 ) -> None:
-    """It is looked at first."""
     journal.mkdir()
 
     with pytest.raises(StoreUnavailable, match="journal cannot be read"):
@@ -355,7 +339,6 @@ def test_where_the_journal_cannot_be_read_nothing_is_charged(
 
 
 def test_a_read_only_store_releases_nothing(asked: Curator, store: Store) -> None:
-    """Its budget was carried to another: it would be spent there too."""
     store.set_read_only(on=True)
 
     with pytest.raises(StoreReadOnly):
@@ -388,14 +371,13 @@ class Unreadable:
 
 
 def test_a_dry_run_reads_no_answer_and_costs_nothing(asked: Curator, store: Store) -> None:
-    """It knows the definition, and what was spent."""
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     blind = Curator(PrivacyFilter(Unreadable(store), asked.filter.journal))
     before = store.generation()
     foreseen = blind.dry_run(AGE, wanted("mean", "0.5", 0, 4))
 
-    assert foreseen.forecast.charges == dict.fromkeys(range(5), 500_000)
-    assert [part.name for part in foreseen.forecast.noise] == ["centred sum", "count"]
+    assert foreseen.question.charges == dict.fromkeys(range(5), 500_000)
+    assert [part.name for part in foreseen.noise] == ["centred sum", "count"]
     assert [account.remaining for account in foreseen.accounts] == [Fraction(3, 4), 1, 1, 1, 1]
     assert store.generation() == before
     with pytest.raises(DrawFailed, match="AssertionError"):
@@ -407,12 +389,11 @@ def test_a_dry_run_foresees_the_noise_that_comes(asked: Curator) -> None:
     foreseen = asked.dry_run(AGE, wanted("histogram", "0.5"))
     told = asked.answer(AGE, wanted("histogram", "0.5"), OVER, "")
 
-    assert foreseen.forecast.noise == told.release.noise
-    assert foreseen.forecast.canonical == told.release.canonical
+    assert foreseen.noise == told.release.noise
+    assert foreseen.question.canonical == told.release.canonical
 
 
 def test_a_period_of_no_answers_is_released_like_any(asked: Curator) -> None:
-    """That it is empty is not said but through noise."""
     told = asked.answer(AGE, wanted("histogram", 1, 5), OVER, "")
 
     assert len(told.release.values) == 4
@@ -423,7 +404,6 @@ def test_a_period_of_no_answers_is_released_like_any(asked: Curator) -> None:
 def test_n_is_told_only_where_all_neighbours_have_the_same(
     store: Store, journal: Path, adjacency: str, n: int | None
 ) -> None:
-    """Substitute, one answer each; what is kept says no more than what is told."""
     which = series(adjacency=adjacency)
     fill(store, which, TRUTH)
     asking = curator(store, journal)
@@ -437,8 +417,6 @@ def test_n_is_told_only_where_all_neighbours_have_the_same(
 def test_a_fault_between_counts_and_noise_carries_no_count(
     store: Store, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor do its frames, or an error behind it: they would be in every crash report."""
-
     def fail(_: object, counters: np.ndarray[Any, Any]) -> None:
         raise ValueError(f"cannot add noise to {counters.tolist()}")
 
@@ -476,7 +454,6 @@ ASKS = st.tuples(
 def test_no_sequence_of_requests_overspends_any_period(
     memory: Path, asks: list[tuple[str, str, int, int]]
 ) -> None:
-    """The ledger equals a model in Fractions, step by step, and refuses exactly what that would."""
     folder = Path(mkdtemp(dir=memory))
     store = open_store(f"sqlite:///{folder}/store.db?durability=relaxed", make=True)
     asking = curator(store, folder / "releases.jsonl")

@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
-from veilcount_aggregator.central import (
-    QueryError,
-    draw_release,
-    person_contributions,
-    price_query,
-    publishes_n,
-)
+from veilcount_aggregator.central import draw_release, price_query
+from veilcount_aggregator.central.sensitivity import person_contributions
+from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.series.public_n import publishes_n
 from veilcount_aggregator.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
@@ -61,7 +58,6 @@ def meaning(asked: Collection, query: object) -> object:
 def test_what_means_the_same_is_spelled_the_same(
     asked: Collection, spellings: list[object], one: object
 ) -> None:
-    """Conditions and lists become ranges of inputs: a set has one spelling."""
     assert [meaning(asked, spelling) for spelling in spellings] == [one] * len(spellings)
 
 
@@ -82,7 +78,6 @@ def test_dates_and_epsilons_are_spelled_in_one_way() -> None:
 
 
 def test_what_means_something_else_is_spelled_otherwise() -> None:
-    """Another query, epsilon, period or series."""
     other = collection(whole(0, 121))
     questions = [
         ask(AGE, "sum"),
@@ -102,7 +97,6 @@ def test_what_means_something_else_is_spelled_otherwise() -> None:
 
 
 def test_each_period_pays_the_whole_epsilon_for_its_own_units() -> None:
-    """In millionths, whole numbers."""
     assert ask(AGE, "sum", "0.7").charges == {0: 700_000, 1: 700_000, 2: 700_000}
     assert ask(AGE, "sum", "0.000001", month=2).charges == {1: 1}
 
@@ -119,7 +113,6 @@ def test_each_period_pays_the_whole_epsilon_for_its_own_units() -> None:
     ],
 )
 def test_a_person_is_as_many_units_as_it_gives_answers(asked: Collection, person: int) -> None:
-    """The release's epsilon holds for one unit; all of a person's are the multiple."""
     question = ask(asked, "count")
 
     assert person_contributions(asked, question.periods) == person
@@ -143,7 +136,6 @@ def test_a_person_is_as_many_units_as_it_gives_answers(asked: Collection, person
 def test_n_is_public_only_where_each_person_gives_one_answer_in_every_period(
     asked: Collection, *, public: bool
 ) -> None:
-    """One rule for the pages, the releases of one period and the releases of all."""
     assert publishes_n(asked) is counts_are_public(asked) is public
     assert {
         ask(asked, "histogram", month=month).publishes_n for month in MONTHS_OF[asked.unit]
@@ -156,7 +148,6 @@ MONTHS_OF = dict.fromkeys(Unit, (None,)) | {Unit.MONTH: (1, 2, None)}
 
 @pytest.mark.parametrize("answers", [1, 2])
 def test_cheap_releases_of_each_period_do_not_add_up_to_n(answers: int) -> None:
-    """Of a collection that withholds n, a mean at the least epsilon does not carry its period's."""
     asked = collection(whole(0, 1), SUBSTITUTE, answers=answers)
     cheap = Fraction(1, 10**6)
     released = [
@@ -228,7 +219,6 @@ LOCAL = Collection(
 def test_a_request_is_refused_with_its_field_its_value_and_the_fix(
     asked: Collection, request_: dict[str, object], field: str, says: str
 ) -> None:
-    """One way each."""
     with pytest.raises(QueryError) as refused:
         price_query(request_, asked)
 
@@ -237,7 +227,6 @@ def test_a_request_is_refused_with_its_field_its_value_and_the_fix(
 
 
 def test_an_end_before_the_beginning_is_refused() -> None:
-    """No period is covered."""
     days = {"from": "2026-02-01", "to": "2026-01-31"}
 
     with pytest.raises(QueryError, match="after from = 2026-02-01"):
@@ -245,7 +234,6 @@ def test_an_end_before_the_beginning_is_refused() -> None:
 
 
 def test_a_public_number_is_not_sold() -> None:
-    """Where n may be told, a release of it would spend budget for nothing."""
     with pytest.raises(QueryError, match="costs nothing"):
         ask(collection(Boolean(), SUBSTITUTE), "count", month=1)
 
@@ -259,6 +247,5 @@ def test_what_would_be_too_large_is_refused() -> None:
 
 
 def test_a_number_s_half_bounds_are_no_central_range() -> None:
-    """Definitions refuse them, so that every input here stands for a whole number."""
     with pytest.raises(ValueError, match="integer bounds"):
         collection(Number(Fraction(1, 2), Fraction(3)))

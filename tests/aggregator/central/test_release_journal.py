@@ -45,7 +45,6 @@ def journal(tmp_path: Path) -> ReleaseJournal:
 
 
 def test_lines_come_back_as_they_were_in_order(journal: ReleaseJournal) -> None:
-    """Each stands there once, however often it is kept."""
     journal.keep([ONE])
     journal.keep([ONE, TWO])
 
@@ -54,14 +53,12 @@ def test_lines_come_back_as_they_were_in_order(journal: ReleaseJournal) -> None:
 
 
 def test_a_journal_is_for_its_owner(journal: ReleaseJournal) -> None:
-    """Answers are for analysts."""
     journal.keep([ONE])
 
     assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
 
 
 def test_lines_are_only_ever_added(journal: ReleaseJournal) -> None:
-    """What was there is there still, byte for byte."""
     journal.keep([ONE])
     before = journal.path.read_bytes()
     journal.keep([TWO])
@@ -71,7 +68,6 @@ def test_lines_are_only_ever_added(journal: ReleaseJournal) -> None:
 
 @pytest.mark.parametrize("kept", range(1, 60, 7))
 def test_a_torn_line_is_none_and_makes_room(journal: ReleaseJournal, kept: int) -> None:
-    """Whoever was writing it died: its answer never left."""
     journal.keep([ONE])
     whole = journal.path.read_bytes()
     journal.path.write_bytes(whole + whole[:kept])
@@ -98,7 +94,6 @@ def test_a_torn_line_is_none_and_makes_room(journal: ReleaseJournal, kept: int) 
 def test_a_line_that_was_edited_is_not_believed(
     journal: ReleaseJournal, edit: Callable[[str], str]
 ) -> None:
-    """It is named; the file stays as it is, and lines are added behind it."""
     journal.keep([ONE])
     journal.path.write_text(edit(journal.path.read_text()))
 
@@ -110,7 +105,6 @@ def test_a_line_that_was_edited_is_not_believed(
 
 
 def test_many_writers_lose_no_line(journal: ReleaseJournal) -> None:
-    """Each writes what the one before may be writing too."""
     lines = [{"day": str(number)} for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: journal.keep(lines[number - 1 : number + 1]), range(1, 40)))
@@ -119,7 +113,6 @@ def test_many_writers_lose_no_line(journal: ReleaseJournal) -> None:
 
 
 def test_no_file_is_no_lines_and_no_reading_is_an_error(journal: ReleaseJournal) -> None:
-    """A folder of that name is none that was not written yet."""
     assert journal.lines() == []
 
     journal.path.mkdir(parents=True)
@@ -140,7 +133,6 @@ def test_no_file_is_no_lines_and_no_reading_is_an_error(journal: ReleaseJournal)
 def test_a_journal_stands_beside_the_file_or_where_it_is_put(
     store: str, given: Path | None, path: str | None
 ) -> None:
-    """A store that many hosts share has no place beside it."""
     found = ReleaseJournal.from_settings(Settings(store, journal=given))
 
     assert (found and str(found.path)) == path
@@ -183,7 +175,6 @@ def spent(store: Store, period: int = 0) -> Fraction:
 def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again(
     asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
-    """Then it is where the other was, and knows the answers too."""
     again = forgetful(tmp_path, asked)
     mine = curator(again, journal.path)
 
@@ -206,7 +197,6 @@ def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again
 def test_entering_again_is_safe_to_repeat(
     asked: Curator, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
-    """Nothing is charged twice."""
     again = forgetful(tmp_path, asked)
     mine = curator(again, journal.path).filter
     first, second = mine.restore_missing(OVER, "cli"), mine.restore_missing(OVER, "cli")
@@ -217,7 +207,6 @@ def test_entering_again_is_safe_to_repeat(
 
 
 def test_without_its_journal_a_lock_stays(asked: Curator, tmp_path: Path) -> None:
-    """A file that is not there proves nothing; an empty one is an operator's word."""
     again = forgetful(tmp_path, asked)
     mine = curator(again, tmp_path / "never").filter
 
@@ -233,7 +222,6 @@ def test_without_its_journal_a_lock_stays(asked: Curator, tmp_path: Path) -> Non
 def test_a_damaged_journal_opens_no_lock(
     asked: Curator, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
-    """Whoever edits a price away gains nothing."""
     again = forgetful(tmp_path, asked)
     journal.path.write_text(journal.path.read_text().replace('"0": 500000', '"0": 5'))
 
@@ -246,7 +234,6 @@ def test_a_damaged_journal_opens_no_lock(
 def test_a_damaged_journal_locks_releases(
     asked: Curator, store: Store, journal: ReleaseJournal
 ) -> None:
-    """It would not say what the store forgot; once it is mended, they go on."""
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     whole = journal.path.read_text()
     journal.path.write_text(whole.replace("250000", "25"))
@@ -262,7 +249,6 @@ def test_a_damaged_journal_locks_releases(
 def test_what_is_entered_again_stands_behind_what_is_there(
     asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
-    """Two stores had one place for two releases: both were seen, and both are charged."""
     other = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
     fill(other, AGE, [3, 2, 1, 0])
     mine = asked.answer(AGE, wanted("count", "0.5"), OVER, "")
@@ -282,7 +268,6 @@ def test_what_is_entered_again_stands_behind_what_is_there(
 def test_lines_of_other_hosts_are_as_good_as_ones_own(
     asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
-    """Each host's journal has what the store had, and those of two put together are a journal."""
     there = curator(store, tmp_path / "there.jsonl")
     for host in (asked, there, asked):  # as their tickers do
         host.filter.tick(OVER)
@@ -306,7 +291,6 @@ def test_lines_of_other_hosts_are_as_good_as_ones_own(
 def test_a_store_that_forgets_while_it_is_served_is_noticed_by_the_next_release(
     asked: Curator, store: Store
 ) -> None:
-    """A replica that was promoted lacks the last: nothing is released on top of it."""
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     (record,) = (kept.record(0) for kept in load_releases(store))
     store.change_records(store.generation(), [record._replace(value=None)])
@@ -321,7 +305,6 @@ def test_a_store_that_forgets_while_it_is_served_is_noticed_by_the_next_release(
 def test_a_release_of_another_version_is_not_guessed_at(
     store: Store, journal: ReleaseJournal
 ) -> None:
-    """What it was charged cannot be known."""
     journal.keep([{"fingerprint": AGE.fingerprint, "price": 1}])
 
     with pytest.raises(StoreUnfit, match="another version"):
@@ -332,7 +315,6 @@ def test_a_release_of_another_version_is_not_guessed_at(
 
 
 def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_path: Path) -> None:
-    """The journal beside the file remembers one that is not in it."""
     forgotten = {"fingerprint": series().fingerprint, "canonical": "{}", "charges": {"0": 1}}
     url = f"sqlite:///{tmp_path}/store.db?durability=relaxed"
     with world(tmp_path, TEXT):
@@ -352,7 +334,6 @@ def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_p
 
 
 def test_a_journal_that_cannot_be_read_stops_no_start(tmp_path: Path) -> None:
-    """Releases wait for it; reports do not."""
     (tmp_path / f"store.db{ENDING}").mkdir()
     with world(tmp_path, TEXT) as deployed:
         verdicts = deployed.verdicts(deployed.report("age"))

@@ -102,7 +102,6 @@ def test_after_a_rollback_no_host_releases_until_what_was_lost_is_entered_again(
 def test_after_a_restart_that_lost_nothing_releases_go_on_by_themselves(
     engine: str, tmp_path: Path
 ) -> None:
-    """As soon as each host has confirmed; nobody has to unlock anything."""
     with REWINDABLE[engine](tmp_path) as store:
         make(store)
         a, b = hosts(store, tmp_path, "a", "b")
@@ -124,7 +123,6 @@ def test_after_a_restart_that_lost_nothing_releases_go_on_by_themselves(
 def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_retired(
     tmp_path: Path,
 ) -> None:
-    """With its file, what only it remembered is entered; the operator's act is in the audit log."""
     with redis(tmp_path) as store:
         make(store)
         a, b = hosts(store, tmp_path, "a", "b")
@@ -166,7 +164,6 @@ def registered_label(host: Host) -> str:
 def test_a_host_that_saw_a_release_finds_it_missing_when_the_one_that_made_it_is_gone(
     file: Rewindable, tmp_path: Path
 ) -> None:
-    """Each tick writes what others have released into the host's own journal."""
     file.save()
     a, b = hosts(file, tmp_path, "a", "b")
     a.ask("count")
@@ -182,7 +179,6 @@ def test_a_host_that_saw_a_release_finds_it_missing_when_the_one_that_made_it_is
 def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_know_it(
     file: Rewindable, tmp_path: Path
 ) -> None:
-    """B has no release in its journal, but knows that A may have; A waits to be confirmed."""
     (b,) = hosts(file, tmp_path, "b")
     file.save()
     b.start()
@@ -209,7 +205,6 @@ def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_k
 def test_a_journal_s_first_release_waits_until_running_hosts_had_time_to_object(
     file: Rewindable, tmp_path: Path
 ) -> None:
-    """The store is from before all journals: a new host finds none registered."""
     file.save()
     (a,) = hosts(file, tmp_path, "a")
     a.ask("count")
@@ -224,7 +219,6 @@ def test_a_journal_s_first_release_waits_until_running_hosts_had_time_to_object(
 
 
 def test_who_joins_waits_until_all_others_know_of_it(file: Rewindable, tmp_path: Path) -> None:
-    """And so do they: what it released would be unknown to all but itself."""
     (a,) = hosts(file, tmp_path, "a")
     b = Host(tmp_path / "b.jsonl", file)
     b.tick()
@@ -238,7 +232,6 @@ def test_who_joins_waits_until_all_others_know_of_it(file: Rewindable, tmp_path:
 def test_the_audit_log_tells_a_store_that_went_back_although_no_release_is_missing(
     file: Rewindable, tmp_path: Path
 ) -> None:
-    """A release and its journal's line may be lost together; the act before it is known."""
     a, b = hosts(file, tmp_path, "a", "b")
     file.save()
     start(a, b)
@@ -254,7 +247,6 @@ def test_the_audit_log_tells_a_store_that_went_back_although_no_release_is_missi
 def test_an_older_file_written_over_the_store_in_place_is_noticed_before_a_release(
     file: Rewindable, tmp_path: Path
 ) -> None:
-    """It keeps its number on the disk, so that no incarnation tells it."""
     (a,) = hosts(file, tmp_path, "a")
     file.close()
     older = (tmp_path / "s.db").read_bytes()
@@ -277,7 +269,6 @@ def test_an_older_file_written_over_the_store_in_place_is_noticed_before_a_relea
 def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, loses: bool
 ) -> None:
-    """What holds it between its charge and its line is a lock on the journal."""
     writes, add = threading.Event(), ReleaseJournal.add
 
     def announced(*given: Any) -> None:
@@ -316,7 +307,6 @@ def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
 def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
     file: Rewindable, tmp_path: Path
 ) -> None:
-    """One of its releases may never have left: both together would be more than the budget."""
     file.save()
     (a,) = hosts(file, tmp_path, "a")
     a.ask("count")
@@ -336,7 +326,6 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
 
 @pytest.mark.full
 def test_a_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> None:
-    """Promoted at its master's address, as a failover behind one name does."""
     folders = [tmp_path / name for name in ("master", "replica")]
     for folder in folders:
         folder.mkdir()
@@ -369,7 +358,6 @@ def test_a_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> No
 def test_a_master_that_was_demoted_and_promoted_again_has_another_incarnation(
     tmp_path: Path,
 ) -> None:
-    """Its process is the same; what it holds may be what the other one had kept."""
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
@@ -392,7 +380,6 @@ def test_a_master_that_was_demoted_and_promoted_again_has_another_incarnation(
 
 @pytest.mark.full
 def test_a_cluster_s_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> None:
-    """It takes its master's slots over without what it could not fetch."""
     cluster = RedisCluster(tmp_path)
     owner = next(node for node in cluster.nodes if _has_records_slot(node))
     replica = cluster._node(

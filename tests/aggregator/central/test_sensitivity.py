@@ -93,7 +93,6 @@ CASES = [
 def test_no_neighbour_is_farther_than_the_sensitivity_and_one_is_as_far(
     domain: Boolean | Choice | Number, query: object, month: int | None, adjacency: Adjacency
 ) -> None:
-    """Exactly: noise is neither too small nor wasted."""
     answers = None if month else 2  # of three: then n is withheld under either adjacency
     question = ask(collection(domain, adjacency, answers=answers), query, month=month)
     found = farthest(question, adjacency)
@@ -106,7 +105,6 @@ def test_no_neighbour_is_farther_than_the_sensitivity_and_one_is_as_far(
 
 
 def test_the_parts_of_a_question_share_its_epsilon() -> None:
-    """A mean in two parts pays half for each."""
     for domain, query in ASKED:
         for adjacency in (ADD_REMOVE, SUBSTITUTE):
             question = ask(collection(domain, adjacency, answers=2), query, "0.7")

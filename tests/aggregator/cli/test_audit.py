@@ -1,13 +1,13 @@
-"""`veilcount audit`: claimed against measured, with this machine's own coins (alpha 1e-4 each)."""
+"""`veilcount audit`: claimed against measured, by this machine's randomness (alpha 1e-4 each)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.analysis.audit import self_test
+from veilcount_aggregator.analysis.audit import known_bugs
 from veilcount_aggregator.cli import audit as command
 from veilcount_shared import Collection, RandomSource
 
@@ -21,7 +21,7 @@ def file(tmp_path: Path) -> str:
     return str(written(tmp_path))
 
 
-def test_honest_designs_are_not_broken_and_most_of_their_claim_is_seen(
+def test_correct_mechanisms_are_not_broken_and_most_of_their_claim_is_seen(
     typed: Type, file: str
 ) -> None:
     audited = typed("audit", file, "--json")
@@ -34,7 +34,7 @@ def test_honest_designs_are_not_broken_and_most_of_their_claim_is_seen(
     assert "true values" in crash["event"]
 
 
-def test_a_design_that_spends_more_than_it_claims_is_broken(
+def test_a_mechanism_that_spends_more_than_it_claims_is_broken(
     typed: Type, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every tenth answer is sent as it is: 1 is claimed, and 1.18 lost."""
@@ -54,42 +54,35 @@ def test_a_design_that_spends_more_than_it_claims_is_broken(
 
 
 def test_the_table_says_that_an_audit_proves_no_claim(typed: Type, file: str) -> None:
-    said = typed("audit", file, "theme").out
+    printed = typed("audit", file, "theme").out
 
-    assert "at least 0." in said
-    assert "never prove it" in said
-    assert "alpha = 0.0001" in said
-
-
-def some_bugs(*names: str) -> Mapping[str, self_test.Bug]:
-    """Return some of the planted bugs."""
-    return {name: self_test.BUGS[name] for name in names}
+    assert "at least 0." in printed
+    assert "never prove it" in printed
+    assert "alpha = 0.0001" in printed
 
 
-QUICK = ("last bit in clear (infinite)", "true value first, k=1024 (6.9)")
+BUG = replace(known_bugs.BUGS["last bit in clear (infinite)"], samples=2_000)
 
 
-def test_the_self_test_catches_planted_bugs_and_not_their_repairs(
+def test_the_self_test_detects_planted_bugs_and_not_their_repairs(
     typed: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "BUGS", some_bugs(*QUICK))
+    monkeypatch.setattr(command, "BUGS", {"planted": BUG})
     tested = typed("audit", "--self-test", "--json")
+    (found,) = tested.json["self_test"]
 
     assert tested.code == 0
-    assert [each["bug"] for each in tested.json["self_test"]] == list(QUICK)
-    assert all(each["caught"] for each in tested.json["self_test"])
-    assert not any(each["repaired"]["broken"] for each in tested.json["self_test"])
+    assert (found["bug"], found["caught"], found["repaired"]["broken"]) == ("planted", True, False)
 
 
 def test_a_self_test_that_misses_a_bug_fails(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A blind audit: it is given the repaired device in both places."""
+    """The planted device is the repaired one in both runs."""
 
-    def repaired(randomness: RandomSource, *, repaired: bool) -> object:
-        return bug.plant(randomness, repaired=True)
+    def plant(randomness: RandomSource, *, repaired: bool) -> known_bugs.Emit:
+        del repaired
+        return BUG.plant(randomness, repaired=True)
 
-    bug = self_test.BUGS[QUICK[0]]
-    blind = self_test.Bug(repaired, bug.pair, 1, 5_000, bug.shown)  # type: ignore[arg-type] # so
-    monkeypatch.setattr(command, "BUGS", {"missed": blind})
+    monkeypatch.setattr(command, "BUGS", {"missed": replace(BUG, plant=plant)})
     tested = typed("audit", "--self-test")
 
     assert tested.code == 1

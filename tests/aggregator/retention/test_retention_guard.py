@@ -57,7 +57,7 @@ def pass_on(made: World, seconds: float, look: float = A_WHILE) -> None:
 
 def dropped(made: World) -> int:
     """Run the retention; return how many epochs were dropped by it and before, by the figures."""
-    made.aggregator.tend()
+    made.aggregator.drop_expired()
     made.aggregator.flush()
     return made.aggregator.store.service_counts().get(DROPPED, 0)
 
@@ -229,7 +229,7 @@ def test_the_figures_tell_what_the_clock_and_retention_do(made: World) -> None:
         assert "veilcount_clock_skew_seconds{} 0" in found
         confirm_day(again.aggregator.store, again.clocks.now, "cli")
         pass_on(again, SETTLING_SECONDS)
-        again.aggregator.tend()
+        again.aggregator.drop_expired()
         found = again.ask("GET", "/metrics", key=key).body.decode()
 
         assert "veilcount_retention_waiting{} 0" in found

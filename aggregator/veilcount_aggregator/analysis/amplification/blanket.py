@@ -1,4 +1,4 @@
-"""The privacy blanket: a bound for the two-level designs, tighter than for any randomizer [BBGN19].
+"""The privacy blanket [BBGN19]: a bound for two-level mechanisms, tighter than the general one.
 
 A share of all reports, the blanket, is a uniform message whatever its input. By [BBGN19, Lemma 5.3]
 
@@ -6,14 +6,14 @@ A share of all reports, the blanket, is a uniform message whatever its input. By
 
 where a report is in the blanket with probability gamma, else its W is 0, and W compares its uniform
 message y under the two inputs: (Pr[y|x] - e^eps Pr[y|x']) / (gamma / M). With the ratio E of a
-design that takes four values: E - e^eps where only x owns y, 1 - e^eps E where only x' does,
+mechanism that takes four values: E - e^eps where only x owns y, 1 - e^eps E where only x' does,
 -(e^eps - 1) E where both do, 1 - e^eps where neither does. Inputs that overlap more move W's mass
 inward around the same mean, so the pair that overlaps least bounds every pair (convex order).
-Where a report draws one of several designs and says which, W is drawn along with it.
+Where a report draws one of several mechanisms and names it, W is drawn along with it.
 
-The law of the sum is taken by a Fourier transform on a grid. Each value is split between its two
-neighbours on the grid so that its mean is kept: that spreads W in convex order, so the result stays
-an upper bound. What the transform itself could lose is added.
+The distribution of the sum is computed by a Fourier transform on a grid. Each value is split
+between its two neighbours on the grid so that its mean is kept: that spreads W in convex order, so
+the result stays an upper bound. What the transform itself could lose is added.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from veilcount_shared.composition import Overlap
 
 REACH = 10  # standard deviations of the sum on either side of its mean,
-BEYOND = 40  # and largest values further; what lies outside has
+MARGIN = 40  # and largest values further; what lies outside has
 TAIL = 1e-20  # at most this probability, by Bernstein's inequality
 STEP = 0.1  # of a report's standard deviation: the split then adds under 0.3 % of variance
 SMALLEST, LARGEST = 12, 19  # grids have 2^12 to 2^19 points; a coarser one is a looser bound
@@ -41,13 +41,13 @@ Transform = NDArray[np.complex128]
 
 @dataclass(frozen=True, slots=True)
 class BlanketReport:
-    """The law of W, one report's share in the sum. Exactness ends here."""
+    """The distribution of W, one report's share in the sum. Exactness ends here."""
 
     values: Floats
     weights: Floats
 
     @classmethod
-    def of(cls, overlaps: Sequence[Overlap], epsilon: float) -> BlanketReport:
+    def from_overlaps(cls, overlaps: Sequence[Overlap], epsilon: float) -> BlanketReport:
         """Return the values and their probabilities: five for each overlap, equally likely."""
         e = exp(epsilon)
         values, weights = [], []
@@ -69,12 +69,12 @@ def blanket_delta(overlaps: Sequence[Overlap], reports: int, epsilon: float) -> 
     """Return an upper bound on delta at this epsilon."""
     if exp(epsilon) >= max(overlap.ratio for overlap in overlaps):
         return 0.0
-    report = BlanketReport.of(overlaps, epsilon)
+    report = BlanketReport.from_overlaps(overlaps, epsilon)
     mean = report.mean
     centred = report.values - mean
     largest = float(np.abs(centred).max())
     spread = sqrt(float(centred**2 @ report.weights))
-    reach = min(REACH * spread * sqrt(reports) + BEYOND * largest, 1.01 * largest * reports)
+    reach = min(REACH * spread * sqrt(reports) + MARGIN * largest, 1.01 * largest * reports)
     points = _points(2 * reach / (STEP * spread))
     step = 2 * reach / points
     powers, lost = _powers(_split(centred / step, report.weights, points), reports)
@@ -90,26 +90,27 @@ def _points(wanted: float) -> int:
 
 
 def _split(places: Floats, weights: Floats, points: int) -> Floats:
-    """Return the law on the grid, each value shared out between its neighbours."""
+    """Return the distribution on the grid, each value shared out between its neighbours."""
     below = np.floor(places).astype(np.int64)
     part = places - below
-    law = np.zeros(points)
-    np.add.at(law, below % points, weights * (1 - part))
-    np.add.at(law, (below + 1) % points, weights * part)
-    return law
+    probabilities = np.zeros(points)
+    np.add.at(probabilities, below % points, weights * (1 - part))
+    np.add.at(probabilities, (below + 1) % points, weights * part)
+    return probabilities
 
 
-def _powers(law: Floats, reports: int) -> tuple[Transform, float]:
+def _powers(probabilities: Floats, reports: int) -> tuple[Transform, float]:
     """Return the transform of the sum, up to where only faint terms follow, and what is lost.
 
     An error of each coefficient becomes `reports` times as large in its power; a probability of the
     sum is the average of those, and a delta at most `reach / reports` times their sum.
     """
-    transform = np.fft.rfft(law)
+    transform = np.fft.rfft(probabilities)
     size = np.abs(transform)
     kept = int(np.flatnonzero(size > FAINT ** (1 / reports))[-1]) + 1
     powers = np.exp(reports * np.log(transform[:kept] + FAINT))
-    return powers, 2 * FFT_ERROR * float((size[:kept] ** (reports - 1)).sum()) + FAINT * len(law)
+    lost = 2 * FFT_ERROR * float((size[:kept] ** (reports - 1)).sum())
+    return powers, lost + FAINT * len(probabilities)
 
 
 def _ramp(terms: int, points: int, step: float, shift: float) -> Transform:

@@ -1,24 +1,28 @@
-"""The three bounds side by side, each the least epsilon that it can show, rounded up."""
+"""Bounds behind a shuffler: the epsilon of a batch, and the local epsilon that keeps a batch's."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nextafter
 
 from veilcount_shared.composition import shuffle_amplification
-from veilcount_shared.epsilon import EPSILON_GRAIN, exp_upper
+from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX, exp_upper
 from veilcount_shared.mechanisms import Randomizer
 
 from ...mechanisms import handler_of
 from .blanket import blanket_delta
 from .clones import clones_delta
 
+Family = Callable[[Fraction], Randomizer]
+LOCAL_GRAIN = 1000  # local epsilons are tried in thousandths
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amplified:
-    """What n reports of one design would give behind an independent shuffler.
+    """The epsilon of n reports of one mechanism behind an independent shuffler.
 
     It strips pseudonym, slot and timing; n counts honest reporters of one batch, one report each.
     """
@@ -57,7 +61,7 @@ def clones_epsilon(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction
 
 
 def blanket_epsilon(mechanism: Randomizer, reports: int, delta: Fraction) -> Fraction:
-    """Return the epsilon that this design has behind a shuffler [BBGN19]."""
+    """Return the epsilon that this mechanism has behind a shuffler [BBGN19]."""
     pairs = handler_of(mechanism).overlaps()
     return _least(
         lambda at: blanket_delta(pairs, reports, at),
@@ -76,11 +80,41 @@ def _least(
     """
     if reports < 2:  # noqa: PLR2004 - alone
         return local
-    low, high = -1, int(local * EPSILON_GRAIN)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if delta_of(middle / EPSILON_GRAIN) <= delta:
-            high = middle
-        else:
-            low = middle
-    return min(Fraction(high, EPSILON_GRAIN), local)
+    steps = range(int(local * EPSILON_GRAIN))
+    least = bisect_left(steps, True, key=lambda step: delta_of(step / EPSILON_GRAIN) <= delta)
+    return min(Fraction(least, EPSILON_GRAIN), local)
+
+
+def keeps_epsilon(mechanism: Randomizer, reports: int, epsilon: Fraction, delta: Fraction) -> bool:
+    """Whether the shuffled batch is (epsilon, delta)-DP, by the blanket or by the clones."""
+    if mechanism.epsilon <= epsilon:
+        return True
+    if reports < 2:  # noqa: PLR2004 - alone
+        return False
+    at = nextafter(float(epsilon), 0)
+    if blanket_delta(handler_of(mechanism).overlaps(), reports, at) <= delta:
+        return True
+    ratio = nextafter(float(exp_upper(mechanism.epsilon)), float("inf"))
+    return clones_delta(ratio, reports, at) <= delta
+
+
+def largest_local_epsilon(
+    family: Family,
+    reports: int | Callable[[Fraction], int],
+    epsilon: Fraction,
+    delta: Fraction,
+) -> Fraction:
+    """Return a local epsilon that keeps the batch's, such that a thousandth more does not.
+
+    Of so many reports, or of as many as that local epsilon would need: the larger it is, the fewer
+    reports, and the worse hidden each. At least the batch's own epsilon: a shuffler never costs.
+    """
+
+    def breaks(step: int) -> bool:
+        local = Fraction(step, LOCAL_GRAIN)
+        needed = reports if isinstance(reports, int) else reports(local)
+        return not keeps_epsilon(family(local), needed, epsilon, delta)
+
+    steps = range(int(EPSILON_MAX * LOCAL_GRAIN) + 1)
+    found = bisect_left(steps, True, lo=int(epsilon * LOCAL_GRAIN) + 1, key=breaks)
+    return max(epsilon, Fraction(found - 1, LOCAL_GRAIN))

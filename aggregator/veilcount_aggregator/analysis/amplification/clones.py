@@ -13,16 +13,16 @@ from math import exp, sqrt
 import numpy as np
 
 REACH = 10  # standard deviations of C that are summed,
-BEYOND = 40  # and steps further; what lies outside has
+MARGIN = 40  # and steps further; what lies outside has
 TAIL = 1e-20  # at most this probability, by Bernstein's inequality
-LOST = 1e-10  # far above the relative error of the tails of a binomial law
+LOST = 1e-10  # far above the relative error of the tails of a binomial distribution
 
 
 def clones_delta(ratio: float, reports: int, epsilon: float) -> float:
     """Return an upper bound on delta at this epsilon, where e^eps0 = ratio.
 
     Given C, the outcomes in favour of the first input are those with A >= t, and the sum over them
-    is one point and one tail of a fair binomial law.
+    is one point and one tail of a fair binomial distribution.
     """
     from scipy.stats import binom  # noqa: PLC0415 - a third of a server's start, and needed here only
 
@@ -35,11 +35,11 @@ def clones_delta(ratio: float, reports: int, epsilon: float) -> float:
     point = (ratio - e) / (ratio + 1) * binom.pmf(least - 1, clones, 0.5)
     tail = (e - 1) * binom.sf(least - 1, clones, 0.5)
     weights = binom.pmf(clones, others, 1 / ratio)
-    gained, given_back = float(weights @ point), float(weights @ tail)
-    return max(gained - given_back, 0.0) + LOST * (gained + given_back) + TAIL
+    gain, loss = float(weights @ point), float(weights @ tail)
+    return max(gain - loss, 0.0) + LOST * (gain + loss) + TAIL
 
 
 def _around(trials: int, p: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the numbers of successes that are worth summing."""
-    middle, width = trials * p, REACH * sqrt(trials * p * (1 - p)) + BEYOND
+    middle, width = trials * p, REACH * sqrt(trials * p * (1 - p)) + MARGIN
     return np.arange(max(0, int(middle - width)), min(trials, int(middle + width) + 1) + 1)

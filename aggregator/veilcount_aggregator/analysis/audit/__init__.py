@@ -4,4 +4,3 @@ from .audit import CLAIM_MAX as CLAIM_MAX
 from .audit import AuditResult as AuditResult
 from .audit import audit as audit
 from .audit import judge as judge
-from .audit import rows as rows

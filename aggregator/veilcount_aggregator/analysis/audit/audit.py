@@ -1,6 +1,6 @@
 """The audit: does what a device sends keep the epsilon it claims?
 
-A finding is a statement of statistics about bytes, with no knowledge of the design: "except with
+A finding is a statement of statistics about bytes, with no knowledge of the mechanism: "except with
 probability alpha, epsilon is at least `measured`". It can show that a claim is broken, never that
 it holds: an audit that finds nothing has looked at places, symbols, whole messages and pairs of
 these, in so many samples of two values. Arithmetic is floating point; no device runs this.
@@ -8,12 +8,12 @@ these, in so many samples of two values. Arithmetic is floating point; no device
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...estimation import clopper_pearson
 from .message_table import MessageTable, grids
-from .search import MessagePair, most_telling
+from .search import MessagePair, most_revealing
 
 CLAIM_MAX = 4.0  # beyond, the rare side of an event is too rare for samples that one can afford
 
@@ -30,7 +30,7 @@ class AuditResult:
 
     @property
     def broken(self) -> bool:
-        """Whether the claim is refuted. Of an honest design: with probability alpha at most."""
+        """Whether the claim is refuted. For a correct mechanism: with probability alpha at most."""
         return self.measured > self.claimed
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ def judge(
 ) -> AuditResult:
     """Judge independent messages of two values, as many of the one as of the other.
 
-    The most telling event is searched in the first half and epsilon bounded on the second, by
+    The most revealing event is searched in the first half and epsilon bounded on the second, by
     Clopper-Pearson at 1 - alpha: one event, fixed beforehand, so the search costs no confidence.
     """
     samples = len(first)
@@ -80,7 +80,7 @@ def judge(
     size = max(1, *map(len, first), *map(len, second))
     pair = MessagePair(MessageTable.of(first, size), MessageTable.of(second, size))
     half = samples // 2
-    found = most_telling(pair.part(0, half), list(grids(symbol_bits, size)), alpha)
+    found = most_revealing(pair.part(0, half), list(grids(symbol_bits, size)), alpha)
     unseen = pair.part(half, samples)
     more, less = (unseen.swapped() if found.swapped else unseen).happened(found.event)
     trials = samples - half
@@ -91,21 +91,6 @@ def judge(
         samples,
         alpha,
     )
-
-
-def rows(findings: Mapping[str, AuditResult]) -> Iterator[tuple[str, ...]]:
-    """Yield a table of findings by name, its header first, as strings ready to be printed."""
-    yield ("what", "claimed", "measured", "broken", "N", "alpha", "event")
-    for name, finding in findings.items():
-        yield (
-            name,
-            f"{finding.claimed:g}",
-            f"{finding.measured:.3f}",
-            "yes" if finding.broken else "no",
-            f"{finding.samples:,}",
-            f"{finding.alpha:g}",
-            finding.event,
-        )
 
 
 def _check(claimed: float, samples: int, alpha: float) -> None:

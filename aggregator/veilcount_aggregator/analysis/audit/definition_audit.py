@@ -9,7 +9,7 @@ from veilcount_shared.domain import Cross, Number
 from ...mechanisms import handler_of
 from .audit import CLAIM_MAX, AuditResult, audit
 
-ABSENT = object()  # no value at all: what a hidden presence is told apart from
+ABSENT = object()  # no value at all: what a hidden presence is distinguished from
 
 
 def unaudited_reason(collection: Collection) -> str:
@@ -24,7 +24,7 @@ def unaudited_reason(collection: Collection) -> str:
 def audit_definition(
     collection: Collection, randomness: RandomSource, *, samples: int, alpha: float
 ) -> AuditResult:
-    """Audit what a device sends for the two values that are told apart best.
+    """Audit what a device sends for the two values that are easiest to distinguish.
 
     Of values any two are as good as any other; of a number its ends; of a hidden presence, a value
     and none.

@@ -1,6 +1,6 @@
-"""Events: what may be true of a message, said in plain words and counted over a whole table.
+"""Events: statements about a message, described in words and counted over a whole table.
 
-A reading turns each message into one number. An event is that the number is one of a set, or that
+A feature turns each message into one number. An event is that the number is one of a set, or that
 two such events happen at once.
 """
 
@@ -26,11 +26,9 @@ class MessageFeature(Protocol):
 
     def read(self, messages: MessageTable) -> Codes:
         """Return the number of each message."""
-        ...
 
-    def says(self, values: Codes) -> str:
-        """Say in plain words that the number is one of these."""
-        ...
+    def describe(self, values: Codes) -> str:
+        """Describe the event that the number is one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +41,8 @@ class WholeMessage:
         code = messages.table @ _weights(size)  # int64 wraps around
         return np.asarray(code + (messages.lengths - size) * _LENGTH_WEIGHT, np.int64)
 
-    def says(self, values: Codes) -> str:
-        """Say which messages."""
+    def describe(self, values: Codes) -> str:
+        """Name the messages."""
         short = values[0] >= 0 and values[-1] < SHORT
         return f"the message is {listed(values) if short else _some(values)}"
 
@@ -57,8 +55,8 @@ class MessageLength:
         """Return the lengths."""
         return messages.lengths
 
-    def says(self, values: Codes) -> str:
-        """Say which lengths."""
+    def describe(self, values: Codes) -> str:
+        """Name the lengths."""
         return f"the length is {listed(values)} bytes"
 
 
@@ -73,8 +71,8 @@ class SymbolAtPlace:
         """Return the symbol of each message at this place."""
         return messages.symbols(self.grid)[:, self.place].astype(np.int64)
 
-    def says(self, values: Codes) -> str:
-        """Say which symbols, at which place."""
+    def describe(self, values: Codes) -> str:
+        """Name the symbols and the place."""
         return f"{self.grid.name(self.place)} is {listed(values)}"
 
 
@@ -89,8 +87,8 @@ class SymbolCount:
         """Return the number of times the symbol occurs in each message."""
         return np.asarray((messages.symbols(self.grid) == self.symbol).sum(axis=1), np.int64)
 
-    def says(self, values: Codes) -> str:
-        """Say how often."""
+    def describe(self, values: Codes) -> str:
+        """Name the counts."""
         times = "" if len(values) == 1 and values[0] == 1 else "s"
         return f"{self.grid.name(self.symbol, ' value')} occurs {listed(values)} time{times}"
 
@@ -100,26 +98,25 @@ class Event(Protocol):
 
     def happened(self, messages: MessageTable) -> Flags:
         """Return for each message whether it is true."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Within:
-    """The reading is one of these values."""
+class FeatureInSet:
+    """The feature is one of these values."""
 
-    reading: MessageFeature
+    feature: MessageFeature
     values: Codes
 
     def happened(self, messages: MessageTable) -> Flags:
-        """Return for each message whether its reading is one of the values."""
-        return np.isin(self.reading.read(messages), self.values)
+        """Return for each message whether its feature is one of the values."""
+        return np.isin(self.feature.read(messages), self.values)
 
     def __str__(self) -> str:
-        return self.reading.says(np.sort(self.values))
+        return self.feature.describe(np.sort(self.values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Both:
+class Conjunction:
     """Two events at once."""
 
     one: Event

@@ -1,7 +1,7 @@
-"""The search for the most telling event.
+"""The search for the most revealing event.
 
 It only decides how much is found, never whether the bound holds: that is taken from messages which
-the search has not seen. Of those it may see, the first part proposes readings and orders their
+the search has not seen. Of those it may see, the first part proposes features and orders their
 values by likelihood ratio, the second decides how many of those values make the event and which two
 events to join. So a set that fits the noise of the first part does not win.
 """
@@ -15,20 +15,20 @@ import numpy as np
 
 from ...estimation import clopper_pearson
 from .events import (
-    Both,
+    Conjunction,
     Event,
+    FeatureInSet,
     MessageFeature,
     MessageLength,
     SymbolAtPlace,
     SymbolCount,
     WholeMessage,
-    Within,
 )
 from .message_table import Codes, MessageTable, SymbolGrid
 
-KEPT = 32  # readings of one family, and events of one order, that are followed up
+KEPT = 32  # features of one family, and events of one order, that are followed up
 CUTS = 256  # sizes that are tried for a set of values
-SLACK = 0.01  # of epsilon: less than this is noise, and a plainer event is worth more
+SLACK = 0.01  # of epsilon: less than this is noise, and a shorter event is worth more
 DENSE = 1 << 20  # up to this code a table of counts is quicker than sorting
 
 
@@ -62,48 +62,48 @@ class Candidate:
     swapped: bool
 
 
-def most_telling(seen: MessagePair, grids: list[SymbolGrid], alpha: float) -> Candidate:
+def most_revealing(seen: MessagePair, grids: list[SymbolGrid], alpha: float) -> Candidate:
     """Return the event with the highest lower bound on epsilon, in either order of the inputs."""
     middle = len(seen.more) // 2
     first, second = seen.part(0, middle), seen.part(middle, len(seen.more))
-    readings = list(proposed(first, grids))
+    features = list(proposed(first, grids))
     found: list[Candidate] = []
     for swapped in (False, True):
         ranking, cutting = (first.swapped(), second.swapped()) if swapped else (first, second)
         singles = [
-            cut(reading, ranked(reading, ranking), cutting, alpha, swapped=swapped)
-            for reading in readings
+            cut(feature, ranked(feature, ranking), cutting, alpha, swapped=swapped)
+            for feature in features
         ]
         found += [*singles, joined(singles, cutting, alpha, swapped=swapped)]
-    return plainest(found)
+    return shortest_of_best(found)
 
 
-def plainest(found: list[Candidate]) -> Candidate:
-    """Return, of the candidates that prove about as much as the best, the one said most briefly."""
+def shortest_of_best(found: list[Candidate]) -> Candidate:
+    """Return the shortest of the candidates that prove about as much as the best."""
     enough = max(candidate.bound for candidate in found) - SLACK
     near = [candidate for candidate in found if candidate.bound >= enough]
     return min(near, key=lambda candidate: len(str(candidate.event)))
 
 
-# -- readings: where to look ---------------------------------------------------------------------
+# -- features: where to look -----------------------------------------------------------------------
 
 
 def proposed(pair: MessagePair, grids: list[SymbolGrid]) -> Iterator[MessageFeature]:
-    """Yield the readings worth a look: message, length, and the places and symbols that differ."""
+    """Yield the features worth a look: message, length, and the places and symbols that differ."""
     yield WholeMessage()
     yield MessageLength()
     for grid in grids:
         more, less = (side.symbols(grid).astype(np.int64) for side in (pair.more, pair.less))
         places = more.shape[1]
         offsets = np.arange(places, dtype=np.int64) << grid.width
-        for place in telling(more + offsets, less + offsets, grid.width):
+        for place in most_different(more + offsets, less + offsets, grid.width):
             yield SymbolAtPlace(grid, place)
         if places > 1:
-            for symbol in telling(more, less):
+            for symbol in most_different(more, less):
                 yield SymbolCount(grid, symbol)
 
 
-def telling(more: Codes, less: Codes, shift: int = 0) -> list[int]:
+def most_different(more: Codes, less: Codes, shift: int = 0) -> list[int]:
     """Return the codes (less their low bits) whose counts differ most.
 
     By chi-square, less its mean and in standard deviations, were there no difference.
@@ -127,32 +127,32 @@ def tally(more: Codes, less: Codes) -> tuple[Codes, Codes, Codes]:
     return values, hits, np.bincount(where[len(more) :], minlength=len(values))
 
 
-# -- events: what to say of a reading ------------------------------------------------------------
+# -- events: what to say of a feature --------------------------------------------------------------
 
 
-def ranked(reading: MessageFeature, pair: MessagePair) -> Codes:
-    """Return a reading's values, the most telling first.
+def ranked(feature: MessageFeature, pair: MessagePair) -> Codes:
+    """Return a feature's values, the most revealing first.
 
     By log likelihood ratio less one standard error, so that a value seen once does not lead.
     """
-    values, hits, misses = tally(reading.read(pair.more), reading.read(pair.less))
+    values, hits, misses = tally(feature.read(pair.more), feature.read(pair.less))
     more, less = hits + 0.5, misses + 0.5
-    telling = np.log(more / less) - np.sqrt(1 / more + 1 / less)
-    return values[np.argsort(-telling, kind="stable")]
+    score = np.log(more / less) - np.sqrt(1 / more + 1 / less)
+    return values[np.argsort(-score, kind="stable")]
 
 
 def cut(
-    reading: MessageFeature, values: Codes, pair: MessagePair, alpha: float, *, swapped: bool
+    feature: MessageFeature, values: Codes, pair: MessagePair, alpha: float, *, swapped: bool
 ) -> Candidate:
-    """Return the event that the reading is one of the first values, as few as prove enough."""
+    """Return the event that the feature is one of the first values, as few as prove enough."""
     more, less = (
-        np.cumsum(np.bincount(_rank(reading.read(side), values), minlength=len(values) + 1))
+        np.cumsum(np.bincount(_rank(feature.read(side), values), minlength=len(values) + 1))
         for side in (pair.more, pair.less)
     )
     sizes = np.unique(np.linspace(0, len(values) - 1, min(CUTS, len(values))).astype(np.int64))
     proven = clopper_pearson.epsilon(more[sizes], less[sizes], len(pair.more), alpha)
     best = int(np.argmax(proven >= proven.max() - SLACK))  # the first that is true
-    return Candidate(Within(reading, values[: sizes[best] + 1]), float(proven[best]), swapped)
+    return Candidate(FeatureInSet(feature, values[: sizes[best] + 1]), float(proven[best]), swapped)
 
 
 def _rank(codes: Codes, values: Codes) -> Codes:
@@ -174,7 +174,7 @@ def joined(
     words = np.array([len(str(event)) for event in events])
     near = np.where(proven >= proven.max() - SLACK, words + words[:, None], np.inf)
     one, two = divmod(int(np.argmin(near)), len(events))
-    return Candidate(Both(events[one], events[two]), float(proven[one, two]), swapped)
+    return Candidate(Conjunction(events[one], events[two]), float(proven[one, two]), swapped)
 
 
 def _together(events: list[Event], messages: MessageTable) -> Codes:

@@ -1,4 +1,4 @@
-"""What a person reveals: per event, day and life; what was counted; what several answers tell."""
+"""Privacy budgets: epsilon per event, day and user, promised and spent; composition; attacks."""
 
 from .account import CollectionBudget as CollectionBudget
 from .account import budget as budget
@@ -9,7 +9,7 @@ from .composition import compose_campaign as compose_campaign
 from .cross_collection import CrossCollectionBudget as CrossCollectionBudget
 from .cross_collection import Total as Total
 from .cross_collection import compose_collections as compose_collections
-from .distinguishing_advantage import chance_to_tell as chance_to_tell
+from .distinguishing_advantage import distinguishing_probability as distinguishing_probability
 from .distinguishing_advantage import two_values_epsilon as two_values_epsilon
 from .epsilon_levels import UnitAccuracy as UnitAccuracy
 from .epsilon_levels import UnitComparison as UnitComparison

@@ -1,4 +1,4 @@
-"""One collection's account: promised, counted, and what it means to someone who tries to guess."""
+"""One collection's budget: promised, spent, and what it means to someone who tries to guess."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from veilcount_shared.collection import Model
 from .averaging_attack import Guess, guessing_curve
 from .composition import DELTA, ComposedEpsilon, compose_campaign
 from .privacy_levels import PrivacyLevels, answers, figures
-from .spend_histogram import FLOOR, SpendHistogram
-from .spend_histogram import count_spending as counted
+from .spend_histogram import FLOOR, SpendHistogram, count_spending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +22,7 @@ class CollectionBudget:
     collection: str
     fingerprint: str
     figures: PrivacyLevels
-    spent: SpendHistogram | None  # None: not joinable by the server, or not asked for
+    spent: SpendHistogram | None  # None: not joinable by the server, or not requested
     composition: ComposedEpsilon
     guessing_curve: tuple[Guess, ...]  # empty for a trusted curator, who need not guess
 
@@ -40,7 +39,7 @@ def budget(
         collection=collection.name,
         fingerprint=collection.fingerprint,
         figures=figures(collection),
-        spent=None if histogram is None else counted(collection, histogram, floor),
+        spent=None if histogram is None else count_spending(collection, histogram, floor),
         composition=compose_campaign(collection, delta),
         guessing_curve=()
         if collection.model is Model.CENTRAL

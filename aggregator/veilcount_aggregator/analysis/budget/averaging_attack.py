@@ -1,7 +1,7 @@
 """The averaging attack: how often someone who sees T answers guesses an unchanging yes or no.
 
 Fresh noise averages out; a frozen answer is the same answer however often it is seen. The guesser
-knows the design and holds both truths equally likely; nobody does better [KOV15, Thm 3.1].
+knows the mechanism and holds both truths equally likely; nobody does better [KOV15, Thm 3.1].
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Guess:
 
     answers: int
     fresh: Fraction  # whatever the mechanism, at this epsilon
-    mechanism: Fraction  # by this design
+    mechanism: Fraction  # by this mechanism
     frozen: Fraction
 
 

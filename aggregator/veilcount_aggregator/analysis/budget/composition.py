@@ -1,13 +1,14 @@
-"""What T answers reveal together: the plain sum, the optimal bound, and this design's own.
+"""Composition of T answers: the plain sum, the optimal bound, and this mechanism's own.
 
-The plain sum holds for any sequence, even one chosen on the way, and is what is enforced. The other
-two are for a schedule fixed in advance, at a delta, and are for display. A design's own bound uses
+The plain sum holds for any sequence, even an adaptive one, and is what is enforced. The other two
+are for a schedule fixed in advance, at a delta, and are for display. A mechanism's own bound uses
 that a report often does not tell two inputs apart: its loss is +eps, 0 or -eps, and T losses add up
 to a multiple of eps.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -34,7 +35,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedEpsilon:
-    """The epsilon of so many answers. None where there is none to show beside the plain sum."""
+    """The epsilon of so many answers. None where only the plain sum is shown."""
 
     answers: int
     delta: Fraction
@@ -52,7 +53,7 @@ def compose_campaign(collection: Collection, delta: Fraction = DELTA) -> Compose
 
 @lru_cache(maxsize=256)  # the optimal bound is exact: seconds at 5,000 answers
 def compose_answers(mechanism: Randomizer, times: int, delta: Fraction = DELTA) -> ComposedEpsilon:
-    """Return what so many answers of one design reveal together."""
+    """Return what so many answers of one mechanism reveal together."""
     plain = mechanism.epsilon * times
     if times > MAX_ANSWERS:
         return _plain(times, plain, delta)
@@ -69,20 +70,15 @@ def _plain(times: int, plain: Fraction, delta: Fraction) -> ComposedEpsilon:
 
 def specific(mechanism: Randomizer, times: int, delta: Fraction) -> Fraction:
     """Return the least epsilon, in millionths, at which so many answers are (epsilon, delta)-DP."""
-    losses = losses_of(mechanism, times)
-    low, high = -1, int(mechanism.epsilon * times * GRAIN)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if losses.delta(middle / GRAIN) <= delta:
-            high = middle
-        else:
-            low = middle
-    return min(Fraction(high, GRAIN), mechanism.epsilon * times)
+    losses, plain = losses_of(mechanism, times), mechanism.epsilon * times
+    steps = range(int(plain * GRAIN))
+    least = bisect_left(steps, True, key=lambda step: losses.delta(step / GRAIN) <= delta)
+    return min(Fraction(least, GRAIN), plain)
 
 
 @dataclass(frozen=True, slots=True)
 class LossDistribution:
-    """The law of the sum of T losses: the chance of 0, 1, ..., T steps (none below counts)."""
+    """The distribution of the sum of T losses: of 0, 1, ..., T steps (none below counts)."""
 
     chances: Floats
     step: float
@@ -96,10 +92,10 @@ class LossDistribution:
 
 @lru_cache(maxsize=64)
 def losses_of(mechanism: Randomizer, times: int) -> LossDistribution:
-    """Return the losses of so many answers, between the two inputs that are told apart best.
+    """Return the losses of so many answers, between the two inputs that are easiest to distinguish.
 
     The thresholds keep a hair below e^epsilon, each level of a tree its own. Here every ratio is
-    e^epsilon: the true law is that one, mixed with reports that tell nothing.
+    e^epsilon: the true distribution is a mixture of that one and of uninformative reports.
     """
     step = nextafter(float(mechanism.epsilon), inf)
     single = np.mean(
@@ -114,8 +110,8 @@ def losses_of(mechanism: Randomizer, times: int) -> LossDistribution:
 
 
 def _single(overlap: Overlap, step: float) -> Floats:
-    """Return the chances of -1, 0 and 1 steps: a message that the other, or the true input owns."""
+    """Return the probabilities of -1, 0 and 1 steps: a message of the other, or the true input."""
     ratio, own, alone = exp(step), float(overlap.own), float(overlap.alone)
-    mistold = alone / (ratio * own + 1 - own)
-    told = ratio * mistold
-    return np.array([mistold, 1 - told - mistold, told])
+    wrong = alone / (ratio * own + 1 - own)
+    right = ratio * wrong
+    return np.array([wrong, 1 - right - wrong, right])

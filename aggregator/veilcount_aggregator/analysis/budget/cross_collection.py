@@ -1,4 +1,4 @@
-"""What one person may reveal over several collections: one total per model and adjacency.
+"""Composition over several collections, for one person: one total per model and adjacency.
 
 Local epsilons compare data sets that differ in a value, a curator's what its definition says:
 their sum would bound neither, so none is formed. Within a total, whoever is in one cohort of a draw
@@ -39,7 +39,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One draw of cohorts: what each cohort that is asked anything costs."""
+    """One draw of cohorts, and what each cohort with a collection costs."""
 
     draw: str
     of: int
@@ -58,12 +58,12 @@ def compose_collections(collections: Mapping[str, Collection]) -> CrossCollectio
 
 
 def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collection]) -> Total:
-    asked = list(collections.values())
+    listed = list(collections.values())
     draws = tuple(
-        _draw(name, asked)
-        for name in sorted({each.cohort.draw for each in asked if each.cohort is not None})
+        _draw(name, listed)
+        for name in sorted({each.cohort.draw for each in listed if each.cohort is not None})
     )
-    everyone = basic_composition(each.epsilon_user for each in asked if each.cohort is None)
+    everyone = basic_composition(each.epsilon_user for each in listed if each.cohort is None)
     chosen = basic_composition(
         parallel_composition(cost for _, cost in draw.cohorts) for draw in draws
     )
@@ -71,16 +71,16 @@ def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collect
         model=model,
         adjacency=adjacency,
         collections=tuple(collections),
-        plain=basic_composition(each.epsilon_user for each in asked),
+        plain=basic_composition(each.epsilon_user for each in listed),
         worst=everyone + chosen,
         draws=draws,
     )
 
 
-def _draw(name: str, asked: Iterable[Collection]) -> Draw:
+def _draw(name: str, listed: Iterable[Collection]) -> Draw:
     cohorts: dict[int, Fraction] = {}
     of = 0
-    for each in asked:
+    for each in listed:
         if each.cohort is not None and each.cohort.draw == name:
             of, number = each.cohort.of, each.cohort.number
             cohorts[number] = cohorts.get(number, Fraction(0)) + each.epsilon_user

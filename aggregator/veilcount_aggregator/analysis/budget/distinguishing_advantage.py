@@ -1,4 +1,4 @@
-"""Which of two values a person gave: the greatest chance to tell, from all that is seen.
+"""The greatest probability of distinguishing which of two values a person gave.
 
 Such a question compares data sets that differ in a value, so an add-remove epsilon counts twice.
 A device randomizes each answer on its own, and its answers compose [KOV15, Thm 3.1]. A curator may
@@ -20,14 +20,9 @@ def two_values_epsilon(collection: Collection, epsilon: Fraction) -> Fraction:
     return epsilon * collection.substitution_factor
 
 
-def chance_to_tell(collection: Collection, answers: int = 1) -> Fraction:
-    """Return an upper bound on telling which of two equally likely values is behind the answers."""
+def distinguishing_probability(collection: Collection, answers: int = 1) -> Fraction:
+    """Return an upper bound on guessing right which of two equally likely values was answered."""
     each = two_values_epsilon(collection, collection.unit_epsilon)
     if collection.model is Model.CENTRAL:
-        return chance_under(each * answers)
+        return guessing_probability(each * answers, 1)
     return guessing_probability(each, answers) if answers <= MAX_ANSWERS else Fraction(1)
-
-
-def chance_under(epsilon: Fraction) -> Fraction:
-    """Return e^epsilon / (1 + e^epsilon), rounded up: pure differential privacy says no more."""
-    return guessing_probability(epsilon, 1)

@@ -1,4 +1,4 @@
-"""User level against event level, in accuracy: one user epsilon, shared out over each unit.
+"""Accuracy under each unit of privacy, event to user, at the same user epsilon.
 
 A person answers in every period of the campaign, once a period (events: `per_day` times a day), so
 that all units spend the same user epsilon. The smaller the unit, the less each answer may say, and
@@ -22,7 +22,7 @@ from .distinguishing_advantage import two_values_epsilon
 
 STOPS = {
     Unit.EVENT: (
-        "being told by one event",
+        "inferring a value from one event",
         "averaging a day's events, or a habit's; counts and times are public",
     ),
     Unit.DAY: (
@@ -70,7 +70,7 @@ class UnitAccuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitComparison:
-    """The table."""
+    """One collection under each unit."""
 
     collection: str
     n: int
@@ -113,7 +113,7 @@ class _Setting:
             return None
         return self.quantity.local(epsilon, self.n * contributions, self.level)
 
-    def curated(self, epsilon: Fraction, contributions: int) -> ErrorEstimate:
+    def central(self, epsilon: Fraction, contributions: int) -> ErrorEstimate:
         """Return a curator's error on the share among all answers, each person giving several.
 
         A person's answers together move the release by so many times as much: its noise is that of
@@ -127,21 +127,21 @@ def _row(setting: _Setting, unit: Unit) -> UnitAccuracy:
     count = periods.count_periods(unit, collection.start, collection.until)
     a_period = collection.per_period if unit is Unit.EVENT else 1
     answers = count * a_period
-    given = _shared_out(user, answers)
+    epsilon = _shared_out(user, answers)
     stops, does_not_stop = STOPS[unit]
     return UnitAccuracy(
         unit=unit,
         answers=answers,
         periods=count,
-        epsilon=given,
-        day=given and given * a_period,
-        user=given and given * answers,
-        local_period=setting.local(given, a_period),
-        local_campaign=setting.local(given, answers),
-        central_period=setting.curated(user / count, a_period),
-        central_campaign=setting.curated(user, answers),
-        guess_one=given and guessing_probability(given, 1),
-        guess_all=given and guessing_probability(given, min(answers, MAX_ANSWERS)),
+        epsilon=epsilon,
+        day=epsilon and epsilon * a_period,
+        user=epsilon and epsilon * answers,
+        local_period=setting.local(epsilon, a_period),
+        local_campaign=setting.local(epsilon, answers),
+        central_period=setting.central(user / count, a_period),
+        central_campaign=setting.central(user, answers),
+        guess_one=epsilon and guessing_probability(epsilon, 1),
+        guess_all=epsilon and guessing_probability(epsilon, min(answers, MAX_ANSWERS)),
         stops=stops,
         does_not_stop=does_not_stop,
     )

@@ -20,7 +20,7 @@ class PrivacyLevels:
     """Epsilon per event, per day and per user, and the cap behind them.
 
     `device` and `server` say what each of them enforces; the server's part is a number where it can
-    refuse an answer by itself, and counts within one `stretch`.
+    refuse an answer by itself, and counts within one `time_range`.
     """
 
     unit: Unit
@@ -54,7 +54,7 @@ def figures(collection: Collection) -> PrivacyLevels:
         device=_device(collection),
         server=_server(collection, cap),
         server_cap=cap,
-        time_range=_stretch(collection),
+        time_range=_time_range(collection),
     )
 
 
@@ -83,8 +83,8 @@ def _server_cap(collection: Collection) -> Fraction | None:
     return collection.epsilon_day if collection.linkage is Linkage.PERIOD else None
 
 
-def _stretch(collection: Collection) -> str:
-    """Return what one pseudonym reaches over."""
+def _time_range(collection: Collection) -> str:
+    """Return how long one pseudonym is used."""
     if collection.linkage is Linkage.COLLECTION:
         return "campaign"
     if collection.linkage is Linkage.NONE:
@@ -110,9 +110,9 @@ def _server(collection: Collection, cap: Fraction | None) -> str:
             f"the curator charges every release: at most epsilon"
             f" {float(collection.epsilon_day):g} a period of one {collection.unit}"
         )
-    time_range = _stretch(collection)
     if cap is None:
         return "the server cannot join two reports: beyond replays, the device alone enforces"
+    time_range = _time_range(collection)
     enforced = f"the server refuses beyond epsilon {float(cap):g} a pseudonym and {time_range}"
     if collection.linkage is Linkage.COLLECTION:
         return enforced

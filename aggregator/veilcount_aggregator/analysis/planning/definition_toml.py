@@ -1,4 +1,4 @@
-"""The definition to paste: what the plan was computed for, in the words of a collections file."""
+"""The definition that a plan was computed for, as a collections file to paste."""
 
 from __future__ import annotations
 
@@ -64,4 +64,4 @@ def _until(question: QuestionShape) -> date:
     """Return the first day after the periods; a campaign that is one period lasts a year."""
     if question.unit is Unit.USER:
         return question.start + YEAR
-    return periods.first_day(question.unit, question.start, question.asked)
+    return periods.first_day(question.unit, question.start, question.number_of_periods)

@@ -1,10 +1,10 @@
-"""The plan: what was asked for, what follows, and what it costs the people who answer."""
+"""The plan of a question: two of devices, epsilon and error, the third, and what it reveals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, sqrt
+from math import sqrt
 
 from veilcount_shared.collection import Measure
 from veilcount_shared.composition import guessing_probability
@@ -13,11 +13,13 @@ from veilcount_shared.mechanisms import Identity, Randomizer
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
+from ...errors import QueryError
 from ...mechanisms import handler_of, share_handler_of
+from ...text.number_format import percent
 from ..budget.composition import ComposedEpsilon, compose_answers
 from ..trust_models.error_models import ErrorEstimate, two_sided, with_sampling
 from .definition_toml import definition
-from .plan_question import PlanRefused, QuestionShape
+from .plan_question import QuestionShape
 from .solvers import SOLVERS, Solution, Solver, TrustModel
 
 SURE = 0.05  # in how many surveys any value that nobody has may look like one that somebody has
@@ -25,7 +27,7 @@ SURE = 0.05  # in how many surveys any value that nobody has may look like one t
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """How far a share of fake devices could move an answer, up or down, in its own units."""
+    """How far a share of fake devices could bias an estimate, up or down, in its own units."""
 
     fakes: Fraction
     push: float
@@ -34,7 +36,7 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
-    """Devices, epsilon and error that belong together; `found` names the one that was not given."""
+    """Devices, epsilon and error that belong together; `found` names the one that was computed."""
 
     trust: TrustModel
     found: str
@@ -71,10 +73,10 @@ def plan(
 ) -> PlanResult:
     """Return the plan: give exactly two of devices, epsilon and error."""
     if not isinstance(trust, TrustModel):
-        raise PlanRefused("trust", trust, "give one of " + ", ".join(TrustModel))
-    _two_given(devices, epsilon, error)
+        raise QueryError("trust", trust, "give one of " + ", ".join(TrustModel))
+    _require_two(devices, epsilon, error)
     if devices is not None and devices < question.arms:
-        raise PlanRefused("devices", devices, f"give at least one for each of {question.arms}")
+        raise QueryError("devices", devices, f"give at least one for each of {question.arms}")
     if trust is TrustModel.CENTRAL:
         _countable(question)
     solver = SOLVERS[trust](question)
@@ -82,18 +84,18 @@ def plan(
         return _planned(solver, trust, "error", solver.error(devices, parse_epsilon(epsilon)))
     if devices is not None and error is not None:
         return _planned(solver, trust, "epsilon", solver.epsilon(devices, error))
-    assert epsilon is not None, "two were given"  # noqa: S101 - told to the type checker
-    assert error is not None, "two were given"  # noqa: S101 - likewise
-    return _planned(solver, trust, "devices", solver.devices(parse_epsilon(epsilon), error))
+    if epsilon is not None and error is not None:
+        return _planned(solver, trust, "devices", solver.devices(parse_epsilon(epsilon), error))
+    raise QueryError("plan", None, "give exactly two of devices, epsilon and error")
 
 
-def _two_given(devices: int | None, epsilon: Fraction | None, error: float | None) -> None:
-    given = {"devices": devices, "epsilon": epsilon, "error": error}
-    missing = [key for key, value in given.items() if value is None]
+def _require_two(devices: int | None, epsilon: Fraction | None, error: float | None) -> None:
+    numbers = {"devices": devices, "epsilon": epsilon, "error": error}
+    missing = [key for key, value in numbers.items() if value is None]
     if len(missing) != 1:
-        raise PlanRefused("plan", missing, "give exactly two of devices, epsilon and error")
+        raise QueryError("plan", missing, "give exactly two of devices, epsilon and error")
     if error is not None and not error > 0:
-        raise PlanRefused("error", error, "give a number above 0")
+        raise QueryError("error", error, "give a number above 0")
 
 
 def _countable(question: QuestionShape) -> None:
@@ -101,10 +103,10 @@ def _countable(question: QuestionShape) -> None:
     if question.range is None:
         return
     if question.measure is Measure.RANGES:
-        raise PlanRefused("measure", question.measure, "a curator sums: plan the mean")
+        raise QueryError("measure", question.measure, "a curator sums: plan the mean")
     low, high = question.range
     if (low.denominator, high.denominator) != (1, 1) or high - low >= MAX_INPUTS:
-        raise PlanRefused("range", question.range, f"give integers less than {MAX_INPUTS:,} apart")
+        raise QueryError("range", question.range, f"give integers less than {MAX_INPUTS:,} apart")
 
 
 def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) -> PlanResult:
@@ -112,7 +114,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
     each = solver.each(choice.devices)
     mechanism = None if choice.device is None else quantity.family(choice.device)
     shown = choice.epsilon if choice.device is None else choice.device
-    times = question.asked
+    times = question.number_of_periods
     one = guessing_probability(shown, 1)
     # a curator may release all periods in one number, of which only the plain sum holds
     every = (
@@ -156,26 +158,26 @@ def _detectable(solver: Solver, choice: Solution, mechanism: Randomizer | None) 
         return None
     level = 1 - SURE / inputs
     if mechanism is None:
-        return solver.question.quantity.curator(choice.epsilon).half_width(level) / each
+        return solver.question.quantity.curator(choice.epsilon).half_width(1 - level) / each
     return two_sided(level) * sqrt(share_handler_of(mechanism).rare_variance() / each)
 
 
 def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:
     """Each fake device can count for (1 - Q) / (P - Q) of a person, or for -Q / (P - Q)."""
-    fakes, span = solver.question.fakes, solver.question.quantity.span
+    fakes, width = solver.question.fakes, solver.question.quantity.width
     push, pull = (1.0, 0.0) if mechanism is None else handler_of(mechanism).reach()
-    return Headroom(fakes, float(fakes) * push * span, float(fakes) * pull * span)
+    return Headroom(fakes, float(fakes) * push * width, float(fakes) * pull * width)
 
 
 def _together(
     question: QuestionShape, choice: Solution, mechanism: Randomizer | None
 ) -> ComposedEpsilon:
     if mechanism is not None:
-        return compose_answers(mechanism, question.asked, question.delta)
+        return compose_answers(mechanism, question.number_of_periods, question.delta)
     return ComposedEpsilon(
-        answers=question.asked,
+        answers=question.number_of_periods,
         delta=question.delta,
-        plain=choice.epsilon * question.asked,
+        plain=choice.epsilon * question.number_of_periods,
         optimal=None,
         specific=None,
     )
@@ -189,12 +191,3 @@ def sentence(trust: TrustModel, one: Fraction, every: Fraction, times: int) -> s
     if times == 1:
         return alone + whose
     return f"{alone}; all {times} of them, {percent(every)}{whose}"
-
-
-def percent(chance: Fraction) -> str:
-    """Return a chance as a percentage, rounded up, with as many decimals as keep it below 100."""
-    for decimals in range(1, 7):
-        rounded = Fraction(ceil(chance * 100 * 10**decimals), 10**decimals)
-        if rounded < 100:  # noqa: PLR2004 - percent
-            return f"{float(rounded):.{decimals}f}".removesuffix(".0") + " %"
-    return "100 %"

@@ -1,7 +1,7 @@
-"""Who is trusted, and what then follows of devices, epsilon and error from the other two.
+"""Solvers: any of devices, epsilon and error from the other two, under each trust model.
 
 Epsilon is what the answer reveals to whoever sees it; `device` is what one report reveals to
-whoever receives it. Every answer is found on the designs that would really be used.
+whoever receives it. Each solution is computed for the mechanisms that would really be selected.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from math import sqrt
 
 from veilcount_shared.epsilon import EPSILON_MAX
 
+from ...errors import QueryError
 from ..amplification import amplified, largest_local_epsilon
 from ..trust_models import ErrorEstimate
 from ..trust_models.error_models import two_sided
 from ..trust_models.search import MOST, fewest_devices, least_epsilon
-from .plan_question import PlanRefused, QuestionShape
+from .plan_question import QuestionShape
 
 
 class TrustModel(StrEnum):
@@ -41,7 +42,7 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Solver(ABC):
-    """One model of trust, for one question."""
+    """One trust model, for one question."""
 
     question: QuestionShape
 
@@ -49,36 +50,29 @@ class Solver(ABC):
     def error(self, devices: int, epsilon: Fraction) -> Solution:
         """Return the error of so many devices at this epsilon."""
 
-    @abstractmethod
     def epsilon(self, devices: int, error: float) -> Solution:
         """Return the epsilon at which so many devices reach the error."""
+        found = least_epsilon(lambda tried: self.error(devices, tried).error.half_width <= error)
+        if found is None:
+            raise _unreachable(error)
+        return self.error(devices, found)
 
-    @abstractmethod
     def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon."""
+        arms = self.question.arms
+        found = fewest_devices(lambda n: self.error(n * arms, epsilon).error.half_width <= error)
+        if found is None:
+            raise _unreachable(error)
+        return self.error(found * arms, epsilon)
 
     def each(self, devices: int) -> int:
         """Return how many devices each arm has."""
         return devices // self.question.arms
 
-    def _fewest(self, epsilon: Fraction, error: float) -> Solution:
-        arms = self.question.arms
-        found = fewest_devices(lambda n: self.error(n * arms, epsilon).error.half_width <= error)
-        if found is None:
-            raise _unreachable("error", error)
-        return self.error(found * arms, epsilon)
 
-    def _least(self, devices: int, error: float) -> Solution:
-        found = least_epsilon(lambda tried: self.error(devices, tried).error.half_width <= error)
-        if found is None:
-            raise _unreachable("error", error)
-        return self.error(devices, found)
-
-
-def _unreachable(key: str, value: float) -> PlanRefused:
-    return PlanRefused(
-        key, value, f"out of reach even at epsilon {EPSILON_MAX}: give more devices or a wider one"
-    )
+def _unreachable(error: float) -> QueryError:
+    fix = f"out of reach even at epsilon {EPSILON_MAX}: give more devices or a wider one"
+    return QueryError("error", error, fix)
 
 
 class LocalSolver(Solver):
@@ -88,16 +82,8 @@ class LocalSolver(Solver):
         """Return the error of so many devices at this epsilon."""
         return Solution(devices, epsilon, epsilon, self.noise(devices, epsilon))
 
-    def epsilon(self, devices: int, error: float) -> Solution:
-        """Return the epsilon at which so many devices reach the error."""
-        return self._least(devices, error)
-
-    def devices(self, epsilon: Fraction, error: float) -> Solution:
-        """Return how many devices reach the error at this epsilon."""
-        return self._fewest(epsilon, error)
-
     def noise(self, devices: int, device: Fraction) -> ErrorEstimate:
-        """Return the error of so many devices that answer with this local epsilon."""
+        """Return the error of so many devices at this local epsilon."""
         question = self.question
         rmse = sqrt(question.quantity.variance(device) * question.arms / self.each(devices))
         return ErrorEstimate(rmse, two_sided(question.level) * rmse)
@@ -118,9 +104,11 @@ class ShuffledSolver(LocalSolver):
 
     def epsilon(self, devices: int, error: float) -> Solution:
         """Return the epsilon at which so many devices reach the error."""
-        device = self._device(devices, error)
+        device = least_epsilon(
+            lambda tried: self.noise(devices, tried).half_width <= error, grain=1000
+        )
         if device is None:
-            raise _unreachable("error", error)
+            raise _unreachable(error)
         mechanism = self.question.quantity.family(device)
         bound = amplified(mechanism, self.each(devices), self.question.delta)
         return Solution(devices, bound.epsilon, device, self.noise(devices, device))
@@ -128,7 +116,7 @@ class ShuffledSolver(LocalSolver):
     def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon.
 
-        The louder each may answer, the fewer it takes.
+        The larger the local epsilon, the fewer it takes.
         """
         question = self.question
         family = question.quantity.family
@@ -137,7 +125,7 @@ class ShuffledSolver(LocalSolver):
         )
         each = self._each(device, error)
         if each is None:
-            raise _unreachable("error", error)
+            raise _unreachable(error)
         devices = each * question.arms
         return Solution(devices, epsilon, device, self.noise(devices, device))
 
@@ -145,11 +133,6 @@ class ShuffledSolver(LocalSolver):
         """Return how many devices an arm needs at this local epsilon."""
         arms = self.question.arms
         return fewest_devices(lambda n: self.noise(n * arms, device).half_width <= error)
-
-    def _device(self, devices: int, error: float) -> Fraction | None:
-        return least_epsilon(
-            lambda tried: self.noise(devices, tried).half_width <= error, grain=1000
-        )
 
 
 class CentralSolver(Solver):
@@ -159,21 +142,11 @@ class CentralSolver(Solver):
         """Return the error of so many devices at this epsilon."""
         question, quantity = self.question, self.question.quantity
         noise = quantity.curator(epsilon)
-        if question.arms == 1:
-            width = noise.half_width(question.level)
-        else:
-            width = noise.difference_half_width(question.level)
+        of_one = question.arms == 1
+        width = (noise.half_width if of_one else noise.difference_half_width)(1 - question.level)
         error = ErrorEstimate(noise.deviation * sqrt(question.arms), width)
         scale = quantity.count / self.each(devices)
         return Solution(devices, epsilon, None, error.times(scale))
-
-    def epsilon(self, devices: int, error: float) -> Solution:
-        """Return the epsilon at which so many devices reach the error."""
-        return self._least(devices, error)
-
-    def devices(self, epsilon: Fraction, error: float) -> Solution:
-        """Return how many devices reach the error at this epsilon."""
-        return self._fewest(epsilon, error)
 
 
 SOLVERS: dict[TrustModel, type[Solver]] = {

@@ -1,7 +1,7 @@
-"""Truth beside local beside central: one population, asked in both ways at the same epsilon.
+"""The truth of a population with the local and the central estimate of it at the same epsilon.
 
-Both hide what one device answered: the central side is a twin under "substitute", in which each
-device answers once, so that its number of answers is public as it is on the local side.
+Both hide one device's answer: the central side is a paired collection under "substitute", in which
+each device answers once, so that the number of answers is public as it is on the local side.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...mechanisms import estimate
 from ...sampling.mixture import Floats, Ints, summed
 from ...series.packed_rows import Counters
 from .population import Population
-from .tally_sampler import simulate
+from .sampler import simulate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class SimulatedEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """What is true of a population, and what each model would say of it."""
+    """The true figures of a population, and each model's estimates."""
 
     n: int
     epsilon: float
@@ -50,10 +50,9 @@ class Simulation:
 def compare_local_and_central(
     collection: Collection, population: Population, generator: Generator, level: float = 0.95
 ) -> Simulation:
-    """Ask a population once by its local definition, once by a trusted curator.
+    """Estimate one population by its local definition and by a trusted curator.
 
-    Of values the shares are asked, of a number its mean. All chance comes from the generator: this
-    is a picture of both models, no release.
+    Shares of values, or the mean of a number. All randomness is the generator's: no release.
     """
     if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES} or not population.n:
         raise ValueError(f"{collection.name}: give devices, and values or a mean to compare")
@@ -90,25 +89,25 @@ def _local(collection: Collection, counters: Counters, level: float) -> Simulate
 def _central(
     collection: Collection, population: Population, generator: Generator, level: float
 ) -> SimulatedEstimate:
-    """Return the twin's mean, or its shares: of all devices, the absent ones too."""
-    twin = _twin(collection)
-    number = isinstance(twin.domain, Number)
-    places = _integers(population.inputs, twin.inputs) if number else population.inputs
-    counters = summed(places, population.devices, collection.inputs)[: twin.inputs]
-    request = {"query": "mean" if number else "histogram", "epsilon": twin.unit_epsilon}
+    """Return the curator's mean, or shares of all devices, absent ones included."""
+    paired = _paired(collection)
+    number = isinstance(paired.domain, Number)
+    places = _integers(population.inputs, paired.inputs) if number else population.inputs
+    counters = summed(places, population.devices, collection.inputs)[: paired.inputs]
+    request = {"query": "mean" if number else "histogram", "epsilon": paired.unit_epsilon}
 
     def noise(true: Sequence[int], scale: float) -> list[int]:
         drawn = DiscreteLaplaceNoise(scale).draw(len(true), generator)
         return [one + two for one, two in zip(true, drawn, strict=True)]
 
-    release = draw_release(price_query(request, twin), counters, level, noise=noise)
+    release = draw_release(price_query(request, paired), counters, level, noise=noise)
     whole = 1 if number else population.n
     return SimulatedEstimate(
         *(np.array(each) / whole for each in (release.values, release.low, release.high))
     )
 
 
-def _twin(collection: Collection) -> Collection:
+def _paired(collection: Collection) -> Collection:
     """Return the same question for a trusted curator: one answer a device, in one period."""
     return replace(
         collection,

@@ -17,7 +17,7 @@ from veilcount_shared.randomness import WORDS
 from ...mechanisms import handler_of
 from ...sampling.mixture import Ints
 
-MOST = 10**9 - 1  # devices: numpy's hypergeometric draws go no further
+MAX_DEVICES = 10**9 - 1  # devices: numpy's hypergeometric draws go no further
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +34,8 @@ class Population:
         """Refuse what is no count of devices."""
         if self.inputs.shape != self.devices.shape or self.inputs.ndim != 1:
             raise ValueError("give one number of devices for each input")
-        if (self.devices < 0).any() or self.n > MOST:
-            raise ValueError(f"give 0 to {MOST:,} devices in all")
+        if (self.devices < 0).any() or self.n > MAX_DEVICES:
+            raise ValueError(f"give 0 to {MAX_DEVICES:,} devices in all")
 
     @property
     def n(self) -> int:
@@ -78,20 +78,20 @@ def population(
     return Population(inputs, devices)
 
 
-def count_inputs(collection: Collection, given: Population | Ints, generator: Generator) -> Ints:
+def count_inputs(collection: Collection, held: Population | Ints, generator: Generator) -> Ints:
     """Return how many devices hold each of the mechanism's inputs.
 
     Counts are taken as they are: one per value, bucket or start. A number whose mean is asked is
     rounded to a start, up or down by chance, as on the device.
     """
     size = collection.mechanism.inputs
-    if not isinstance(given, Population):
-        if given.shape != (size,):
+    if not isinstance(held, Population):
+        if held.shape != (size,):
             raise ValueError(f"{collection.name}: give {size} counts, one for each input")
-        return Population(np.arange(size), given).devices
-    check_inputs(collection, given.inputs)
+        return Population(np.arange(size), held).devices
+    check_inputs(collection, held.inputs)
     handler = handler_of(collection.mechanism)
-    return handler.count_inputs(given.inputs, given.devices, generator)
+    return handler.count_inputs(held.inputs, held.devices, generator)
 
 
 def check_inputs(collection: Collection, inputs: Ints) -> None:

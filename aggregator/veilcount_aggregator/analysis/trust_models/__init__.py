@@ -1,4 +1,4 @@
-"""The same question under three models of trust: local, shuffled, central."""
+"""The same question under three trust models: local, shuffled, central."""
 
 from .comparison import ErrorPoint as ErrorPoint
 from .comparison import TrustComparison as TrustComparison
@@ -6,6 +6,5 @@ from .comparison import TrustModelLine as TrustModelLine
 from .comparison import TrustModelRow as TrustModelRow
 from .comparison import compare_trust_models as compare_trust_models
 from .comparison import scaling as scaling
-from .error_models import CuratorNoise as CuratorNoise
 from .error_models import ErrorEstimate as ErrorEstimate
 from .quantity import Quantity as Quantity

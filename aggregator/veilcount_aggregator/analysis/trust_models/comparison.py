@@ -1,7 +1,7 @@
 """Local, shuffled and central on the same question, the same n and the same unit.
 
-All four rows protect one contribution a person, with substitute adjacency: what a person said is
-hidden, that they answered is not, so n is public everywhere and only the noise differs. Epsilon
+All four rows protect one contribution a person, with substitute adjacency: the value of an answer
+is hidden, that there is one is not, so n is public everywhere and only the noise differs. Epsilon
 is the definition's; an add-remove one counts twice, which the same curator's noise then amounts to.
 """
 
@@ -100,26 +100,26 @@ class _Setting:
     def central(self) -> ErrorEstimate:
         return self.quantity.central(self.epsilon, self.n, self.level)
 
-    def devices_alone(self, rmse: float, device: Fraction) -> int:
-        """Return how many devices that answer with this local epsilon take to an error."""
+    def devices_local(self, rmse: float, device: Fraction) -> int:
+        """Return how many devices at this local epsilon reach an error."""
         return ceil(self.quantity.variance(device) / rmse**2)
 
-    def devices_curated(self, rmse: float) -> int:
+    def devices_central(self, rmse: float) -> int:
         """Return how many a trusted curator takes."""
         return ceil(self.quantity.central(self.epsilon, 1, self.level).rmse / rmse)
 
-    def devices_hidden(self, rmse: float) -> int:
+    def devices_shuffled(self, rmse: float) -> int:
         """Return how many it takes behind a shuffler under the central guarantee.
 
-        The louder each may answer, the fewer it takes.
+        The larger the local epsilon, the fewer it takes.
         """
         device = largest_local_epsilon(
             self.quantity.family,
-            lambda tried: self.devices_alone(rmse, tried),
+            lambda tried: self.devices_local(rmse, tried),
             self.epsilon,
             self.delta,
         )
-        return self.devices_alone(rmse, device)
+        return self.devices_local(rmse, device)
 
 
 def compare_trust_models(
@@ -182,7 +182,7 @@ def _local(setting: _Setting) -> TrustModelLine:
         cohort=setting.local,
         population=setting.population(setting.local),
         devices_as_local=setting.n,
-        devices_as_central=setting.devices_alone(setting.central.rmse, setting.epsilon),
+        devices_as_central=setting.devices_local(setting.central.rmse, setting.epsilon),
     )
 
 
@@ -200,7 +200,7 @@ def _same_reports(setting: _Setting) -> TrustModelLine:
         cohort=setting.local,
         population=setting.population(setting.local),
         devices_as_local=setting.n,
-        devices_as_central=setting.devices_alone(setting.central.rmse, setting.epsilon),
+        devices_as_central=setting.devices_local(setting.central.rmse, setting.epsilon),
     )
 
 
@@ -219,8 +219,8 @@ def _same_guarantee(setting: _Setting) -> TrustModelLine:
         " sees who sent what breaks it",
         cohort=cohort,
         population=setting.population(cohort),
-        devices_as_local=setting.devices_hidden(setting.local.rmse),
-        devices_as_central=setting.devices_hidden(setting.central.rmse),
+        devices_as_local=setting.devices_shuffled(setting.local.rmse),
+        devices_as_central=setting.devices_shuffled(setting.central.rmse),
     )
 
 
@@ -234,7 +234,7 @@ def _central(setting: _Setting) -> TrustModelLine:
         " and is trusted with it",
         cohort=setting.central,
         population=setting.population(setting.central),
-        devices_as_local=setting.devices_curated(setting.local.rmse),
+        devices_as_local=setting.devices_central(setting.local.rmse),
         devices_as_central=setting.n,
     )
 

@@ -1,4 +1,4 @@
-"""What is asked for, whoever adds the noise: the shares of some values, or the mean of a number."""
+"""The estimated quantity, whoever adds the noise: shares of some values, or a number's mean."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Number
 from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, Randomizer, RangeTree
 
+from ...central import DiscreteLaplaceNoise
 from ...mechanisms import handler_of
 from ..amplification import Family
-from .error_models import CuratorNoise, ErrorEstimate, sampling_variance, two_sided
+from .error_models import ErrorEstimate, sampling_variance, two_sided
 
 QUARTERS = 4  # a tree's first level
 TWO_COUNTS = 2  # a person who answers otherwise moves two counts of a histogram by 1
@@ -23,7 +24,7 @@ TWO_COUNTS = 2  # a person who answers otherwise moves two counts of a histogram
 
 @dataclass(frozen=True, slots=True)
 class ShareMechanisms:
-    """The designs of k values, one at each epsilon."""
+    """The mechanisms of k values, one at each epsilon."""
 
     k: int
 
@@ -44,12 +45,12 @@ class Quantity:
 
     family: Family
     inputs: int | None  # how many values; of a number none
-    span: float = 1.0  # from the lowest possible truth to the highest
+    width: float = 1.0  # from the lowest possible truth to the highest
     name: str = "share"
 
     @classmethod
     def of(cls, collection: Collection) -> Quantity:
-        """Return what a collection asks for."""
+        """Return what a collection estimates."""
         if isinstance(collection.domain, Number):
             return cls.of_range(collection.domain, collection.measure or Measure.MEAN)
         return cls.of_values(collection.inputs)
@@ -73,7 +74,7 @@ class Quantity:
 
     def variance(self, epsilon: Fraction) -> float:
         """Return n times the variance that devices' own noise brings."""
-        return _variance(self.family, epsilon) * self.span**2
+        return _variance(self.family, epsilon) * self.width**2
 
     def excess(self, epsilon: Fraction) -> float | None:
         """Return by which part the devices' variance is above the least of any randomizer [YB18].
@@ -89,20 +90,21 @@ class Quantity:
         rmse = sqrt(self.variance(epsilon) / n)
         return ErrorEstimate(rmse, two_sided(level) * rmse)
 
-    def curator(self, epsilon: Fraction) -> CuratorNoise:
+    def curator(self, epsilon: Fraction) -> DiscreteLaplaceNoise:
         """Return a trusted curator's noise: on a histogram, or on a sum over the number's grid."""
-        return CuratorNoise(GRID if self.inputs is None else TWO_COUNTS, epsilon)
+        sensitivity = GRID if self.inputs is None else TWO_COUNTS
+        return DiscreteLaplaceNoise(float(sensitivity / epsilon))
 
     @property
     def count(self) -> float:
         """What one step of a curator's noise is of one person's answer."""
-        return self.span / GRID if self.inputs is None else 1.0
+        return self.width / GRID if self.inputs is None else 1.0
 
     def central(self, epsilon: Fraction, n: int, level: float) -> ErrorEstimate:
         """Return the error where a trusted curator adds the noise, and n is public."""
         noise = self.curator(epsilon)
-        return ErrorEstimate(noise.deviation, noise.half_width(level)).times(self.count / n)
+        return ErrorEstimate(noise.deviation, noise.half_width(1 - level)).times(self.count / n)
 
     def sampling(self, frequencies: Sequence[float] | None) -> float:
         """Return n times the variance that asking a sample brings."""
-        return sampling_variance(self.inputs, frequencies) * self.span**2
+        return sampling_variance(self.inputs, frequencies) * self.width**2

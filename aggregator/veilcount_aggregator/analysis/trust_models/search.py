@@ -1,7 +1,8 @@
-"""Searches over the designs that would really be used: whatever they find, they have checked."""
+"""Searches over the mechanisms that would really be selected: each result was checked."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -16,8 +17,8 @@ Allowed = Callable[[Fraction], bool]
 def least_epsilon(allowed: Allowed, grain: int = EPSILON_GRAIN) -> Fraction | None:
     """Return an epsilon that will do, such that one grain less does not; None if none will.
 
-    Error falls as epsilon grows, but for small steps where designs change or reach their own floor.
-    So once one is found it is asked, at a few distances below, whether less would have done.
+    Error falls as epsilon grows, but for small steps where mechanisms change or reach their own
+    floor. So smaller ones are tried, at a few distances below what was found.
     """
     if not allowed(EPSILON_MAX):
         return None
@@ -30,28 +31,15 @@ def least_epsilon(allowed: Allowed, grain: int = EPSILON_GRAIN) -> Fraction | No
 
 
 def _crossing(allowed: Allowed, high: int, grain: int) -> int:
-    """Return one that is allowed, above one that is not, by halving from one that is."""
-    low = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        if allowed(Fraction(middle, grain)):
-            high = middle
-        else:
-            low = middle
-    return high
+    """Return one that is allowed, next to one that is not, by halving from one that is."""
+    return bisect_left(range(high), True, lo=1, key=lambda step: allowed(Fraction(step, grain)))
 
 
 def fewest_devices(enough: Callable[[int], bool]) -> int | None:
     """Return the least number of devices that is enough; None if none is."""
-    low, high = 0, 1
+    high = 1
     while not enough(high):
-        low, high = high, high * 2
+        high *= 2
         if high > MOST:
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=enough)

@@ -1,7 +1,7 @@
 """The queries that a curator answers, one module each: importing this package registers them.
 
-Another query is another module here: how it is written, its one spelling, what noise is added to
-and with which sensitivity, its figures and intervals, and the sentence that describes it.
+Another query is another module here: its syntax and canonical form, the parts that noise is
+added to and their sensitivities, its figures with intervals, and its description.
 """
 
 from importlib import import_module

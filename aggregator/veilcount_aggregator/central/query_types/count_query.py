@@ -79,7 +79,7 @@ class CountingQuery(Query):
         """Read `"count"`, `{"count": ["dark"]}`, `"age >= 40"`, or the sum of a boolean."""
         match written:
             case "count":
-                return cls.of_all(collection)
+                return cls.count_all(collection)
             case "sum" if isinstance(collection.domain, Boolean):
                 return cls(((1, 1),))
             case {"count": [*values], **others} if values and not others:
@@ -89,7 +89,7 @@ class CountingQuery(Query):
         return None
 
     @classmethod
-    def of_all(cls, collection: Collection) -> CountingQuery:
+    def count_all(cls, collection: Collection) -> CountingQuery:
         """Return the count of all answers."""
         return cls(((0, collection.inputs - 1),))
 
@@ -174,5 +174,5 @@ def _places(domain: Boolean | Choice | Cross) -> dict[str, int]:
 
 
 def _spelling(label: object) -> str:
-    """Return a label as it is written: true is not 1, though Python finds them equal."""
+    """Return a label as written: true is not 1, though they are equal in Python."""
     return repr(list(label) if isinstance(label, tuple) else label)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
@@ -46,10 +46,6 @@ class HistogramQuery(Query):
                 " ask for a count, sum or mean",
             )
         return cls(collection.inputs)
-
-    def canonical(self) -> Any:
-        """Return its name: the values are the collection's."""
-        return self.kind
 
     def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
         """Return one part: a count for each value."""

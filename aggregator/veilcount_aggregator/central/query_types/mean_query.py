@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,10 +45,6 @@ class MeanQuery(Query):
     def parse(cls, written: object, collection: Collection) -> Query | None:
         """Read `"mean"`."""
         return cls(require_summable("mean", collection)) if written == "mean" else None
-
-    def canonical(self) -> Any:
-        """Return its name: the numbers are the collection's."""
-        return self.kind
 
     def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
         """Return a sum, or a centred sum and a count."""

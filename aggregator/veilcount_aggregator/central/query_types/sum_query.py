@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,10 +41,6 @@ class SumQuery(Query):
         if written != "sum" or isinstance(collection.domain, Boolean):
             return None
         return cls(require_summable("sum", collection))
-
-    def canonical(self) -> Any:
-        """Return its name: the numbers are the collection's."""
-        return self.kind
 
     def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
         """Return one sum."""

@@ -12,9 +12,9 @@ from veilcount_shared.mechanisms import Randomizer
 
 from ...analysis.budget import CollectionBudget, ComposedEpsilon
 from ...analysis.budget.composition import compose_answers
-from ...analysis.planning.plan import percent
 from ...queries.json_encoding import decimal
 from ...text import number_format
+from ...text.number_format import percent
 from ..charts import Chart, axis, curves, lines, table_rows
 
 POINTS = 24  # of a line

@@ -11,10 +11,10 @@ from veilcount_shared.collection import Model
 
 from ...analysis.budget import CollectionBudget, HistogramBar, UnitComparison
 from ...analysis.budget.averaging_attack import guessing_chance
-from ...analysis.planning.plan import percent
 from ...analysis.trust_models import ErrorEstimate
 from ...queries.json_encoding import decimal
 from ...text import number_format
+from ...text.number_format import percent
 from ..charts import Chart, axis, columns, counts, curves, figures_of, lines, logarithmic_axis
 from ..formatting import error_bar, level
 

@@ -89,7 +89,7 @@ def error_model(collection: Collection) -> ErrorModel:
     if handler.has_shares and collection.inputs > LISTED:
         rare = share_handler(collection).rare_variance()
         return ErrorModel(rare, 0.0, SIGNIFICANT, True, collection.inputs)
-    noise, goal = handler.noise_variance() * quantity.span**2, GOAL * quantity.span
+    noise, goal = handler.noise_variance() * quantity.width**2, GOAL * quantity.width
     of_shares = quantity.inputs is not None
     figure = ""
     if isinstance(collection.domain, Number):

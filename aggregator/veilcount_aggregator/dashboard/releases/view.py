@@ -11,9 +11,9 @@ from msgspec import to_builtins
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError, format_value
 
-from ...central.budget_ledger import StoredRelease, load_releases
+from ...central.budget_ledger import StoredRelease, load_releases, require_budget
 from ...central.curator import DryRun
-from ...central.privacy_filter import require_budget, require_closed_periods
+from ...central.privacy_filter import require_closed_periods
 from ...central.query import describe_query
 from ...central.query_types.count_query import spell_label
 from ...errors import InsufficientBudget, ReleaseRefused

@@ -52,7 +52,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
     made.close()
 
 
-# -- the URL --------------------------------------------------------------------------------------
+# -- the URL ---------------------------------------------------------------------------------------
 
 
 def test_three_slashes_are_relative_and_four_absolute(
@@ -88,11 +88,11 @@ def test_what_is_no_place_is_refused(wrong: str) -> None:
     with pytest.raises(SettingsError) as refused:
         open_store(wrong, make=True)
 
-    assert refused.value.given == wrong
+    assert refused.value.value == wrong
     assert refused.value.name == "store"
 
 
-# -- opening --------------------------------------------------------------------------------------
+# -- opening ---------------------------------------------------------------------------------------
 
 
 def test_no_store_is_made_unasked(path: Path) -> None:
@@ -210,7 +210,7 @@ def test_damage_that_shows_later_is_said_too(path: Path, store: SqliteStore) -> 
         opened(path, make=False)
 
 
-# -- versions -------------------------------------------------------------------------------------
+# -- versions --------------------------------------------------------------------------------------
 
 FIRST = (
     "create table state (generation integer not null, read_only integer not null) strict;\n"
@@ -288,7 +288,7 @@ def test_a_new_store_has_the_newest_version(path: Path, store: SqliteStore) -> N
     assert version == len(STEPS)
 
 
-# -- the file under the store ---------------------------------------------------------------------
+# -- the file under the store ----------------------------------------------------------------------
 
 
 def test_a_store_that_was_removed_takes_nothing(path: Path, store: SqliteStore) -> None:
@@ -328,7 +328,7 @@ def test_closing_leaves_one_file(path: Path, store: SqliteStore) -> None:
     assert send(store, DAILY, Asked(row(1))) == [DUPLICATE]
 
 
-# -- readers --------------------------------------------------------------------------------------
+# -- readers ---------------------------------------------------------------------------------------
 
 
 def test_readers_cannot_write(store: SqliteStore) -> None:
@@ -362,7 +362,7 @@ def test_readers_are_few(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) ->
     assert store.generation() == 0
 
 
-# -- forks ----------------------------------------------------------------------------------------
+# -- forks -----------------------------------------------------------------------------------------
 
 
 def count_in_child(store: SqliteStore, first: int) -> None:

@@ -1,4 +1,4 @@
-"""What devices would send, message by message: for demonstrations and load."""
+"""Samples of a whole population: the tally of its reports, or the messages one by one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ from veilcount_shared import Collection
 
 from ...mechanisms import handler_of
 from ...sampling.mixture import Ints, chunks
-from ...series.packed_rows import Packed
-from .population import check_inputs
+from ...series.packed_rows import Counters, Packed
+from .population import Population, check_inputs, count_inputs
+
+
+def simulate(
+    collection: Collection, population: Population | Ints, generator: Generator
+) -> Counters:
+    """Return the counters that `tally` would make of one report of each device.
+
+    An array says how many devices hold each of the mechanism's inputs: values, the buckets of a
+    distribution, the starts of a mean. Nothing is kept of single devices.
+    """
+    held = count_inputs(collection, population, generator)
+    return handler_of(collection.mechanism).draw_counters(held, generator)
 
 
 def simulate_messages(collection: Collection, inputs: Ints, generator: Generator) -> Packed:
