@@ -21,7 +21,7 @@ from veilcount_aggregator.analysis.trust_models import (
 from veilcount_aggregator.analysis.trust_models.error_models import (
     two_sided,
 )
-from veilcount_aggregator.analysis.trust_models.search import fewest_devices, least_epsilon
+from veilcount_aggregator.analysis.trust_models.thresholds import fewest_devices, least_epsilon
 from veilcount_aggregator.mechanisms import handler_of, share_handler_of
 from veilcount_shared import select_mechanism
 from veilcount_shared.collection import Measure

@@ -18,7 +18,7 @@ from ...errors import QueryError
 from ..amplification import amplified, largest_local_epsilon
 from ..trust_models import ErrorEstimate
 from ..trust_models.error_models import two_sided
-from ..trust_models.search import MOST, fewest_devices, least_epsilon
+from ..trust_models.thresholds import MOST, fewest_devices, least_epsilon
 from .plan_question import QuestionShape
 
 
