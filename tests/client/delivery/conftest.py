@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .app_processes import Apps, starting
-from .server_fixtures import Server, counting, serving
+from .server_fixtures import HOST, Server, counting, serving
 
 
 @pytest.fixture
@@ -35,3 +35,17 @@ def apps(tmp_path: Path, starter: subprocess.Popen[str]) -> Iterator[Apps]:
     if apps.app is not None:  # the test has failed
         apps.kill()
         apps.wait()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for the loopback, and its key, in one file."""
+    folder = tmp_path_factory.mktemp("certificate")
+    key, public = folder / "key.pem", folder / "public.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=IP:{HOST}"]
+    subprocess.run(
+        [*command, *names, "-keyout", key, "-out", public], check=True, capture_output=True
+    )
+    key.write_text(key.read_text() + public.read_text())
+    return key

@@ -1,4 +1,4 @@
-"""Real servers on the loopback, one for each way in which an aggregator, or a stranger, acts.
+"""Real servers on the loopback, one for each way in which an aggregator, or a stranger, behaves.
 
 A `Server` reads a request, keeps everything of it, and hands it to a behaviour, which answers on
 the bare socket: what a well-made server library would never send is sent here.
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import decode_binary
@@ -26,7 +27,7 @@ Slot = tuple[str, bytes, int, int]
 
 @dataclass(frozen=True)
 class Request:
-    """What one request said, and on which connection."""
+    """One request, and its connection."""
 
     method: str
     path: str
@@ -49,7 +50,7 @@ Behaviour = Callable[["Server", socket.socket, Request], None]
 
 @dataclass
 class Server:
-    """Listens, keeps what it hears, and behaves as it was reported to."""
+    """Listens, keeps what it receives, and responds by its behaviour."""
 
     behaviour: Behaviour
     requests: list[Request] = field(default_factory=list)
@@ -80,7 +81,7 @@ class Server:
         """All reports that came, as often as they came."""
         return [report for each in self.posts for report in each.batch().reports]
 
-    def wait_for(self, requests: int, seconds: float = 20.0) -> bool:
+    def wait_for(self, requests: int, seconds: float = 60.0) -> bool:
         """Whether so many requests came in time."""
         return wait_until(lambda: len(self.requests) >= requests, seconds)
 
@@ -125,14 +126,14 @@ class Server:
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         with connection, suppress(OSError):
-            connection.settimeout(20)
+            connection.settimeout(60)
             with connection.makefile("rb") as reader:
                 while request := _read(reader.readline, reader.read, number):
                     self.requests.append(request)
                     self.behaviour(self, connection, request)
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
+def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Whether something became true in time."""
     ends = time.monotonic() + seconds
     while not true():
@@ -140,6 +141,11 @@ def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
             return False
         time.sleep(0.005)
     return True
+
+
+def open_files() -> int:
+    """Return how many files and sockets this process has open."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,11 +23,11 @@ from veilcount_client.delivery import deadline, transport
 from veilcount_client.delivery.deadline import Deadline
 from veilcount_client.delivery.transport import HttpTransport, Later, Outcome
 
-from . import server_fixtures
-from .server_fixtures import HOST
+from .server_fixtures import HOST, open_files, wait_until
 
 MAX_SECONDS = 0.3
-LIMIT = 6.0  # generous: for the ends of an exchange that may take MAX_SECONDS
+HANG = 60.0  # seconds after which an exchange that should end is not waited for
+HELD = 1.5  # seconds in which one that nothing watches must not end
 BODY = b"body"
 LARGE = bytes(32 << 20)  # more than the buffers of both ends hold
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -53,7 +52,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dripping(first: bytes, again: bytes) -> Peer:
-    """Return a peer that sends something once it was called, then a little, again and again."""
+    """Return a peer that sends something, then a little, again and again."""
 
     def behave(connection: socket.socket, stopped: threading.Event) -> None:
         if not connection.recv(1 << 16):  # the deadline was faster than the request
@@ -77,7 +76,7 @@ def in_tunnel(inner: Peer) -> Peer:
 
 
 def announcing(inner: Peer, reached: threading.Event) -> Peer:
-    """Return a peer that says when it is called."""
+    """Return a peer that sets an event when it is reached."""
 
     def behave(connection: socket.socket, stopped: threading.Event) -> None:
         reached.set()
@@ -87,12 +86,10 @@ def announcing(inner: Peer, reached: threading.Event) -> Peer:
 
 
 def silent(connection: socket.socket, stopped: threading.Event) -> None:
-    """Accept, and say nothing."""
     stopped.wait()
 
 
 def reading_slowly(connection: socket.socket, stopped: threading.Event) -> None:
-    """Read a byte now and then."""
     while not stopped.wait(0.02):
         connection.recv(1)
 
@@ -114,20 +111,23 @@ def listening(peer: Peer) -> Iterator[str]:
     """Yield the host and port of a peer that takes one connection."""
     stopped = threading.Event()
     with socket.create_server((HOST, 0)) as server:
-        thread = threading.Thread(target=_serve, args=(server, peer, stopped), daemon=True)
+        sockets = [server]
+        thread = threading.Thread(target=_serve, args=(sockets, peer, stopped), daemon=True)
         thread.start()
         try:
             yield f"{HOST}:{server.getsockname()[1]}"
         finally:
             stopped.set()
-            with suppress(OSError):
-                server.shutdown(socket.SHUT_RDWR)  # a peer that nobody called
-            thread.join(LIMIT)
+            for each in sockets:  # whatever it waits for
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            thread.join(HANG)
 
 
-def _serve(server: socket.socket, peer: Peer, stopped: threading.Event) -> None:
+def _serve(sockets: list[socket.socket], peer: Peer, stopped: threading.Event) -> None:
     with suppress(OSError):
-        connection, _ = server.accept()
+        connection, _ = sockets[0].accept()
+        sockets.append(connection)
         with connection:
             peer(connection, stopped)
 
@@ -147,10 +147,10 @@ class Hold:
     @contextmanager
     def sender(self, patch: pytest.MonkeyPatch) -> Iterator[Callable[[], Outcome]]:
         """Yield what sends the body to the peer."""
-        with listening(self.peer) as place:
-            target = "aggregator.example.org" if self.proxy else place
+        with listening(self.peer) as address:
+            target = "aggregator.example.org" if self.proxy else address
             if self.proxy:
-                patch.setenv(f"{self.scheme}_proxy", f"http://{place}")
+                patch.setenv(f"{self.scheme}_proxy", f"http://{address}")
             sender = HttpTransport(f"{self.scheme}://{target}", None, time.time)
             yield partial(sender.send, self.body, 1)
 
@@ -187,18 +187,22 @@ def attempt(send: Callable[[], Outcome]) -> tuple[threading.Thread, list[Outcome
     return thread, outcomes
 
 
+def outcome(send: Callable[[], Outcome]) -> Outcome | None:
+    """Return what becomes of an exchange; None if it hangs."""
+    thread, outcomes = attempt(send)
+    thread.join(HANG)
+    return next(iter(outcomes), None)
+
+
 @pytest.mark.parametrize("name", HOLDS)
 def test_an_exchange_ends_at_its_deadline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As something to try again later, though what was read until then may look complete."""
     with HOLDS[name].sender(monkeypatch) as send:
-        thread, outcomes = attempt(send)
-        thread.join(LIMIT)
-
-        assert outcomes == [Later("TimeoutError")]
+        assert outcome(send) == Later("TimeoutError")
 
 
 def test_a_socket_timeout_alone_does_not_end_these(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted variant: nothing is watched, and all of them hold for as long as is waited."""
+    """The planted bug: nothing is watched, and all of them hold for as long as is waited."""
     monkeypatch.setattr(Deadline, "watch", lambda *_: None)
     with ExitStack() as stack:
         attempts = {}
@@ -207,23 +211,11 @@ def test_a_socket_timeout_alone_does_not_end_these(monkeypatch: pytest.MonkeyPat
                 reached = threading.Event()
                 watched = replace(hold, peer=announcing(hold.peer, reached))
                 attempts[name] = attempt(stack.enter_context(watched.sender(patch)))
-                assert reached.wait(LIMIT)  # by now the environment's proxy was read
-        time.sleep(LIMIT)
+                assert reached.wait(HANG)  # by now the environment's proxy was read
+        time.sleep(HELD)
         ended = {name for name, (thread, _) in attempts.items() if not thread.is_alive()}
 
     assert not ended
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for the loopback, and its key, in one file."""
-    folder = tmp_path_factory.mktemp("certificate")
-    key, shown = folder / "key.pem", folder / "shown.pem"
-    order = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    names = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=IP:{HOST}"]
-    subprocess.run([*order, *names, "-keyout", key, "-out", shown], check=True, capture_output=True)
-    key.write_text(key.read_text() + shown.read_text())
-    return key
 
 
 def test_an_encrypted_exchange_ends_at_its_deadline(
@@ -234,19 +226,20 @@ def test_an_encrypted_exchange_ends_at_its_deadline(
     reached = threading.Event()
     peer = encrypted(announcing(HEADERS, reached), certificate)
     with Hold(peer, "https").sender(monkeypatch) as send:
-        thread, outcomes = attempt(send)
-        thread.join(LIMIT)
-
-        assert outcomes == [Later("TimeoutError")]
+        assert outcome(send) == Later("TimeoutError")
         assert reached.is_set()
 
 
 @pytest.mark.parametrize("status", [102, 103, 199])
 def test_other_interim_responses_end_an_exchange(status: int) -> None:
-    """They are taken for an answer, and it is no verdict."""
+    """They are taken for a response, and it is no verdict."""
     again = b"HTTP/1.1 %d X\r\n\r\n" % status
-    with listening(dripping(again * 1_000, again)) as place:
-        assert isinstance(HttpTransport(f"http://{place}", None, time.time).send(BODY, 1), Later)
+    with listening(dripping(again * 1_000, again)) as address:
+        assert isinstance(send_to(f"http://{address}"), Later)
+
+
+def send_to(url: str) -> Outcome:
+    return HttpTransport(url, None, time.time).send(BODY, 1)
 
 
 # -- connecting ------------------------------------------------------------------------------------
@@ -271,57 +264,49 @@ def unanswered(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"http://aggregator.example.org:{full.getsockname()[1]}"
 
 
-def _send_to(url: str) -> tuple[threading.Thread, list[Outcome]]:
-    return attempt(partial(HttpTransport(url, None, time.time).send, BODY, 1))
-
-
 def test_a_host_of_many_addresses_ends_at_the_deadline(
     unanswered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The timeout to connect is an address's; the deadline is for all of them."""
     monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
-    thread, outcomes = _send_to(unanswered)
-    thread.join(LIMIT)
 
-    assert len(outcomes) == 1
-    assert isinstance(outcomes[0], Later)
+    assert isinstance(outcome(partial(send_to, unanswered)), Later)
 
 
 def test_a_timeout_to_connect_alone_does_not_end_it(
     unanswered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted variant: no time remains the same as all of it."""
+    """The planted bug: no time remains the same as all of it."""
     monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
     monkeypatch.setattr(Deadline, "remaining", lambda _: 60.0)
-    thread, _ = _send_to(unanswered)
-    thread.join(LIMIT)
+    thread, _ = attempt(partial(send_to, unanswered))
+    thread.join(HELD)
 
     assert thread.is_alive()
 
 
-def test_the_first_address_that_answers_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As without a deadline."""
+def test_the_first_address_that_accepts_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "_addresses", lambda *_: ["127.0.0.2", HOST])
-    with listening(dripping(OK + b"Content-Length: 0\r\n\r\n", b"")) as place:
-        reply = HttpTransport(f"http://{place}", None, time.time).request("GET", "/", b"")
+    with listening(dripping(OK + b"Content-Length: 0\r\n\r\n", b"")) as address:
+        reply = HttpTransport(f"http://{address}", None, time.time).request("GET", "/", b"")
 
     assert reply.status == 200
 
 
-def test_a_connection_with_a_way_of_its_own_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As through a SOCKS proxy, which alone resolves the name; it is watched all the same."""
-    with listening(HEADERS) as place:
-        host, _, port = place.partition(":")
+def test_a_connection_class_that_resolves_names_itself_is_watched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As through a SOCKS proxy, which alone resolves the name."""
+    with listening(HEADERS) as address:
+        host, _, port = address.partition(":")
 
         class Rerouted(HTTPConnection):
             def _new_conn(self) -> socket.socket:
                 return socket.create_connection((host, int(port)))
 
         monkeypatch.setattr(HTTPConnectionPool, "ConnectionCls", Rerouted)
-        thread, outcomes = _send_to("http://aggregator.example.org")
-        thread.join(LIMIT)
 
-        assert outcomes == [Later("TimeoutError")]
+        assert outcome(partial(send_to, "http://aggregator.example.org")) == Later("TimeoutError")
 
 
 # -- what remains ----------------------------------------------------------------------------------
@@ -329,20 +314,14 @@ def test_a_connection_with_a_way_of_its_own_keeps_it(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("name", ["headers", "handshake", "proxy of tunnels", "unread body"])
 def test_nothing_lives_on_after_a_deadline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No thread, no open file."""
+    """No thread, and no open file but the peer's own connection."""
     threads = threading.active_count()
     with HOLDS[name].sender(monkeypatch) as send:
-        files = _open_files()
+        files = open_files()
         send()
 
-        assert server_fixtures.wait_until(
-            lambda: _open_files() <= files + 1
-        )  # the peer's own connection
+        assert wait_until(lambda: open_files() <= files + 1)
     assert threading.active_count() <= threads  # one of an earlier test may have ended meanwhile
-
-
-def _open_files() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def test_a_deadline_that_has_passed_watches_nothing_more() -> None:

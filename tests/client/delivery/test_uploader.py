@@ -1,17 +1,15 @@
-"""What the uploader does when it is late, when nothing replies, and when it has to stop."""
+"""The uploader when it is late, when nothing replies, when the server is full."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
 from veilcount_client.delivery.delivery_pool import MOST_THREADS
 from veilcount_client.delivery.uploader import LEASE, OVERDUE
 from veilcount_client.state.losses import Loss
-from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.verdict import Verdict
 
 from ..device_fixtures import DAY, Device, Wire, at, clock_at, one_collection, pass_time, set_clock
@@ -20,7 +18,6 @@ MANY: dict[str, object] = {"unit": "event", "per_day": 200, "linkage": "none"}
 
 
 def home(place: Path, **keys: object) -> Device:
-    """Return a device in use."""
     clock = clock_at(at(0, 9))
     return Device(place, one_collection("it", **keys), clock, Wire(clock))
 
@@ -46,23 +43,10 @@ def test_a_thread_that_is_always_late_delivers(tmp_path: Path, grace: float) -> 
     assert (len(device.wire.reports) == 20) == (grace > LATE)
 
 
-class Hung:
-    """A pool whose threads wait for replies that never come."""
-
-    is_busy = True
-
-    def __init__(self) -> None:
-        self.tasks: list[object] = []
-
-    def submit(self, task: object) -> None:
-        """Take a task that will not end."""
-        self.tasks.append(task)
-
-
 def hung(place: Path) -> Device:
-    """Return a device with 200 reports of a server that takes connections and says nothing."""
+    """Return a device with 200 reports for a server that accepts connections and never replies."""
     device = home(place, **MANY)
-    device.worker.uploader.pool = Hung()  # type: ignore[assignment] # what is asked of it
+    device.worker.uploader.pool = Mock(is_busy=True)  # its threads wait for ever
     for _ in range(200):
         device.client.record("it", True)
     device.work()
@@ -96,19 +80,11 @@ def test_everything_is_returned_in_one_step(tmp_path: Path) -> None:
     """One transaction however much is under way: once, one a body, and close() took seconds."""
     device = hung(tmp_path)
     device.worker.uploader.run(hurry=True)
-    given: list[int] = []
-    original = SqliteState.reschedule
-
-    def reschedule(
-        state: SqliteState, numbers: Mapping[int, float], *, unsent: bool = False
-    ) -> None:
-        given.append(len(numbers))
-        original(state, numbers, unsent=unsent)
-
-    with patch.object(SqliteState, "reschedule", reschedule):
+    with patch.object(device.worker.state, "reschedule") as reschedule:
         device.worker.let_go()
 
-    assert given == [200]
+    [call] = reschedule.call_args_list
+    assert len(call.args[0]) == 200
 
 
 def test_what_is_full_is_kept_and_tried_again_a_few_times_a_week(tmp_path: Path) -> None:
