@@ -61,7 +61,6 @@ PENDING = frozenset(
         "tests/client",
         "tests/docs",
         "tests/mutation",
-        "tests/properties",
         "tests/security",
         "tests/statistical",
         "tests/system",

@@ -38,7 +38,7 @@ from veilcount_shared.periods import Unit
 LONG = ["week", "month", "user"]
 LAST = 'boolean = true\ntakes = "last"'
 CURATED = 'boolean = true\nmodel = "central"'
-#: the two examples of the design, section 6
+#: the two examples of the documentation
 EXAMPLES = """
 app = "acme-editor"
 
@@ -242,7 +242,7 @@ def test_a_limit_itself_is_allowed(lines: str) -> None:
     assert parse_definition("boolean = true\n" + lines).fingerprint
 
 
-#: what may stand within a label or a text though str.isprintable() says no
+#: visible characters that str.isprintable() rejects
 VISIBLE = {
     "no-break space": "10\u00a0km",
     "narrow no-break space": "10\u202fkm",

@@ -169,7 +169,7 @@ def test_a_grid_point_is_itself(number: Number, place: int) -> None:
         (True, nearest(MINUTES, Fraction(1))),
     ],
 )
-def test_a_number_beyond_its_range_is_clamped(value: object, place: int) -> None:
+def test_a_number_out_of_range_is_clamped(value: object, place: int) -> None:
     assert MINUTES.input(value, NoRandomness()) == place
 
 

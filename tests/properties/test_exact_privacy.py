@@ -1,10 +1,9 @@
-"""Given that a report is sent, its message keeps epsilon: all coin outcomes of the real code."""
+"""Given that a report is sent, its message keeps epsilon: all random outcomes of the real code."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from datetime import date
 from fractions import Fraction
 from functools import cache, partial
 from random import Random
@@ -12,8 +11,9 @@ from random import Random
 import pytest
 
 from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
+from tests.properties.definition_harness import calendar_of, parse_definition
 from veilcount_shared.collection import Collection, Measure, Presence
-from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Label, Number
+from veilcount_shared.domain import GRID, Boolean, Choice, Cross
 from veilcount_shared.epsilon import exp_lower, satisfies
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
@@ -27,10 +27,11 @@ from veilcount_shared.mechanisms.selection import best_subset
 from veilcount_shared.periods import Unit
 from veilcount_shared.randomness import WORDS, RandomSource
 
+ONE = Fraction(1)
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(8)]
 
 TwoLevel = SubsetSelection | ProjectiveGeometry | SquareWave
-Design = TwoLevel | MeanMechanism | DistributionMechanism
+AnyMechanism = TwoLevel | MeanMechanism | DistributionMechanism
 
 SUBSETS = [(k, 0) for k in (2, 3, 5, 7)]  # the planner's own w
 MASKED, PACKED = (7, 3), (16, 2)
@@ -54,7 +55,7 @@ def two_level(epsilon: Fraction) -> list[TwoLevel]:
     return [*subsets, *planes, *(SquareWave.for_epsilon(epsilon, *shape) for shape in WINDOWS)]
 
 
-def named(mechanism: Design) -> str:
+def named(mechanism: AnyMechanism) -> str:
     keys = mechanism.canonical()
     return "-".join(str(keys[key]) for key in keys if key not in {"a", "values"})
 
@@ -68,8 +69,8 @@ def with_epsilons() -> list[object]:
 
 
 @cache
-def laws(mechanism: Design, inputs: tuple[int, ...] = ()) -> list[Distribution]:
-    """The distribution of each input, by running `randomize` over every coin outcome."""
+def distributions(mechanism: AnyMechanism, inputs: tuple[int, ...] = ()) -> list[Distribution]:
+    """The distribution of each input, by running `randomize` over every random outcome."""
     return [
         enumerate_distribution(lambda randomness, x=x: mechanism.randomize(x, randomness))  # type: ignore[misc] # mypy infers no x
         for x in inputs or range(mechanism.inputs)
@@ -78,7 +79,7 @@ def laws(mechanism: Design, inputs: tuple[int, ...] = ()) -> list[Distribution]:
 
 def supported(mechanism: SubsetSelection | ProjectiveGeometry) -> list[set[int]]:
     """The messages that hold each input, as the server counts them."""
-    messages = laws(mechanism)[0]
+    messages = distributions(mechanism)[0]
     if isinstance(mechanism, ProjectiveGeometry):
         return [{m for m in messages if mechanism.supports(m, x)} for x in range(mechanism.k)]
     return [{m for m in messages if x in mechanism.members(m)} for x in range(mechanism.k)]
@@ -95,27 +96,27 @@ def check_supports(
 
 
 def raised(mechanism: TwoLevel) -> TwoLevel:
-    """The same design with its threshold one too high, past its own check."""
+    """The same mechanism with its threshold one too high, past its own check."""
     wrong = copy.copy(mechanism)
     object.__setattr__(wrong, "a", mechanism.a + 1)
     return wrong
 
 
-# -- every design, on every small domain -----------------------------------------------------------
+# -- every mechanism, on every small domain --------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", with_epsilons())
 def test_probabilities_sum_to_one_over_exactly_the_valid_messages(mechanism: TwoLevel) -> None:
-    for each in laws(mechanism):
+    for each in distributions(mechanism):
         assert sum(each.values()) == 1
         assert len(each) == mechanism.messages
         assert all(mechanism.valid(message) for message in each)
 
 
 @pytest.mark.parametrize("mechanism", with_epsilons())
-def test_no_message_tells_two_inputs_apart_by_more_than_epsilon(mechanism: TwoLevel) -> None:
+def test_no_message_distinguishes_two_inputs_by_more_than_epsilon(mechanism: TwoLevel) -> None:
     """The worst ratio of two inputs' probabilities stays at or below e^epsilon, in Fractions."""
-    ratio = max_likelihood_ratio(laws(mechanism))
+    ratio = max_likelihood_ratio(distributions(mechanism))
 
     assert 1 <= ratio <= exp_lower(mechanism.epsilon)
 
@@ -129,10 +130,10 @@ def test_the_threshold_wastes_nothing(mechanism: TwoLevel) -> None:
     messages = {SubsetSelection: "k", ProjectiveGeometry: "messages", SquareWave: "levels"}[
         type(mechanism)
     ]
-    r, of = getattr(mechanism, owned), getattr(mechanism, messages)
+    sizes = getattr(mechanism, owned), getattr(mechanism, messages)
 
-    assert satisfies(mechanism.a, mechanism.epsilon, r, of)
-    assert not satisfies(mechanism.a + 1, mechanism.epsilon, r, of)
+    assert satisfies(mechanism.a, mechanism.epsilon, *sizes)
+    assert not satisfies(mechanism.a + 1, mechanism.epsilon, *sizes)
 
 
 @pytest.mark.parametrize(
@@ -149,15 +150,17 @@ def test_support_probabilities_are_exactly_what_the_server_debiases_with(
     mechanism: SubsetSelection | ProjectiveGeometry,
 ) -> None:
     """An input's own set is hit with P, any other input's with Q: no quantization is left over."""
-    check_supports(mechanism, laws(mechanism))
+    check_supports(mechanism, distributions(mechanism))
 
 
 @pytest.mark.parametrize("shape", WINDOWS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_a_windows_rows_are_its_law(epsilon: Fraction, shape: tuple[int, int]) -> None:
+def test_a_windows_rows_are_its_transition_probabilities(
+    epsilon: Fraction, shape: tuple[int, int]
+) -> None:
     window = SquareWave.for_epsilon(epsilon, *shape)
 
-    assert [dict(enumerate(row)) for row in window.transition_matrix] == laws(window)
+    assert [dict(enumerate(row)) for row in window.transition_matrix] == distributions(window)
 
 
 def test_both_spellings_of_a_subset_are_among_the_enumerated() -> None:
@@ -171,10 +174,10 @@ def test_both_spellings_of_a_subset_are_among_the_enumerated() -> None:
 
 
 @pytest.mark.parametrize(("k", "w"), [(16, 3), (7, 2), (7, 6), (33, 2)])
-def test_other_sizes_of_subsets_keep_their_law_too(k: int, w: int) -> None:
+def test_subsets_of_other_sizes_keep_epsilon_and_their_probabilities(k: int, w: int) -> None:
     mechanism = SubsetSelection.for_epsilon(Fraction(3, 2), k, w)
     some = (0, 1, k // 2, k - 1)
-    found = laws(mechanism, some)
+    found = distributions(mechanism, some)
 
     assert max_likelihood_ratio(found) <= exp_lower(mechanism.epsilon)
     assert all(len(each) == mechanism.messages for each in found)
@@ -200,7 +203,8 @@ def test_the_mean_is_exactly_unbiased_at_any_point_of_the_grid(epsilon: Fraction
     mechanism, points = MeanMechanism.for_epsilon(epsilon), grid_points()
     decoded = mechanism.decoded
     expected = [
-        sum(p * decoded[level] for level, p in each.items()) for each in laws(mechanism, points)
+        sum(p * decoded[level] for level, p in each.items())
+        for each in distributions(mechanism, points)
     ]
 
     assert expected == [Fraction(point, GRID) for point in points]
@@ -215,7 +219,7 @@ def test_every_table_is_unbiased_at_an_epsilon_it_was_not_made_for(row: int) -> 
         SquareWave.for_epsilon(Fraction("1.3"), levels, width), (*lower, *half)
     )
     points = (0, GRID // 7, GRID // 2, GRID)
-    found = laws(mechanism, points)
+    found = distributions(mechanism, points)
 
     assert max_likelihood_ratio(found) <= exp_lower(Fraction("1.3"))
     for point, each in zip(points, found, strict=True):
@@ -226,7 +230,7 @@ def test_every_table_is_unbiased_at_an_epsilon_it_was_not_made_for(row: int) -> 
 def test_the_mean_keeps_epsilon_between_any_two_numbers(epsilon: Fraction) -> None:
     """Rounding to a start mixes two rows; the mixture stays within the rows' own ratio."""
     mechanism = MeanMechanism.for_epsilon(epsilon)
-    found = laws(mechanism, grid_points())
+    found = distributions(mechanism, grid_points())
 
     assert max_likelihood_ratio(found) <= exp_lower(epsilon)
     assert all(sum(each.values()) == 1 for each in found)
@@ -239,19 +243,19 @@ def test_the_distribution_keeps_epsilon_between_buckets(epsilon: Fraction) -> No
     edge = 100 << 24
     points = (0, edge - 1, edge, GRID // 2, GRID - 1, GRID)
     buckets = (0, 99, 100, 128, 255, 255)
-    found = laws(mechanism, points)
+    found = distributions(mechanism, points)
 
     assert max_likelihood_ratio(found) <= exp_lower(epsilon)
     assert found == [dict(enumerate(mechanism.transition_matrix[bucket])) for bucket in buckets]
 
 
-# -- wrong laws are rejected -----------------------------------------------------------------------
+# -- wrong distributions are rejected --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", with_epsilons())
 def test_a_threshold_one_too_high_is_caught(mechanism: TwoLevel) -> None:
     """The checker above is sharp enough to see 1 in 2^64."""
-    ratio = max_likelihood_ratio(laws(raised(mechanism)))
+    ratio = max_likelihood_ratio(distributions(raised(mechanism)))
 
     assert ratio > exp_lower(mechanism.epsilon)
 
@@ -285,23 +289,23 @@ def test_a_subset_that_forgets_to_leave_the_input_out_is_caught() -> None:
     mechanism = Shortcut.for_epsilon(Fraction(1), 5, 1)
 
     with pytest.raises(AssertionError):
-        check_supports(mechanism, laws(mechanism))
+        check_supports(mechanism, distributions(mechanism))
 
 
 def test_a_subset_that_can_send_some_messages_for_some_inputs_only_is_caught() -> None:
     mechanism = Leaky.for_epsilon(Fraction(1), 5, 1)
 
     with pytest.raises(AssertionError, match="a message of its own"):
-        max_likelihood_ratio(laws(mechanism))
+        max_likelihood_ratio(distributions(mechanism))
 
 
 def test_a_plane_that_favours_a_hyperplane_is_caught() -> None:
     """P alone is right; the ratio is not."""
     mechanism = Tilted.for_epsilon(Fraction(1), 7, 2, 3)
 
-    assert max_likelihood_ratio(laws(mechanism)) > exp_lower(Fraction(1))
+    assert max_likelihood_ratio(distributions(mechanism)) > exp_lower(Fraction(1))
     with pytest.raises(AssertionError):
-        check_supports(mechanism, laws(mechanism))
+        check_supports(mechanism, distributions(mechanism))
 
 
 def test_a_randomizer_that_takes_raw_words_is_refused() -> None:
@@ -316,16 +320,9 @@ UNKNOWN = [None, "never heard of it", float("nan"), (), ("x", "y"), b"", 10**400
 
 
 def collection(domain: Domain, epsilon: Fraction, *, hidden: bool = False) -> Collection:
-    return Collection(
-        app="acme",
-        name="asked",
-        question="Which one?",
-        domain=domain,
-        unit=Unit.DAY,
-        start=date(2026, 12, 1),
-        until=date(2026, 12, 8),
-        epsilon=epsilon,
-        presence=Presence.HIDDEN if hidden else Presence.PUBLIC,
+    presence = Presence.HIDDEN if hidden else Presence.PUBLIC
+    return calendar_of(
+        Unit.DAY, "2026-12-01", "2026-12-08", domain=domain, epsilon=epsilon, presence=presence
     )
 
 
@@ -345,65 +342,41 @@ WHOLE: list[Domain] = [
 ]
 
 
-def values_of(domain: Domain) -> tuple[Label | tuple[Label, ...], ...]:
-    return domain.labels
-
-
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("domain", WHOLE, ids=lambda domain: type(domain).__name__)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_collection_keeps_epsilon_for_values_known_unknown_and_absent(
     epsilon: Fraction, domain: Domain, *, hidden: bool
 ) -> None:
-    """A value that fits nowhere is drawn before the randomizer: a mixture of its inputs' laws."""
-    asked = collection(domain, epsilon, hidden=hidden)
-    randomizers: list[Callable[[RandomSource], int]] = [
-        lambda randomness, value=value: asked.randomize(value, randomness)  # type: ignore[misc]
-        for value in [*values_of(domain), *UNKNOWN]
-    ]
+    """An unknown value is drawn before the randomizer: a mixture of its inputs' distributions."""
+    question = collection(domain, epsilon, hidden=hidden)
+    values = [*domain.labels, *UNKNOWN]
+    randomizers: list[Callable[[RandomSource], int]]
+    randomizers = [partial(question.randomize, value) for value in values]
     if hidden:
-        randomizers.append(asked.randomize_absent)
+        randomizers.append(question.randomize_absent)
     found = [enumerate_distribution(randomizer) for randomizer in randomizers]
 
     assert max_likelihood_ratio(found) <= exp_lower(epsilon)
     assert all(sum(each.values()) == 1 for each in found)
-    assert all(asked.mechanism.valid(message) for each in found for message in each)
+    assert all(question.mechanism.valid(message) for each in found for message in each)
 
 
-def test_an_unknown_value_is_drawn_uniformly() -> None:
-    asked = collection(Boolean(), Fraction(1))
+def test_an_unknown_value_is_drawn_uniformly_or_other_where_that_is_declared() -> None:
+    binary, other = collection(Boolean(), ONE), collection(choice(4, "other"), ONE)
+    unknown = [enumerate_distribution(partial(each.randomize, "?")) for each in (binary, other)]
 
-    assert enumerate_distribution(lambda randomness: asked.randomize("?", randomness)) == {
-        0: Fraction(1, 2),
-        1: Fraction(1, 2),
-    }
-
-
-def test_an_unknown_value_is_other_where_that_is_declared() -> None:
-    asked = collection(choice(4, "other"), Fraction(1))
-
-    assert enumerate_distribution(
-        lambda randomness: asked.randomize("?", randomness)
-    ) == enumerate_distribution(lambda randomness: asked.randomize("other", randomness))
+    assert unknown[0] == {0: Fraction(1, 2), 1: Fraction(1, 2)}
+    assert unknown[1] == enumerate_distribution(partial(other.randomize, "other"))
 
 
 @pytest.mark.parametrize("measure", list(Measure))
 def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
-    asked = Collection(
-        app="acme",
-        name="asked",
-        question="How long?",
-        domain=Number(Fraction(0), Fraction(240)),
-        measure=measure,
-        unit=Unit.DAY,
-        start=date(2026, 12, 1),
-        until=date(2026, 12, 8),
-        epsilon=Fraction(1),
-    )
+    question = parse_definition(f'range = [0, 240]\nmeasure = "{measure}"')
     values = [0, 240, 120, 33.3, -1, 1e300, float("inf"), -float("inf"), Fraction(1, 3), 10**400]
-    found = [enumerate_distribution(partial(asked.randomize, v)) for v in values]
+    found = [enumerate_distribution(partial(question.randomize, v)) for v in values]
 
-    assert max_likelihood_ratio(found) <= exp_lower(Fraction(1))
+    assert max_likelihood_ratio(found) <= exp_lower(ONE)
 
 
 def test_the_enumeration_weighs_every_branch() -> None:

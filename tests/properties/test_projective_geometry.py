@@ -153,7 +153,7 @@ def test_points_and_hyperplanes_are_a_symmetric_design(q: int, t: int) -> None:
 
 
 @pytest.mark.parametrize("message", [-1, 73, 74, 1 << 7, 1 << 64])
-def test_a_hyperplane_beyond_the_last_is_malformed(message: int) -> None:
+def test_a_hyperplane_after_the_last_is_malformed(message: int) -> None:
     mechanism = whole(8, 3)
 
     assert (mechanism.messages, mechanism.bits) == (73, 7)

@@ -1,4 +1,4 @@
-"""Coins are exact and never used twice: not by a thread, not by a fork."""
+"""Random draws are exact, and no word is used twice: not by a thread, not by a fork."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.enumeration import enumerate_distribution
 from veilcount_client.testing import SeededRandomSource
-from veilcount_shared import randomness as coins_module
+from veilcount_shared import randomness as randomness_module
 from veilcount_shared.randomness import WORD_BITS, WORDS, RandomSource, SystemRandomSource
 
 
@@ -62,7 +62,7 @@ def test_below_is_exactly_uniform_over_several_short_words(
     n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same code with words of 4 bits: all streams of 2 words, values above 16 included."""
-    monkeypatch.setattr(coins_module, "WORD_BITS", 4)
+    monkeypatch.setattr(randomness_module, "WORD_BITS", 4)
     served: Counter[int] = Counter()
     for stream in range(256):
         randomness = Words([stream >> 4, stream & 15, 0, 0])
@@ -76,7 +76,7 @@ def test_below_is_exactly_uniform_over_several_short_words(
 
 
 @pytest.mark.parametrize("n", [WORDS + 1, (1 << 70) - 3, 1 << 128, (1 << 128) + 1])
-def test_below_takes_whole_words_beyond_one(n: int) -> None:
+def test_below_takes_whole_words_where_one_is_too_short(n: int) -> None:
     bits = (n - 1).bit_length()
     words = -(-bits // WORD_BITS)
 
@@ -94,28 +94,30 @@ def test_below_takes_whole_words_beyond_one(n: int) -> None:
 
 
 @given(st.integers(0, WORDS), st.integers(0, WORDS - 1))
-def test_a_coin_of_a_in_2_to_the_64_compares_one_word(a: int, word: int) -> None:
+def test_bernoulli_compares_one_word_with_its_threshold(a: int, word: int) -> None:
     randomness = Words([word])
 
     assert randomness.bernoulli(a) == (word < a)
     assert randomness.taken == 1
 
 
-@pytest.mark.parametrize("a", [1, 2, WORDS // 2, WORDS - 1])
-def test_a_coin_turns_exactly_at_its_threshold(a: int) -> None:
-    assert Words([a - 1]).bernoulli(a)
-    assert not Words([a]).bernoulli(a)
-
-
-def test_a_sure_coin_is_sure() -> None:
-    assert not Words([0]).bernoulli(0)
-    assert Words([WORDS - 1]).bernoulli(WORDS)
+@pytest.mark.parametrize(
+    ("a", "word"),
+    [
+        *((a, a - 1) for a in (1, 2, WORDS // 2, WORDS - 1, WORDS)),
+        *((a, a) for a in (0, 1, 2, WORDS // 2, WORDS - 1)),
+    ],
+)
+def test_bernoulli_turns_exactly_at_its_threshold(a: int, word: int) -> None:
+    assert Words([word]).bernoulli(a) == (word < a)
 
 
 @pytest.mark.parametrize("denominator", [1, 2, 3, 7, 10, 16, 31])
-def test_a_coin_of_any_ratio_is_exact(denominator: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bernoulli_is_exact_for_any_ratio(
+    denominator: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the streams that are not thrown away, exactly num in den fall True."""
-    monkeypatch.setattr(coins_module, "WORD_BITS", 4)
+    monkeypatch.setattr(randomness_module, "WORD_BITS", 4)
     needed = max(1, -(-(denominator - 1).bit_length() // 4))
     for numerator in range(denominator + 1):
         fallen: Counter[bool] = Counter()
@@ -129,7 +131,7 @@ def test_a_coin_of_any_ratio_is_exact(denominator: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("n", "value"), [(3, 2), (5, 4), (200, 199), (WORDS - 5, WORDS - 7)])
-def test_what_is_drawn_after_a_rejection_is_served_alike(n: int, value: int) -> None:
+def test_after_a_rejection_the_top_bits_of_the_next_word_are_used(n: int, value: int) -> None:
     """The top bits of the next word, not the bottom ones; of two rejected, the third."""
     shift = WORD_BITS - (n - 1).bit_length()
     randomness = Words([WORDS - 1, n << shift, value << shift])
@@ -138,26 +140,16 @@ def test_what_is_drawn_after_a_rejection_is_served_alike(n: int, value: int) -> 
     assert randomness.taken == 3
 
 
-@pytest.mark.parametrize("heads", range(4))
-def test_a_coin_of_a_ratio_draws_below_its_denominator(heads: int) -> None:
-    thirds = [Words([outcome << WORD_BITS - 2]) for outcome in range(3)]
-
-    assert [randomness.bernoulli(heads, 3) for randomness in thirds] == [
-        place < heads for place in range(3)
-    ]
-    assert [randomness.taken for randomness in thirds] == [1, 1, 1]
-
-
 def test_a_threshold_counts_words_of_64_bits() -> None:
     assert (WORD_BITS, WORDS) == (64, 1 << 64)
 
 
-def test_only_seeded_coins_are_predictable() -> None:
+def test_only_seeded_randomness_is_predictable() -> None:
     assert SeededRandomSource(1).predictable
     assert not SystemRandomSource().predictable
 
 
-def test_seeded_coins_repeat_and_differ_by_seed() -> None:
+def test_seeded_randomness_repeats_and_differs_by_seed() -> None:
     one, same, other = SeededRandomSource(1), SeededRandomSource(1), SeededRandomSource(2)
     words = [one.word() for _ in range(100)]
 
@@ -242,7 +234,7 @@ def after_a_silent_fork(randomness: SystemRandomSource) -> tuple[set[int], set[i
     """What was pooled before a fork that ran none of Python's hooks, and what is drawn after it."""
     randomness.word()
     inherited = set(randomness._pool)
-    randomness._pid -= 1  # to the child of a C host, the pid it finds is not the one it was told
+    randomness._pid -= 1  # as a child of a C host finds it: not the pid of its parent
     return inherited, {randomness.word() for _ in range(MANY)}
 
 

@@ -1,6 +1,6 @@
 """Ranges of a number: the tree, its messages, its definition, and the exact privacy of the whole.
 
-A hierarchy numbers a few hundred messages, so unlike a subset of 69 of 256 its law is enumerated at
+A tree has a few hundred messages, so unlike a subset of 69 of 256 its distribution is enumerated at
 every epsilon, as it is shipped.
 """
 
@@ -47,7 +47,7 @@ def owned(level: SubsetSelection | ProjectiveGeometry) -> int:
 
 
 @cache
-def laws(mechanism: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Distribution]:
+def distributions(mechanism: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Distribution]:
     """The distribution of a number in each of some buckets, over all outcomes."""
     return {
         bucket: enumerate_distribution(partial(mechanism.randomize, bucket * BUCKET))
@@ -95,7 +95,7 @@ def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
     assert RangeTree.for_epsilon(ONE).bucket(grid) == bucket
 
 
-def test_what_is_no_message_is_refused() -> None:
+def test_a_number_that_is_no_message_is_refused() -> None:
     mechanism = RangeTree.for_epsilon(ONE)
 
     assert all(map(mechanism.valid, range(mechanism.messages)))
@@ -103,13 +103,13 @@ def test_what_is_no_message_is_refused() -> None:
 
 
 @given(grid=st.integers(0, GRID), seed=st.integers(0, 2**32), epsilon=st.sampled_from(EPSILONS))
-def test_every_message_of_a_device_is_one(grid: int, seed: int, epsilon: Fraction) -> None:
+def test_every_randomized_message_is_valid(grid: int, seed: int, epsilon: Fraction) -> None:
     mechanism = RangeTree.for_epsilon(epsilon)
 
     assert mechanism.valid(mechanism.randomize(grid, SeededRandomSource(seed)))
 
 
-# -- the levels' designs ---------------------------------------------------------------------------
+# -- the levels' mechanisms ------------------------------------------------------------------------
 
 
 def variance(k: int, epsilon: Fraction, own: Fraction, both: Fraction) -> Fraction:
@@ -164,7 +164,7 @@ def test_more_privacy_makes_the_levels_planes_and_less_makes_them_responses() ->
     }
 
 
-def test_levels_that_are_no_tree_are_refused() -> None:
+def test_levels_that_form_no_tree_are_refused() -> None:
     with pytest.raises(ValueError, match="4, 16, 64 and 256"):
         RangeTree(RangeTree.for_epsilon(ONE).levels[::-1])
 
@@ -192,11 +192,11 @@ def test_the_levels_of_an_epsilon_never_change(epsilon: str, canonical: dict[str
 
 
 @every_epsilon
-def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
+def test_the_distribution_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
     """A node's own messages share P evenly, all others of the level the rest; nothing is lost."""
     mechanism = RangeTree.for_epsilon(epsilon)
     for bucket in (0, 100, 255):
-        found = laws(mechanism)[bucket]
+        found = distributions(mechanism)[bucket]
         expected = {}
         for message in range(mechanism.messages):
             level = mechanism.levels[mechanism.level(message)]
@@ -209,8 +209,8 @@ def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
 
 
 @every_epsilon
-def test_no_message_tells_two_numbers_apart_by_more_than_epsilon(epsilon: Fraction) -> None:
-    ratio = max_likelihood_ratio(list(laws(RangeTree.for_epsilon(epsilon)).values()))
+def test_no_message_distinguishes_two_numbers_by_more_than_epsilon(epsilon: Fraction) -> None:
+    ratio = max_likelihood_ratio(list(distributions(RangeTree.for_epsilon(epsilon)).values()))
 
     assert 1 < ratio <= exp_lower(epsilon)
 
@@ -225,7 +225,9 @@ def test_one_more_in_any_levels_threshold_is_caught(epsilon: Fraction, place: in
     levels = (*mechanism.levels[:place], level, *mechanism.levels[place + 1 :])
     object.__setattr__(mechanism, "levels", levels)
 
-    assert max_likelihood_ratio(list(laws(mechanism, (0, 255)).values())) > exp_lower(epsilon)
+    assert max_likelihood_ratio(list(distributions(mechanism, (0, 255)).values())) > exp_lower(
+        epsilon
+    )
 
 
 class Curious(RangeTree):
@@ -241,7 +243,7 @@ def test_a_level_that_depends_on_the_number_is_caught() -> None:
     curious = Curious(RangeTree.for_epsilon(ONE).levels)
 
     with pytest.raises(AssertionError, match="a message of its own"):
-        max_likelihood_ratio(list(laws(curious).values()))
+        max_likelihood_ratio(list(distributions(curious).values()))
 
 
 # -- the definition --------------------------------------------------------------------------------
@@ -256,7 +258,7 @@ def test_a_definition_of_ranges_has_the_pinned_form_and_fingerprint() -> None:
     assert collection.fingerprint == PINNED["fingerprint"]
 
 
-def test_ranges_cost_what_any_answer_does() -> None:
+def test_ranges_cost_as_much_as_any_answer() -> None:
     collection = parse_definition(
         f"{LINES}\nepsilon = 0.5\nunit = 'event'\nper_day = 4\nanswers = 7"
     )
@@ -270,7 +272,7 @@ def test_an_answer_takes_two_bytes(epsilon: str) -> None:
     assert parse_definition(f"{LINES}\nepsilon = {epsilon}").message_bytes == 2
 
 
-def test_every_message_travels_and_no_other_does() -> None:
+def test_every_message_survives_packing_and_no_other_does() -> None:
     collection = parse_definition(LINES)
     messages = range(collection.mechanism.messages)
 
@@ -304,14 +306,14 @@ def test_a_definition_keeps_epsilon_for_values_of_all_kinds() -> None:
         (f'{LINES}\npresence = "hidden"', "presence"),
     ],
 )
-def test_ranges_are_refused_where_a_range_is(lines: str, key: str) -> None:
+def test_ranges_are_refused_where_another_range_is(lines: str, key: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         parse_definition(lines)
 
     assert caught.value.key == key
 
 
-def test_a_range_without_a_measure_is_told_of_all_three() -> None:
+def test_a_range_without_a_measure_lists_all_three() -> None:
     with pytest.raises(DefinitionError, match='"mean", "distribution" or "ranges"'):
         parse_definition("range = [0, 1]")
 

@@ -313,9 +313,9 @@ def test_the_randomness_of_a_secret_is_pinned(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", VECTORS["words"])
 def test_the_pinned_randomness_is_an_hmac_of_its_purpose(vector: dict[str, Any]) -> None:
     fields = [str(field).encode() for field in ("veilcount", 1, *vector["purpose"])]
-    spelled = b"".join(struct.pack(">I", len(field)) + field for field in fields)
+    purpose = b"".join(struct.pack(">I", len(field)) + field for field in fields)
     blocks = (
-        hmac.digest(bytes.fromhex(vector["secret"]), spelled + struct.pack(">Q", block), "sha256")
+        hmac.digest(bytes.fromhex(vector["secret"]), purpose + struct.pack(">Q", block), "sha256")
         for block in range(2)
     )
     stream = b"".join(blocks).hex()

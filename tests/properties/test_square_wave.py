@@ -134,9 +134,9 @@ def test_a_mean_has_its_tables_worst_variance(
 
 
 def test_the_tables_never_change() -> None:
-    spelled = sha256(json.dumps(TABLES).encode()).hexdigest()
+    pinned = sha256(json.dumps(TABLES).encode()).hexdigest()
 
-    assert spelled == "658a8d17d85d9ea6be711d2283a834c0476e44a5f6272656b612a30eca333652"
+    assert pinned == "658a8d17d85d9ea6be711d2283a834c0476e44a5f6272656b612a30eca333652"
 
 
 def variance_at(mechanism: MeanMechanism, point: Fraction) -> Fraction:
@@ -180,7 +180,7 @@ def test_the_chosen_table_has_the_least_variance(epsilon: str) -> None:
 
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.1", "1", "2", "8", "16"])
 def test_decoded_means_are_antisymmetric(epsilon: str) -> None:
-    """Antisymmetric levels: what says u for a number says 1 - u for its mirror image."""
+    """A level decoded to u for a number is decoded to 1 - u for its mirror image."""
     decoded = MeanMechanism.for_epsilon(Fraction(epsilon)).decoded
 
     assert all(one + two == 1 for one, two in zip(decoded, reversed(decoded), strict=True))

@@ -61,7 +61,7 @@ def test_packed_members_have_the_smallest_in_the_lowest_bits() -> None:
     "members", [(40, 5, 99), (5, 5, 99), (5, 99, 99), (5, 40, 100), (99, 40, 5)]
 )
 def test_unsorted_repeated_or_foreign_members_are_malformed(members: tuple[int, ...]) -> None:
-    """A second spelling would be a channel, a repeated member a double vote."""
+    """A second encoding would be a channel, a repeated member a double vote."""
     mechanism = SubsetSelection.for_epsilon(ONE, 100, 3)
 
     assert not mechanism.valid(packed(mechanism, *members))

@@ -1,4 +1,4 @@
-"""Both spellings of a batch: pinned by vectors, one meaning each, or an error that says where.
+"""Both formats of a batch: pinned by vectors, one meaning each, or an error that names the place.
 
 The vectors of tests/vectors/wire are for every language. A text in them is a string, or a list of
 strings and of [string, how many times]; pseudonyms and messages are in hexadecimal.
@@ -36,14 +36,14 @@ from veilcount_shared.report import (
 from veilcount_shared.wire import MAX_BODY, decode_binary, decode_json, encode_binary, encode_json
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "wire"
-SPELLINGS = {"json": (encode_json, decode_json), "packed": (encode_binary, decode_binary)}
+FORMATS = {"json": (encode_json, decode_json), "packed": (encode_binary, decode_binary)}
 
 Runs = str | list[str | list[Any]]
 Vector = dict[str, Any]
 Encode = Callable[[Batch], bytes]
 Decode = Callable[[bytes], Batch]
 
-both = pytest.mark.parametrize(("encode", "decode"), SPELLINGS.values(), ids=SPELLINGS)
+both = pytest.mark.parametrize(("encode", "decode"), FORMATS.values(), ids=FORMATS)
 
 
 def text(runs: Runs) -> str:
@@ -92,7 +92,7 @@ good = pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
 
 
 @good
-def test_a_batch_has_these_bytes_for_ever(vector: Vector) -> None:
+def test_a_batch_is_encoded_to_its_pinned_bytes(vector: Vector) -> None:
     batch = batch_of(vector["batch"])
 
     assert text(vector["json"]) == encode_json(batch).decode()
@@ -100,7 +100,7 @@ def test_a_batch_has_these_bytes_for_ever(vector: Vector) -> None:
 
 
 @good
-def test_these_bytes_mean_this_batch_for_ever(vector: Vector) -> None:
+def test_the_pinned_bytes_are_decoded_to_their_batch(vector: Vector) -> None:
     batch = batch_of(vector["batch"])
 
     assert batch == decode_binary(bytes.fromhex(text(vector["packed"])))
@@ -110,7 +110,7 @@ def test_these_bytes_mean_this_batch_for_ever(vector: Vector) -> None:
 
 @pytest.mark.parametrize("vector", BAD, ids=[f"{bad['kind']}: {bad['why']}" for bad in BAD])
 def test_a_bad_body_is_refused_where_it_is_bad(vector: Vector) -> None:
-    decode = SPELLINGS[vector["kind"]][1]
+    decode = FORMATS[vector["kind"]][1]
 
     with pytest.raises(WireError) as caught:
         decode(body_of(vector))
@@ -135,14 +135,14 @@ def test_a_batch_survives_the_wire(encode: Encode, decode: Decode, batch: Batch)
 
 
 @given(batch=batches())
-def test_the_two_spellings_mean_the_same(batch: Batch) -> None:
+def test_the_two_formats_carry_the_same(batch: Batch) -> None:
     packed = encode_binary(decode_json(encode_json(batch)))
 
     assert encode_json(batch) == encode_json(decode_binary(packed))
 
 
 @both
-def test_the_largest_batch_is_taken(encode: Encode, decode: Decode) -> None:
+def test_the_largest_batch_is_accepted(encode: Encode, decode: Decode) -> None:
     report = Report("ab" * 32, 65535, 31, bytes(PSEUDONYM_BYTES), 1023, b"\xff" * MAX_MESSAGE)
     batch = Batch((report,) * MAX_REPORTS, None, test=False, padding=MAX_PADDING)
 
@@ -151,7 +151,7 @@ def test_the_largest_batch_is_taken(encode: Encode, decode: Decode) -> None:
 
 
 @both
-def test_as_many_series_as_a_byte_counts_are_taken(encode: Encode, decode: Decode) -> None:
+def test_255_series_are_accepted(encode: Encode, decode: Decode) -> None:
     reports = tuple(
         Report(f"{place:064x}", 0, 0, bytes(PSEUDONYM_BYTES), 0, bytes(place % 3 + 1))
         for place in range(MAX_SERIES)
@@ -163,7 +163,7 @@ def test_as_many_series_as_a_byte_counts_are_taken(encode: Encode, decode: Decod
 # -- hostile bytes ---------------------------------------------------------------------------------
 
 
-def read_or_refuse(decode: Decode, body: bytes) -> Batch | None:
+def decode_or_none(decode: Decode, body: bytes) -> Batch | None:
     """Return the batch, None where there is none; any error but a WireError goes through."""
     try:
         return decode(body)
@@ -172,32 +172,34 @@ def read_or_refuse(decode: Decode, body: bytes) -> Batch | None:
 
 
 @given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
-def test_a_changed_byte_is_refused_or_said_again(batch: Batch, place: int, value: int) -> None:
-    """Packed bodies have one spelling: what decodes at all re-encodes to the very same bytes."""
+def test_a_changed_byte_is_refused_or_re_encoded_alike(
+    batch: Batch, place: int, value: int
+) -> None:
+    """Binary bodies have one encoding: what can be decoded is encoded to the same bytes again."""
     body = bytearray(encode_binary(batch))
     body[place % len(body)] = value
 
-    read = read_or_refuse(decode_binary, bytes(body))
+    read = decode_or_none(decode_binary, bytes(body))
 
     assert read is None or encode_binary(read) == body
 
 
 @given(batch=batches(), junk=st.binary(min_size=1, max_size=40))
-def test_no_packed_body_begins_another(batch: Batch, junk: bytes) -> None:
+def test_no_binary_body_is_the_prefix_of_another(batch: Batch, junk: bytes) -> None:
     body = encode_binary(batch)
 
-    assert not any(read_or_refuse(decode_binary, body[:end]) for end in range(len(body)))
-    assert read_or_refuse(decode_binary, body + junk) is None
+    assert not any(decode_or_none(decode_binary, body[:end]) for end in range(len(body)))
+    assert decode_or_none(decode_binary, body + junk) is None
 
 
 @given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
-def test_a_changed_byte_of_json_is_refused_or_understood(
+def test_a_changed_byte_of_json_is_refused_or_carries_one_batch(
     batch: Batch, place: int, value: int
 ) -> None:
     body = bytearray(encode_json(batch))
     body[place % len(body)] = value
 
-    read = read_or_refuse(decode_json, bytes(body))
+    read = decode_or_none(decode_json, bytes(body))
 
     assert read is None or read == decode_json(encode_json(read)) == decode_binary(
         encode_binary(read)
@@ -208,7 +210,7 @@ def test_a_changed_byte_of_json_is_refused_or_understood(
 def test_truncated_json_is_refused(batch: Batch) -> None:
     body = encode_json(batch)
 
-    assert not any(read_or_refuse(decode_json, body[:end]) for end in range(0, len(body), 7))
+    assert not any(decode_or_none(decode_json, body[:end]) for end in range(0, len(body), 7))
 
 
 @both
@@ -217,21 +219,21 @@ def test_truncated_json_is_refused(batch: Batch) -> None:
 def test_random_bytes_raise_nothing_but_wire_errors(
     encode: Encode, decode: Decode, body: bytes
 ) -> None:
-    assert read_or_refuse(decode, body) is None
+    assert decode_or_none(decode, body) is None
 
 
 @given(tail=st.binary(max_size=200))
-def test_random_bytes_behind_a_true_head_raise_nothing_but_wire_errors(tail: bytes) -> None:
+def test_random_bytes_after_a_valid_head_raise_nothing_but_wire_errors(tail: bytes) -> None:
     body = b"VC\x01\x00" + tail
 
-    read = read_or_refuse(decode_binary, body)
+    read = decode_or_none(decode_binary, body)
 
     assert read is None or encode_binary(read) == body
 
 
 @given(value=json_values())
 def test_random_json_raises_nothing_but_wire_errors(value: object) -> None:
-    assert read_or_refuse(decode_json, json.dumps(value).encode()) is None
+    assert decode_or_none(decode_json, json.dumps(value).encode()) is None
 
 
 KEYS = ["version", "test", "losses", "reports", "padding"]
@@ -246,7 +248,7 @@ def test_random_json_in_any_field_raises_nothing_but_wire_errors(
     for changed in [fields] if key in KEYS else fields["reports"][-1:]:
         changed[key] = value
 
-    read = read_or_refuse(decode_json, json.dumps(fields).encode())
+    read = decode_or_none(decode_json, json.dumps(fields).encode())
 
     assert read is None or read == decode_json(encode_json(read))
 
@@ -264,7 +266,7 @@ def digits(batch: Batch) -> int:
 
 
 @given(shape=shapes(), data=st.data())
-def test_the_length_of_a_packed_body_depends_on_its_shape_alone(
+def test_the_length_of_a_binary_body_depends_on_its_shape_alone(
     shape: Shape, data: st.DataObject
 ) -> None:
     """No fingerprint, period, segment, pseudonym, slot, message, bucket or flag makes it longer."""
@@ -274,7 +276,7 @@ def test_the_length_of_a_packed_body_depends_on_its_shape_alone(
 
 
 @given(shape=shapes(), data=st.data())
-def test_the_length_of_a_json_body_depends_on_nothing_else_but_public_digits(
+def test_the_length_of_a_json_body_depends_on_its_shape_and_public_digits(
     shape: Shape, data: st.DataObject
 ) -> None:
     one, two = (data.draw(batches_with_shape(shape)) for _ in range(2))
@@ -316,12 +318,12 @@ def cost(width: int) -> int:
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 32, MAX_MESSAGE])
-def test_a_packed_report_costs_at_most_24_bytes_beside_its_message(width: int) -> None:
+def test_a_binary_report_costs_at_most_24_bytes_and_its_message(width: int) -> None:
     assert cost(width) <= width + 24
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
-def test_a_packed_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: str) -> None:
+def test_a_binary_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: str) -> None:
     mechanisms = [
         select_mechanism(k, epsilon).mechanism
         for k in (2, 3, 10, 100, 257, 1000, 10_000, 65_537, 100_000, 300_000, 1_000_000)
@@ -360,7 +362,7 @@ def assert_quiet(error: WireError) -> None:
 
 @both
 @given(place=st.integers(0), value=st.integers(0, 255), cut=st.integers(0, 400))
-def test_an_error_tells_no_message_and_no_pseudonym(
+def test_an_error_quotes_no_message_and_no_pseudonym(
     encode: Encode, decode: Decode, place: int, value: int, cut: int
 ) -> None:
     body = bytearray(encode(MARKED))
