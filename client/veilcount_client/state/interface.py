@@ -1,4 +1,4 @@
-"""The contract of a state, in domain words. SQLite and Redis keep it; one battery tests both.
+"""The interface of a state, which SQLite and Redis implement. The same tests run on both.
 
 The promise that everything rests on: `commit` charges the ledger, freezes the answer and stores the
 randomized report in one durable step, or does none of it. A report that is not in the outbox cannot

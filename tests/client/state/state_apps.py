@@ -1,15 +1,16 @@
-"""Processes that share a state: `python -m tests.client.state.state_apps NAME PLACE ...`."""
+"""Processes that share a state: `python -m tests.client.state.state_apps NAME LOCATION ...`."""
 
 from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.client.state.state_contract import (
+from tests.client.state.state_fixtures import (
     ANN,
     COST,
     NOW,
@@ -20,55 +21,72 @@ from tests.client.state.state_contract import (
     spent,
     statuses,
 )
-from veilcount_client.state import ClientState, DrawOutcome, ReportDraw, StateError, clone_detection
+from veilcount_client.state import ClientState, DrawOutcome, StateError, clone_detection
 from veilcount_client.state.factory import open_state
 
+ROOT = Path(__file__).parents[3]
 
-def race(place: str, periods: str) -> None:
-    """Commit a draw for every slot; say how many were stored, and how often a period went back."""
-    state, last, back = open_state(place), -1, 0
+
+def start(app: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a process that uses a state."""
+    command = [sys.executable, "-m", "tests.client.state.state_apps", app, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def numbers(process: subprocess.Popen[str], lines: int) -> list[int]:
+    """Return the first numbers that a process prints, one a line."""
+    assert process.stdout is not None
+    return [int(process.stdout.readline()) for _ in range(lines)]
+
+
+def all_numbers(process: subprocess.Popen[str]) -> list[int]:
+    """Wait for a process to end; return the numbers that it has printed."""
+    text, _ = process.communicate(timeout=100)
+    return [int(word) for word in text.split()]
+
+
+def race(location: str, periods: str) -> None:
+    """Commit draws for every slot; print how many were stored and how often a period went back."""
+    state, last, back = open_state(location), -1, 0
     stored = charged = 0
+    events = [
+        draw(0, at, lineage="event", series=OTHER, day_cap=5 * COST, life_cap=7 * COST)
+        for at in range(7)
+    ]
     for period in range(int(periods)):
         stored += state.commit([draw(period, message=os.urandom(8))]) == [DrawOutcome.STORED]
-        charged += state.commit(_events()).count(DrawOutcome.STORED)
+        charged += state.commit(events).count(DrawOutcome.STORED)
         now = state.used(ANN, SERIES)[0]
         back, last = back + (now < last), now
     state.close()
     print(stored, charged, back)
 
 
-def _events() -> list[ReportDraw]:
-    return [
-        draw(0, at, lineage="event", series=OTHER, day_cap=5 * COST, life_cap=7 * COST)
-        for at in range(7)
-    ]
-
-
-def take(place: str) -> None:
-    """Lease until nothing is left; say what was taken."""
-    state = open_state(place)
-    taken = []
+def take(location: str) -> None:
+    """Lease until nothing is left; print what was leased."""
+    state = open_state(location)
+    leased = []
     while queued_reports := state.lease(NOW, NOW + 600, 3):
-        taken += [queued_report.number for queued_report in queued_reports]
+        leased += [each.number for each in queued_reports]
     state.close()
-    print(*taken)
+    print(*leased)
 
 
-def store(place: str) -> None:
-    """Store without an end, and say each period after it was stored."""
-    state = open_state(place)
+def store(location: str) -> None:
+    """Store without an end, and print each period after it was stored."""
+    state = open_state(location)
     for period in range(state.used(ANN, SERIES)[0] + 1, 60_000):
         if state.commit([draw(period, life_cap=1 << 40)]) == [DrawOutcome.STORED]:
             os.write(1, b"%d\n" % period)
 
 
-def crash(place: str, where: str, writes: str) -> None:
+def crash(location: str, when: str, writes: str) -> None:
     """Store, and end by kill -9 before or after the mark is written, after so many writes."""
-    state, write, left = open_state(place), clone_detection.write_mark, [int(writes)]
+    state, write, left = open_state(location), clone_detection.write_mark, [int(writes)]
 
     def write_and_end(mark: Path, transactions: int) -> None:
         left[0] -= 1
-        if where == "after" or left[0] >= 0:
+        if when == "after" or left[0] >= 0:
             write(mark, transactions)
         if left[0] < 0:
             os.kill(os.getpid(), 9)
@@ -78,9 +96,9 @@ def crash(place: str, where: str, writes: str) -> None:
         state.commit([draw(period, life_cap=1 << 40)])
 
 
-def fill(place: str) -> None:
-    """Store until the disk is full, then after there is room again; say what was stored."""
-    state = open_state(place)
+def fill(location: str) -> None:
+    """Store until the disk is full, then once more with enough space; print what was stored."""
+    state = open_state(location)
     agree(state)
     size, hard = 300_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -105,9 +123,9 @@ def _fill(state: ClientState) -> int:
     return -1
 
 
-def part(place: str, folder: str) -> None:
+def fork(location: str, folder: str) -> None:
     """Fork, let the parent end first, and go on in the child."""
-    state = open_state(place)
+    state = open_state(location)
     agree(state)
     state.commit([draw(0)])
     reader, writer = os.pipe()
@@ -122,13 +140,12 @@ def part(place: str, folder: str) -> None:
     while os.getppid() == parent:
         time.sleep(0.01)
     state.commit([draw(3)])
-    (Path(folder) / "parted").touch()
+    (Path(folder) / "forked").touch()
     os.kill(os.getpid(), 9)
 
 
+APPS: tuple[Callable[..., None], ...] = (race, take, store, crash, fill, fork)
+
 if __name__ == "__main__":
-    name, *given = sys.argv[1:]
-    apps: dict[str, Callable[..., None]] = {
-        app.__name__: app for app in (race, take, store, crash, fill, part)
-    }
-    apps[name](*given)
+    name, *arguments = sys.argv[1:]
+    {app.__name__: app for app in APPS}[name](*arguments)

@@ -1,0 +1,117 @@
+"""Both engines of a state: a directory and a Redis. Whatever `state` promises, both are tested."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.redis_server import RedisServer
+from veilcount_client.state import ClientState
+from veilcount_client.state.factory import open_state
+
+spaces = count()
+
+
+class Engine(ABC):
+    """A location for one state, which may be opened many times."""
+
+    def __init__(self) -> None:
+        self.states: list[ClientState] = []
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """What `open_state` takes."""
+
+    @abstractmethod
+    def everything(self) -> bytes:
+        """Return all bytes that are stored."""
+
+    def open(self) -> ClientState:
+        """Open the state."""
+        self.states.append(open_state(self.location))
+        return self.states[-1]
+
+    def close(self) -> None:
+        """Close whatever was opened."""
+        for state in self.states:
+            state.close()
+
+
+class SqliteEngine(Engine):
+    """A directory."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    @property
+    def location(self) -> str:
+        return str(self.folder)
+
+    def everything(self) -> bytes:
+        return b"".join(path.read_bytes() for path in self.folder.iterdir())
+
+
+class RedisEngine(Engine):
+    """A key space of a server."""
+
+    def __init__(self, server: RedisServer, space: str) -> None:
+        super().__init__()
+        self.server, self.space = server, space
+
+    @property
+    def location(self) -> str:
+        return f"{self.server.url}#{self.space}"
+
+    def everything(self) -> bytes:
+        return b"".join(path.read_bytes() for path in self.server.folder.rglob("*.aof"))
+
+
+@pytest.fixture(scope="session")
+def server(memory: Path) -> Iterator[RedisServer]:
+    """A server for all tests that do it no harm."""
+    with TemporaryDirectory(dir=memory) as folder:
+        server = RedisServer(Path(folder))
+        yield server
+        server.kill()
+
+
+@pytest.fixture
+def frail(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server for one test alone."""
+    server = RedisServer(tmp_path)
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[SqliteEngine]:
+    engine = SqliteEngine(tmp_path / "state")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def redis(server: RedisServer) -> Iterator[RedisEngine]:
+    engine = RedisEngine(server, f"space-{next(spaces)}")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Each engine in turn."""
+    engine: Engine = request.getfixturevalue(request.param)
+    return engine
+
+
+@pytest.fixture
+def state(engine: Engine) -> ClientState:
+    """A new state, in each engine in turn."""
+    return engine.open()

@@ -1,0 +1,102 @@
+"""Draws, values and shorthands for tests of a state."""
+
+from __future__ import annotations
+
+import hashlib
+
+from veilcount_client.state import ClientState, HeldValue, QueuedReport, ReportDraw
+from veilcount_shared.report import Report
+
+SERIES, OTHER = "ab" * 32, "cd" * 32
+ANN, BEN = (hashlib.sha256(name).digest()[:16] for name in (b"ann", b"ben"))
+COST = 1_000_000
+NOW = 1_764_633_600.123456  # no binary fraction: as text it would be rounded
+DAY = 739_000
+LATE = NOW + 86_400.0
+
+
+def pseudonym(person: bytes) -> bytes:
+    """Return the pseudonym of a person's reports."""
+    return hashlib.md5(person).digest()  # noqa: S324 - any 16 bytes
+
+
+def draw(
+    period: int = 0,
+    answer: int = 0,
+    *,
+    person: bytes = ANN,
+    series: str = SERIES,
+    lineage: str = "theme",
+    message: bytes = b"m",
+    days: tuple[int, int] | None = None,
+    life_cap: int = 1000 * COST,
+    day_cap: int = 1000 * COST,
+    send_at: float = NOW,
+    earliest: float = NOW,
+    expires: float = LATE,
+    free: bool = False,
+) -> ReportDraw:
+    """Return a draw of one epsilon that may leave at once."""
+    first_day, end_day = days or (DAY + period, DAY + period + 1)
+    return ReportDraw(
+        person=person,
+        lineage=lineage,
+        series=series,
+        period=period,
+        answer=answer,
+        cost=COST,
+        first_day=first_day,
+        end_day=end_day,
+        day_cap=day_cap,
+        life_cap=life_cap,
+        report=Report(series, period, 3, pseudonym(person), answer, message),
+        earliest=earliest,
+        send_at=send_at,
+        expires=expires,
+        free=free,
+    )
+
+
+def held(
+    value: str,
+    *,
+    person: bytes = ANN,
+    series: str = SERIES,
+    period: int = 0,
+    at: float = NOW,
+    due: float = NOW + 60,
+) -> HeldValue:
+    """Return a running value."""
+    return HeldValue(person, series, period, 3, value, at, due)
+
+
+def agree(state: ClientState, *persons: bytes) -> None:
+    """Have persons consent."""
+    for person in persons or (ANN,):
+        state.consent(person, True, frozenset({SERIES, OTHER}), NOW)
+
+
+def withdraw(state: ClientState, person: bytes = ANN) -> None:
+    """Have a person withdraw the consent."""
+    state.consent(person, False, frozenset(), NOW)
+
+
+def lease_all(state: ClientState, now: float = NOW, until: float = NOW + 600) -> list[QueuedReport]:
+    """Lease whatever is due."""
+    return state.lease(now, until, 1000)
+
+
+def lease_numbers(state: ClientState, now: float = NOW) -> list[int]:
+    """Lease whatever is due; return the reports' numbers."""
+    return [each.number for each in lease_all(state, now)]
+
+
+def statuses(state: ClientState, person: bytes = ANN) -> list[str]:
+    """Return what became of a person's reports."""
+    return [sent.status for sent in state.sent(person)]
+
+
+def spent(state: ClientState, person: bytes = ANN, lineage: str = "theme") -> int:
+    """Return what a person has spent for life, in whole epsilons."""
+    entry = state.spent(person).get(lineage)
+    return entry.life // COST if entry else 0

@@ -1,0 +1,264 @@
+"""A state in Redis: lost replies, a server without memory or rights, and one that would forget."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.redis_server import HOST, LosingProxy, RedisServer, free_port
+from veilcount_client.state import DrawOutcome, OutboxLimits, StateError
+from veilcount_client.state import redis as redis_state
+from veilcount_client.state.factory import open_state
+from veilcount_client.state.losses import Loss
+from veilcount_client.state.redis import RedisState
+
+from .conftest import RedisEngine
+from .state_fixtures import (
+    ANN,
+    BEN,
+    NOW,
+    SERIES,
+    agree,
+    draw,
+    held,
+    lease_all,
+    lease_numbers,
+    spent,
+    statuses,
+    withdraw,
+)
+
+
+@pytest.fixture
+def frail_state(frail: RedisServer) -> Iterator[RedisState]:
+    """A state on a server for one test alone."""
+    state = RedisState(frail.url)
+    agree(state)
+    yield state
+    state.close()
+
+
+def test_a_redis_without_memory_accepts_nothing_new(
+    frail: RedisServer, frail_state: RedisState
+) -> None:
+    """What it has is settled, dropped and wiped all the same."""
+    state = frail_state
+    state.commit([draw(0), draw(1)])
+    frail.ask("CONFIG", "SET", "maxmemory", "1")
+    with pytest.raises(StateError, match="maxmemory"):
+        state.commit([draw(2)])
+    with pytest.raises(StateError):
+        state.person(BEN)
+    first, second = lease_numbers(state)
+    state.settle([first], {second: Loss.FULL})
+    state.reschedule({second: NOW})
+    state.expire(NOW, OutboxLimits())
+    withdraw(state)
+
+    assert statuses(state) == ["delivered", "full"]
+    assert spent(state) == 2
+    assert state.used(ANN, SERIES) == (1, 1)
+    state.forget(ANN)
+    assert len(state.row_closes(NOW, 10)) == 1
+
+    frail.ask("CONFIG", "SET", "maxmemory", "0")
+    agree(state)
+    assert state.commit([draw(2)]) == [DrawOutcome.STORED]
+
+
+# -- lost replies ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def proxy(redis: RedisEngine) -> Iterator[LosingProxy]:
+    """A proxy that loses replies on demand."""
+    proxy = LosingProxy(redis.server.port)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def proxied(proxy: LosingProxy, redis: RedisEngine) -> Iterator[RedisState]:
+    """A state behind the proxy."""
+    state = RedisState(f"{proxy.url}#{redis.space}")
+    for script in state._scripts.values():  # or the reply that is lost says only: no such script
+        state._redis.script_load(script.script)
+    agree(state)
+    yield state
+    state.close()
+
+
+def test_a_commit_whose_reply_is_lost_charges_once(proxy: LosingProxy, proxied: RedisState) -> None:
+    """The outcomes are those of the commit that was done, events included."""
+    proxy.lose = 1
+    outcomes = proxied.commit([draw(0, 0), draw(0, 1), draw(0, 1), draw(free=True)])
+
+    assert proxy.lost == 1
+    assert outcomes == ["stored", "stored", "frozen", "stored"]
+    assert spent(proxied) == 2
+    assert len(proxied.sent(ANN)) == 3
+
+
+def test_two_lost_replies_are_an_error(proxy: LosingProxy, proxied: RedisState) -> None:
+    """The commit may be done; its slot is charged once all the same."""
+    proxy.lose = 2
+    with pytest.raises(StateError):
+        proxied.commit([draw()])
+    again = proxied.commit([draw()])
+
+    assert proxy.lost == 2
+    assert again == [DrawOutcome.FROZEN]
+    assert spent(proxied) == len(proxied.sent(ANN)) == 1
+
+
+def test_whatever_reply_is_lost_nothing_is_done_twice(
+    proxy: LosingProxy, proxied: RedisState
+) -> None:
+    proxied.commit([draw(0), draw(1), draw(2)])
+    first, second, third = lease_numbers(proxied)
+    steps: list[Callable[[], object]] = [
+        lambda: proxied.lose({(Loss.AGED, "a"): 1}),
+        lambda: proxied.reschedule({first: NOW}),
+        lambda: proxied.hold(None, held("a")),
+        lambda: proxied.settle([second], {third: Loss.FULL}),
+        lambda: proxied.expire(NOW, OutboxLimits()),
+        lambda: proxied.consent(BEN, True, frozenset(), NOW),
+    ]
+    for step in steps:
+        proxy.lose = 1
+        step()
+
+    assert proxy.lost == len(steps)
+    assert proxied.losses() == {(Loss.AGED, "a"): 1, (Loss.FULL, SERIES): 1}
+    assert [each.tries for each in lease_all(proxied)] == [2]
+    assert statuses(proxied) == ["waiting", "delivered", "full"]
+
+    proxy.lose = 1
+    proxied.forget(ANN)
+    assert len(proxied.row_closes(NOW, 10)) == 1
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ftp://h", "redis://h:port", "redis://h#a b", "redis://h#{x}"),
+        f"redis://{HOST}:{free_port()}/0",
+    ],
+    ids=["unknown scheme", "no port", "a space", "a brace", "nobody listens"],
+)
+def test_a_location_that_cannot_be_opened_is_an_error(url: str) -> None:
+    with pytest.raises(StateError):
+        open_state(url)
+
+
+def test_a_silent_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_state, "TIMEOUT", 0.1)
+    with socket.create_server((HOST, 0)) as silent, pytest.raises(StateError):
+        open_state(f"redis://{HOST}:{silent.getsockname()[1]}/0")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("maxmemory-policy", "volatile-lru", "maxmemory-policy noeviction"),
+        ("appendonly", "no", "appendonly yes"),
+    ],
+)
+def test_a_redis_that_would_forget_is_refused_with_what_to_set(
+    frail: RedisServer, name: str, value: str, advice: str
+) -> None:
+    frail.ask("CONFIG", "SET", name, value)
+
+    with pytest.raises(StateError, match=f"set {advice}"):
+        RedisState(frail.url)
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (("CONFIG", "SET", "appendfsync", "everysec"), "appendfsync always"),
+        (("ACL", "SETUSER", "default", "-config"), "appendonly yes"),
+    ],
+    ids=["late on the disk", "cannot be checked"],
+)
+def test_a_redis_that_may_lose_what_it_confirmed_is_used_with_one_warning(
+    frail: RedisServer, caplog: pytest.LogCaptureFixture, command: tuple[str, ...], advice: str
+) -> None:
+    frail.ask(*command)
+    state = RedisState(frail.url)
+    agree(state)
+
+    assert state.commit([draw()]) == [DrawOutcome.STORED]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert advice in caplog.text
+    state.close()
+
+
+def test_a_redis_without_rights_is_an_error(frail: RedisServer, frail_state: RedisState) -> None:
+    frail.ask("ACL", "SETUSER", "default", "-@all", "+acl", "+ping")
+    steps: list[Callable[[], object]] = [
+        lambda: frail_state.waiting(NOW),
+        lambda: frail_state.person(ANN),
+        lambda: frail_state.note("a"),
+    ]
+    for step in steps:
+        with pytest.raises(StateError):
+            step()
+
+
+def test_an_emptied_redis_begins_anew(frail: RedisServer, frail_state: RedisState) -> None:
+    """Each opening learns it with one error; it is counted once."""
+    other = RedisState(frail.url)
+    root = frail_state.root
+    frail.ask("FLUSHALL")
+    for state in (frail_state, other):
+        with pytest.raises(StateError):
+            state.commit([draw()])
+
+    assert frail_state.root == other.root != root
+    assert frail_state.losses() == {(Loss.CORRUPT, ""): 1}
+    assert frail_state.person(ANN).consented is None
+    other.close()
+
+
+def test_apps_in_one_redis_have_a_space_each(server: RedisServer) -> None:
+    one, other = RedisState(f"{server.url}#one"), RedisState(f"{server.url}#other")
+    agree(one)
+    one.keep("a", "1")
+
+    assert one.root != other.root
+    assert other.consenting() == []
+    assert other.note("a") is None
+    one.close()
+    other.close()
+
+
+# -- size ------------------------------------------------------------------------------------------
+
+
+def test_a_person_costs_little(frail: RedisServer, frail_state: RedisState) -> None:
+    """With one collection: the person and the ledger, under 128 bytes; less than 200 with a report.
+
+    At the hundred thousand persons that this stands for, a bucket has 24 of them.
+    """
+    keys = [bytes([0, at // 24 * 16]) + at.to_bytes(14, "big") for at in range(24 * 16)]
+    withdraw(frail_state)
+    agree(frail_state, *keys)
+    frail_state.commit([draw(person=key) for key in keys])
+    bare = _bytes(frail, "person") + _bytes(frail, "ledger")
+    frail_state.settle(lease_numbers(frail_state), {})
+
+    assert bare / len(keys) < 128
+    assert (bare + _bytes(frail, "past")) / len(keys) < 200
+
+
+def _bytes(server: RedisServer, kind: str) -> int:
+    keys: Any = server.ask("KEYS", f"veilcount:*:{kind}:*")
+    return sum(int(str(server.ask("MEMORY", "USAGE", key))) for key in keys)

@@ -1,0 +1,163 @@
+"""A state in SQLite: a full disk, a damaged file, and a file that cannot be used."""
+
+from __future__ import annotations
+
+import ast
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import veilcount_client
+from veilcount_client.state import ClientState, StateError
+from veilcount_client.state.factory import open_state
+from veilcount_client.state.losses import Loss
+from veilcount_client.state.sqlite_database import FILE
+
+from .conftest import SqliteEngine
+from .state_apps import all_numbers, start
+from .state_fixtures import ANN, SERIES, agree, draw, lease_all, spent
+
+
+def test_a_full_disk_is_an_error_and_loses_nothing(sqlite: SqliteEngine) -> None:
+    """With free space it goes on."""
+    stored, refused, charged, kept = all_numbers(start("fill", sqlite.location))
+    state = sqlite.open()
+
+    assert stored > 1
+    assert refused == 3
+    assert stored == charged == kept == spent(state) == len(state.sent(ANN))
+    assert not state.losses()
+
+
+def test_a_folder_below_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StateError):
+        open_state(tmp_path / "file" / "state")
+
+
+def execute(sqlite: SqliteEngine, statement: str) -> None:
+    """Change the file by hand."""
+    with closing(sqlite3.connect(sqlite.folder / FILE)) as database, database:
+        database.execute(statement)
+
+
+def test_a_file_of_a_newer_version_is_refused(sqlite: SqliteEngine) -> None:
+    sqlite.open().close()
+    execute(sqlite, "pragma user_version = 99")
+
+    with pytest.raises(StateError, match="newer veilcount"):
+        sqlite.open()
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def damage(folder: Path, start: int = 0) -> bytes:
+    """Overwrite a file by noise, from an offset on; return what it holds then."""
+    path = folder / FILE
+    content = path.read_bytes()[:start] + Random(1).randbytes(path.stat().st_size - start)
+    path.write_bytes(content)
+    return content
+
+
+@pytest.mark.parametrize("start", [0, 4096])
+def test_a_damaged_file_is_left_and_counted_and_the_next_begins(
+    sqlite: SqliteEngine, start: int
+) -> None:
+    """Once: a third opening finds nothing new."""
+    state = sqlite.open()
+    agree(state)
+    root = state.root
+    state.close()
+    noise = damage(sqlite.folder, start)
+    try:
+        anew = sqlite.open()
+        anew.person(ANN)
+    except StateError:
+        anew = sqlite.open()
+    again = sqlite.open()
+
+    assert (sqlite.folder / FILE).read_bytes() == noise
+    assert anew.root == again.root != root
+    assert anew.person(ANN).consented is None
+    assert again.losses() == {(Loss.CORRUPT, ""): 1}
+
+
+def test_all_that_have_a_damaged_file_open_agree_on_the_next(sqlite: SqliteEngine) -> None:
+    """Each learns it with one error, and it is counted once."""
+    states = [sqlite.open() for _ in range(3)]
+    agree(states[0])
+    for state in states:
+        state.close()
+    damage(sqlite.folder, 4096)
+    for state in states:
+        with pytest.raises(StateError, match="begins anew"):
+            state.person(ANN)
+    for state in states:
+        agree(state)
+        state.commit([draw(state.used(ANN, SERIES)[0] + 1)])
+
+    assert len({state.root for state in states}) == 1
+    assert states[2].used(ANN, SERIES) == (2, 1)
+    assert states[2].losses() == {(Loss.CORRUPT, ""): 1}
+
+
+def test_an_emptied_file_is_counted_as_damage(sqlite: SqliteEngine) -> None:
+    """The mark next to it shows that there was one."""
+    sqlite.open().close()
+    for path in sqlite.folder.glob(f"{FILE}*"):
+        path.write_bytes(b"")
+
+    assert sqlite.open().losses() == {(Loss.CORRUPT, ""): 1}
+
+
+def test_a_stored_report_that_cannot_be_one_is_damage(sqlite: SqliteEngine) -> None:
+    """It would stop the uploader for ever."""
+    state = sqlite.open()
+    agree(state)
+    state.commit([draw()])
+    execute(sqlite, "update report set slot = 99999")
+    with pytest.raises(StateError, match="begins anew"):
+        lease_all(state)
+
+    assert lease_all(state) == []
+    assert state.losses() == {(Loss.CORRUPT, ""): 1}
+
+
+def test_a_programming_error_is_not_damage(sqlite: SqliteEngine) -> None:
+    state = sqlite.open()
+    agree(state)
+    with pytest.raises(StateError):
+        state.keep("a", None)  # type: ignore[arg-type] # the error
+
+    assert state.person(ANN).consented is True
+    assert not state.losses()
+
+
+# -- its users -------------------------------------------------------------------------------------
+
+
+def test_modules_use_the_interface_only() -> None:
+    """What a module uses of a state, every state has promised."""
+    promised = {name for name in (*dir(ClientState), "root") if not name.startswith("_")}
+    package = Path(veilcount_client.__file__).parent
+    used = {
+        f"{module.name}: {node.attr}"
+        for module in package.rglob("*.py")
+        if module.parent.name != "state"
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and _names_a_state(node.value)
+        and node.attr not in promised
+    }
+
+    assert used == set()
+
+
+def _names_a_state(node: ast.expr) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name in {"state", "_state"}
