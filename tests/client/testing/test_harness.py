@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,8 @@ from veilcount_client.testing.settable_clock import first_common_noon
 from veilcount_shared import parse_collections
 from veilcount_shared.errors import UnknownSegment
 from veilcount_shared.verdict import Verdict
+
+from ..delivery.app_client import NOBODY
 
 FILE = """
 app = "acme-editor"
@@ -71,18 +75,7 @@ until = 2027-03-01
 """
 COLLECTIONS = parse_collections(FILE, lambda _: [])
 THEME = {"theme": COLLECTIONS["theme"]}
-URL = "http://127.0.0.1:9"  # nobody listens there
-
-
-class App:
-    """An app that makes its own client, the way real ones do."""
-
-    def __init__(self, file: Path) -> None:
-        self.client = Client(URL, collections=file)
-        self.may = self.client.consented
-
-    def choose(self, theme: str) -> None:
-        self.client.record("theme", theme)
+NOON = datetime(2026, 12, 2, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -93,41 +86,41 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which every connection is a failed test."""
+def app_client(file: Path) -> Client:
+    """Return the client that an app makes for itself."""
+    return Client(NOBODY, collections=file)
 
-    def refuse(*_: object) -> None:
-        raise AssertionError("a connection")
 
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+def real_client(folder: Path, **options: Any) -> Client:
+    """Return a client outside of the harness."""
+    client = Client(
+        NOBODY,
+        collections=THEME,
+        state_dir=folder,
+        clock=SettableClock(NOON),
+        threaded=False,
+        **options,
+    )
+    client.consent(True)
+    return client
 
 
 # -- what a test sees ------------------------------------------------------------------------------
 
 
-def test_what_was_recorded_is_listed_in_order(veilcount: ClientHarness) -> None:
-    """The list has names and values as the app gave them, repeated ones too."""
+def test_records_are_listed_in_order_with_their_segments(veilcount: ClientHarness) -> None:
+    """Names and values as the app gave them, repeated ones too."""
     client = veilcount.client(COLLECTIONS)
     client.record("theme", "dark")
-    client.record("saved", True, arm="B", size=3)
+    client.record("saved", True, size=2, arm="B")
     client.record("theme", "dark")
+    saved = veilcount.recorded[1]
 
     assert veilcount.recorded == [("theme", "dark"), ("saved", True), ("theme", "dark")]
+    assert (saved.name, saved.value, saved.segments) == ("saved", True, {"arm": "B", "size": 2})
 
 
-def test_a_recorded_value_knows_its_segments(veilcount: ClientHarness) -> None:
-    """The public segments come along, by name."""
-    client = veilcount.client(COLLECTIONS)
-    client.record("saved", True, size=2, arm="B")
-    seen = veilcount.recorded[0]
-
-    assert (seen.name, seen.value) == ("saved", True)
-    assert seen.segments == {"arm": "B", "size": 2}
-
-
-def test_what_was_sent_are_the_reports(veilcount: ClientHarness) -> None:
-    """A flush takes the randomized answers to the list, marked as test ones."""
+def test_a_flush_sends_the_randomized_reports_as_test_ones(veilcount: ClientHarness) -> None:
     client = veilcount.client(THEME)
     client.record("theme", "dark")
     before = list(veilcount.sent)
@@ -144,13 +137,12 @@ def test_the_same_seed_sends_the_same_bytes() -> None:
     def run(seed: int) -> list[object]:
         with ClientHarness(seed=seed) as veilcount:
             client = veilcount.client(COLLECTIONS)
-            for day in range(20):
+            for day in range(8):
                 client.record("minutes", day)
                 veilcount.advance(days=1)
             return list(veilcount.sent)
 
-    assert run(1) == run(1)
-    assert run(1) != run(2)
+    assert run(1) == run(1) != run(2)
 
 
 def test_time_passes_only_by_advance(veilcount: ClientHarness) -> None:
@@ -166,75 +158,56 @@ def test_time_passes_only_by_advance(veilcount: ClientHarness) -> None:
 
 def test_what_is_due_on_the_way_leaves_in_its_period(veilcount: ClientHarness) -> None:
     """Hidden presence sends one report a week, recorded or not, however far time is moved."""
-    client = veilcount.client({"crashed": COLLECTIONS["crashed"]})
+    veilcount.client({"crashed": COLLECTIONS["crashed"]})
     veilcount.advance(days=28)
 
-    assert client.consented
     assert [report.period for report in veilcount.sent] == [0, 1, 2, 3]
 
 
 def test_the_clock_starts_inside_the_campaign(veilcount: ClientHarness) -> None:
-    """A test does not depend on the day on which it runs."""
+    """Of campaigns that do not meet, in most of them."""
     veilcount.client(COLLECTIONS)
+    late = FILE.replace("from = 2026-12-01\nuntil = 2027-03", "from = 2028-01-01\nuntil = 2028-03")
 
-    assert datetime.fromtimestamp(veilcount.clock.now(), UTC) == datetime(
-        2026, 12, 1, 12, tzinfo=UTC
-    )
+    assert veilcount.clock.now() == datetime(2026, 12, 1, 12, tzinfo=UTC).timestamp()
+    assert first_common_noon(parse_collections(late, lambda _: []).values()).year == 2026
 
 
 def test_a_clock_that_was_set_is_left_alone(veilcount: ClientHarness) -> None:
-    """A test that is about a date sets it first."""
+    """It takes an instant with a time zone: a naive one is another moment on each machine."""
     chosen = datetime(2027, 11, 30, tzinfo=UTC)
     veilcount.clock.set(chosen)
     veilcount.client(THEME)
 
     assert veilcount.clock.now() == chosen.timestamp()
-
-
-def test_where_campaigns_do_not_meet_the_clock_starts_in_most_of_them() -> None:
-    """The first day with the most campaigns running is chosen."""
-    late = FILE.replace(
-        "from = 2026-12-01\nuntil = 2027-03-01", "from = 2028-01-01\nuntil = 2028-02-01"
-    )
-
-    assert first_common_noon(parse_collections(late, lambda _: []).values()).year == 2026
-
-
-def test_an_instant_needs_a_time_zone() -> None:
-    """A naive instant means another moment on each machine."""
     with pytest.raises(ValueError, match="time zone"):
-        SettableClock().set(datetime(2026, 12, 1))  # noqa: DTZ001 - that is the point
+        veilcount.clock.set(chosen.replace(tzinfo=None))
 
 
 # -- strict ----------------------------------------------------------------------------------------
 
 
-def test_an_unknown_collection_fails_the_test(veilcount: ClientHarness) -> None:
-    """What is only logged in production is an error here."""
-    client = veilcount.client(THEME)
+def test_mistakes_that_production_logs_fail_the_test(veilcount: ClientHarness) -> None:
+    """An unknown collection, an undeclared segment, an app without definitions."""
+    client = veilcount.client(COLLECTIONS)
 
     with pytest.raises(UnknownCollection):
         client.record("colour", "red")
-
-
-def test_an_undeclared_segment_fails_the_test(veilcount: ClientHarness) -> None:
-    """Segments are a closed list."""
-    client = veilcount.client(COLLECTIONS)
-
     with pytest.raises(UnknownSegment):
         client.record("saved", True, arm="C", size=1)
+    with pytest.raises(NotUsable, match="definitions"):
+        Client(NOBODY)
     assert veilcount.recorded == []
 
 
 def test_options_reach_the_client(veilcount: ClientHarness) -> None:
-    """An option of Client given to the kit is the client's."""
     client = veilcount.client(THEME, strict=False, persons=True)
     client.record("colour", "red")
 
     assert client.settings.persons
 
 
-def test_a_kit_that_is_not_open_makes_no_client() -> None:
+def test_a_harness_that_is_not_open_makes_no_client() -> None:
     """Outside of it, a client would be a real one."""
     with pytest.raises(RuntimeError, match="open the harness"):
         ClientHarness().client(THEME)
@@ -244,27 +217,7 @@ def test_a_kit_that_is_not_open_makes_no_client() -> None:
 
 
 def test_persons_consent_by_default(veilcount: ClientHarness) -> None:
-    """Most tests are not about consent; those that are leave the person unasked."""
-    consented = veilcount.client(THEME).consented
-    veilcount.consent = None
-
-    assert consented
-    assert veilcount.client(THEME).consented is None
-
-
-def test_nothing_is_recorded_without_consent(veilcount: ClientHarness) -> None:
-    """An app that asks too late sees an empty list."""
-    veilcount.consent = None
-    client = veilcount.client(THEME)
-    client.record("theme", "dark")
-    veilcount.advance(days=1)
-
-    assert veilcount.recorded == []
-    assert veilcount.sent == []
-
-
-def test_persons_consent_likewise(veilcount: ClientHarness) -> None:
-    """Each of many persons has answered yes; one who says no records nothing."""
+    """Also each of many persons; one who refuses records nothing."""
     client = veilcount.client(THEME, persons=True)
     client.person(1).record("theme", "dark")
     client.person(2).consent(False)
@@ -275,21 +228,35 @@ def test_persons_consent_likewise(veilcount: ClientHarness) -> None:
     assert len(veilcount.sent) == 1
 
 
+def test_nothing_is_recorded_without_consent(veilcount: ClientHarness) -> None:
+    """Tests about consent start with a person who was not asked."""
+    veilcount.consent = None
+    client = veilcount.client(THEME)
+    client.record("theme", "dark")
+    veilcount.advance(days=1)
+
+    assert client.consented is None
+    assert veilcount.recorded == []
+    assert veilcount.sent == []
+
+
 # -- clients that the app makes --------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("no_network")
-def test_a_client_of_the_app_is_rerouted(
+def test_a_client_of_the_app_has_no_thread_no_network_and_no_state_outside(
     veilcount: ClientHarness, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The app's own Client(...) has no thread, no network and no state outside of the kit."""
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     threads = threading.active_count()
-    app = App(file)
-    app.choose("dark")
+    client = app_client(file)
+    client.record("theme", "dark")
     veilcount.advance(days=1)
 
-    assert app.may
+    assert client.consented
     assert veilcount.recorded == [("theme", "dark")]
     assert len(veilcount.sent) == 1
     assert threading.active_count() == threads
@@ -297,20 +264,18 @@ def test_a_client_of_the_app_is_rerouted(
 
 
 def test_an_app_that_starts_again_finds_its_state(veilcount: ClientHarness, file: Path) -> None:
-    """Two clients of the app at the same place share what is frozen there."""
-    first = App(file)
-    first.choose("dark")
-    first.client.close()
-    second = App(file)
-    second.choose("light")
+    """Two clients of the app in one directory share what is frozen there."""
+    with app_client(file) as first:
+        first.record("theme", "dark")
+    second = app_client(file)
+    second.record("theme", "light")
     veilcount.flush()
 
     assert len(veilcount.sent) == 1
-    assert second.client.explain("theme").losses == {"frozen": 1}
+    assert second.explain("theme").losses == {"frozen": 1}
 
 
 def test_two_clients_of_a_test_are_two_devices(veilcount: ClientHarness) -> None:
-    """Each client that the kit makes has a state, hence a person, of its own."""
     for _ in range(2):
         veilcount.client(THEME).record("theme", "dark")
     veilcount.flush()
@@ -319,55 +284,37 @@ def test_two_clients_of_a_test_are_two_devices(veilcount: ClientHarness) -> None
     assert one.pseudonym != other.pseudonym
 
 
-def test_kill_switches_of_the_machine_do_not_matter(
+def test_only_the_kill_switches_of_the_test_matter(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A build machine with DO_NOT_TRACK set runs the same test; afterwards it is set again."""
+    """A build machine with DO_NOT_TRACK runs the same test; afterwards it is set again."""
     monkeypatch.setenv("DO_NOT_TRACK", "1")
     with ClientHarness() as veilcount:
-        App(file).choose("dark")
-
+        app_client(file).record("theme", "dark")
+        assert veilcount.recorded == [("theme", "dark")]
+        with monkeypatch.context() as patch:
+            patch.setenv("VEILCOUNT_DISABLED", "1")
+            app_client(file).record("theme", "dark")
         assert veilcount.recorded == [("theme", "dark")]
     assert os.environ["DO_NOT_TRACK"] == "1"
 
 
-def test_a_kill_switch_of_the_test_works(
-    veilcount: ClientHarness, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A test may turn one on, to see that the app goes on without."""
-    monkeypatch.setenv("VEILCOUNT_DISABLED", "1")
-    app = App(file)
-    app.choose("dark")
-
-    assert veilcount.recorded == []
-
-
 def test_afterwards_everything_is_as_before(tmp_path: Path) -> None:
-    """A closed kit leaves no trace in the client's classes."""
     before = (vars(client_module)["Session"], Client.person)
     with ClientHarness() as veilcount:
         veilcount.client(THEME)
 
         assert vars(client_module)["Session"] is not before[0]
-    client = Client(URL, collections=THEME, state_dir=tmp_path, threaded=False)
-
     assert (vars(client_module)["Session"], Client.person) == before
-    assert client.consented is None
-    client.close()
-
-
-def test_a_client_that_cannot_open_says_so(veilcount: ClientHarness) -> None:
-    """Strict: an app without definitions fails its test, not its users."""
-    assert veilcount.recorded == []
-    with pytest.raises(NotUsable, match="definitions"):
-        Client(URL)
+    with Client(NOBODY, collections=THEME, state_dir=tmp_path, threaded=False) as client:
+        assert client.consented is None
 
 
 # -- transports ------------------------------------------------------------------------------------
 
 
-def test_an_aggregator_that_is_away_can_be_played(veilcount: ClientHarness) -> None:
-    """An answer of the transport stands until it is taken back; nothing is lost meanwhile."""
+def test_an_outage_can_be_played(veilcount: ClientHarness) -> None:
+    """The outcome of the transport stays until it is reset; nothing is lost meanwhile."""
     client = veilcount.client(THEME)
     client.record("theme", "dark")
     veilcount.transport.outcome = Later("offline")
@@ -392,11 +339,11 @@ def test_forgetting_can_be_seen(veilcount: ClientHarness) -> None:
     assert [row[0] for row in veilcount.transport.closed] == [THEME["theme"].fingerprint]
 
 
-def test_a_production_aggregator_refuses_seeded_randomness(
+def test_a_production_aggregator_rejects_seeded_randomness(
     veilcount: ClientHarness, tmp_path: Path
 ) -> None:
-    """What the kit sends to a real aggregator is refused, through its real web application."""
-    with world(tmp_path, FILE, now=datetime(2026, 12, 2, tzinfo=UTC)) as aggregator:
+    """Through its real web application."""
+    with world(tmp_path, FILE, now=NOON) as aggregator:
         client = veilcount.client(COLLECTIONS, transport=WsgiTransport(aggregator.app))
         client.record("theme", "dark")
         veilcount.flush()
@@ -407,18 +354,10 @@ def test_a_production_aggregator_refuses_seeded_randomness(
 
 
 def test_seeded_randomness_makes_test_batches(tmp_path: Path) -> None:
-    """It is the source that decides: no kit is needed for a production aggregator to refuse."""
+    """The source decides: no harness is needed for a production aggregator to reject them."""
     transport = RecordingTransport()
-    with Client(
-        URL,
-        collections=THEME,
-        state_dir=tmp_path,
-        transport=transport,
-        randomness=SeededRandomSource(1),
-        clock=SettableClock(datetime(2026, 12, 2, tzinfo=UTC)),
-        threaded=False,
-    ) as client:
-        client.consent(True)
+    source = SeededRandomSource(1)
+    with real_client(tmp_path, transport=transport, randomness=source) as client:
         client.record("theme", "dark")
         client.flush()
 
@@ -426,34 +365,19 @@ def test_seeded_randomness_makes_test_batches(tmp_path: Path) -> None:
 
 
 def test_a_device_reaches_an_app_in_process(tmp_path: Path) -> None:
-    """With the system's randomness all is real but for the socket: the answer is counted."""
-    now = datetime(2026, 12, 2, tzinfo=UTC)
-    with (
-        world(tmp_path, FILE, now=now) as aggregator,
-        Client(
-            URL,
-            collections=COLLECTIONS,
-            state_dir=tmp_path,
-            transport=WsgiTransport(aggregator.app, key="k"),
-            clock=SettableClock(now),
-            threaded=False,
-        ) as client,
-    ):
-        client.consent(True)
-        client.record("theme", "dark")
+    """All is real but for the socket: the answer is counted, and an unknown row is closed."""
+    with world(tmp_path, FILE, now=NOON) as aggregator:
+        transport = WsgiTransport(aggregator.app, key="k")
+        with closing(real_client(tmp_path, transport=transport)) as client:
+            client.record("theme", "dark")
 
-        assert client.flush()
+            assert client.flush()
         assert aggregator.counted("theme") == 1
-
-
-def test_an_app_in_process_may_know_no_rows(tmp_path: Path) -> None:
-    """A row that no one knows is as good as closed."""
-    with world(tmp_path, FILE) as aggregator:
-        assert WsgiTransport(aggregator.app).close_row("0" * 64, "A" * 22)
+        assert transport.close_row("0" * 64, "A" * 22)
 
 
 def test_a_transport_remembers_what_it_hands_on() -> None:
-    """A recording transport in front of another gives back the other's answer."""
+    """A recording transport in front of another returns the other's outcome."""
 
     class Duplicates(RecordingTransport):
         def send(self, body: bytes, reports: int) -> Delivered:
@@ -461,9 +385,9 @@ def test_a_transport_remembers_what_it_hands_on() -> None:
             return Delivered((Verdict.DUPLICATE,) * reports)
 
     with ClientHarness() as veilcount:
-        client = veilcount.client(THEME, transport=(behind := Duplicates()))
+        client = veilcount.client(THEME, transport=(inner := Duplicates()))
         client.record("theme", "dark")
         veilcount.flush()
 
-        assert veilcount.transport.batches == behind.batches
+        assert veilcount.transport.batches == inner.batches
         assert len(veilcount.sent) == 1

@@ -1,0 +1,267 @@
+"""What a new definitions file changes: series, spending, and which time is paid for already."""
+
+from __future__ import annotations
+
+import pytest
+
+from veilcount_client.diagnostics.definition_diff import compare
+from veilcount_client.diagnostics.result import DiagnosticResult
+from veilcount_shared import parse_collections
+
+from .app_file import FILE
+
+ONLY_THEME = FILE[: FILE.index("[saved]")]
+
+
+def differences(new: str, old: str | None = FILE) -> list[DiagnosticResult]:
+    """Return the results about a new file."""
+    files = [None if text is None else parse_collections(text, lambda _: []) for text in (new, old)]
+    assert files[0] is not None
+    return list(compare(files[0], files[1]))
+
+
+def decisions(new: str, old: str = FILE) -> list[str]:
+    """Return what is to be decided about a new file."""
+    return [f"{each.subject}: {each.message}" for each in differences(new, old) if not each.ok]
+
+
+CHANGES = {
+    "the same file": (FILE, FILE, []),
+    "a fingerprinted key, without what only follows from it": (
+        FILE.replace("per_day = 2", "per_day = 1"), FILE, ["saved: per_day changed: a new series"],
+    ),
+    "a longer list of values": (
+        FILE.replace('"system"]', '"system", "sepia"]'), FILE, ["theme: domain changed"],
+    ),
+    "more epsilon than the ceiling of the old file": (
+        FILE.replace("epsilon = 0.5", "epsilon = 2"),
+        FILE,
+        [
+            "saved: epsilon changed",
+            "saved: spends more, epsilon 0.5 -> 2 per event, 1 -> 4 per day, 2 -> 8 per user",
+            "saved: refused at load",
+        ],
+    ),
+    "less epsilon": (
+        FILE.replace("epsilon = 0.5", "epsilon = 0.25"), FILE, ["saved: epsilon changed"],
+    ),
+    "a reworded question, to which no consent was given": (
+        FILE.replace("Was the file saved?", "Did you save?"),
+        FILE,
+        ["saved: the question is worded anew"],
+    ),
+    "a new collection that does not fit the ceiling of the old file": (
+        FILE, ONLY_THEME, ["saved: new: consent does not cover it", "saved: refused at load"],
+    ),
+    "a renamed collection, which goes on from its old name": (
+        FILE.replace("[saved]", '[stored]\nreplaces = "saved"'), FILE, ["stored: name changed"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("new", "old", "expected"), CHANGES.values(), ids=CHANGES)
+def test_a_change_that_needs_a_decision_is_named(new: str, old: str, expected: list[str]) -> None:
+    found = decisions(new, old)
+
+    assert len(found) == len(expected)
+    assert all(line.startswith(words) for line, words in zip(found, expected, strict=True)), found
+
+
+def test_what_a_removed_collection_reserved_stays_reserved() -> None:
+    [removed] = [each for each in differences(ONLY_THEME) if each.subject == "saved"]
+
+    assert removed.ok
+    assert 'replaces = "saved"' in removed.message
+
+
+def test_without_an_old_file_figures_and_remarks_are_reported() -> None:
+    longer = FILE.replace("until = 2027-05-01", "until = 2027-11-01")
+    results = differences(longer, None)
+
+    assert all(each.ok for each in results)
+    assert "epsilon 1 per event, 1 per day, 12 per user" in results[0].message
+    assert "remark on epsilon" in results[1].message
+
+
+CAMPAIGN = """
+app = "acme-editor"
+[{name}]
+question = "Which theme is active?"
+boolean = true
+epsilon = 1
+unit = "{unit}"
+from = {start}
+until = {until}
+"""
+
+
+def campaign(start: str, until: str, *more: str, name: str = "theme", unit: str = "month") -> str:
+    """Return the file of one campaign."""
+    return CAMPAIGN.format(name=name, start=start, until=until, unit=unit) + "\n".join(more)
+
+
+FIRST = campaign("2026-12-15", "2027-03-01")
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (campaign("2027-03-01", "2027-05-15"), FIRST),
+        (campaign("2027-06-01", "2027-09-01"), FIRST),
+        (campaign("2027-03-01", "2027-05-15", 'replaces = "theme"', name="look"), FIRST),
+        (campaign("2027-03-01", "2027-06-01"), campaign("2026-12-01", "2027-03-01", "answers = 3")),
+        (
+            campaign("2027-03-01", "2027-06-01", unit="user"),
+            campaign("2026-12-01", "2027-03-01", unit="user"),
+        ),
+    ],
+)
+def test_new_dates_of_the_same_size_have_nothing_left(new: str, old: str) -> None:
+    """Whoever answered all of the old campaign finds the ledger spent: one line says what to do."""
+    [message] = [each for each in decisions(new, old) if "nothing left" in each]
+
+    assert "a new name, or" in message
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (FIRST, FIRST),
+        (campaign("2026-12-15", "2027-06-01"), FIRST),
+        (campaign("2026-12-15", "2026-12-30"), campaign("2026-12-15", "2026-12-24")),
+        (campaign("2027-01-01", "2027-03-01"), campaign("2026-12-31", "2027-03-01")),
+        (campaign("2027-03-01", "2027-07-01"), FIRST),
+        (campaign("2027-03-01", "2027-06-01", name="another"), FIRST),
+        (campaign("2027-03-01", "2027-06-01"), campaign("2026-12-01", "2027-03-01", "answers = 2")),
+    ],
+)
+def test_a_form_that_has_an_answer_left_is_not_warned_of(new: str, old: str) -> None:
+    """The same dates, a longer campaign, a larger one, a name of its own, a change on the way."""
+    assert not any("nothing left" in each for each in decisions(new, old))
+
+
+# -- a time that is paid for is not paid for twice -------------------------------------------------
+
+
+def again(new: str, old: str) -> list[tuple[str, bool]]:
+    """Return what is reported of who answers a new form when, and whether it is ok."""
+    results = differences(new, old)
+    return [(each.message, each.ok) for each in results if "under the old form" in each.message]
+
+
+def under(unit: str, start: str = "2026-12-01", until: str = "2027-03-01", *more: str) -> str:
+    """Return the file of one campaign in which a person answers so often."""
+    return campaign(start, until, *more, unit=unit)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "paid", "none", "after"),
+    [
+        ("day", "month", "in 2026-12", "daily answers", "2027-01-01"),
+        ("event", "month", "in 2026-12", "answers", "2027-01-01"),
+        ("week", "month", "in 2026-12", "weekly answers", "2027-01-04"),
+        ("month", "day", "on 2026-12-01", "monthly answers", "2027-01-01"),
+        ("month", "week", "in the week of 2026-11-30", "monthly answers", "2027-01-01"),
+        ("day", "week", "in the week of 2026-11-30", "daily answers", "2026-12-07"),
+    ],
+)
+def test_another_unit_waits_until_what_was_paid_for_is_over(
+    new: str, old: str, paid: str, none: str, after: str
+) -> None:
+    """One answer of December, then thirty-one daily ones, would be more than a month may cost."""
+    message = (
+        f"unit {old} -> {new}: who answered {paid} under the old form gives no {none} before"
+        f" {after}, and so for every {old} answered: no time is paid for twice"
+    )
+
+    assert again(under(new), under(old)) == [(message, False)]
+
+
+def test_a_campaign_that_was_paid_for_as_a_whole_is_over_at_its_end() -> None:
+    """A person who answered for life gives no second life."""
+    longer = under("month", "2026-12-01", "2027-06-01")
+    waits = "who answered under the old form gives no monthly answers before 2027-03-01"
+    never = "who answered under the old form answers nothing of the new form"
+
+    assert again(longer, under("user")) == [
+        (f"unit user -> month: {waits}: no time is paid for twice", False)
+    ]
+    assert again(under("day"), under("user")) == [(never, False)]
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (under("user", until="2027-06-01"), under("user")),
+        (under("user", "2027-01-01", "2027-04-01"), under("user")),
+        (under("user"), under("day")),
+        (under("user", "2026-12-15"), under("month")),
+        (under("month", "2026-12-20", "2026-12-31"), under("day", until="2026-12-20")),
+    ],
+)
+def test_a_campaign_in_which_something_was_paid_for_is_paid_for(new: str, old: str) -> None:
+    """Of a unit for life, one day is enough; of a month, one of its days, before `from` even."""
+    [(message, ok)] = again(new, old)
+
+    assert message.endswith("answers nothing of the new form")
+    assert not ok
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "paid", "after"),
+    [
+        (under("month", "2026-12-15"), under("month"), "in 2026-12", "2027-01-01"),
+        (under("month", "2026-12-01"), under("month", "2026-12-15"), "in 2026-12", "2027-01-01"),
+        (under("month", "2027-02-01", "2027-12-01"), under("month"), "in 2027-02", "2027-03-01"),
+        (under("week", "2026-12-03"), under("week"), "in the week of 2026-11-30", "2026-12-07"),
+        (under("day", "2026-12-03"), under("day"), "on 2026-12-03", "2026-12-04"),
+        (under("day", "2026-12-03"), under("event"), "on 2026-12-03", "2026-12-04"),
+        (under("month", until="2027-06-01"), under("month"), "in 2026-12", "2027-01-01"),
+    ],
+)
+def test_the_same_unit_goes_on_with_the_next(new: str, old: str, paid: str, after: str) -> None:
+    """However `from` moved: the calendar's month has one account."""
+    message = f"who answered {paid} under the old form answers the new form from {after} on"
+
+    assert again(new, old) == [(message, True)]
+
+
+def test_a_larger_cap_of_the_same_time_leaves_its_difference() -> None:
+    """Two answers a day were given: of five, three are left; of an epsilon of 2, one of 1."""
+    twice, five = (under("event", "2026-12-01", "2027-01-01", f"per_day = {n}") for n in (2, 5))
+    louder = under("month").replace("epsilon = 1", "epsilon = 2")
+
+    who = "who answered on 2026-12-01 under the old form"
+
+    assert again(five, twice) == [(f"{who} has at most 3 answers left of the same day", True)]
+    assert again(louder, under("month"))[0][0].endswith("answers the new form from 2027-01-01 on")
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (under("month"), under("month")),
+        (under("month", "2027-03-01", "2027-06-01"), under("month")),
+        (under("day", "2027-03-01", "2027-06-01"), under("user")),
+        (under("month", "2026-09-01", "2026-12-01"), under("day")),
+        (campaign("2026-12-01", "2027-03-01", name="another", unit="day"), under("month")),
+    ],
+)
+def test_nothing_is_reported_where_nothing_is_paid_for_twice(new: str, old: str) -> None:
+    """The same series, another time, another account."""
+    assert again(new, old) == []
+
+
+def test_a_renamed_collection_is_paid_for_under_its_old_name() -> None:
+    look = campaign("2026-12-01", "2027-03-01", 'replaces = "theme"', name="look", unit="day")
+
+    assert again(look, under("month"))[0][0].startswith("unit month -> day: who answered")
+
+
+def test_another_place_to_hold_a_value_is_another_series() -> None:
+    """The key is in the canonical form only where the device holds it: either way it is named."""
+    running = under("month", "2026-12-01", "2027-03-01", 'takes = "last"')
+    process, device = (f'{running}\nheld = "{each}"' for each in ("process", "device"))
+
+    assert decisions(device, process)[0].startswith("theme: held changed: a new series begins")
+    assert decisions(process, device)[0].startswith("theme: held changed: a new series begins")
