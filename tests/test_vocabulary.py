@@ -21,7 +21,6 @@ PENDING = frozenset(
     {
         "aggregator/veilcount_aggregator/api",
         "aggregator/veilcount_aggregator/catalog",
-        "aggregator/veilcount_aggregator/cli",
         "aggregator/veilcount_aggregator/doctor",
         "aggregator/veilcount_aggregator/estimation",
         "aggregator/veilcount_aggregator/ingest",
@@ -47,7 +46,6 @@ PENDING = frozenset(
         "tests/aggregator/auth",
         "tests/aggregator/catalog",
         "tests/aggregator/central",
-        "tests/aggregator/cli",
         "tests/aggregator/dashboard",
         "tests/aggregator/estimation",
         "tests/aggregator/ingest",

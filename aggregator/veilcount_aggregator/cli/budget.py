@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..queries import BudgetQuery, Snapshot, budget
+from ..queries import BudgetQuery, budget
 from ..text import number_format
 from ..text.number_format import percent
 from . import options, query_source
@@ -32,10 +32,13 @@ def command(*, name: str, params: query_source.Parameters, as_json: bool, **sour
     the error under each unit at the same user epsilon.
     """
 
-    def compute(snapshot: Snapshot) -> object:
-        return budget(snapshot, name, BudgetQuery.parse(params), bars=True)
-
-    document = query_source.query(name, "budget", params, compute, **source)
+    document = query_source.query(
+        name,
+        "budget",
+        params,
+        lambda snapshot: budget(snapshot, name, BudgetQuery.parse(params), bars=True),
+        **source,
+    )
     if as_json:
         print_json(document)
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import click
 from msgspec.structs import asdict
@@ -28,7 +28,7 @@ from ..text import number_format
 from ..text.byte_sizes import format_bytes
 from ..text.privacy_guarantees import epsilons
 from . import options
-from .output import print_json, print_lines, print_table
+from .output import print_json, print_lines, print_result, print_table
 from .query_source import Server, server_of, source_options
 
 PATH = "/v1/collections"
@@ -104,26 +104,11 @@ def close(name: str, *, url: str | None, server: str | None, key: str, as_json: 
     """Close a collection: no more reports, under any of its definitions."""
     with _target(url, server, key) as target:
         closed = target.close(name)
-    if as_json:
-        print_json({"closed": closed})
-    else:
-        print_lines([f"{name} is closed" if closed else f"{name} was closed already"])
+    line = f"{name} is closed" if closed else f"{name} was closed already"
+    print_result({"closed": closed}, [line], as_json=as_json)
 
 
-# -- where definitions live ------------------------------------------------------------------------
-
-
-class DefinitionTarget(Protocol):
-    """A store or a server that holds definitions."""
-
-    def collections(self) -> list[Facts]:
-        """Return the listing of each collection."""
-
-    def push(self, source: DefinitionSource) -> list[Facts]:
-        """Store the definitions of a file; return the new series."""
-
-    def close(self, name: str) -> list[str]:
-        """Close a collection for reports; return the fingerprints that were open."""
+# -- stores and servers of definitions -------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +159,7 @@ class ServerTarget:
 
 
 @contextmanager
-def _target(store: str | None, url: str | None, key: str) -> Iterator[DefinitionTarget]:
+def _target(store: str | None, url: str | None, key: str) -> Iterator[StoreTarget | ServerTarget]:
     """Yield the server or the open store."""
     server = server_of(store, url, key)
     if server is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..queries import CompareQuery, Snapshot, compare
+from ..queries import CompareQuery, compare
 from ..text import number_format
 from ..text.result_columns import spelled
 from . import options, query_source
@@ -32,10 +32,13 @@ def command(
     """
     params |= {"a": a.split(","), "b": b.split(",")}
 
-    def compute(snapshot: Snapshot) -> object:
-        return compare(snapshot, name, CompareQuery.parse(params))
-
-    document = query_source.query(name, "compare", params, compute, **source)
+    document = query_source.query(
+        name,
+        "compare",
+        params,
+        lambda snapshot: compare(snapshot, name, CompareQuery.parse(params)),
+        **source,
+    )
     if as_json:
         print_json(document)
     else:

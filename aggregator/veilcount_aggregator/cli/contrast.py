@@ -9,16 +9,17 @@ from typing import Any
 
 import click
 
+from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Measure
 
-from ..analysis.planning import QuestionShape
 from ..analysis.trust_models import compare_trust_models
-from ..queries import ContrastQuery, Snapshot, plain
-from ..queries import contrast as observed
+from ..queries import ContrastQuery, PlanQuery, contrast, plain, plan
+from ..queries.plans import Epsilon, NumberMeasure, Range, Values
+from ..queries.query_params import params as declared
 from ..text import number_format
 from . import options, param_types, query_source
 from .output import print_json, print_lines, print_table, spinner
-from .question_options import collection_of, domain_options, domain_question
+from .struct_options import struct_options
 
 Document = Mapping[str, Any]
 
@@ -26,36 +27,40 @@ COLUMNS = ("model", "one report", "the answer", "error", "as a sample", "devices
 SCALING = ("n", "local", "shuffled", "central")
 
 
+class QuestionQuery(ContrastQuery, frozen=True, kw_only=True):
+    """A comparison, and the question that is compared where there is neither file nor store."""
+
+    epsilon: Epsilon = None
+    values: Values = None
+    range: Range = None
+    measure: NumberMeasure = Measure.MEAN
+
+    def collection(self) -> Collection:
+        """Return the definition that a plan of the question proposes."""
+        query = PlanQuery(
+            devices=self.n,
+            epsilon=self.epsilon,
+            values=self.values,
+            range=self.range,
+            measure=self.measure,
+        )
+        planned = plan(query, options.now().date())
+        labels = map(str, range(planned.values or 0))
+        (collection,) = parse_collections(planned.toml, lambda _: labels).values()
+        return collection
+
+
 @click.command("contrast")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.argument("name", required=False, shell_complete=options.complete_from_file)
-@click.option(
-    "--n",
-    "n",
-    type=param_types.COUNT,
-    help="How many answers; of a store's collection, those there.",
-)
-@click.option(
-    "--epsilon", type=param_types.EPSILON, help="Without a file: what one answer may reveal."
-)
-@domain_options
-@options.level
-@click.option("--delta", type=param_types.PROPORTION, default="0.000001", show_default=True)
-@click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
+@struct_options(QuestionQuery)
 @query_source.source_options
 @options.as_json
 def command(
     file: Path | None,
     name: str | None,
     *,
-    n: int | None,
-    epsilon: Fraction | None,
-    values: int | None,
-    bounds: tuple[Fraction, Fraction] | None,
-    measure: Measure,
-    level: Fraction,
-    delta: Fraction,
-    series: tuple[str, ...],
+    params: query_source.Parameters,
     as_json: bool,
     **source: Any,
 ) -> None:
@@ -65,26 +70,21 @@ def command(
     --range at an --epsilon; or, with a name alone, for a collection in a --store or at a server's
     --url, on its reports. All protect one contribution a person under substitution.
     """
-    if file is not None and name is None and epsilon is None and not file.exists():
-        params = {"level": [number_format.exact(level)], "delta": [f"{float(delta):.17g}"]}
-        params |= {"n": [str(n)]} if n is not None else {}
-        params |= {"series": list(series)} if series else {}
+    query = QuestionQuery.parse(params)
+    if file is not None and name is None and query.epsilon is None and not file.exists():
         _print_observed(_observed(str(file), params, source), as_json=as_json)
         return
-    if n is not None and file is not None and name is not None:
+    if query.n is not None and file is not None and name is not None:
         collection = param_types.load_collection(file, name)
-    elif n is not None and file is None and epsilon is not None:
-        question = QuestionShape(
-            start=options.now().date(), **domain_question(values, bounds), measure=Measure(measure)
-        )
-        collection = collection_of(question, n, epsilon)
+    elif query.n is not None and file is None and query.epsilon is not None:
+        collection = query.collection()
     else:
         raise click.UsageError(
             "give --n with FILE and NAME, or with --epsilon (and --values or --range); or NAME and"
             " --store, for the answers that are there"
         )
     with spinner("matching guarantees"):
-        found = compare_trust_models(collection, n, level=float(level), delta=delta)
+        found = compare_trust_models(collection, query.n, level=query.level, delta=query.delta)
     document = plain(found)
     if as_json:
         print_json(document)
@@ -92,12 +92,17 @@ def command(
         _print(document)
 
 
-def _observed(name: str, params: dict[str, list[str]], source: Mapping[str, Any]) -> Document:
-    def compute(snapshot: Snapshot) -> object:
-        return observed(snapshot, name, ContrastQuery.parse(params))
-
+def _observed(name: str, params: query_source.Parameters, source: Mapping[str, Any]) -> Document:
+    known = {each.name for each in declared(ContrastQuery)}
+    sent = {key: words for key, words in params.items() if key in known}
     with spinner("matching guarantees"):
-        return query_source.query(name, "contrast", params, compute, **source)
+        return query_source.query(
+            name,
+            "contrast",
+            sent,
+            lambda snapshot: contrast(snapshot, name, ContrastQuery.parse(sent)),
+            **source,
+        )
 
 
 def _print_observed(document: Document, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import click
 from ..auth.api_keys import Role, create_key, load_api_keys
 from ..store import Store
 from . import options
-from .output import print_json, print_lines
+from .output import print_result
 
 LABEL = "init"
 
@@ -27,10 +27,7 @@ def command(url: str | None, *, another: bool, as_json: bool) -> None:
     """
     with options.opened(url, make=True) as store:
         facts = _init(store, another=another)
-    if as_json:
-        print_json(facts)
-    else:
-        print_lines(_lines(facts))
+    print_result(facts, _lines(facts), as_json=as_json)
 
 
 def _init(store: Store, *, another: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import click
 
 from ..auth.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
 from . import options
-from .output import print_json, print_lines, print_table
+from .output import print_json, print_result, print_table
 
 COLUMNS = ("id", "role", "label", "created", "used", "revoked")
 ROLES = click.Choice([role.value for role in Role])
@@ -30,13 +30,10 @@ def create(role: str, label: str, url: str | None, *, as_json: bool) -> None:
     with options.opened(url) as store:
         closes = role == Role.DEVICE and load_api_keys(store).intake_is_open
         key, secret = create_key(store, Role(role), label, options.now())
-    if as_json:
-        print_json({"key": secret, **public_columns(key)})
-        return
     lines = [f"{role} key {key.id}, shown this once: {secret}"]
     if closes:
         lines.append("reports require a device key from now on")
-    print_lines(lines)
+    print_result({"key": secret, **public_columns(key)}, lines, as_json=as_json)
 
 
 @command.command("list")
@@ -63,10 +60,7 @@ def revoke(identity: str, url: str | None, *, as_json: bool) -> None:
     """Revoke a key: servers refuse it within a second."""
     with options.opened(url) as store:
         key = revoke_key(store, identity, options.now())
-    if as_json:
-        print_json(public_columns(key))
-    else:
-        print_lines([f"{key.role} key {key.id} is revoked"])
+    print_result(public_columns(key), [f"{key.role} key {key.id} is revoked"], as_json=as_json)
 
 
 def public_columns(key: ApiKey) -> dict[str, str]:

@@ -29,6 +29,14 @@ def print_json(facts: Facts | Sequence[Facts]) -> None:
     click.echo(json.dumps(facts, indent=2))
 
 
+def print_result(facts: Facts, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print what a command did: one JSON document, or lines for people."""
+    if as_json:
+        print_json(facts)
+    else:
+        print_lines(lines)
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table. Long cells fold at a terminal's edge: a truncated key would be useless."""
     table = Table(*(Column(each, overflow="fold") for each in columns), box=None, pad_edge=False)

@@ -15,8 +15,6 @@ from veilcount_shared.collection.toml import MAX_ABSOLUTE
 from veilcount_shared.epsilon import parse_epsilon
 from veilcount_shared.errors import VeilcountError
 
-from ..text.byte_sizes import parse_bytes
-
 Family = Mapping[str, Collection]
 
 
@@ -68,20 +66,6 @@ class Proportion(ExactNumber):
         return proportion
 
 
-class ByteSize(click.ParamType[int]):
-    """A size in bytes: 256MB, 2GB."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes."""
-        try:
-            return parse_bytes(str(value))
-        except ValueError as error:
-            self.fail(f"{value!r}: {error}", param, ctx)
-
-
-BYTES = ByteSize()
 EXACT, EPSILON, PROPORTION = ExactNumber(), Epsilon(), Proportion()
 COUNT = click.IntRange(1, 10**9 - 1)
 

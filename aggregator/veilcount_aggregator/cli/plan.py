@@ -3,102 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime
-from fractions import Fraction
 
 import click
 
-from veilcount_shared.collection import Measure
-from veilcount_shared.periods import Unit
-
-from ..analysis.planning import PlanResult, QuestionShape, TrustModel, plan
-from ..analysis.planning.plan_question import MOST_ARMS
-from ..queries import plain
+from ..analysis.planning import PlanResult
+from ..queries import PlanQuery, plain, plan
 from ..text import number_format
-from . import options, param_types
+from . import options
 from .output import print_json, print_lines, print_table, print_verbatim, spinner
-from .question_options import domain_options, domain_question
+from .query_source import Parameters
+from .struct_options import struct_options
 
 
 @click.command("plan")
-@click.option("--devices", type=param_types.COUNT, help="Number of devices that answer.")
-@click.option("--epsilon", type=param_types.EPSILON, help="Epsilon of one answer.")
-@click.option(
-    "--error",
-    type=param_types.EXACT,
-    help="Half the width of the interval: of a share 0.02 is 2 points; of a number, in its units.",
-)
-@domain_options
-@click.option(
-    "--arms",
-    type=click.IntRange(1, MOST_ARMS),
-    default=1,
-    help="2: the error is that of a difference between two arms.",
-)
-@click.option(
-    "--model",
-    type=click.Choice([each.value for each in TrustModel]),
-    default=TrustModel.LOCAL.value,
-    show_default=True,
-    help="Trust model: local, an independent shuffler, a central curator.",
-)
-@click.option(
-    "--unit",
-    type=click.Choice([each.value for each in Unit]),
-    default=Unit.MONTH.value,
-    show_default=True,
-)
-@click.option("--periods", type=param_types.COUNT, help="Number of periods.")
-@click.option("--from", "start", type=click.DateTime(["%Y-%m-%d"]), help="The first UTC day.")
-@options.level
-@click.option(
-    "--delta",
-    type=param_types.PROPORTION,
-    default="0.000001",
-    show_default=True,
-    help="Delta of shuffled privacy.",
-)
+@struct_options(PlanQuery)
 @options.as_json
-def command(
-    *,
-    devices: int | None,
-    epsilon: Fraction | None,
-    error: Fraction | None,
-    values: int | None,
-    bounds: tuple[Fraction, Fraction] | None,
-    measure: Measure,
-    arms: int,
-    model: TrustModel,
-    unit: Unit,
-    periods: int | None,
-    start: datetime | None,
-    level: Fraction,
-    delta: Fraction,
-    as_json: bool,
-) -> None:
+def command(*, params: Parameters, as_json: bool) -> None:
     """Compute devices, epsilon or error from the other two.
 
     For a yes-or-no question, or for --values or a --range. Ends with a definition to paste.
     """
-    first: date = (start or options.now()).date()
-    question = QuestionShape(
-        start=first,
-        **domain_question(values, bounds),
-        measure=Measure(measure),
-        unit=Unit(unit),
-        periods=periods,
-        arms=arms,
-        level=float(level),
-        delta=delta,
-    )
+    query = PlanQuery.parse(params)
     with spinner("planning"):
-        planned = plan(
-            question,
-            trust=TrustModel(model),
-            devices=devices,
-            epsilon=epsilon,
-            error=None if error is None else float(error),
-        )
+        planned = plan(query, options.now().date())
     if as_json:
         print_json(plain(planned))
         return

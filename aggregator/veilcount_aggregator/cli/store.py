@@ -18,7 +18,7 @@ from ..store.restore_lock import release_lock_reason
 from ..store.url_redaction import redact_url
 from . import options, store_retention
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
-from .output import Facts, print_json, print_lines, print_table, spinner, status_line
+from .output import Facts, print_json, print_lines, print_result, print_table, spinner, status_line
 
 AGREED = "destroyed"
 
@@ -85,22 +85,19 @@ def copy(source: str, target: str, *, as_json: bool) -> None:
             count(f"{now.pieces:,} pieces, {now.bytes:,} bytes")
 
         digest = copy_store(old, new, where=redact_url(target), progress=progress)
-    if as_json:
-        print_json({"digest": digest, "pieces": done.pieces, "bytes": done.bytes})
-        return
-    print_lines(
-        [
-            f"{done.pieces:,} pieces, {done.bytes:,} bytes; both have the digest {digest[:16]}",
-            f"{redact_url(source)} is read-only: start the servers on {redact_url(target)}",
-        ]
-    )
+    facts = {"digest": digest, "pieces": done.pieces, "bytes": done.bytes}
+    lines = [
+        f"{done.pieces:,} pieces, {done.bytes:,} bytes; both have the digest {digest[:16]}",
+        f"{redact_url(source)} is read-only: start the servers on {redact_url(target)}",
+    ]
+    print_result(facts, lines, as_json=as_json)
 
 
 @command.command("backup")
 @click.argument("to", type=click.Path(path_type=Path))
 @options.store
 @options.as_json
-def back_up(to: Path, *, url: str | None, as_json: bool) -> None:
+def backup_store(to: Path, *, url: str | None, as_json: bool) -> None:
     """Back up a store to a new file while it serves.
 
     Redis shards are read one after the other; each is read-only meanwhile, and its devices wait.
@@ -112,24 +109,20 @@ def back_up(to: Path, *, url: str | None, as_json: bool) -> None:
     with spinner("writing the backup"):
         backup(options.required_url(url), to)
     facts = {"file": str(to), "bytes": to.stat().st_size}
-    if as_json:
-        print_json(facts)
-    else:
-        print_lines([f"{to}: {facts['bytes']:,} bytes"])
+    print_result(facts, [f"{to}: {facts['bytes']:,} bytes"], as_json=as_json)
 
 
 @command.command("restore")
 @click.argument("backed_up", metavar="FILE", type=click.Path(path_type=Path))
 @options.store
 @options.as_json
-def bring_back(backed_up: Path, *, url: str | None, as_json: bool) -> None:
+def restore_backup(backed_up: Path, *, url: str | None, as_json: bool) -> None:
     """Restore a backup into a new store; central releases stay locked."""
     with spinner("reading the backup"):
         restore(backed_up, options.required_url(url))
-    if as_json:
-        print_json({"store": redact_url(options.required_url(url)), "releases_locked": True})
-    else:
-        print_lines([f"{redact_url(options.required_url(url))} is restored; releases are locked"])
+    target = redact_url(options.required_url(url))
+    facts = {"store": target, "releases_locked": True}
+    print_result(facts, [f"{target} is restored; releases are locked"], as_json=as_json)
 
 
 @command.command("unlock")
@@ -143,7 +136,7 @@ def bring_back(backed_up: Path, *, url: str | None, as_json: bool) -> None:
     " (default: the file beside a SQLite store).",
 )
 @options.as_json
-def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None:
+def unlock(*, url: str | None, journal: Path | None, as_json: bool) -> None:
     """Restore the releases that a restored store has lost, and allow new ones."""
     settings = Settings(options.required_url(url), journal=journal)
     with options.opened(url) as store:
@@ -151,12 +144,11 @@ def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None
             options.now(), "cli"
         )
         journals = unconfirmed_journals(store)
-    if as_json:
-        print_json({"entered": len(entered), "releases_locked": None})
-        return
-    print_lines([f"{len(entered)} releases are restored from the journal; releases are allowed"])
+    lines = [f"{len(entered)} releases are restored from the journal; releases are allowed"]
     if journals:
-        print_lines([f"once these journals have confirmed it: {', '.join(map(str, journals))}"])
+        lines.append(f"once these journals have confirmed it: {', '.join(map(str, journals))}")
+    facts = {"entered": len(entered), "releases_locked": None}
+    print_result(facts, lines, as_json=as_json)
 
 
 @command.command("retire-journal")
@@ -170,7 +162,9 @@ def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None
 )
 @click.option("--yes", is_flag=True, help="Do not ask: the journal is lost.")
 @options.as_json
-def retire(id_: str, *, url: str | None, journal: Path | None, yes: bool, as_json: bool) -> None:
+def retire_journal(
+    id_: str, *, url: str | None, journal: Path | None, yes: bool, as_json: bool
+) -> None:
     """Retire journal ID of a host that is gone for good: releases no longer wait for it.
 
     `veilcount doctor` lists the journals. Never retire the journal of a host that is only down.
@@ -180,10 +174,8 @@ def retire(id_: str, *, url: str | None, journal: Path | None, yes: bool, as_jso
             _confirm_loss(id_)
         kept = None if journal is None else ReleaseJournal(journal)
         entered = PrivacyFilter(store, kept).retire(id_, options.now(), "cli")
-    if as_json:
-        print_json({"retired": id_, "entered": len(entered)})
-    else:
-        print_lines([f"journal {id_} is retired; {len(entered)} of its releases were restored"])
+    line = f"journal {id_} is retired; {len(entered)} of its releases were restored"
+    print_result({"retired": id_, "entered": len(entered)}, [line], as_json=as_json)
 
 
 @command.command("allow-writes")
@@ -201,40 +193,42 @@ def allow_writes(*, url: str | None, yes: bool, as_json: bool) -> None:
         if was and not yes:
             _confirm_destroyed(outgoing_copy(store))
         store.set_read_only(on=False)
-    if as_json:
-        print_json({"was_read_only": was})
-    else:
-        print_lines(["the store accepts reports again" if was else "the store was not read-only"])
+    line = "the store accepts reports again" if was else "the store was not read-only"
+    print_result({"was_read_only": was}, [line], as_json=as_json)
 
 
 def _confirm_loss(id_: str) -> None:
-    """Ask for confirmation that a journal's file is lost."""
-    warning = (
+    _confirm_by_typing(
         f"WARNING: without its file, the releases that only journal {id_} records are lost: if"
         " the store was restored, their budget can be spent again. Give"
-        " --journal FILE if the file can still be read. The audit log records this."
+        " --journal FILE if the file can still be read. The audit log records this.",
+        id_,
+        "the file is lost",
+        flags="give --journal FILE, or --yes",
+        unchanged="releases still wait for this journal",
     )
-    print_lines([warning], err=True)
-    if not sys.stdin.isatty():
-        raise click.UsageError("no terminal to confirm on: give --journal FILE, or --yes")
-    typed = click.prompt(f"Type {id_!r} if the file is lost", default="", err=True)
-    if typed.strip() != id_:
-        raise NegativeResult("nothing was changed: releases still wait for this journal")
 
 
 def _confirm_destroyed(left: OutgoingCopy | None) -> None:
-    """Ask for confirmation that the copy is destroyed."""
     copied = f"it was copied to {left.where}" if left else "no copy is recorded"
-    warning = (
+    _confirm_by_typing(
         f"WARNING: this store is read-only; {copied}. If a server has run on a copy, reports"
-        " count twice from now on, and budgets can be spent in both. This cannot be undone."
+        " count twice from now on, and budgets can be spent in both. This cannot be undone.",
+        AGREED,
+        "the copy is destroyed",
+        flags="destroy the copy, then give --yes",
+        unchanged="the store stays read-only",
     )
+
+
+def _confirm_by_typing(warning: str, word: str, if_so: str, *, flags: str, unchanged: str) -> None:
+    """Print a warning, and go on only if a person types this word."""
     print_lines([warning], err=True)
     if not sys.stdin.isatty():
-        raise click.UsageError("no terminal to confirm on: destroy the copy, then give --yes")
-    typed = click.prompt(f"Type {AGREED!r} if the copy is destroyed", default="", err=True)
-    if typed.strip() != AGREED:
-        raise NegativeResult("nothing was changed: the store stays read-only")
+        raise click.UsageError(f"no terminal to confirm on: {flags}")
+    typed = click.prompt(f"Type {word!r} if {if_so}", default="", err=True)
+    if typed.strip() != word:
+        raise NegativeResult(f"nothing was changed: {unchanged}")
 
 
 def _cell(value: object) -> object:

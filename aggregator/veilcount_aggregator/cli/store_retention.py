@@ -18,7 +18,7 @@ from ..store import Record, Store
 from ..store.records import update_records
 from . import options
 from .main import NegativeResult
-from .output import print_json, print_lines, print_table
+from .output import print_json, print_result, print_table
 
 WHO = "cli"
 
@@ -41,10 +41,8 @@ def confirm_clock(*, url: str | None, yes: bool, as_json: bool) -> None:
         if not yes:
             _ask(read_confirmed_day(store), now)
         made = confirm_day(store, now, WHO)
-    if as_json:
-        print_json({"day": str(made.day), "at": made.at})
-    else:
-        print_lines([f"{made.day} is confirmed: servers with this date drop expired rows"])
+    line = f"{made.day} is confirmed: servers with this date drop expired rows"
+    print_result({"day": str(made.day), "at": made.at}, [line], as_json=as_json)
 
 
 def _differs(off: timedelta) -> str:

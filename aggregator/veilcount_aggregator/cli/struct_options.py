@@ -21,7 +21,8 @@ from typing import Any
 
 import click
 
-from ..queries.query_params import Param, QueryParams, params
+from ..queries import query_params
+from ..queries.query_params import Param, QueryParams
 
 Command = Callable[..., Any]
 
@@ -30,15 +31,14 @@ def struct_options(
     query: type[QueryParams], *, omit: Collection[str] = ()
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of a query and passes them on as `params`."""
-    declared = [param for param in params(query) if param.name not in omit]
+    declared = [param for param in query_params.params(query) if param.name not in omit]
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(*args: Any, **options: Any) -> Any:
-            given = {param.name: _words(options.pop(_key(param))) for param in declared}
-            return command(
-                *args, params={key: words for key, words in given.items() if words}, **options
-            )
+            words = {param.name: _words(options.pop(_key(param))) for param in declared}
+            params = {name: value for name, value in words.items() if value}
+            return command(*args, params=params, **options)
 
         for param in reversed(declared):
             _option(param)(run)

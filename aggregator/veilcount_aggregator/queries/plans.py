@@ -21,6 +21,25 @@ from ..analysis.trust_models.thresholds import MOST
 from ..errors import QueryError
 from .query_params import Delta, Level, QueryParams, parse_range
 
+Epsilon = Annotated[
+    Fraction | None,
+    Meta(gt=0, description="Epsilon of one answer, at most 6 decimals.", extra={"metavar": "EPS"}),
+]
+Values = Annotated[
+    int | None,
+    Meta(
+        ge=YES_OR_NO,
+        le=MAX_INPUTS,
+        description="Number of values; 2, the default, is a yes or no.",
+        extra={"metavar": "K"},
+    ),
+]
+Range = Annotated[
+    tuple[Fraction, Fraction] | None,
+    Meta(description="Range of a number.", extra={"parse": parse_range, "metavar": "LOW..HIGH"}),
+]
+NumberMeasure = Annotated[Measure, Meta(description="What is estimated of a number.")]
+
 
 class PlanQuery(QueryParams, frozen=True, kw_only=True):
     """A question that is planned, and two of devices, epsilon and error."""
@@ -29,9 +48,7 @@ class PlanQuery(QueryParams, frozen=True, kw_only=True):
     devices: Annotated[
         int | None, Meta(ge=1, le=MOST, description="Number of devices that answer.")
     ] = None
-    epsilon: Annotated[
-        Fraction | None, Meta(gt=0, description="Epsilon of one answer, at most 6 decimals.")
-    ] = None
+    epsilon: Epsilon = None
     error: Annotated[
         float | None,
         Meta(
@@ -42,19 +59,9 @@ class PlanQuery(QueryParams, frozen=True, kw_only=True):
             extra={"fix": "give half the width of an interval, such as 0.01"},
         ),
     ] = None
-    values: Annotated[
-        int | None,
-        Meta(
-            ge=YES_OR_NO,
-            le=MAX_INPUTS,
-            description="Number of values; 2, the default, is a yes or no.",
-        ),
-    ] = None
-    range: Annotated[
-        tuple[Fraction, Fraction] | None,
-        Meta(description="LOW..HIGH, of a number.", extra={"parse": parse_range}),
-    ] = None
-    measure: Annotated[Measure, Meta(description="What is estimated of a number.")] = Measure.MEAN
+    values: Values = None
+    range: Range = None
+    measure: NumberMeasure = Measure.MEAN
     unit: Annotated[Unit, Meta(description="What epsilon protects.")] = Unit.MONTH
     periods: Annotated[int | None, Meta(ge=1, le=MAX_SLOTS, description="Number of periods.")] = (
         None

@@ -1,4 +1,4 @@
-"""For the commands: a store of one's own, and a way to type."""
+"""Fixtures of the commands: a new store, and a way to type a command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ until = 2027-11-01
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What came of a command."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -35,7 +35,7 @@ class Typed:
 
     @property
     def json(self) -> Any:
-        """What it told programs."""
+        """Its JSON document."""
         return json.loads(self.out)
 
 
@@ -44,7 +44,7 @@ Type = Callable[..., Typed]
 
 @pytest.fixture
 def typed(capfd: pytest.CaptureFixture[str]) -> Type:
-    """Type a command; get what came of it."""
+    """A function that runs a typed command."""
 
     def type_it(*words: str) -> Typed:
         capfd.readouterr()
@@ -56,7 +56,7 @@ def typed(capfd: pytest.CaptureFixture[str]) -> Type:
 
 @pytest.fixture
 def store(tmp_path: Path, typed: Type) -> str:
-    """Where a new store is."""
+    """The URL of a new store."""
     url = f"sqlite:///{tmp_path}/store.db"
     assert typed("init", "--store", url).code == 0
     return url

@@ -1,4 +1,4 @@
-"""Files and stores for the analyst's commands: definitions, and a crowd whose truth is known."""
+"""Files and stores for the analyst's commands: definitions, and answers of known truth."""
 
 from __future__ import annotations
 

@@ -38,18 +38,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, tupl
 
 
 def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: str) -> None:
-    said = typed("estimate", "theme", "--store", answered)
-    dark = next(line for line in said.out.splitlines() if line.startswith("dark"))
+    printed = typed("estimate", "theme", "--store", answered)
+    dark = next(line for line in printed.out.splitlines() if line.startswith("dark"))
 
-    assert said.code == 0
-    assert "n = 8,000 answers" in said.out
-    assert "epsilon (substitution) 1 an event, 1 a day, 1 a user" in said.out
+    assert printed.code == 0
+    assert "n = 8,000 answers" in printed.out
+    assert "epsilon (substitution) 1 an event, 1 a day, 1 a user" in printed.out
     assert dark.count("%") == 5
     assert " to " in dark
-    assert "users" not in said.out
+    assert "users" not in printed.out
 
 
-def test_json_has_the_fields_of_the_door(typed: Type, answered: str) -> None:
+def test_json_has_the_fields_of_the_endpoint(typed: Type, answered: str) -> None:
     document = typed("estimate", "theme", "--store", answered, "--json").json
     time_range = document["series"][0]["time_ranges"][0]
     dark = next(row for row in time_range["values"] if row["value"] == "dark")
@@ -72,12 +72,12 @@ def test_csv_has_the_figures_of_json(typed: Type, answered: str) -> None:
 
 
 def test_a_segment_is_a_part_of_the_answers(typed: Type, answered: str) -> None:
-    said = typed("estimate", "theme", "--segment", "arm:A", "--store", answered, "--json").json
+    printed = typed("estimate", "theme", "--segment", "arm:A", "--store", answered, "--json").json
 
-    assert said["series"][0]["time_ranges"][0]["n"] == PEOPLE
+    assert printed["series"][0]["time_ranges"][0]["n"] == PEOPLE
 
 
-def test_what_the_door_takes_the_command_takes(typed: Type, answered: str) -> None:
+def test_the_command_takes_the_parameters_of_the_endpoint(typed: Type, answered: str) -> None:
     words = ("estimate", "theme", "--store", answered)
     alone = typed(*words, "--json").json
     more = typed(
@@ -103,12 +103,12 @@ def test_intervals_say_at_how_many_looks_they_are_valid(
 
 
 def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:
-    said = typed("contrast", "theme", "--store", answered)
-    asked = typed("contrast", "theme", "--n", "500", "--store", answered, "--json").json
+    printed = typed("contrast", "theme", "--store", answered)
+    predicted = typed("contrast", "theme", "--n", "500", "--store", answered, "--json").json
 
-    assert "n is answers of the fullest period" in said.out
-    assert "n = 8,000 answers, observed" in said.out
-    assert asked["series"][0]["n_source"] == "as asked"
+    assert "n is answers of the fullest period" in printed.out
+    assert "n = 8,000 answers, observed" in printed.out
+    assert predicted["series"][0]["n_source"] == "as asked"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str)
         ("dark > 0.8", 0, "No alarm"),
     ],
 )
-def test_an_alert_sounds_only_when_the_whole_interval_is_beyond(
+def test_an_alert_fires_only_if_the_whole_interval_is_past_the_bound(
     typed: Type, answered: str, alert: str, code: int, word: str
 ) -> None:
     looked = typed("estimate", "theme", "--store", answered, "--alert", alert)
@@ -130,7 +130,7 @@ def test_an_alert_sounds_only_when_the_whole_interval_is_beyond(
     assert "n = 8,000" in looked.out.splitlines()[-1]
 
 
-def test_beside_json_the_alert_is_said_on_stderr(typed: Type, answered: str) -> None:
+def test_with_json_the_alert_goes_to_stderr(typed: Type, answered: str) -> None:
     looked = typed("estimate", "theme", "--store", answered, "--json", "--alert", "dark > 0.6")
 
     assert looked.code == 1
@@ -139,24 +139,24 @@ def test_beside_json_the_alert_is_said_on_stderr(typed: Type, answered: str) -> 
 
 
 def test_a_comparison_says_what_could_have_been_seen(typed: Type, answered: str) -> None:
-    said = typed("compare", "theme", "arm:A", "arm:B", "--store", answered)
+    printed = typed("compare", "theme", "arm:A", "arm:B", "--store", answered)
     document = typed("compare", "theme", "arm:A", "arm:B", "--store", answered, "--json").json
 
-    assert said.code == 0
-    assert document["sentence"] in said.out
-    assert "could be seen" in said.out
-    assert said.out.count("n = 4,000 answers") == 2
+    assert printed.code == 0
+    assert document["sentence"] in printed.out
+    assert "could be seen" in printed.out
+    assert printed.out.count("n = 4,000 answers") == 2
     assert not any(row["differs"] for row in document["rows"])
 
 
 def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answered: str) -> None:
-    said = typed("budget", "theme", "--store", answered)
+    printed = typed("budget", "theme", "--store", answered)
     account = typed("budget", "theme", "--store", answered, "--json").json["series"][0]["budget"]
 
-    assert said.code == 0
+    assert printed.code == 0
     assert [account["figures"][key] for key in ("event", "day", "user")] == ["1", "1", "1"]
     assert account["spent"]["pseudonyms"] == 2 * PEOPLE
-    assert "spent by 8,000 pseudonyms: epsilon 1 on average, 1 at most" in said.out
+    assert "spent by 8,000 pseudonyms: epsilon 1 on average, 1 at most" in printed.out
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answ
         (["contrast", "them"], "did you mean theme?"),
         (["contrast", "theme", "--series", "123456"], "one of"),
     ],
-    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )
 def test_a_wrong_word_is_2_and_says_what_to_write(
     typed: Type, answered: str, words: list[str], says: str
@@ -207,16 +207,16 @@ def test_a_wrong_word_is_2_and_says_what_to_write(
 def test_a_server_says_what_its_store_says(
     typed: Type, served: tuple[str, tuple[str, ...]], words: list[str]
 ) -> None:
-    url, place = served
+    url, source = served
 
-    assert typed(*words, *place, "--json").json == typed(*words, "--store", url, "--json").json
+    assert typed(*words, *source, "--json").json == typed(*words, "--store", url, "--json").json
 
 
 def test_a_server_keeps_bars_for_admins(typed: Type, served: tuple[str, tuple[str, ...]]) -> None:
-    url, place = served
+    url, source = served
     spent, all_of_it = (
         typed("budget", "theme", *where, "--json").json["series"][0]["budget"]["spent"]
-        for where in (place, ("--store", url))
+        for where in (source, ("--store", url))
     )
 
     assert spent["bars"] == []
@@ -258,7 +258,7 @@ def test_what_is_typed_comes_before_the_environment(
     ],
     ids=str,
 )
-def test_a_place_that_cannot_be_asked_says_what_to_do(
+def test_an_unusable_source_is_refused_with_the_fix(
     typed: Type, words: list[str], code: int, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VEILCOUNT_STORE", raising=False)

@@ -76,8 +76,6 @@ def test_the_self_test_detects_planted_bugs_and_not_their_repairs(
 
 
 def test_a_self_test_that_misses_a_bug_fails(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted device is the repaired one in both runs."""
-
     def plant(randomness: RandomSource, *, repaired: bool) -> known_bugs.Emit:
         del repaired
         return BUG.plant(randomness, repaired=True)

@@ -42,21 +42,21 @@ def test_a_central_collection_says_that_it_takes_true_values(typed: Type, file: 
     assert "true values, sent to a trusted curator" in checked.out
 
 
-def test_who_enforces_what_is_told(typed: Type, file: Path) -> None:
-    said = typed("check", str(file)).out
+def test_the_table_names_who_enforces_what(typed: Type, file: Path) -> None:
+    printed = typed("check", str(file)).out
     linkages = [each["linkage"] for each in typed("check", str(file), "--json").json["collections"]]
 
     assert linkages[:2] == ["collection", "period"]
-    assert "the device refuses before it draws: at most 28 answers" in said
-    assert "the server refuses beyond epsilon 1 a pseudonym and campaign" in said
-    assert "the curator charges every release" in said
+    assert "the device refuses before it draws: at most 28 answers" in printed
+    assert "the server refuses beyond epsilon 1 a pseudonym and campaign" in printed
+    assert "the curator charges every release" in printed
 
 
 def test_every_figure_stands_with_its_n(typed: Type, file: Path) -> None:
-    said = [line for line in typed("check", str(file)).out.splitlines() if "+/-" in line]
+    printed = [line for line in typed("check", str(file)).out.splitlines() if "+/-" in line]
 
-    assert len(said) >= 3
-    assert all("n = 100,000 reports" in line for line in said if "remark:" not in line)
+    assert len(printed) >= 3
+    assert all("n = 100,000 reports" in line for line in printed if "remark:" not in line)
 
 
 def test_remarks_fail_a_strict_check_only(typed: Type, file: Path) -> None:
@@ -100,7 +100,7 @@ until = 2026-04-01
         ("device", "the running value is kept on the device's disk"),
     ],
 )
-def test_what_held_means_is_told(typed: Type, tmp_path: Path, held: str, means: str) -> None:
+def test_a_remark_explains_held(typed: Type, tmp_path: Path, held: str, means: str) -> None:
     file = tmp_path / "running.toml"
     file.write_text(f'{RUNNING}held = "{held}"', encoding="utf-8")
 
@@ -109,7 +109,6 @@ def test_what_held_means_is_told(typed: Type, tmp_path: Path, held: str, means: 
 
 
 def test_a_month_with_a_running_value_is_refused_without_held(typed: Type, tmp_path: Path) -> None:
-    """Both choices stand in one line."""
     file = tmp_path / "running.toml"
     file.write_text(RUNNING, encoding="utf-8")
     refused = typed("check", str(file))

@@ -29,7 +29,6 @@ def place(request: pytest.FixtureRequest, typed: Type, store: str) -> Iterator[l
 def test_definitions_are_pushed_listed_and_closed(
     typed: Type, place: list[str], definitions: Path
 ) -> None:
-    """In a store and at a server alike."""
     pushed = typed("collections", "push", str(definitions), *place, "--json").json
     listed = typed("collections", "list", *place, "--json").json
     closed = typed("collections", "close", "theme", *place, "--json").json
@@ -54,7 +53,9 @@ def test_definitions_are_pushed_listed_and_closed(
     assert after == [listed[0] | {"closed": True}]
 
 
-def test_people_are_told_the_same(typed: Type, store: str, definitions: Path) -> None:
+def test_the_output_for_people_has_the_same_facts(
+    typed: Type, store: str, definitions: Path
+) -> None:
     place = ["--store", store]
 
     pushed = typed("collections", "push", str(definitions), *place)

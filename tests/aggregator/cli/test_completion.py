@@ -1,4 +1,4 @@
-"""Shell completion: what a shell is told, and what a real bash makes of it."""
+"""Shell completion: what is offered, and what a real shell makes of it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ complete -C "veilcount co"
 def offered(*words: str) -> list[str]:
     """Return what is offered for the last word."""
     *before, incomplete = words
-    asked = BashComplete(veilcount, {}, NAME, VARIABLE)
-    return [item.value for item in asked.get_completions(list(before), incomplete)]
+    completion = BashComplete(veilcount, {}, NAME, VARIABLE)
+    return [item.value for item in completion.get_completions(list(before), incomplete)]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -48,7 +48,7 @@ def test_a_real_shell_completes_commands(shell: str, tmp_path: Path) -> None:
     if not shutil.which(shell):
         pytest.skip(f"no {shell} here")
     commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    told = subprocess.run(
+    completed = subprocess.run(
         [shell, "-c", ASK[shell]],
         capture_output=True,
         text=True,
@@ -56,16 +56,16 @@ def test_a_real_shell_completes_commands(shell: str, tmp_path: Path) -> None:
         env={"PATH": commands, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
     )
 
-    assert {"collections", "compare", "contrast", "completion"} <= set(told.stdout.split())
-    assert told.stderr == ""
+    assert {"collections", "compare", "contrast", "completion"} <= set(completed.stdout.split())
+    assert completed.stderr == ""
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_each_shell_has_its_script(typed: Type, shell: str) -> None:
-    told = typed("completion", shell, "--json").json
+    completed = typed("completion", shell, "--json").json
 
-    assert told["shell"] == shell
-    assert f"{VARIABLE}={shell}_complete" in told["script"]
+    assert completed["shell"] == shell
+    assert f"{VARIABLE}={shell}_complete" in completed["script"]
 
 
 def test_the_shell_of_the_environment_is_the_default(
@@ -110,7 +110,7 @@ def test_collections_are_offered_of_the_store_that_is_set(
     assert nowhere == []
 
 
-def test_a_store_that_may_be_away_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_does_not_wait_for_a_remote_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VEILCOUNT_STORE", "redis://127.0.0.1:1/0")
 
     assert offered("estimate", "") == []

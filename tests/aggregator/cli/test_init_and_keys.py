@@ -46,7 +46,7 @@ def test_init_on_a_store_in_use_changes_nothing_and_says_so(typed: Type, store: 
     assert secrets_of(store) == 1
 
 
-def test_init_makes_another_admin_key_if_asked_to(typed: Type, store: str) -> None:
+def test_init_makes_another_admin_key_with_key(typed: Type, store: str) -> None:
     again = typed("init", "--store", store, "--key", "--json")
 
     assert again.json["new"] is False
@@ -74,9 +74,7 @@ def test_a_key_that_is_made_opens_its_role(typed: Type, store: str, role: str) -
     assert (found.role, found.label, found.id) == (role, "mine", made.json["id"])
 
 
-def test_the_first_device_key_closes_the_intake_and_the_operator_is_told(
-    typed: Type, store: str
-) -> None:
+def test_the_first_device_key_closes_the_intake_with_a_message(typed: Type, store: str) -> None:
     first = typed("keys", "create", "--role", "device", "--store", store)
     second = typed("keys", "create", "--role", "device", "--store", store)
 

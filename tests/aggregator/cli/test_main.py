@@ -74,10 +74,10 @@ LEAVES = [
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_every_command_explains_itself_and_speaks_json(typed: Type, path: tuple[str, ...]) -> None:
-    told = typed(*path, "--help")
+    printed = typed(*path, "--help")
 
-    assert told.code == 0
-    assert "--json" in told.out
+    assert printed.code == 0
+    assert "--json" in printed.out
 
 
 @pytest.mark.parametrize(
@@ -106,19 +106,18 @@ def test_an_error_is_one_line_that_says_what_to_do(
 
 
 def test_nothing_typed_is_answered_with_the_commands(typed: Type) -> None:
-    told = typed()
+    printed = typed()
 
-    assert told.code == 2
-    assert all(name in told.err for name in COMMANDS)
-    assert not any(line.endswith("...") for line in told.err.splitlines()[1:])
+    assert printed.code == 2
+    assert all(name in printed.err for name in COMMANDS)
+    assert not any(line.endswith("...") for line in printed.err.splitlines()[1:])
 
 
-def test_the_version_is_told(typed: Type) -> None:
+def test_the_version_is_printed(typed: Type) -> None:
     assert typed("--version").out.strip().count(".") == 2
 
 
 def test_ctrl_c_is_130_and_one_line(typed: Type, definitions: Path) -> None:
-    """Wherever it strikes: ten million messages would take minutes."""
     import_module("veilcount_aggregator.cli.audit")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     struck = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))

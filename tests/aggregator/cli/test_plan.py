@@ -28,11 +28,11 @@ def test_epsilon_is_read_exactly(typed: Type) -> None:
 
 
 def test_the_plain_sentence_and_the_definition_end_the_plan(typed: Type) -> None:
-    said = typed("plan", "--devices", "20000", "--epsilon", "1", "--values", "5").out
-    text = said[said.index("app =") :]
+    printed = typed("plan", "--devices", "20000", "--epsilon", "1", "--values", "5").out
+    text = printed[printed.index("app =") :]
     (planned,) = parse_collections(text, lambda _: []).values()
 
-    assert "guesses a yes/no right at most 73.2 %" in said
+    assert "guesses a yes/no right at most 73.2 %" in printed
     assert planned.inputs == 5
     assert planned.epsilon == 1
 
@@ -40,7 +40,7 @@ def test_the_plain_sentence_and_the_definition_end_the_plan(typed: Type) -> None
 @pytest.mark.parametrize("model", ["local", "shuffled", "central"])
 @pytest.mark.parametrize("arms", ["1", "2"])
 def test_every_model_plans_one_arm_or_two(typed: Type, model: str, arms: str) -> None:
-    words = ("--devices", "20000", "--epsilon", "1", "--model", model, "--arms", arms, "--json")
+    words = ("--devices", "20000", "--epsilon", "1", "--trust", model, "--arms", arms, "--json")
     planned = typed("plan", *words)
 
     assert planned.code == 0
@@ -52,14 +52,14 @@ def test_every_model_plans_one_arm_or_two(typed: Type, model: str, arms: str) ->
     [
         (["--devices", "10"], "exactly two"),
         (["--devices", "10", "--epsilon", "17"], "epsilon"),
-        (["--devices", "10", "--epsilon", "one"], "not a number"),
-        (["--devices", "0", "--epsilon", "1"], "--devices"),
+        (["--devices", "10", "--epsilon", "one"], "give a number"),
+        (["--devices", "0", "--epsilon", "1"], "devices = 0"),
         (["--devices", "10", "--epsilon", "1", "--error", "0.1"], "exactly two"),
-        (["--devices", "10", "--epsilon", "1", "--range", "5", "1"], "low below high"),
-        (["--devices", "10", "--epsilon", "1", "--values", "3", "--range", "0", "1"], "either"),
+        (["--devices", "10", "--epsilon", "1", "--range", "5..1"], "lower number first"),
+        (["--devices", "10", "--epsilon", "1", "--values", "3", "--range", "0..1"], "either"),
         (["--devices", "20", "--error", "0.000000001", "--values", "50"], "more devices"),
     ],
-    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+    ids=lambda planned: " ".join(planned) if isinstance(planned, list) else "",
 )
 def test_what_cannot_be_planned_is_2_and_says_why(typed: Type, words: list[str], says: str) -> None:
     refused = typed("plan", *words)
@@ -85,10 +85,10 @@ def test_the_four_rows_stand_with_guarantee_and_interval(typed: Type, tmp_path: 
 
 def test_a_contrast_needs_no_file(typed: Type, tmp_path: Path) -> None:
     file = str(written(tmp_path))
-    given = typed("contrast", "--epsilon", "1", "--values", "3", "--n", "10000", "--json").json
+    planned = typed("contrast", "--epsilon", "1", "--values", "3", "--n", "10000", "--json").json
     filed = typed("contrast", file, "theme", "--n", "10000", "--json").json
 
-    assert given["lines"][0]["cohort"] == filed["lines"][0]["cohort"]
+    assert planned["lines"][0]["cohort"] == filed["lines"][0]["cohort"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from .server_fixtures import serving
 from .store_fixtures import filled_in_secret
 
 MONTH = ("--from", "2026-01-01", "--to", "2026-01-31")
-ASKED = ("--query", "histogram", "--epsilon", "0.5", *MONTH)
+REQUEST = ("--query", "histogram", "--epsilon", "0.5", *MONTH)
 
 
 def analyst(store: Store) -> str:
@@ -33,10 +33,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
 
 
 def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
-    """One walk: a dry run is free, an answer is paid once, the journal keeps it."""
-    dry = typed("release", "crashed", *ASKED, "--dry-run", *place)
-    first, again = (typed("release", "crashed", *ASKED, *place, "--json").json for _ in "ab")
-    table = typed("release", "crashed", *ASKED, *place)
+    dry = typed("release", "crashed", *REQUEST, "--dry-run", *place)
+    first, again = (typed("release", "crashed", *REQUEST, *place, "--json").json for _ in "ab")
+    table = typed("release", "crashed", *REQUEST, *place)
     journal = typed("release", "crashed", *place)
     kept = typed("release", "crashed", *place, "--json").json["series"][0]
 
@@ -56,7 +55,7 @@ def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
 def test_a_budget_that_does_not_pay_is_1_and_says_all_three(
     typed: Type, place: tuple[str, ...]
 ) -> None:
-    typed("release", "crashed", *ASKED, *place)
+    typed("release", "crashed", *REQUEST, *place)
     refused = typed("release", "crashed", "--query", "count", "--epsilon", "0.75", *MONTH, *place)
 
     assert refused.code == 1
@@ -68,8 +67,8 @@ def test_a_budget_that_does_not_pay_is_1_and_says_all_three(
 def test_a_condition_on_values_may_be_written_in_json(typed: Type, place: tuple[str, ...]) -> None:
     """Of a month in which nobody answered: noise alone, beyond 40 with chance e^-40."""
     february = ("--from", "2026-02-01", "--to", "2026-02-28")
-    asked = ("--query", '{"count": [true]}', "--epsilon", "1", *february)
-    counted = typed("release", "crashed", *asked, *place, "--json")
+    request = ("--query", '{"count": [true]}', "--epsilon", "1", *february)
+    counted = typed("release", "crashed", *request, *place, "--json")
 
     assert counted.code == 0
     assert counted.json["query"] == {"count": [True]}
@@ -88,7 +87,6 @@ def test_a_condition_on_values_may_be_written_in_json(typed: Type, place: tuple[
     ids=str,
 )
 def test_half_a_request_is_2(typed: Type, words: list[str], says: str) -> None:
-    """Refused before anything is sent."""
     refused = typed("release", "crashed", *words, "--url", "http://127.0.0.1:9", "--key", "k")
 
     assert refused.code == 2

@@ -71,7 +71,7 @@ def test_definitions_that_are_wrong_are_refused_with_their_key(
     assert "epsilon" in refused.err
 
 
-def test_no_store_is_made_unless_for_development(typed: Type, tmp_path: Path) -> None:
+def test_only_development_mode_creates_a_store(typed: Type, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/none.db"
 
     refused = typed("serve", "--store", url, "--bind", f"{HOST}:{free_port()}")
@@ -92,7 +92,6 @@ def test_a_file_that_is_no_store_is_refused(typed: Type, tmp_path: Path) -> None
 
 
 def test_a_store_that_does_not_answer_is_waited_for(tmp_path: Path) -> None:
-    """The server is alive and not ready; it serves once the store answers."""
     redis = RedisServer(tmp_path)
     open_store(redis.url, make=True).close()
     redis.kill()
@@ -108,7 +107,6 @@ def test_a_store_that_does_not_answer_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_redis_without_a_store_is_refused(typed: Type, tmp_path: Path) -> None:
-    """That will never work by itself: the operator makes a store, or gives another address."""
     redis = RedisServer(tmp_path)
     refused = typed("serve", "--store", redis.url, "--bind", f"{HOST}:{free_port()}")
     redis.kill()
@@ -117,7 +115,7 @@ def test_a_redis_without_a_store_is_refused(typed: Type, tmp_path: Path) -> None
     assert "veilcount init" in refused.err
 
 
-def test_people_are_told_in_one_line_what_serves(store: str, tmp_path: Path) -> None:
+def test_one_line_states_what_serves(store: str, tmp_path: Path) -> None:
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "veilcount_aggregator", "serve"],
@@ -144,7 +142,7 @@ def test_people_are_told_in_one_line_what_serves(store: str, tmp_path: Path) -> 
     assert process.returncode == 0
 
 
-def test_what_is_told_holds_no_password() -> None:
+def test_the_startup_line_holds_no_password() -> None:
     ready = StartupSummary(ListenAddress(HOST, 1), "redis://:***@host/0", "durable", 2, "keyed")
 
     assert str(ready).endswith("(durable), 2 workers, intake keyed")

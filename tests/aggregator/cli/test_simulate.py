@@ -1,4 +1,4 @@
-"""`veilcount simulate`: the truth beside what two models say of it."""
+"""`veilcount simulate`: the truth with the estimates of two models."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def file(tmp_path: Path) -> str:
 
 def test_the_intervals_hold_the_truth_that_was_typed(typed: Type, file: str) -> None:
     """Three intervals at 0.9999: with another seed, one of them would miss 3 times in 10,000."""
-    told = typed(
+    printed = typed(
         "simulate", file, "theme", "--n", "100000", "--seed", "3", "--level", "0.9999", "--json",
         "--truth", "dark=3", "--truth", "light=1",
     ).json  # fmt: skip
-    rows = {row["value"]: row for row in told["values"]}
+    rows = {row["value"]: row for row in printed["values"]}
 
     assert {name: row["truth"] for name, row in rows.items()} == {
         "dark": 0.75, "light": 0.25, "system": 0,
@@ -75,11 +75,11 @@ def test_a_number_shows_its_mean(typed: Type, file: str) -> None:
 
 
 def test_the_table_says_n_epsilon_and_of_whom(typed: Type, file: str) -> None:
-    said = typed("simulate", file, "theme", "--n", "5000", "--seed", "1").out
+    printed = typed("simulate", file, "theme", "--n", "5000", "--seed", "1").out
 
-    assert "n = 5,000 devices, one answer each, epsilon 1" in said
-    assert "of these n answers" in said
-    assert "interval" in said
+    assert "n = 5,000 devices, one answer each, epsilon 1" in printed
+    assert "of these n answers" in printed
+    assert "interval" in printed
 
 
 def test_weights_are_shared_out_without_loss() -> None:
@@ -100,7 +100,7 @@ def test_weights_are_shared_out_without_loss() -> None:
         (["crash"], "central"),
         (["thme"], "did you mean theme?"),
     ],
-    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )
 def test_what_cannot_be_simulated_is_2_and_says_why(
     typed: Type, file: str, words: list[str], says: str

@@ -50,7 +50,7 @@ def test_a_copy_has_everything_and_its_source_is_closed(
     assert refused.code == 3
 
 
-def test_a_store_is_made_writable_where_a_copy_was_given_up(
+def test_a_store_whose_copy_was_abandoned_becomes_writable(
     typed: Type, store: str, tmp_path: Path
 ) -> None:
     typed("store", "copy", store, f"sqlite:///{tmp_path}/given-up.db")
@@ -90,9 +90,9 @@ def typed_by_hand(typed: Type, monkeypatch: pytest.MonkeyPatch, answer: str, *wo
     with os.fdopen(its, encoding="utf-8") as terminal:
         os.write(mine, answer.encode())
         monkeypatch.setattr(sys, "stdin", terminal)
-        told = typed(*words)
+        result = typed(*words)
     os.close(mine)
-    return told
+    return result
 
 
 def test_a_backup_comes_back_with_its_releases_locked(

@@ -42,15 +42,15 @@ def drop_all(url: str, *, sweep: bool = False) -> None:
 
 def test_a_day_is_confirmed_at_once_with_yes(typed: Type, store: str) -> None:
     before = day_of(store)
-    told = typed("store", "confirm-clock", "--yes", "--store", store, "--json")
+    result = typed("store", "confirm-clock", "--yes", "--store", store, "--json")
 
-    assert (before, told.code) == (None, 0)
-    assert told.json["day"] == day_of(store)
-    assert abs(datetime.fromisoformat(told.json["at"]) - datetime.now(UTC)) < timedelta(hours=1)
+    assert (before, result.code) == (None, 0)
+    assert result.json["day"] == day_of(store)
+    assert abs(datetime.fromisoformat(result.json["at"]) - datetime.now(UTC)) < timedelta(hours=1)
     assert (last_act(store).who, last_act(store).act) == ("cli", "confirm clock")
 
 
-def test_a_person_is_asked_whether_the_time_is_right(
+def test_the_time_is_confirmed_by_a_person(
     typed: Type, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("store", "confirm-clock", "--store", store)
@@ -69,7 +69,6 @@ def test_a_person_is_asked_whether_the_time_is_right(
 def test_drops_of_all_collections_are_taken_back(
     typed: Type, store: str, definitions: Path
 ) -> None:
-    """Once; and not what was swept."""
     typed("collections", "push", str(definitions), "--store", store)
     drop_all(store)
     first = typed("store", "restore-epochs", "--store", store, "--json")
@@ -83,7 +82,7 @@ def test_drops_of_all_collections_are_taken_back(
 
 
 def test_a_collection_that_is_not_there_is_named(typed: Type, store: str) -> None:
-    told = typed("store", "restore-epochs", "nothing", "--store", store)
+    result = typed("store", "restore-epochs", "nothing", "--store", store)
 
-    assert told.code == 2
-    assert "'nothing'" in told.err
+    assert result.code == 2
+    assert "'nothing'" in result.err

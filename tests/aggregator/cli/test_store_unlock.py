@@ -30,7 +30,6 @@ def held(url: str) -> int:
 def test_a_restored_store_is_unlocked_from_the_journal(
     store: str, typed: Type, tmp_path: Path
 ) -> None:
-    """Backup, release, restore: locked; unlocked, it knows the release."""
     journal, again = tmp_path / "store.db.releases.jsonl", f"sqlite:///{tmp_path}/again.db"
     release(store, journal, "count")
     typed("store", "backup", str(tmp_path / "backup.db"), "--store", store)
@@ -46,8 +45,7 @@ def test_a_restored_store_is_unlocked_from_the_journal(
     assert held(again) == held(store) == 2
 
 
-def test_the_journal_beside_a_store_is_found(store: str, typed: Type, tmp_path: Path) -> None:
-    """Nothing was forgotten: nothing is entered, and people are told so."""
+def test_the_journal_next_to_a_store_is_found(store: str, typed: Type, tmp_path: Path) -> None:
     release(store, tmp_path / "store.db.releases.jsonl", "count")
     done = typed("store", "unlock", "--store", store)
 
@@ -72,7 +70,6 @@ def test_a_journal_that_is_not_there_or_not_whole_unlocks_nothing(
 def test_a_journal_of_a_host_that_is_gone_is_listed_waited_for_and_retired(
     store: str, typed: Type, tmp_path: Path
 ) -> None:
-    """A program says that the file is lost with --yes; nobody is asked without a terminal."""
     journal = tmp_path / "gone.jsonl"
     release(store, journal, "count")
     opened = open_store(store)

@@ -73,7 +73,6 @@ def named(words: tuple[str, ...], folder: Path) -> list[str]:
 def test_everything_fits_a_narrow_terminal(
     screen: Screen, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cells and sentences wrap between words, and none is cut with dots."""
     monkeypatch.setenv("COLUMNS", "60")
     shown = FRAME.sub("", screen(*named(words, tmp_path)))
 
@@ -105,7 +104,6 @@ def test_a_key_is_never_broken(screen: Screen, store: str, monkeypatch: pytest.M
 def test_no_color_means_no_colours(
     screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bold headings are no colour."""
     monkeypatch.setenv("NO_COLOR", "1")
     shown = screen(*named(COMMANDS[0], tmp_path))
 
