@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.aggregator.store.redis.simulated_rows import answers, rows
+from tests.aggregator.store.redis.simulated_rows import row_reports, rows
 from tests.proxy import Mood, Proxy
 from tests.redis_server import RedisServer
 
@@ -100,7 +100,7 @@ def _costs(folder: Path, reports: int, rounds: int) -> Iterator[Row]:
 
 
 def _took(store: Store, reports: int, seed: int, commits: int = 100) -> _Took:
-    groups = [answers(group) for group in np.split(rows(commits * reports, seed), commits)]
+    groups = [row_reports(group) for group in np.split(rows(commits * reports, seed), commits)]
     cpu, wall = time.thread_time(), time.perf_counter()
     for group in groups:
         with suppress(StoreError):  # a disk that stalls is part of what it costs
@@ -126,7 +126,7 @@ class _Writers:
         while not self.stopping.is_set():
             who = generator.integers(0, 256, (GROUP, 12), np.uint8)
             try:
-                self.store.commit([answers(who)], {})
+                self.store.commit([row_reports(who)], {})
             except StoreError:
                 return
             self.heard.append(who)
@@ -166,5 +166,5 @@ def _promotion(folder: Path, query: str, seed: int) -> tuple[int, int]:
 
 
 def _uncounted(store: Store, heard: Sequence[Rows]) -> int:
-    codes = (store.commit([answers(who)], {})[0] for who in heard)
+    codes = (store.commit([row_reports(who)], {})[0] for who in heard)
     return sum(int((each == COUNTED).sum()) for each in codes)

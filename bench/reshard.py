@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from redis.crc import key_slot
-from tests.aggregator.store.redis.simulated_rows import answers, count, rows
+from tests.aggregator.store.redis.simulated_rows import count, row_reports, rows
 from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
@@ -135,7 +135,7 @@ def _commit(store: RedisStore, shard: int, pauses: Pauses, done: threading.Event
     for row in own:
         while not done.is_set():
             with suppress(StoreError):
-                store.commit([answers(row.reshape(1, -1))], {})
+                store.commit([row_reports(row.reshape(1, -1))], {})
                 break
             time.sleep(0.002)
         now = time.perf_counter()

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.aggregator.store.engines import ENGINES
-from tests.aggregator.store.series_fixtures import Asked, row, send
+from tests.aggregator.store.series_fixtures import report, send
 from veilcount_aggregator.central.curator import Curator, ReleaseResult
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
@@ -60,7 +60,7 @@ AGE = series()
 def fill(store: Store, which: Series, truth: Iterable[int], period: int = 0) -> None:
     """Have each input answered so often in a period, each answer by somebody new."""
     messages = [place for place, answers in enumerate(truth) for _ in range(answers)]
-    reports = [Asked(row(1000 * n + period), period, 0, each) for n, each in enumerate(messages)]
+    reports = [report(1000 * n + period, period, 0, each) for n, each in enumerate(messages)]
 
     assert set(send(store, which, *reports)) == {Verdict.COUNTED}
 

@@ -58,12 +58,12 @@ class DefinitionSource:
 
 
 def _parse(source: DefinitionSource, *, legacy: bool = False) -> dict[str, Collection]:
-    given = source.files
+    supplied = source.files
 
     def read_values(name: str) -> list[str]:
-        if name not in given:  # a path on our own disk is nothing that may be asked for
+        if name not in supplied:  # a path on our own disk is nothing that may be asked for
             raise DefinitionError("values_file", name, "send the file along with the definitions")
-        return _lines(given[name].removeprefix("\ufeff"))
+        return _lines(supplied[name].removeprefix("\ufeff"))
 
     return parse_collections(source.text, read_values, legacy=legacy)
 
@@ -111,8 +111,7 @@ class Catalog:
                 prints = named.setdefault(collection.name, [])
                 prints[:] = [fingerprint, *(each for each in prints if each != fingerprint)]
         return cls(
-            series,
-            {name: tuple(series[each] for each in prints) for name, prints in named.items()},
+            series, {name: tuple(series[each] for each in prints) for name, prints in named.items()}
         )
 
 
@@ -186,17 +185,13 @@ def load_catalog(store: Store) -> Catalog:
 
 
 def add_definitions(
-    store: Store,
-    source: DefinitionSource,
-    now: datetime,
-    who: str,
-    read: ReadCatalog | None = None,
+    store: Store, source: DefinitionSource, now: datetime, who: str, read: ReadCatalog | None = None
 ) -> list[Collection]:
     """Store a definitions file; return its collections that are new.
 
     `read` returns the store's catalog as of now: a reader's, where one is kept.
     """
-    given = source.collections()
+    supplied = source.collections()
     read = read or CatalogReader(store).read
 
     def decide() -> tuple[list[Record], list[Collection]]:
@@ -204,7 +199,7 @@ def add_definitions(
         if any(key.endswith(source.digest) for key in kept):
             return [], []
         known = read().series
-        news = [each for each in given.values() if each.fingerprint not in known]
+        news = [each for each in supplied.values() if each.fingerprint not in known]
         names = ", ".join(each.name for each in news) or "(texts only)"
         return [
             source.record(len(kept)),

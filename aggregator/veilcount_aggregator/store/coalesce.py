@@ -34,12 +34,7 @@ def coalesce(group: Sequence[SeriesReports]) -> list[CoalescedReports]:
     """Return a group with one member a series."""
     members: dict[tuple[str, int, Quota | None, MemoryLimits], list[int]] = {}
     for place, each in enumerate(group):
-        limits = (
-            each.series.fingerprint,
-            each.new_pseudonym_limit,
-            each.quota,
-            each.memory,
-        )
+        limits = (each.series.fingerprint, each.new_pseudonym_limit, each.quota, each.memory)
         members.setdefault(limits, []).append(place)
     return [
         CoalescedReports(concatenate_reports([group[place] for place in places]), places)

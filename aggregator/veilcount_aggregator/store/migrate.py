@@ -136,7 +136,9 @@ def _refuse_again(known: IncomingCopy, kept: OutgoingCopy | None) -> None:
             "the target holds another copy, or the source has taken reports since: give a new store"
         )
     if known.done:
-        raise StoreUnfit("the copy is whole already, and the target may have taken reports since")
+        raise StoreUnfit(
+            "the copy is complete already, and the target may have taken reports since"
+        )
 
 
 def _leave(source: Store, where: str) -> OutgoingCopy:

@@ -1,4 +1,4 @@
-"""A lock on a file that is being created: the second process is told of the first.
+"""A lock on a file that is being created: the second process is refused, with the first's name.
 
 It is an flock on `.NAME.lock`: a process that died holds none, so no lock is stale. The file names
 its holder, and is removed with the lock.

@@ -33,8 +33,8 @@ KINDS = ("record", "dropped", "new_rows", "service_counter", "spent_rows", "tall
 
 def encode_numbers(values: Iterable[int] | NDArray[np.int64]) -> bytes:
     """Encode numbers as a body."""
-    given = values if isinstance(values, np.ndarray) else np.fromiter(values, np.int64)
-    return given.astype("<i8").tobytes()
+    numbers = values if isinstance(values, np.ndarray) else np.fromiter(values, np.int64)
+    return numbers.astype("<i8").tobytes()
 
 
 def decode_numbers(body: bytes) -> Counters:

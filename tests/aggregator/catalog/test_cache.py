@@ -55,14 +55,14 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
-    """The hand that changes things, in another process as it were."""
+    """What another process would change records through."""
     opened = open_store(url, make=True)
     yield opened
     opened.close()
 
 
 class Passing:
-    """A clock that goes on when told."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -119,7 +119,7 @@ def test_what_changes_is_known_within_a_second(store: Store, passing: Passing) -
     assert watch.known().api_keys.find(secret) is None
 
 
-def test_the_shelf_is_asked_twice_a_second_and_read_when_it_changed(
+def test_the_generation_is_read_twice_a_second_and_records_when_it_changed(
     store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand requests in between cost nothing."""
@@ -292,10 +292,10 @@ def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
     assert "mine" not in store.records("x")
 
 
-# -- the notebook ----------------------------------------------------------------------------------
+# -- service counters ------------------------------------------------------------------------------
 
 
-def test_notes_are_handed_out_once_a_second(passing: Passing) -> None:
+def test_service_counters_are_handed_out_once_a_second(passing: Passing) -> None:
     """Or at once if asked to; what comes back is counted again."""
     service_counters, note = ServiceCounters(passing), ServiceCounter("x", "", -1, "y")
     service_counters.count(note)
@@ -374,7 +374,7 @@ def at(passing: Passing) -> datetime:
 # -- an aggregator, put together -------------------------------------------------------------------
 
 
-def test_definitions_that_are_given_are_loaded_at_start(tmp_path: Path, url: str) -> None:
+def test_definitions_of_the_settings_are_loaded_at_start(tmp_path: Path, url: str) -> None:
     """And again at each start, which is no news."""
     (tmp_path / "c.toml").write_text(FILE)
     settings = Settings(url, (tmp_path / "c.toml",), dev=True)
@@ -387,7 +387,7 @@ def test_definitions_that_are_given_are_loaded_at_start(tmp_path: Path, url: str
 
 
 def test_an_aggregator_that_cannot_write_lets_go_all_the_same(url: str, store: Store) -> None:
-    """Its files and connections are closed; the error is told."""
+    """Its files and connections are closed; the error is raised."""
     aggregator = Aggregator.open(Settings(url), lambda: NOW)
     aggregator.service_counters.count(ServiceCounter("x", "", -1, "y"))
     store.set_read_only(on=True)

@@ -29,7 +29,7 @@ A_LOOK = 10.0
 
 @dataclass
 class Host:
-    """A host's two clocks: the machine's wall clock, shifted, and one that stands until told."""
+    """A host's two clocks: the machine's wall clock, shifted, and one that a test advances."""
 
     shift: timedelta = timedelta(0)
     stands: datetime | None = None
@@ -81,8 +81,8 @@ def file(tmp_path: Path) -> Iterator[Store]:
 def test_a_host_whose_clock_differs_from_the_stores_is_skewed(redis: Store, sign: int) -> None:
     """And says so by how much; within the tolerance it agrees."""
     inside, outside = (
-        Host(sign * (TOLERANCE + timedelta(seconds=beyond))).guard(redis).look()
-        for beyond in (-60, 60)
+        Host(sign * (TOLERANCE + timedelta(seconds=margin))).guard(redis).look()
+        for margin in (-60, 60)
     )
 
     assert (inside.state, outside.state) == (AGREES, SKEWED)
@@ -106,7 +106,7 @@ def test_a_skewed_host_judges_nothing_until_it_is_mended(redis: Store) -> None:
     assert guard.sound_seconds == 0
 
 
-def test_a_store_that_is_away_acquits_nobody(server: RedisServer, redis: Store) -> None:
+def test_a_store_that_is_away_proves_no_clock_right(server: RedisServer, redis: Store) -> None:
     """Of a sound clock nothing is known then, of a skewed one what was known before."""
     sound, ahead = Host().guard(redis), Host(AHEAD).guard(redis)
     for guard in (sound, ahead):
@@ -181,7 +181,7 @@ def test_a_slow_answer_is_no_skew() -> None:
 
 @pytest.fixture
 def host() -> Host:
-    """A host whose clocks stand until told."""
+    """A host whose clocks a test advances."""
     return Host(stands=datetime(2026, 12, 3, tzinfo=UTC))
 
 

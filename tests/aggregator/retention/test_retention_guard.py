@@ -1,4 +1,4 @@
-"""When rows are dropped, and what is waited for: a real file, and clocks that stand until told."""
+"""When rows are dropped, and what is waited for: a real file, and clocks that a test advances."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_rows_are_dropped_day_by_day_while_a_host_runs(made: World) -> None:
     assert read_confirmed_day(made.aggregator.store).day == made.aggregator.today()  # type: ignore[union-attr]
 
 
-def test_rows_are_swept_a_day_after_they_were_dropped(made: World) -> None:
+def test_rows_are_deleted_a_day_after_they_were_dropped(made: World) -> None:
     """Until then the drop can be taken back."""
     series, store = made.series("asked"), made.aggregator.store
     pass_on(made, 3 * 24 * 3600)
@@ -112,7 +112,7 @@ def test_a_process_that_has_just_started_drops_nothing(made: World) -> None:
         assert (at_once, early, dropped(again)) == (0, 0, 1)
 
 
-def test_a_night_off_needs_nobodys_word(made: World) -> None:
+def test_a_night_off_needs_no_confirmation(made: World) -> None:
     for again in restart(made, days=LONGEST_STEP.days):
         pass_on(again, SETTLING_SECONDS)
 
@@ -203,7 +203,9 @@ def test_no_report_is_stale_by_a_day_that_nobody_has_confirmed(made: World) -> N
         assert again.verdicts(made.report("asked")) == [Verdict.STALE]
 
 
-def test_while_the_clock_is_in_doubt_the_intake_and_readiness_say_so(made: World) -> None:
+def test_while_the_clock_is_in_doubt_the_intake_is_closed_and_the_server_not_ready(
+    made: World,
+) -> None:
     """Withdrawals too, and central releases: what is judged by the day. Then all goes on."""
     report = made.report("asked")
     made.clocks.now += timedelta(days=40)
@@ -220,7 +222,7 @@ def test_while_the_clock_is_in_doubt_the_intake_and_readiness_say_so(made: World
     assert made.verdicts(report) == [Verdict.COUNTED]
 
 
-def test_the_figures_tell_what_the_clock_and_retention_do(made: World) -> None:
+def test_metrics_show_what_the_clock_and_retention_do(made: World) -> None:
     key = made.key(Role.ANALYST)
     for again in restart(made, days=40):
         found = again.ask("GET", "/metrics", key=key).body.decode()

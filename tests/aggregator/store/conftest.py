@@ -28,15 +28,15 @@ def empty(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
 
 
 #: a second cluster is two seconds a store, and nothing in it differs: with --full
-BESIDE = [
+SECOND_ENGINES = [
     pytest.param(name, marks=pytest.mark.full) if name == "redis-cluster" else name
     for name in ENGINES
 ]
 
 
-@pytest.fixture(scope="session", params=BESIDE)
+@pytest.fixture(scope="session", params=SECOND_ENGINES)
 def another(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
-    """A second engine, that runs beside the first and may be of another kind."""
+    """A second engine, which runs with the first and may be of another kind."""
     with served(request.param, memory) as serving:
         yield serving
 

@@ -1,4 +1,4 @@
-"""The engines that the battery runs over: each serves empty stores, as often as it is asked."""
+"""The engines that the battery runs over: each serves empty stores, as often as it is called."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def redis(folder: Path) -> Iterator[Empty]:
 
 @contextmanager
 def redis_cluster(folder: Path) -> Iterator[Empty]:
-    """Three masters, likewise. One shard: several divide a period's room between them.
+    """Three masters, likewise. One shard: several divide a period's limit between them.
 
     What is true of several is in redis/test_shards.py.
     """

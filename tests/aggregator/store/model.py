@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from tests.aggregator.store.series_fixtures import Asked, slot_of
+from tests.aggregator.store.series_fixtures import SlotReport, slot_of
 from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import BY_MEMORY, LIMITED, VERDICT, Cell, Record, ServiceCounter
@@ -26,18 +26,18 @@ class Model:
         )
         self.new: dict[str, Counter[int]] = defaultdict(Counter)
         self.dropped: Counter[str] = Counter()
-        self.swept: Counter[str] = Counter()
-        self.notes: Counter[ServiceCounter] = Counter()
+        self.deleted: Counter[str] = Counter()
+        self.service_counters: Counter[ServiceCounter] = Counter()
         self.records_by_kind: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.changes = 0
         self.read_only = False
 
     def commit(
-        self, series: Series, reports: Sequence[Asked], room: int, tallies: int = 1 << 40
+        self, series: Series, reports: Sequence[SlotReport], limit: int, tallies: int = 1 << 40
     ) -> list[Verdict]:
         """Judge and count; the memory is enough for so many tallies."""
         self._open()
-        return [self._judge(series, asked, room, tallies) for asked in reports]
+        return [self._judge(series, report, limit, tallies) for report in reports]
 
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row."""
@@ -61,13 +61,13 @@ class Model:
     def delete_dropped(self, series: Series) -> None:
         """Give up whatever was dropped."""
         self._open()
-        self.swept[series.fingerprint] = self.dropped[series.fingerprint]
+        self.deleted[series.fingerprint] = self.dropped[series.fingerprint]
 
     def restore_dropped(self, series: Series) -> int:
         """Take drops back."""
         self._open()
         name, before = series.fingerprint, self.dropped[series.fingerprint]
-        self.dropped[name] = self.swept[name]
+        self.dropped[name] = self.deleted[name]
         return before - self.dropped[name]
 
     def change_records(self, generation: int, records: Sequence[Record]) -> bool:
@@ -112,37 +112,37 @@ class Model:
         if self.read_only:
             raise StoreReadOnly
 
-    def _judge(self, series: Series, asked: Asked, room: int, tallies: int) -> Verdict:
-        verdict = self._verdict(series, asked, room, tallies)
-        name, epoch = series.fingerprint, series.epoch(asked.period)
+    def _judge(self, series: Series, report: SlotReport, limit: int, tallies: int) -> Verdict:
+        verdict = self._verdict(series, report, limit, tallies)
+        name, epoch = series.fingerprint, series.epoch(report.period)
         if verdict is not Verdict.COUNTED:
-            self.notes[ServiceCounter(VERDICT, name, asked.period, verdict)] += 1
+            self.service_counters[ServiceCounter(VERDICT, name, report.period, verdict)] += 1
             return verdict
-        key = (name, epoch, asked.row)
-        self.new[name][asked.period] += key not in self.slots
-        self.slots.setdefault(key, set()).add(slot_of(series, asked))
-        self.received[name][epoch][asked.row] += 1
-        self.messages[name][Cell(asked.period, asked.segment)].append(asked.message)
+        key = (name, epoch, report.row)
+        self.new[name][report.period] += key not in self.slots
+        self.slots.setdefault(key, set()).add(slot_of(series, report))
+        self.received[name][epoch][report.row] += 1
+        self.messages[name][Cell(report.period, report.segment)].append(report.message)
         return verdict
 
     def _verdict(  # noqa: PLR0911 - a table, line by line
-        self, series: Series, asked: Asked, room: int, tallies: int
+        self, series: Series, report: SlotReport, limit: int, tallies: int
     ) -> Verdict:
-        name, epoch = series.fingerprint, series.epoch(asked.period)
-        key = (name, epoch, asked.row)
+        name, epoch = series.fingerprint, series.epoch(report.period)
+        key = (name, epoch, report.row)
         spent = self.slots.get(key, set())
         if epoch < self.dropped[name]:
             return Verdict.STALE
-        if slot_of(series, asked) in spent or key in self.closed:
+        if slot_of(series, report) in spent or key in self.closed:
             return Verdict.DUPLICATE
-        if asked.otherwise is not Verdict.COUNTED:
-            return asked.otherwise
-        if not spent and self.new[name][asked.period] >= room:
+        if report.otherwise is not Verdict.COUNTED:
+            return report.otherwise
+        if not spent and self.new[name][report.period] >= limit:
             return Verdict.FULL
         if len(spent) >= series.most:
             return Verdict.OVER_BUDGET
         cells = self.messages[name]
-        if Cell(asked.period, asked.segment) in cells or len(cells) < tallies:
+        if Cell(report.period, report.segment) in cells or len(cells) < tallies:
             return Verdict.COUNTED
-        self.notes[ServiceCounter(LIMITED, name, -1, BY_MEMORY)] += 1
+        self.service_counters[ServiceCounter(LIMITED, name, -1, BY_MEMORY)] += 1
         return Verdict.FULL

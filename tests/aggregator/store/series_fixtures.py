@@ -16,12 +16,16 @@ from veilcount_aggregator.store import (
     CODES,
     ROW_BYTES,
     VERDICTS,
+    Cell,
     Codes,
     MemoryLimits,
+    Record,
     SeriesReports,
+    ServiceCounter,
     Store,
 )
 from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
+from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_shared.collection import parse_collections
 from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.verdict import Verdict
@@ -45,7 +49,7 @@ NUMBERS = {
 
 @cache  # a plan for thousands of values takes its time
 def series(what: str = "three", *keys: str, unit: str = "day", linkage: str = "period") -> Series:
-    """Return a series: what is asked, how often, and what the server can link."""
+    """Return a series: what is measured, how often, and what the server can link."""
     text = "\n".join(
         [
             'app = "acme"',
@@ -66,10 +70,11 @@ LINKED = series(linkage="collection")  # 63 slots
 SPARING = series("three", "answers = 2", linkage="collection")  # two of them may be spent
 UNLINKED = series(linkage="none")
 ARMS = series("three", 'segments = {arm = ["A", "B"]}')
+FILLED = (DAILY, LINKED, series("plane"), ARMS)  # by `fill`
 
 
 @dataclass(frozen=True)
-class Asked:
+class SlotReport:
     """A report as a test writes it."""
 
     row: bytes
@@ -85,32 +90,45 @@ def row(number: int) -> bytes:
     return random.Random(number).randbytes(ROW_BYTES)
 
 
-def slot_of(which: Series, asked: Asked) -> int:
+def report(
+    number: int,
+    period: int = 0,
+    slot: int | None = None,
+    message: int = 0,
+    *,
+    segment: int = 0,
+    otherwise: Verdict = Verdict.COUNTED,
+) -> SlotReport:
+    """Return a report of one of the rows."""
+    return SlotReport(row(number), period, slot, message, segment, otherwise)
+
+
+def slot_of(which: Series, sent: SlotReport) -> int:
     """Return the slot of a report."""
-    if asked.slot is not None:
-        return asked.slot
-    return asked.period if which.linked else 0
+    if sent.slot is not None:
+        return sent.slot
+    return sent.period if which.linked else 0
 
 
-def spends(
+def report_columns(
     which: Series,
-    reports: Iterable[Asked],
-    room: int = 1 << 40,
+    reports: Iterable[SlotReport],
+    limit: int = 1 << 40,
     memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> SeriesReports:
     """Return reports as a store takes them."""
-    given = list(reports)
+    listed = list(reports)
     width = which.collection.message_bytes
     return SeriesReports(
         series=which,
-        rows=_bytes([each.row for each in given], ROW_BYTES),
-        epochs=np.array([which.epoch(each.period) for each in given], np.int64),
-        periods=np.array([each.period for each in given], np.int64),
-        segments=np.array([each.segment for each in given], np.int64),
-        slots=np.array([slot_of(which, each) for each in given], np.int64),
-        messages=_bytes([which.collection.pack(each.message) for each in given], width),
-        default_verdicts=np.array([CODES[each.otherwise] for each in given], np.uint8),
-        new_pseudonym_limit=room,
+        rows=_bytes([each.row for each in listed], ROW_BYTES),
+        epochs=np.array([which.epoch(each.period) for each in listed], np.int64),
+        periods=np.array([each.period for each in listed], np.int64),
+        segments=np.array([each.segment for each in listed], np.int64),
+        slots=np.array([slot_of(which, each) for each in listed], np.int64),
+        messages=_bytes([which.collection.pack(each.message) for each in listed], width),
+        default_verdicts=np.array([CODES[each.otherwise] for each in listed], np.uint8),
+        new_pseudonym_limit=limit,
         memory=memory,
     )
 
@@ -118,12 +136,62 @@ def spends(
 def send(
     store: Store,
     which: Series,
-    *reports: Asked,
-    room: int = 1 << 40,
+    *reports: SlotReport,
+    limit: int = 1 << 40,
     memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> list[Verdict]:
     """Commit one group of one series."""
-    return told(store.commit([spends(which, reports, room, memory)], {})[0])
+    return decode_verdicts(store.commit([report_columns(which, reports, limit, memory)], {})[0])
+
+
+def histograms(store: Store, which: Series) -> dict[int, list[int]]:
+    """Return the spend histograms as lists."""
+    return {epoch: rows.tolist() for epoch, rows in store.spend_histograms(which).items()}
+
+
+def counts(store: Store, which: Series, *cells: Cell) -> list[int]:
+    """Return the counters of some cells as a list."""
+    found: list[int] = store.counters(which, cells).tolist()
+    return found
+
+
+def digest(store: Store, *, counters: bool = True) -> str:
+    """Return the digest of a store's content, without a copy's own records."""
+    return content_digest(
+        piece
+        for piece in store.export_pieces()
+        if not (piece.kind == "record" and piece.key.startswith("copy/"))
+        and (counters or piece.kind != "service_counter")
+    )
+
+
+def fill(store: Store) -> None:
+    """Put something of every kind into a store."""
+    chance = random.Random(5)
+    for which in (*FILLED, series("three", "per_day = 65", unit="event")):
+        reports = [
+            report(n, n % 4, None, message(which, chance), segment=n % which.collection.cells)
+            for n in range(150)
+        ]
+        send(store, which, *reports, *reports[:3])
+    drop(store, DAILY, 2)
+    store.close_row(LINKED, [0], row(7))
+    records = [Record("key", "a/b", b"\0"), Record("audit", "1", b"")]
+    store.change_records(store.generation(), records)
+    store.commit([], {ServiceCounter("lost", "", -1, "a/b"): 4})
+
+
+def everything(store: Store) -> list[object]:
+    """Return all that can be read of what `fill` has written."""
+    return [
+        *(store.report_counts(which) for which in FILLED),
+        *(counts(store, which, *store.report_counts(which)) for which in FILLED),
+        *(histograms(store, which) for which in FILLED),
+        *(store.new_pseudonyms(which) for which in FILLED),
+        store.service_counts(),
+        store.records("key"),
+        store.records("audit"),
+    ]
 
 
 def drop(store: Store, which: Series, epochs: int) -> int:
@@ -137,7 +205,7 @@ def drop_and_delete(store: Store, which: Series, epochs: int) -> None:
     store.delete_dropped(which, timedelta(0), LONG_AGO)
 
 
-def told(codes: Codes) -> list[Verdict]:
+def decode_verdicts(codes: Codes) -> list[Verdict]:
     """Return codes as the verdicts they stand for."""
     return [VERDICTS[code] for code in codes]
 

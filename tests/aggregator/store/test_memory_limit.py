@@ -6,23 +6,21 @@ import random
 
 import pytest
 
-from tests.aggregator.store.model import Model
 from tests.aggregator.store.series_fixtures import (
     DAILY,
     LINKED,
     SPARING,
-    Asked,
+    decode_verdicts,
+    digest,
     message,
-    row,
+    report,
+    report_columns,
     send,
     series,
-    spends,
-    told,
 )
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Cell, MemoryLimits, Store
 from veilcount_aggregator.store.memory_limit import tally_bytes
-from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL
@@ -36,21 +34,21 @@ def enough_for(tallies: int) -> MemoryLimits:
     return MemoryLimits(tallies * ONE)
 
 
-def test_a_report_that_needs_memory_beyond_the_limit_is_full(store: Store) -> None:
+def test_a_report_that_needs_memory_over_the_limit_is_full(store: Store) -> None:
     """Those of tallies that exist go on, and a spent slot is a duplicate as ever."""
-    first = [Asked(row(1), period) for period in range(3)]
+    first = [report(1, period) for period in range(3)]
 
     assert send(store, DAILY, *first, memory=enough_for(2)) == [COUNTED, COUNTED, FULL]
-    again = [Asked(row(1), 0), Asked(row(2), 0), Asked(row(2), 2), Asked(row(2), 3)]
+    again = [report(1, 0), report(2, 0), report(2, 2), report(2, 3)]
     assert send(store, DAILY, *again, memory=enough_for(2)) == [DUPLICATE, COUNTED, FULL, FULL]
-    assert send(store, LINKED, Asked(row(1), 5), memory=enough_for(1)) == [COUNTED]
-    assert send(store, DAILY, Asked(row(1), 2), memory=enough_for(3)) == [COUNTED]
+    assert send(store, LINKED, report(1, 5), memory=enough_for(1)) == [COUNTED]
+    assert send(store, DAILY, report(1, 2), memory=enough_for(3)) == [COUNTED]
     assert store.memory_use().series == {DAILY.fingerprint: 3 * ONE, LINKED.fingerprint: ONE}
 
 
 def test_memory_goes_to_whoever_comes_first_in_a_group(store: Store) -> None:
     """In the order of the reports, not of their periods."""
-    reports = [Asked(row(n), period) for n, period in enumerate([7, 7, 3, 5])]
+    reports = [report(n, period) for n, period in enumerate([7, 7, 3, 5])]
 
     assert send(store, DAILY, *reports, memory=enough_for(1)) == [COUNTED, COUNTED, FULL, FULL]
     assert store.report_counts(DAILY) == {Cell(7, 0): 2}
@@ -60,30 +58,29 @@ def test_all_series_share_the_store_s_limit(store: Store) -> None:
     """Within one group, and from one to the next."""
     limits = MemoryLimits(store=2 * ONE)
     group = [
-        spends(DAILY, [Asked(row(1), 0)], memory=limits),
-        spends(LINKED, [Asked(row(1), 0)], memory=limits),
-        spends(SPARING, [Asked(row(1), 0)], memory=limits),
+        report_columns(DAILY, [report(1, 0)], memory=limits),
+        report_columns(LINKED, [report(1, 0)], memory=limits),
+        report_columns(SPARING, [report(1, 0)], memory=limits),
     ]
 
-    assert [told(codes) for codes in store.commit(group, {})] == [[COUNTED], [COUNTED], [FULL]]
-    assert send(store, SPARING, Asked(row(1), 0), memory=limits) == [FULL]
-    assert send(store, DAILY, Asked(row(2), 0), Asked(row(2), 1), memory=limits) == [COUNTED, FULL]
+    assert [decode_verdicts(codes) for codes in store.commit(group, {})] == [
+        [COUNTED],
+        [COUNTED],
+        [FULL],
+    ]
+    assert send(store, SPARING, report(1, 0), memory=limits) == [FULL]
+    assert send(store, DAILY, report(2, 0), report(2, 1), memory=limits) == [COUNTED, FULL]
     assert store.memory_use().total == 2 * ONE
 
 
 def test_what_memory_refuses_spends_nothing(store: Store) -> None:
-    """Neither slot nor room nor memory; it is noted as `full`."""
-    send(store, LINKED, Asked(row(1), 0), memory=enough_for(1))
-    before = content_digest(
-        piece for piece in store.export_pieces() if piece.kind != "service_counter"
-    )
-    refused = [Asked(row(1), 1), Asked(row(2), 2), Asked(row(2), 2)]
+    """Neither slot nor row nor memory; it is counted as `full`."""
+    send(store, LINKED, report(1, 0), memory=enough_for(1))
+    before = digest(store, counters=False)
+    refused = [report(1, 1), report(2, 2), report(2, 2)]
 
     assert send(store, LINKED, *refused, memory=enough_for(1)) == [FULL] * 3
-    assert (
-        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter")
-        == before
-    )
+    assert digest(store, counters=False) == before
     assert sorted((note.word, times) for note, times in store.service_counts().items()) == [
         ("full", 1),
         ("full", 2),
@@ -94,16 +91,16 @@ def test_what_memory_refuses_spends_nothing(store: Store) -> None:
 
 def test_other_reasons_come_before_memory(store: Store) -> None:
     """What was judged before, and what is over budget, needs no memory."""
-    send(store, SPARING, Asked(row(1), 0), Asked(row(1), 1), memory=enough_for(2))
-    reports = [Asked(row(1), 9), Asked(row(2), 9, otherwise=CLOSED), Asked(row(2), 9)]
+    send(store, SPARING, report(1, 0), report(1, 1), memory=enough_for(2))
+    reports = [report(1, 9), report(2, 9, otherwise=CLOSED), report(2, 9)]
 
     assert send(store, SPARING, *reports, memory=enough_for(2)) == [OVER_BUDGET, CLOSED, FULL]
 
 
 def test_a_slot_that_memory_refused_is_free_for_the_next_report(store: Store) -> None:
     """The budget of a row is spent by what counts alone, also within one group."""
-    send(store, SPARING, Asked(row(9), 5), Asked(row(9), 6), memory=enough_for(2))
-    reports = [Asked(row(1), period) for period in (0, 5, 6, 7)]
+    send(store, SPARING, report(9, 5), report(9, 6), memory=enough_for(2))
+    reports = [report(1, period) for period in (0, 5, 6, 7)]
 
     assert send(store, SPARING, *reports, memory=enough_for(2)) == [
         FULL,
@@ -115,49 +112,33 @@ def test_a_slot_that_memory_refused_is_free_for_the_next_report(store: Store) ->
 
 def test_one_row_s_many_refusals_do_not_hold_up_a_group(store: Store) -> None:
     """Each refusal lets the row's next report be tried: a group ends all the same."""
-    send(store, SPARING, Asked(row(9), 0), memory=enough_for(1))
-    refused = [Asked(row(1), n) for n in range(1, 63)]
-    many = spends(SPARING, [*refused, Asked(row(2), 0)], memory=enough_for(1))
-    other = spends(DAILY, [Asked(row(1), 0)])
+    send(store, SPARING, report(9, 0), memory=enough_for(1))
+    refused = [report(1, n) for n in range(1, 63)]
+    many = report_columns(SPARING, [*refused, report(2, 0)], memory=enough_for(1))
+    other = report_columns(DAILY, [report(1, 0)])
 
-    codes = [told(each) for each in store.commit([many, other], {})]
+    codes = [decode_verdicts(each) for each in store.commit([many, other], {})]
     assert codes == [[*[FULL] * 62, COUNTED], [COUNTED]]
 
 
-def test_a_period_s_room_and_its_memory_may_end_together(store: Store) -> None:
-    """Each refusal for want of memory leaves room for the next row: a group ends nevertheless."""
-    send(store, LINKED, Asked(row(9), 5), memory=enough_for(1))
-    many = [Asked(row(100 + n), 7) for n in range(80)]
+def test_a_period_s_limit_and_its_memory_may_end_together(store: Store) -> None:
+    """Each refusal by memory lets the next row be tried: a group ends nevertheless."""
+    send(store, LINKED, report(9, 5), memory=enough_for(1))
+    many = [report(100 + n, 7) for n in range(80)]
 
-    assert send(store, LINKED, *many, room=1, memory=enough_for(1)) == [FULL] * 80
-
-
-@pytest.mark.parametrize("what", ["plane", "labels"])
-def test_a_large_tally_is_counted_as_it_grows(store: Store, what: str) -> None:
-    """From a counter or two to all of them, as the plainest counting has it."""
-    which, chance, model = series(what), random.Random(what), Model()
-    for group in range(12):
-        many = (1, 40, 400)[group % 3]
-        reports = [
-            Asked(row(1000 * group + n), group % 2, message=message(which, chance))
-            for n in range(many)
-        ]
-        assert send(store, which, *reports) == model.commit(which, reports, 1 << 40)
-
-    for cells in ([Cell(0, 0)], [Cell(1, 0), Cell(0, 0), Cell(7, 0)]):
-        assert store.counters(which, cells).tolist() == model.counters(which, cells)
+    assert send(store, LINKED, *many, limit=1, memory=enough_for(1)) == [FULL] * 80
 
 
 def test_a_large_tally_takes_what_it_holds(store: Store) -> None:
     """One report takes a hundredth of the whole tally, and no tally takes much more than that."""
     which, chance = series("plane"), random.Random(7)
     whole = tally_bytes(which.counters)
-    send(store, which, Asked(row(1), message=which.counters - 1))
+    send(store, which, report(1, message=which.counters - 1))
 
     assert 0 < store.memory_use().series[which.fingerprint] < whole / 50
     for group in range(20):
         reports = [
-            Asked(row(100 + 500 * group + n), message=message(which, chance)) for n in range(500)
+            report(100 + 500 * group + n, message=message(which, chance)) for n in range(500)
         ]
         send(store, which, *reports)
     assert whole / 2 < store.memory_use().series[which.fingerprint] < 4 * whole
@@ -175,7 +156,7 @@ def test_a_large_tally_stays_within_its_limit(store: Store, what: str) -> None:
             store,
             which,
             *(
-                Asked(row(100 * group + n), n % 3, message=message(which, chance))
+                report(100 * group + n, n % 3, message=message(which, chance))
                 for n in range(1 + 60 * (group % 2))
             ),
             memory=limits,
@@ -195,9 +176,9 @@ def test_the_account_moves_with_the_tallies(store: Store, target: Store) -> None
     kinds: list[Series] = [DAILY, series("plane"), series("labels")]
     chance = random.Random(3)
     for which in kinds:
-        reports = [Asked(row(n), n % 2, message=message(which, chance)) for n in range(300)]
+        reports = [report(n, n % 2, message=message(which, chance)) for n in range(300)]
         send(store, which, *reports)
-        send(target, which, *(Asked(row(n), 1, message=2) for n in range(3)))
+        send(target, which, *(report(n, 1, message=2) for n in range(3)))
     pieces = list(store.export_pieces())
     for _ in range(2):
         target.import_pieces(pieces)
@@ -208,7 +189,7 @@ def test_the_account_moves_with_the_tallies(store: Store, target: Store) -> None
         counters = store.counters(which, [Cell(0, 0), Cell(1, 0)])
         taken = target.memory_use().series[which.fingerprint]
         assert 0 < taken < 3 * tally_bytes(which.counters)
-        more = [Asked(row(5000 + n), 1, message=message(which, chance)) for n in range(60)]
+        more = [report(5000 + n, 1, message=message(which, chance)) for n in range(60)]
         assert send(target, which, *more) == [COUNTED] * 60
         after = target.counters(which, [Cell(0, 0), Cell(1, 0)]).sum()
         assert after == counters.sum() + 60 * getattr(which.collection.mechanism, "w", 1)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import sqlite3
 import stat
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import DAILY, LINKED, Asked, row, send
-from tests.aggregator.store.test_battery import everything, fill
+from tests.aggregator.store.series_fixtures import DAILY, LINKED, everything, fill, report, send
 from tests.redis_server import free_port
+from tests.system.server import wait_until
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
@@ -27,23 +26,37 @@ from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 
+Restored = Callable[[Path], AbstractContextManager[Store]]
+
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
-    """Where a store of SQLite is."""
+def address(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/store.db"
 
 
 @pytest.fixture
-def serving(place: str) -> Iterator[Store]:
-    """That store, serving."""
-    store = open_store(place, make=True)
-    yield store
-    store.close()
+def serving(address: str) -> Iterator[Store]:
+    """The store at that address, serving."""
+    with closing(open_store(address, make=True)) as store:
+        yield store
+
+
+@pytest.fixture
+def restored(tmp_path: Path) -> Restored:
+    """Open a new store, restored from a backup."""
+
+    @contextmanager
+    def opened(file: Path) -> Iterator[Store]:
+        url = f"sqlite:///{tmp_path}/again-{file.stem}.db"
+        restore(file, url)
+        with closing(open_store(url)) as again:
+            yield again
+
+    return opened
 
 
 def test_releases_are_locked_and_unlocked(store: Store) -> None:
-    """On any engine: why is kept, and other locks are not concerned."""
+    """On any engine: the reason is kept, and other locks are not concerned."""
     assert release_lock_reason(store) is None
 
     lock_releases(store, "why")
@@ -55,37 +68,32 @@ def test_releases_are_locked_and_unlocked(store: Store) -> None:
     assert store.records("lock") == {"other": b"x"}
 
 
-def test_a_restored_store_is_as_the_backup_was(serving: Store, place: str, tmp_path: Path) -> None:
+def test_a_backup_is_one_private_file_and_restores_to_the_same_store(
+    serving: Store, address: str, tmp_path: Path, restored: Restored
+) -> None:
     """What was counted later is not in it; it goes on from there, and its releases are locked."""
     fill(serving)
-    before = everything(serving)
-    backup(place, tmp_path / "backup.db")
-    send(serving, LINKED, Asked(row(5000), 1))
-    restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
-    again = open_store(f"sqlite:///{tmp_path}/again.db")
-
-    assert everything(again) == before
-    assert "journal" in (release_lock_reason(again) or "")
-    assert release_lock_reason(serving) is None
-    assert send(again, LINKED, Asked(row(2), 2), Asked(row(5000), 1)) == [DUPLICATE, COUNTED]
-    again.close()
-
-
-def test_a_backup_is_one_private_file(serving: Store, place: str, tmp_path: Path) -> None:
-    """Nothing beside it, before or after it is looked at."""
-    fill(serving)
-    folder = tmp_path / "kept"
+    before, folder = everything(serving), tmp_path / "backups"
     folder.mkdir()
-    backup(place, folder / "backup.db")
-    with closing(sqlite3.connect(folder / "backup.db")) as database:
-        (mode,) = database.execute("pragma journal_mode").fetchone()
-
-    assert mode == "delete"
+    file = folder / "backup.db"
+    backup(address, file)
+    send(serving, LINKED, report(5000, 1))
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("pragma journal_mode").fetchone() == ("delete",)
     assert [each.name for each in folder.iterdir()] == ["backup.db"]
-    assert stat.S_IMODE((folder / "backup.db").stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    with restored(file) as again:
+        assert everything(again) == before
+        assert "journal" in (release_lock_reason(again) or "")
+        assert release_lock_reason(serving) is None
+        reports = [report(2, 2), report(5000, 1)]
+        assert send(again, LINKED, *reports) == [DUPLICATE, COUNTED]
 
 
-def test_a_backup_while_serving_is_one_state(serving: Store, place: str, tmp_path: Path) -> None:
+def test_a_backup_while_serving_is_one_state(
+    serving: Store, address: str, tmp_path: Path, restored: Restored
+) -> None:
     """Every group whole or not at all, and all that was acknowledged before it began."""
     done = threading.Event()
     acknowledged: list[int] = []
@@ -94,52 +102,51 @@ def test_a_backup_while_serving_is_one_state(serving: Store, place: str, tmp_pat
         for number in range(100_000):
             if done.is_set():
                 return
-            send(serving, DAILY, *(Asked(row(10 * number + n)) for n in range(10)))
+            send(serving, DAILY, *(report(10 * number + n) for n in range(10)))
             acknowledged.append(number)
 
     writer = threading.Thread(target=write)
     writer.start()
-    befores = []
-    for number in range(5):
-        while len(acknowledged) < 10 * (number + 1):
-            time.sleep(0.001)
-        befores.append(len(acknowledged))
-        backup(place, tmp_path / f"{number}.db")
+    backups: dict[Path, int] = {}
+    for number in range(1, 5):
+        wait_until(lambda: len(acknowledged) >= 10 * number)  # noqa: B023 - at once
+        file = tmp_path / f"{number}.db"
+        backups[file] = len(acknowledged)
+        backup(address, file)
     done.set()
     writer.join()
 
-    for number, before in enumerate(befores):
-        restore(tmp_path / f"{number}.db", f"sqlite:///{tmp_path}/again{number}.db")
-        again = open_store(f"sqlite:///{tmp_path}/again{number}.db")
-        rows = again.spend_histograms(DAILY)[0][0]
-        assert rows % 10 == 0
-        assert rows == sum(again.report_counts(DAILY).values()) >= 10 * before
-        again.close()
+    for file, before in backups.items():
+        with restored(file) as again:
+            rows = again.spend_histograms(DAILY)[0][0]
+            assert rows % 10 == 0
+            assert rows == sum(again.report_counts(DAILY).values()) >= 10 * before
 
 
-def test_a_read_only_store_comes_back_read_only(serving: Store, place: str, tmp_path: Path) -> None:
+def test_a_read_only_store_comes_back_read_only(
+    serving: Store, address: str, tmp_path: Path, restored: Restored
+) -> None:
     """Its reports belong elsewhere still."""
     serving.set_read_only(on=True)
-    backup(place, tmp_path / "backup.db")
-    restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
-    again = open_store(f"sqlite:///{tmp_path}/again.db")
-
-    assert again.health().read_only
-    assert release_lock_reason(again)
-    again.close()
+    backup(address, tmp_path / "backup.db")
+    with restored(tmp_path / "backup.db") as again:
+        assert again.health().read_only
+        assert release_lock_reason(again)
 
 
-def test_nothing_is_written_over(serving: Store, place: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("serving")
+def test_nothing_is_written_over(address: str, tmp_path: Path) -> None:
     """Neither a backup nor a store, nor what a removed store has left."""
-    backup(place, tmp_path / "backup.db")
+    file = tmp_path / "backup.db"
+    backup(address, file)
 
     with pytest.raises(SettingsError, match="new name"):
-        backup(place, tmp_path / "backup.db")
+        backup(address, file)
     with pytest.raises(SettingsError, match="move it away"):
-        restore(tmp_path / "backup.db", place)
+        restore(file, address)
     (tmp_path / "gone.db-wal").touch()
     with pytest.raises(SettingsError, match="move it away"):
-        restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/gone.db")
+        restore(file, f"sqlite:///{tmp_path}/gone.db")
 
 
 def test_what_is_no_backup_makes_no_store(tmp_path: Path) -> None:
@@ -149,19 +156,19 @@ def test_what_is_no_backup_makes_no_store(tmp_path: Path) -> None:
         database.execute("create table theirs (a)")
     noise.write_bytes(b"noise" * 1000)
 
-    for given in (tmp_path / "none.db", theirs, noise):
+    for file in (tmp_path / "none.db", theirs, noise):
         with pytest.raises(StoreUnfit):
-            restore(given, f"sqlite:///{there}")
+            restore(file, f"sqlite:///{there}")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["noise.db", "theirs.db"]
 
 
-def test_a_backup_of_no_store_is_none(tmp_path: Path) -> None:
-    """It says so, and leaves no file."""
-    with pytest.raises(StoreUnfit, match="no store there"):
-        backup(f"sqlite:///{tmp_path}/none.db", tmp_path / "backup.db")
-    with pytest.raises(SettingsError):
-        backup("postgres://localhost", tmp_path / "backup.db")
-    with pytest.raises(StoreUnavailable):
-        backup(f"redis://localhost:{free_port()}/0", tmp_path / "backup.db")
+def test_a_backup_of_no_store_leaves_no_file(tmp_path: Path) -> None:
+    for url, error in [
+        (f"sqlite:///{tmp_path}/none.db", StoreUnfit),
+        ("postgres://localhost", SettingsError),
+        (f"redis://localhost:{free_port()}/0", StoreUnavailable),
+    ]:
+        with pytest.raises(error):
+            backup(url, tmp_path / "backup.db")
 
     assert list(tmp_path.iterdir()) == []

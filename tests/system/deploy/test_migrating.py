@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import DAILY, Asked, row, send
+from tests.aggregator.store.series_fixtures import DAILY, report, send
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store.sqlite import SqliteStore
@@ -52,7 +52,7 @@ class Writer:
         """Go on for as long as the store is taken for a known one."""
         while not self.stopping.is_set():
             try:
-                verdicts = send(self.store, DAILY, Asked(row(self.first + self.acknowledged)))
+                verdicts = send(self.store, DAILY, report(self.first + self.acknowledged))
             except StoreUnfit as error:
                 self.refused.append(str(error))
                 return
@@ -104,9 +104,12 @@ def test_an_upgrade_that_is_interrupted_leaves_the_old_store_to_old_programs(
 ) -> None:
     path = tmp_path / "store.db"
     old = opened(path, OLD, make=True)
-    send(old, DAILY, Asked(row(1)))
+    send(old, DAILY, report(1))
 
     with pytest.raises(Exception, match="nowhere"):
         opened(path, (*STEPS, f"{PLANTED};\ninsert into nowhere values (1)"))
-    assert send(old, DAILY, Asked(row(1)), Asked(row(2))) == [Verdict.DUPLICATE, Verdict.COUNTED]
+    assert send(old, DAILY, report(1), report(2)) == [
+        Verdict.DUPLICATE,
+        Verdict.COUNTED,
+    ]
     old.close()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.aggregator.store.series_fixtures import DAILY, Asked, drop, row, send
+from tests.aggregator.store.series_fixtures import DAILY, drop, report, send
 from tests.redis_server import RedisServer
 from tests.system.server import Server, wait_until
 from veilcount_aggregator.auth.api_keys import Role, create_key
@@ -207,15 +207,15 @@ def test_a_host_that_is_started_with_a_wrong_clock_destroys_nothing(tmp_path: Pa
 
 def test_a_drop_before_a_redis_is_killed_can_be_taken_back_after(redis: RedisServer) -> None:
     store = open_store(redis.url, make=True)
-    send(store, DAILY, *(Asked(row(n), 0) for n in range(100)))
+    send(store, DAILY, *(report(n, 0) for n in range(100)))
     drop(store, DAILY, 1)
     redis.kill()
     redis.start()
     again = open_store(redis.url)
 
-    assert send(again, DAILY, Asked(row(1), 0)) == [Verdict.STALE]
+    assert send(again, DAILY, report(1, 0)) == [Verdict.STALE]
     assert again.restore_dropped(DAILY) == 1
-    assert send(again, DAILY, Asked(row(1), 0), Asked(row(100), 0)) == [
+    assert send(again, DAILY, report(1, 0), report(100, 0)) == [
         Verdict.DUPLICATE,
         Verdict.COUNTED,
     ]
@@ -232,7 +232,7 @@ def drop_and_die(url: str) -> None:
 def test_a_drop_by_a_process_that_is_killed_can_be_taken_back(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     store = open_store(url, make=True)
-    send(store, DAILY, *(Asked(row(n), 0) for n in range(100)))
+    send(store, DAILY, *(report(n, 0) for n in range(100)))
     store.close()
     process = multiprocessing.get_context("fork").Process(target=drop_and_die, args=(url,))
     process.start()
@@ -240,7 +240,7 @@ def test_a_drop_by_a_process_that_is_killed_can_be_taken_back(tmp_path: Path) ->
     again = open_store(url)
 
     assert process.exitcode == -signal.SIGKILL
-    assert send(again, DAILY, Asked(row(1), 0)) == [Verdict.STALE]
+    assert send(again, DAILY, report(1, 0)) == [Verdict.STALE]
     assert again.restore_dropped(DAILY) == 1
-    assert send(again, DAILY, Asked(row(1), 0)) == [Verdict.DUPLICATE]
+    assert send(again, DAILY, report(1, 0)) == [Verdict.DUPLICATE]
     again.close()

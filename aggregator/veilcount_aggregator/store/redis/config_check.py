@@ -34,7 +34,7 @@ class RequiredSetting(NamedTuple):
 KEEPING: dict[str, RequiredSetting] = {
     "maxmemory-policy": RequiredSetting(
         "noeviction", "it forgets spent slots, and counts reports twice"
-    ),
+    )
 }
 DURABLE: dict[str, RequiredSetting] = {
     "appendonly": RequiredSetting("yes", "a restart takes acknowledged reports"),
@@ -43,10 +43,7 @@ DURABLE: dict[str, RequiredSetting] = {
         "no", "a power cut during a rewrite takes acknowledged reports"
     ),
 }
-LEAST: dict[str, int] = {
-    "hash-max-listpack-entries": ENTRIES,
-    "hash-max-listpack-value": BITMAP,
-}
+LEAST: dict[str, int] = {"hash-max-listpack-entries": ENTRIES, "hash-max-listpack-value": BITMAP}
 SETTINGS = (*KEEPING, *DURABLE, *LEAST)
 IS_DURABLE = "appendonly yes, appendfsync always"
 _SECTIONS = ("server", "replication", "persistence", "commandstats")

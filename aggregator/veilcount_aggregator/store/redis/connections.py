@@ -69,10 +69,7 @@ class RedisNode:
 
     @classmethod
     def at(
-        cls,
-        host: Host,
-        address: RedisUrl,
-        examine: Callable[[RedisNode], object] = lambda _: None,
+        cls, host: Host, address: RedisUrl, examine: Callable[[RedisNode], object] = lambda _: None
     ) -> RedisNode:
         """Return a server; nothing is sent yet. `examine` is called when it is back."""
         return cls(host, address, CircuitBreaker("{}:{}".format(*host)), examine)
@@ -144,16 +141,18 @@ class RedisNode:
         )
 
 
-def execute_each(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
+def execute_each(requests: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
     """Return all answers, in order. In place of one that did not come: a StoreError that says why;
     an answer that is an error: as Redis said it.
     """
     places: dict[Host, list[int]] = {}
-    for at, (server, _) in enumerate(asked):
+    for at, (server, _) in enumerate(requests):
         places.setdefault(server.host, []).append(at)
-    servers = {server.host: server for server, _ in asked}
-    calls = [_Call(servers[host], wait, [asked[at][1] for at in places[host]]) for host in places]
-    answers: list[Any] = [None] * len(asked)
+    servers = {server.host: server for server, _ in requests}
+    calls = [
+        _Call(servers[host], wait, [requests[at][1] for at in places[host]]) for host in places
+    ]
+    answers: list[Any] = [None] * len(requests)
     try:
         for call in calls:
             call.send()
@@ -168,9 +167,9 @@ def execute_each(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.REA
     return answers
 
 
-def execute_all(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
+def execute_all(requests: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
     """Return all answers, in order; one that is an error as such. StoreError: one did not come."""
-    answers = execute_each(asked, wait)
+    answers = execute_each(requests, wait)
     for answer in answers:
         if isinstance(answer, StoreError):
             raise answer

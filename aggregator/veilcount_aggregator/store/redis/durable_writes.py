@@ -91,10 +91,12 @@ class DurableWriter:
     def _in_groups(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
         """Ask all at once, each server's writes confirmed together."""
         groups = self._by_server(commands)
-        asked = [self._followed([commands[at] for at in places]) for places in groups.values()]
-        replies = iter(self._servers.execute_each(list(chain(*asked)), wait, mend=False))
+        sent_by_server = [
+            self._followed([commands[at] for at in places]) for places in groups.values()
+        ]
+        replies = iter(self._servers.execute_each(list(chain(*sent_by_server)), wait, mend=False))
         answers: list[Any] = [None] * len(commands)
-        for (host, places), sent in zip(groups.items(), asked, strict=True):
+        for (host, places), sent in zip(groups.items(), sent_by_server, strict=True):
             found = list(islice(replies, len(sent)))
             refused = self._refused(sent, found)
             for at, answer in zip(places, _of_writes(sent, found), strict=True):

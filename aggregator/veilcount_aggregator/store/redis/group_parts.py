@@ -161,8 +161,8 @@ class ShardCommit:
         for note, times in self.notes.items():
             notes += (join_key(*note), times) if times else ()
         base = identity.bases[self.shard]
-        given = pack([pages, tallies, notes, self.limits.total])
-        return Command(base, call("commit", base, identity.store, given))
+        arguments = pack([pages, tallies, notes, self.limits.total])
+        return Command(base, call("commit", base, identity.store, arguments))
 
     def learn(self, answer: int | bytes | list[int]) -> bool:
         """Take an answer; return whether the call has to be repeated: nothing was written."""

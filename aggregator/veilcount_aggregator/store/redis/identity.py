@@ -45,8 +45,8 @@ class StoreIdentity:
 
 def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
     """Return the identity of the store that is there, or make one if asked to."""
-    asked = Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":identity"))
-    kept = pairs(servers.execute_one(asked, Wait.COMMIT))
+    command = Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":identity"))
+    kept = pairs(servers.execute_one(command, Wait.COMMIT))
     if b"made" not in kept:
         if not make:
             raise StoreUnfit(
@@ -59,14 +59,14 @@ def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
 def _make(servers: ShardClient) -> dict[bytes, bytes]:
     """Write the identity, then the shards, then a mark: an interrupted call starts again."""
     shards = servers.address.shards or (SHARDS if servers.address.cluster else 1)
-    given = {
+    fields = {
         b"format": FORMAT,
         b"store": secrets.token_hex(16).encode(),
         b"secret": RowPermutation.new().secret,
         b"shards": b"%d" % shards,
     }
     words = call(
-        "create_identity", RECORDS_BASE, *(part for pair in given.items() for part in pair)
+        "create_identity", RECORDS_BASE, *(part for pair in fields.items() for part in pair)
     )
     kept = pairs(servers.execute_one(Command(RECORDS_BASE, words)))
     identity = parse_identity(servers, kept)

@@ -62,8 +62,8 @@ def _commit(
         answers = servers.execute_each(
             [part.command(identity) for part in left.values()], Wait.COMMIT
         )
-        asked, left = list(zip(left.items(), answers, strict=True)), {}
-        for (at, part), answer in asked:
+        answered, left = list(zip(left.items(), answers, strict=True)), {}
+        for (at, part), answer in answered:
             if isinstance(answer, StoreError):
                 errors[at] = answer
             elif part.learn(answer):

@@ -22,13 +22,7 @@ from ..series_reports import CODES, HOURLY_FULL
 DIGITS = 12
 PARTS = ("ledger", "guard", "tallies", "commit", "retention", "records", "register")
 
-_VERDICTS = (
-    Verdict.COUNTED,
-    Verdict.DUPLICATE,
-    Verdict.STALE,
-    Verdict.FULL,
-    Verdict.OVER_BUDGET,
-)
+_VERDICTS = (Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE, Verdict.FULL, Verdict.OVER_BUDGET)
 
 #: the account of counters, one formula for Lua and Python
 _SIZES = (
@@ -67,9 +61,9 @@ def source() -> str:
     return f"#!lua name={LIBRARY}\nlocal LIBRARY = '{LIBRARY}'\n{body()}"
 
 
-def call(name: str, base: bytes, *given: bytes | str | int) -> tuple[bytes | str | int, ...]:
+def call(name: str, base: bytes, *arguments: bytes | str | int) -> tuple[bytes | str | int, ...]:
     """Return the command that calls one of its functions on the keys of a base."""
-    return ("FCALL", f"{LIBRARY}_{name}", 1, base, *given)
+    return ("FCALL", f"{LIBRARY}_{name}", 1, base, *arguments)
 
 
 #: arguments of more than one part, as Lua takes them apart

@@ -46,11 +46,11 @@ class RedisMemoryLimits:
         self._found: Sequence[int] = [UNLIMITED] * identity.shards
         self._until = float("-inf")
 
-    def by_shard(self, given: int | None) -> Sequence[ShardLimits]:
+    def by_shard(self, operator_limit: int | None) -> Sequence[ShardLimits]:
         """Return each shard's limits: its share of an operator's, or of what its server has."""
-        if given is not None:
+        if operator_limit is not None:
             return [
-                ShardLimits(share(given, self._identity.shards), UNLIMITED)
+                ShardLimits(share(operator_limit, self._identity.shards), UNLIMITED)
             ] * self._identity.shards
         return [ShardLimits(each, series_cap(each)) for each in self._by_server()]
 
@@ -73,8 +73,8 @@ class RedisMemoryLimits:
             return self._found
         shards = Counter(owner.host for owner in owners)
         by_host = {owner.host: owner for owner in owners}
-        asked = [(owner, ("INFO", "memory")) for owner in by_host.values()]
-        for host, answer in zip(by_host, execute_each(asked, Wait.PROBE), strict=True):
+        requests = [(owner, ("INFO", "memory")) for owner in by_host.values()]
+        for host, answer in zip(by_host, execute_each(requests, Wait.PROBE), strict=True):
             if isinstance(answer, bytes):
                 self._memory[host] = int(parse_info(answer).get("maxmemory", "0"))
         if not self._memory.keys() >= by_host.keys():

@@ -78,8 +78,10 @@ class ShardReader:
 
     def dropped(self, fingerprint: str) -> int:
         """Return the first epoch that was not dropped; a drop that was stopped midway counts."""
-        asked = ((base, figure_key(base, "epochs", fingerprint)) for base in self._identity.bases)
-        words = [Command(base, ("HGET", epochs, "dropped")) for base, epochs in asked]
+        commands = (
+            (base, figure_key(base, "epochs", fingerprint)) for base in self._identity.bases
+        )
+        words = [Command(base, ("HGET", epochs, "dropped")) for base, epochs in commands]
         return max(int(answer or 0) for answer in self._servers.execute_all(words))
 
     def new_pseudonyms(self, fingerprint: str) -> dict[int, int]:
@@ -96,14 +98,14 @@ class ShardReader:
 
     def measured(self, fingerprint: str) -> int:
         """Return the bytes of a series counted anew, tally by tally, by the same formula."""
-        asked = [
+        commands = [
             Command(base, call("measure_tally", base, fingerprint, cell))
             for base in self._identity.bases
             for cell in self._servers.execute_one(
                 Command(base, ("HKEYS", figure_key(base, "reports", fingerprint)))
             )
         ]
-        return sum(self._servers.execute_all(asked))
+        return sum(self._servers.execute_all(commands))
 
     def series(self) -> list[str]:
         """Return the fingerprints of which there is anything."""
@@ -112,10 +114,10 @@ class ShardReader:
 
     def _each(self, command: str, *words: str) -> list[list[bytes]]:
         """Return every shard's answer about one key."""
-        asked = [
+        commands = [
             Command(base, (command, figure_key(base, *words))) for base in self._identity.bases
         ]
-        return self._servers.execute_all(asked)
+        return self._servers.execute_all(commands)
 
     def _summed(self, *words: str) -> Mapping[str, int]:
         """Return the numbers of a hash, added up over all shards."""
@@ -129,14 +131,14 @@ class ShardReader:
         self, kind: str, fingerprint: str, names: Sequence[str], size: int
     ) -> Iterator[tuple[str, Counters]]:
         """Return the numbers of each name in each shard, some at a time, where there are any."""
-        asked = [
+        commands = [
             (each, Command(base, ("GET", figure_key(base, kind, fingerprint, each))))
             for each in names
             for base in self._identity.bases
         ]
         step = max(1, AT_ONCE // max(1, size))
-        for first in range(0, len(asked), step):
-            some = asked[first : first + step]
+        for first in range(0, len(commands), step):
+            some = commands[first : first + step]
             answers = self._servers.execute_all([command for _, command in some])
             for (each, _), answer in zip(some, answers, strict=True):
                 if answer:

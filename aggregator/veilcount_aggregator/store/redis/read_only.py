@@ -81,6 +81,6 @@ class ShardReadOnlyLock:
             )
         self._renewed = time.monotonic()
 
-    def _eval(self, script: str, *given: int) -> bool:
-        words: Words = ("EVAL", script, 1, self._base + KEY, self._token, *given)
+    def _eval(self, script: str, *arguments: int) -> bool:
+        words: Words = ("EVAL", script, 1, self._base + KEY, self._token, *arguments)
         return bool(self._servers.execute_one(Command(self._base, words)))

@@ -92,8 +92,8 @@ class RedisRecords:
     def _hash(self, key: bytes) -> dict[str, bytes]:
         return {name.decode(): value for name, value in pairs(self._ask("HGETALL", key)).items()}
 
-    def _ask(self, command: str, key: bytes, *given: str, wait: Wait = Wait.READ) -> Any:
-        words: Words = (command, RECORDS_BASE + key, *given)
+    def _ask(self, command: str, key: bytes, *arguments: str, wait: Wait = Wait.READ) -> Any:
+        words: Words = (command, RECORDS_BASE + key, *arguments)
         return self._servers.execute_one(Command(RECORDS_BASE, words), wait)
 
 
@@ -148,10 +148,7 @@ def read_copy(servers: ShardClient) -> RecordCopy:
 
 
 def _write_copies(
-    servers: ShardClient,
-    identity: StoreIdentity,
-    generation: int,
-    records: Mapping[str, Records],
+    servers: ShardClient, identity: StoreIdentity, generation: int, records: Mapping[str, Records]
 ) -> None:
     """Bring each master's copy up to date, as far as masters answer."""
     content = CopyContent(identity.fields(), {kind: dict(found) for kind, found in records.items()})
@@ -170,8 +167,8 @@ def _write_copies(
             commands += [Command(base, ("DEL", base))] if answer[0] else []
         elif answer != marks:
             same = answer[0] == identity.store and answer[2] == digest
-            given = [*marks, *([] if same else [encoded])]
-            parts = [part for pair in zip(FIELDS, given, strict=False) for part in pair]
+            arguments = [*marks, *([] if same else [encoded])]
+            parts = [part for pair in zip(FIELDS, arguments, strict=False) for part in pair]
             commands.append(Command(base, ("HSET", base, *parts)))
     servers.execute_each(commands, Wait.COMMIT)
 

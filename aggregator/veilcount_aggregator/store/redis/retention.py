@@ -16,8 +16,8 @@ BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 
 def server_times(servers: ShardClient) -> list[datetime]:
     """Return the time of each server that answers, or raise StoreUnavailable: none does."""
-    asked = [(server, ("TIME",)) for server in servers.all()]
-    answers = execute_each(asked, Wait.PROBE)
+    requests = [(server, ("TIME",)) for server in servers.all()]
+    answers = execute_each(requests, Wait.PROBE)
     found = [_instant(*answer) for answer in answers if isinstance(answer, list)]
     if not found:
         raise StoreUnavailable("no server of the store answers TIME")
@@ -65,13 +65,15 @@ def _free(
             pass
 
 
-def _each(servers: ShardClient, identity: StoreIdentity, name: str, *given: str | int) -> int:
+def _each(servers: ShardClient, identity: StoreIdentity, name: str, *arguments: str | int) -> int:
     """Call a function in every shard; return the greatest answer.
 
     A shard that is away keeps none from doing its part; then the call fails, to be repeated.
     """
-    asked = [Command(base, call(name, base, identity.store, *given)) for base in identity.bases]
-    return max(int(answer) for answer in servers.execute_all(asked))
+    requests = [
+        Command(base, call(name, base, identity.store, *arguments)) for base in identity.bases
+    ]
+    return max(int(answer) for answer in servers.execute_all(requests))
 
 
 def _instant(seconds: bytes, microseconds: bytes) -> datetime:

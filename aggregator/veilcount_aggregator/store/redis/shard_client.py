@@ -144,8 +144,8 @@ class ShardClient:
             if isinstance(answers[at], ResponseError)
         ]
         if again and self._mend(errors):
-            asked_again = self._ask([commands[at] for at in again], wait)
-            for at, answer in zip(again, asked_again, strict=True):
+            repeated = self._ask([commands[at] for at in again], wait)
+            for at, answer in zip(again, repeated, strict=True):
                 answers[at] = answer
         return [
             self._error(command, answer) if isinstance(answer, ResponseError) else answer
@@ -157,14 +157,14 @@ class ShardClient:
     def _ask(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
         """Return the answers as they come, errors in their place."""
         answers: list[Any] = [None] * len(commands)
-        asked: list[tuple[int, RedisNode]] = []
+        routed: list[tuple[int, RedisNode]] = []
         for at, command in enumerate(commands):
             try:
-                asked.append((at, self.owner(command.base)))
+                routed.append((at, self.owner(command.base)))
             except StoreError as error:
                 answers[at] = error
-        found = execute_each([(server, commands[at].words) for at, server in asked], wait)
-        for (at, _), answer in zip(asked, found, strict=True):
+        found = execute_each([(server, commands[at].words) for at, server in routed], wait)
+        for (at, _), answer in zip(routed, found, strict=True):
             answers[at] = answer
         if any(isinstance(answer, StoreError) for answer in answers):
             self._doubtful = self.address.cluster  # a master may have lost its place

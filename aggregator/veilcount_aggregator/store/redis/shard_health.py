@@ -69,8 +69,8 @@ def read_shard_states(
     bases = {RECORDS: RECORDS_BASE} | {
         str(shard): base for shard, base in enumerate(identity.bases)
     }
-    asked = [Command(base, ("MGET", base, base + KEY)) for base in bases.values()]
-    answers = servers.execute_each(asked, Wait.PROBE)
+    commands = [Command(base, ("MGET", base, base + KEY)) for base in bases.values()]
+    answers = servers.execute_each(commands, Wait.PROBE)
     owners = {name: _owner(servers, base) for name, base in bases.items()}
     found = [
         _found(name, owners[name], answer, identity.store, monitor)
@@ -95,12 +95,12 @@ def store_health(
     why = durability.why
     if serving and len(serving) < len(shards):
         why = f"{len(serving)} of {len(shards)} shards take reports; {why}"
-    asked = [records] if records.error is None else serving
+    commands = [records] if records.error is None else serving
     return StoreHealth(
         "redis-cluster" if servers.address.cluster else "redis",
         durability.durable,
         why,
-        any(seen.read_only for seen in asked),
+        any(seen.read_only for seen in commands),
         len(serving),
         len(shards),
         durability.weaknesses,
@@ -159,9 +159,9 @@ def _owner(servers: ShardClient, base: bytes) -> RedisNode | None:
 def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:
     """Return what each server says of its memory and its append-only file, where it says so."""
     sections = ("memory", "persistence")
-    asked = [(server, ("INFO", section)) for server in servers for section in sections]
+    commands = [(server, ("INFO", section)) for server in servers for section in sections]
     found: dict[Host, dict[str, str]] = {}
-    for (server, _), answer in zip(asked, execute_each(asked, Wait.PROBE), strict=True):
+    for (server, _), answer in zip(commands, execute_each(commands, Wait.PROBE), strict=True):
         if isinstance(answer, bytes):
             found.setdefault(server.host, {}).update(parse_info(answer))
     return found
@@ -193,8 +193,8 @@ class WriteProbe:
 
     def _write(self) -> str:
         """Return why no shard that answers takes writes; "": one does, or none answers at all."""
-        asked = [Command(base, ("SET", base + PROBE_KEY, "1")) for base in self._identity.bases]
-        answers = self._servers.execute_each(asked, Wait.PROBE)
+        commands = [Command(base, ("SET", base + PROBE_KEY, "1")) for base in self._identity.bases]
+        answers = self._servers.execute_each(commands, Wait.PROBE)
         if not all(isinstance(answer, StoreError) for answer in answers):
             return ""
         troubles = (_trouble(answer) for answer in answers)

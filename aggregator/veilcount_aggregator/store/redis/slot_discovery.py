@@ -97,7 +97,7 @@ def _ask(server: RedisNode, answers: SimpleQueue[tuple[RedisNode, Slots | StoreE
         answers.put((server, error))
 
 
-def _ranges(asked: RedisNode, answer: Sequence[Any]) -> Iterator[tuple[tuple[int, int], Host]]:
+def _ranges(server: RedisNode, answer: Sequence[Any]) -> Iterator[tuple[tuple[int, int], Host]]:
     """Yield who has what. A server without a name is the one that was asked."""
     for first, last, master, *_ in answer:
-        yield (first, last), ((master[0] or b"").decode() or asked.host[0], master[1])
+        yield (first, last), ((master[0] or b"").decode() or server.host[0], master[1])

@@ -122,11 +122,11 @@ class RedisStore(RedisRecords):
         permuted = self.identity.permutation.apply(np.frombuffer(row, np.uint8))
         base = self.identity.bases[int(shard_numbers(permuted.places, self.identity.shards)[0])]
         closed = ((1 << series.bits) - 1).to_bytes(bitmap_bytes(series.bits), "little")
-        given = (series.fingerprint, permuted.fields.tobytes(), int(permuted.places[0]), closed)
+        arguments = (series.fingerprint, permuted.fields.tobytes(), int(permuted.places[0]), closed)
         found = False
         for first in range(0, len(epochs), EPOCHS_AT_ONCE):
             some = pack(list(epochs[first : first + EPOCHS_AT_ONCE]))
-            words = call("close_row", base, self.identity.store, *given, some)
+            words = call("close_row", base, self.identity.store, *arguments, some)
             found |= bool(self._durable.execute_one(Command(base, words), Wait.COMMIT))
         return found
 

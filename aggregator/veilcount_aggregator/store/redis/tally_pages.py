@@ -60,13 +60,13 @@ class TallyPages:
         self, fingerprint: str, cells: Sequence[str]
     ) -> Iterator[tuple[bytes, str, Numbers]]:
         """Return the numbers of the pages of each cell in each shard, where it has any."""
-        asked = [
+        requests = [
             (base, cell, Command(base, ("GET", index_key(base, fingerprint, cell))))
             for cell in cells
             for base in self._identity.bases
         ]
-        answers = self._servers.execute_all([command for _, _, command in asked])
-        for (base, cell, _), index in zip(asked, answers, strict=True):
+        answers = self._servers.execute_all([command for _, _, command in requests])
+        for (base, cell, _), index in zip(requests, answers, strict=True):
             if index:
                 yield base, cell, _numbers(index)
 

@@ -140,10 +140,12 @@ class RedisTransfer:
             raise StoreReadOnly("the store is read-only: nothing is copied into it")
         records = [piece for piece in pieces if piece.kind == "record"]
         if records:
-            given = [_record(piece) for piece in records]
+            arguments = [_record(piece) for piece in records]
             self._ask(
                 RECORDS_BASE,
-                *call("import_records", RECORDS_BASE, self._identity.store, pack_records(given)),
+                *call(
+                    "import_records", RECORDS_BASE, self._identity.store, pack_records(arguments)
+                ),
             )
         others = [piece for piece in pieces if piece.kind != "record"]
         self._servers.execute_all([each for one in others for each in self._writers[one.kind](one)])
@@ -184,9 +186,9 @@ class RedisTransfer:
         held = decode_numbers(piece.body)
         home = self._home(piece.key)
         for base in self._identity.bases:
-            given = pack(_tally(int(held[0]), held[1:]) if base == home else NO_TALLY)
+            arguments = pack(_tally(int(held[0]), held[1:]) if base == home else NO_TALLY)
             yield Command(
-                base, call("import_tally", base, self._identity.store, series, cell, given)
+                base, call("import_tally", base, self._identity.store, series, cell, arguments)
             )
 
     def _put_rows(self, piece: TransferPiece) -> Iterator[Command]:
@@ -200,9 +202,13 @@ class RedisTransfer:
             for first in range(0, len(here), ROWS_AT_ONCE):
                 some = here[first : first + ROWS_AT_ONCE]
                 bitmaps = [raw(each.tobytes().rstrip(b"\0")) for each in wide[some, ROW_BYTES:]]
-                given = [raw(names.fields[some].tobytes()), names.places[some].tolist(), bitmaps]
+                arguments = [
+                    raw(names.fields[some].tobytes()),
+                    names.places[some].tolist(),
+                    bitmaps,
+                ]
                 words = call(
-                    "import_rows", base, self._identity.store, series, epoch, width, pack(given)
+                    "import_rows", base, self._identity.store, series, epoch, width, pack(arguments)
                 )
                 yield Command(base, words)
 
@@ -245,10 +251,10 @@ def _tally(reports: int, counters: Counters) -> list[Any]:
     """Return a tally as `place` takes it."""
     if len(counters) <= PAGE:
         return [reports, 0, raw(counters.astype(BIG_ENDIAN).tobytes()), []]
-    given = [
+    arguments = [
         [number, raw(held) if isinstance(held, bytes) else held] for number, held in split(counters)
     ]
-    return [reports, len(counters), raw(b""), given]
+    return [reports, len(counters), raw(b""), arguments]
 
 
 def _record(piece: TransferPiece) -> Record:

@@ -50,29 +50,29 @@ def _read(parts: SplitResult) -> RedisUrl:
     username, _, password = login.partition(":")
     cluster = parts.scheme == "redis-cluster"
     known = {"durability", "replicas"} | ({"shards", "tls"} if cluster else set())
-    given = _parameters(parts.query, known)
+    parameters = _parameters(parts.query, known)
     if parts.fragment or (cluster and parts.path not in {"", "/"}):
         raise ValueError(FORM)
     return RedisUrl(
         hosts=tuple(_host(host) for host in hosts.split(",")),
         cluster=cluster,
-        tls=parts.scheme == "rediss" or "tls" in given,
+        tls=parts.scheme == "rediss" or "tls" in parameters,
         database=_number(parts.path.removeprefix("/") or "0", 0, 1 << 16, FORM),
         username=unquote(username) or None,
         password=unquote(password) or None,
-        durable="durability" not in given,
-        shards=_shards(given),
-        replicas=_replicas(given),
+        durable="durability" not in parameters,
+        shards=_shards(parameters),
+        replicas=_replicas(parameters),
     )
 
 
 def _parameters(query: str, known: set[str]) -> Mapping[str, str]:
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    if not given.keys() <= known:
+    parameters = dict(parse_qsl(query, keep_blank_values=True))
+    if not parameters.keys() <= known:
         raise ValueError(f"the parameters are {', '.join(sorted(known))}")
-    if given.get("durability", "relaxed") != "relaxed" or given.get("tls", "on") != "on":
+    if parameters.get("durability", "relaxed") != "relaxed" or parameters.get("tls", "on") != "on":
         raise ValueError("write durability=relaxed and tls=on, or leave them out")
-    return given
+    return parameters
 
 
 def _host(host: str) -> tuple[str, int]:
@@ -82,16 +82,18 @@ def _host(host: str) -> tuple[str, int]:
     return parts.hostname, PORT if parts.port is None else parts.port
 
 
-def _shards(given: Mapping[str, str]) -> int | None:
-    if "shards" not in given:
+def _shards(parameters: Mapping[str, str]) -> int | None:
+    if "shards" not in parameters:
         return None
-    return _number(given["shards"], 1, MOST_SHARDS + 1, f"shards: give 1 to {MOST_SHARDS}")
+    return _number(parameters["shards"], 1, MOST_SHARDS + 1, f"shards: give 1 to {MOST_SHARDS}")
 
 
-def _replicas(given: Mapping[str, str]) -> int:
-    if "replicas" not in given:
+def _replicas(parameters: Mapping[str, str]) -> int:
+    if "replicas" not in parameters:
         return 0
-    return _number(given["replicas"], 1, MOST_REPLICAS + 1, f"replicas: give 1 to {MOST_REPLICAS}")
+    return _number(
+        parameters["replicas"], 1, MOST_REPLICAS + 1, f"replicas: give 1 to {MOST_REPLICAS}"
+    )
 
 
 def _number(text: str, least: int, end: int, fix: str) -> int:

@@ -1,7 +1,7 @@
 """The file of a store: opened on demand, shared by threads and processes, safe across forks.
 
 WAL with synchronous=FULL: a commit is on the disk when it returns. There is one writer at a time:
-in a process by a lock, between processes by a lock on a file beside the store. After any error the
+in a process by a lock, between processes by a lock on a file next to the store. After any error the
 connection is closed, and the next call opens anew.
 
 No connection crosses a fork [sqlite.org/howtocorrupt, 2.6]: a child would take its parent's locks
@@ -284,7 +284,5 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
 )

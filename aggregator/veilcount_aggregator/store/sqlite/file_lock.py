@@ -76,13 +76,13 @@ class _Turn:
         self._descriptor = descriptor
         self._came = Event()
         self._deciding = Lock()
-        self._given_up = False
+        self._abandoned = False
 
     def wait(self) -> None:
         """Wait for the turn, and pass it on if nobody wants it any more."""
         flock(self._descriptor, LOCK_EX)
         with self._deciding:
-            if not self._given_up:
+            if not self._abandoned:
                 self._came.set()
                 return
         flock(self._descriptor, LOCK_UN)  # before closing: a forked child may have it open as well
@@ -93,5 +93,5 @@ class _Turn:
         if self._came.wait(seconds):
             return True
         with self._deciding:
-            self._given_up = not self._came.is_set()
-            return not self._given_up
+            self._abandoned = not self._came.is_set()
+            return not self._abandoned

@@ -1,7 +1,7 @@
 """The incarnation of a SQLite store: a new name whenever the file may be an older one.
 
 A file number is not enough: the next file often gets the number of one that was removed, and one
-that is written over keeps it. So a small file beside the store keeps the highest generation that
+that is written over keeps it. So a small file next to the store keeps the highest generation that
 was seen, and a random name that is drawn anew as soon as the store's generation is below it.
 """
 

@@ -34,15 +34,15 @@ def restore(database: sqlite3.Connection, number: int) -> int:
     return int(dropped - deleted)
 
 
-def give_up(database: sqlite3.Connection, number: int, before: datetime) -> None:
+def make_final(database: sqlite3.Connection, number: int, before: datetime) -> None:
     """Give up what was dropped at an instant or before: nothing of it can be restored."""
-    given = (number, int(before.timestamp()))
+    arguments = (number, int(before.timestamp()))
     database.execute(
         "update series set deleted = max(deleted, coalesce((select max(epochs) from drop_mark"
         " where series = ?1 and at <= ?2), 0)) where number = ?1",
-        given,
+        arguments,
     )
-    database.execute("delete from drop_mark where series = ? and at <= ?", given)
+    database.execute("delete from drop_mark where series = ? and at <= ?", arguments)
 
 
 def is_due(database: sqlite3.Connection, number: int, before: datetime) -> bool:
@@ -59,7 +59,7 @@ def deleted_epochs(database: sqlite3.Connection, number: int) -> int:
     return int(found[0]) if found else 0
 
 
-def series_with_given_up_rows(database: sqlite3.Connection) -> list[int]:
+def series_with_deletable_rows(database: sqlite3.Connection) -> list[int]:
     """Return the series that have rows left of epochs that were given up."""
     left = database.execute(
         "select number from series where deleted > 0 and exists"

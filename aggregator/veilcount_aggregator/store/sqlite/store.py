@@ -87,7 +87,7 @@ class SqliteStore(SqliteRecords):
             due = retention.is_due(database, number, now - kept)
         if due:
             with self.changing() as database:
-                retention.give_up(database, number, now - kept)
+                retention.make_final(database, number, now - kept)
         self._finish_tallies(series, number)
         self._delete_rows()
 
@@ -110,7 +110,7 @@ class SqliteStore(SqliteRecords):
     def _delete_rows(self) -> None:
         """Delete rows that were given up, some at a time, so that no commit waits for long."""
         with self.file.reading() as database:
-            left = retention.series_with_given_up_rows(database)
+            left = retention.series_with_deletable_rows(database)
         for number in left:
             more = True
             while more:
@@ -158,9 +158,9 @@ class SqliteStore(SqliteRecords):
     def memory_use(self) -> MemoryUse:
         return MemoryUse(dict(self._read("select fingerprint, bytes from series")), None)
 
-    def _read(self, query: str, *given: object) -> list[Any]:
+    def _read(self, query: str, *arguments: object) -> list[Any]:
         with self.file.reading() as database:
-            return database.execute(query, given).fetchall()
+            return database.execute(query, arguments).fetchall()
 
     # -- moving, and the operator --------------------------------------------------------------
 

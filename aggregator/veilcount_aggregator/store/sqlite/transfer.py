@@ -47,10 +47,10 @@ def pieces(file: SqliteDatabase) -> Iterator[TransferPiece]:
         yield from _rows(file, series)
 
 
-def absorb(database: sqlite3.Connection, given: Iterable[TransferPiece]) -> None:
+def absorb(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> None:
     """Write pieces in place of what is here under their names."""
     kinds = set()
-    for piece in given:
+    for piece in pieces:
         if piece.kind == "record":
             kind, key = piece.key.split("/", 1)
             put_record(database, kind, key, piece.body)

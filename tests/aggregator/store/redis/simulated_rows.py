@@ -19,7 +19,7 @@ def rows(many: int, seed: int) -> Bytes:
     return np.random.default_rng(seed).integers(0, 256, (many, 12), np.uint8)
 
 
-def answers(who: Bytes, period: int = 0, which: Series = LINKED) -> SeriesReports:
+def row_reports(who: Bytes, period: int = 0, which: Series = LINKED) -> SeriesReports:
     """Return the answer of each row to one period; every third message is like another."""
     many = len(who)
     return SeriesReports(
@@ -39,7 +39,8 @@ def count(store: RedisStore, who: Bytes, period: int = 0, which: Series = LINKED
     """Commit the answers of all rows, in groups; return how many were counted."""
     groups = (who[first : first + GROUP] for first in range(0, len(who), GROUP))
     return sum(
-        int((store.commit([answers(group, period, which)], {})[0] == 0).sum()) for group in groups
+        int((store.commit([row_reports(group, period, which)], {})[0] == 0).sum())
+        for group in groups
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from redis.crc import key_slot
 from redis.exceptions import ClusterCrossSlotError
 
-from tests.aggregator.store.redis.simulated_rows import answers, count, rows
+from tests.aggregator.store.redis.simulated_rows import count, row_reports, rows
 from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
@@ -60,10 +60,10 @@ def test_a_new_store_has_more_shards_than_masters(cluster: RedisCluster) -> None
 def test_rows_of_one_master_are_one_lane(cluster: RedisCluster) -> None:
     """However many shards it has, so that groups stay as large; rows of two masters are several."""
     store = open_redis(cluster.url, make=True)
-    lanes = {store.lane([answers(each.reshape(1, -1))]) for each in rows(200, 1)}
+    lanes = {store.lane([row_reports(each.reshape(1, -1))]) for each in rows(200, 1)}
 
     assert lanes == {0, 4, 8}
-    assert store.lane([answers(rows(200, 1))]) == -1
+    assert store.lane([row_reports(rows(200, 1))]) == -1
     store.close()
 
 
@@ -77,9 +77,9 @@ def test_figures_of_all_shards_are_added_up(store: RedisStore) -> None:
     assert store.new_pseudonyms(LINKED) == {0: 3_000}
 
 
-def test_each_shard_has_its_share_of_a_period_s_room(store: RedisStore) -> None:
-    """Together as many as there is room for, but for what chance leaves free."""
-    codes = store.commit([replace(answers(rows(2_000, 1)), new_pseudonym_limit=900)], {})[0]
+def test_each_shard_has_its_share_of_a_period_s_limit(store: RedisStore) -> None:
+    """Together as many as the limit, but for what chance leaves free."""
+    codes = store.commit([replace(row_reports(rows(2_000, 1)), new_pseudonym_limit=900)], {})[0]
 
     assert (codes == 0).sum() == 900
     assert store.new_pseudonyms(LINKED) == {0: 900}
@@ -102,8 +102,8 @@ def test_a_function_cannot_reach_the_keys_of_another_slot(cluster: RedisCluster)
     store = open_redis(cluster.url, make=True)
     base, other, *_ = store.identity.bases
     words = ("FCALL", f"{LIBRARY}_commit", 2, base, other, store.identity.store, "")
-    with cluster.nodes[0].connection() as asked, pytest.raises(ClusterCrossSlotError):
-        asked.execute_command(*words)
+    with cluster.nodes[0].connection() as connection, pytest.raises(ClusterCrossSlotError):
+        connection.execute_command(*words)
     store.close()
 
 
@@ -117,7 +117,7 @@ def test_while_a_slot_moves_its_reports_wait_and_nothing_is_written(
     second.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", _name(first))
     first.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", _name(second))
     before = first.ask("DBSIZE")
-    codes = store.commit([answers(rows(300, 2))], {})[0]
+    codes = store.commit([row_reports(rows(300, 2))], {})[0]
 
     assert first.ask("DBSIZE") == before
     for node in (first, second):
@@ -146,7 +146,7 @@ def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: 
     store = open_redis(f"{cluster.url}?shards=3", make=True)
     count(store, rows(300, 1))
     cluster.nodes[1].kill()
-    codes = store.commit([answers(rows(300, 1))], {})[0]
+    codes = store.commit([row_reports(rows(300, 1))], {})[0]
     assert {int(code) for code in codes} == {1, int(UNDECIDED)}  # its own are not decided
     wait_until(lambda: _misses_one(cluster.nodes[0]))
 
@@ -176,16 +176,16 @@ def _counts(store: RedisStore, number: int) -> bool:
 
 def _misses_one(node: RedisServer) -> bool:
     """Whether a node knows by now that another is gone."""
-    with node.connection() as asked:
-        return "cluster_slots_fail:0" not in asked.execute_command("CLUSTER", "INFO").decode()
+    with node.connection() as connection:
+        return "cluster_slots_fail:0" not in connection.execute_command("CLUSTER", "INFO").decode()
 
 
 def _rows(node: RedisServer) -> int:
     """Return how many rows a node has."""
-    with node.connection() as asked:
-        return sum(asked.hlen(key) for key in asked.keys("veilcount:{*}:[0-9]*:*"))
+    with node.connection() as connection:
+        return sum(connection.hlen(key) for key in connection.keys("veilcount:{*}:[0-9]*:*"))
 
 
 def _name(node: RedisServer) -> str:
-    with node.connection() as asked:
-        return str(asked.execute_command("CLUSTER", "MYID").decode())
+    with node.connection() as connection:
+        return str(connection.execute_command("CLUSTER", "MYID").decode())

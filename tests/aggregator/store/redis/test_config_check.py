@@ -102,14 +102,14 @@ def test_where_config_is_forbidden_durability_is_unknown(server: RedisServer) ->
     server.ask("ACL", "DELUSER", "app")
 
 
-def test_a_wrong_password_is_said_without_repeating_it(server: RedisServer) -> None:
+def test_a_wrong_password_is_refused_without_repeating_it(server: RedisServer) -> None:
     with pytest.raises(StoreUnfit, match="refuses this user") as caught:
         open_redis(f"redis://app:hunter2@{HOST}:{server.port}/0", make=True)
 
     assert "hunter2" not in str(caught.value)
 
 
-def test_where_there_is_no_store_one_is_made_only_if_asked_for(server: RedisServer) -> None:
+def test_where_there_is_no_store_one_is_made_only_on_request(server: RedisServer) -> None:
     with pytest.raises(StoreUnfit, match="veilcount init"):
         open_redis(server.url, make=False)
     made = open_redis(server.url, make=True)

@@ -166,7 +166,7 @@ def test_any_other_rewrite_keeps_nobody_waiting(server: RedisServer, store: Redi
     assert count(store, rows(10, 1)) == 10
 
 
-def test_where_config_is_forbidden_nothing_is_asked_behind_a_write(server: RedisServer) -> None:
+def test_where_config_is_forbidden_no_settings_are_read_after_a_write(server: RedisServer) -> None:
     server.ask("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "-config")
     url = server.url.replace("//", "//app:secret@")
     store = open_redis(url, make=True)
@@ -183,7 +183,7 @@ class Recorder:
 
     address: RedisUrl
     confirms: object = 0
-    asked: list[Command] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
 
     def owner(self, base: bytes) -> RedisNode:
         """Return the server of a base: each has one of its own."""
@@ -191,7 +191,7 @@ class Recorder:
 
     def execute_each(self, commands: list[Command], wait: Wait, *, mend: bool) -> list[object]:
         """Keep what is asked, and answer."""
-        self.asked += commands
+        self.commands += commands
         return [self.confirms if each.confirms else b"OK" for each in commands]
 
 
@@ -209,19 +209,19 @@ def test_from_redis_7_2_on_disks_are_waited_for(confirms: list[int]) -> None:
         assert all(isinstance(each, StoreUnavailable) for each in answers)
         assert all("of 1 replicas" in str(each) for each in answers)
 
-    assert [each.words for each in servers.asked] == [
+    assert [each.words for each in servers.commands] == [
         ("SET",),
         ("WAITAOF", 1, 1, WAIT_MILLISECONDS),
     ] * 2
-    assert [each.base for each in servers.asked] == [b"a", b"a", b"b", b"b"]
+    assert [each.base for each in servers.commands] == [b"a", b"a", b"b", b"b"]
 
 
 @pytest.mark.parametrize(
-    ("told", "version"), [("7.0.15", (7, 0)), ("7.2.4", (7, 2)), ("8.0", (8, 0)), ("", (0, 0))]
+    ("text", "version"), [("7.0.15", (7, 0)), ("7.2.4", (7, 2)), ("8.0", (8, 0)), ("", (0, 0))]
 )
-def test_a_version_is_read(told: str, version: tuple[int, int]) -> None:
+def test_a_version_is_read(text: str, version: tuple[int, int]) -> None:
     address = RedisUrl((("db", 6379),))
     server = RedisNode.at(("db", 6379), address)
 
-    assert NodeConfig(server, {"redis_version": told or "0.0"}, None).version == version
+    assert NodeConfig(server, {"redis_version": text or "0.0"}, None).version == version
     assert ShardClient(address).address.replicas == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import GROUP, answers, count, rows
+from tests.aggregator.store.redis.simulated_rows import GROUP, count, row_reports, rows
 from tests.aggregator.store.series_fixtures import LINKED, UNLINKED, drop_and_delete, series
 from tests.redis_server import RedisServer
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
@@ -20,21 +20,21 @@ HUNDREDS = series("three", "per_day = 16", unit="event", linkage="collection")  
 
 def buckets(server: RedisServer) -> dict[bytes, int]:
     """Return how many entries each bucket has."""
-    with server.connection() as asked:
-        keys = asked.keys("veilcount:{*}:[0-9]*:*")
-        return {key: asked.hlen(key) for key in keys}
+    with server.connection() as connection:
+        keys = connection.keys("veilcount:{*}:[0-9]*:*")
+        return {key: connection.hlen(key) for key in keys}
 
 
 def unpacked(server: RedisServer) -> list[bytes]:
     """Return the buckets that take more memory than they should."""
-    with server.connection() as asked:
-        return [key for key in buckets(server) if asked.object("ENCODING", key) != b"listpack"]
+    with server.connection() as connection:
+        return [key for key in buckets(server) if connection.object("ENCODING", key) != b"listpack"]
 
 
 def used(server: RedisServer) -> int:
     """Return how much memory is taken."""
-    with server.connection() as asked:
-        return int(asked.info("memory")["used_memory"])
+    with server.connection() as connection:
+        return int(connection.info("memory")["used_memory"])
 
 
 @pytest.mark.parametrize("many", [1, 40, 41, 1_000, 20_011])
@@ -81,11 +81,11 @@ def test_rows_chosen_to_share_a_bucket_do_not(server: RedisServer, store: RedisS
 def test_bitmaps_of_a_thousand_slots_are_kept(store: RedisStore) -> None:
     who = rows(50, 3)
     for slot in (0, 1_007, 512, 7, 8):
-        spends = answers(who, 0, HUNDREDS)
-        spends.slots[:] = slot
-        spends.periods[:] = slot // 16
+        report_columns = row_reports(who, 0, HUNDREDS)
+        report_columns.slots[:] = slot
+        report_columns.periods[:] = slot // 16
 
-        assert not store.commit([spends], {})[0].any()
+        assert not store.commit([report_columns], {})[0].any()
 
     assert store.spend_histograms(HUNDREDS)[0].tolist()[:6] == [0, 0, 0, 0, 50, 0]
 

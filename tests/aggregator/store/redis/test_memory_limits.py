@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.store.redis.millions import million, reports
-from tests.aggregator.store.series_fixtures import ARMS, DAILY, Asked, message, row, send, series
+from tests.aggregator.store.series_fixtures import ARMS, DAILY, message, report, send, series
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
@@ -69,7 +69,7 @@ def test_a_report_in_each_tally_takes_a_kilobyte_each(own: RedisServer) -> None:
     """Of 992 tallies of 7.5 MB, were they whole; other collections count, before and after."""
     which, many = million(32), 992
     store = open_redis(own.url, make=True)
-    assert send(store, DAILY, Asked(row(1))) == [Verdict.COUNTED]
+    assert send(store, DAILY, report(1)) == [Verdict.COUNTED]
     before = used(own)
 
     codes = store.commit([reports(which, many, 1, cells=many)], {})[0]
@@ -77,10 +77,10 @@ def test_a_report_in_each_tally_takes_a_kilobyte_each(own: RedisServer) -> None:
     assert (codes == COUNTED).all()
     assert tally_bytes(which.counters) > 7_500_000
     assert used(own) - before < 1_500 * many
-    assert send(store, DAILY, Asked(row(2)), Asked(row(2), 1)) == [Verdict.COUNTED] * 2
+    assert send(store, DAILY, report(2), report(2, 1)) == [Verdict.COUNTED] * 2
     own.kill()
     own.start()
-    assert send(store, DAILY, Asked(row(3))) == [Verdict.COUNTED]
+    assert send(store, DAILY, report(3)) == [Verdict.COUNTED]
     assert sum(store.report_counts(which).values()) == many
     store.close()
 
@@ -91,7 +91,7 @@ def test_counters_never_take_all_of_maxmemory(own: RedisServer) -> None:
     own.ask("CONFIG", "SET", "maxmemory", "6mb")
     first, second = million(32), million(31)
     store = open_redis(own.url, make=True)
-    assert send(store, DAILY, Asked(row(1))) == [Verdict.COUNTED]
+    assert send(store, DAILY, report(1)) == [Verdict.COUNTED]
     limit = int(0.6 * 6 * MEGABYTE)
 
     for which in (first, second):
@@ -101,8 +101,8 @@ def test_counters_never_take_all_of_maxmemory(own: RedisServer) -> None:
     assert 0.95 * limit < store.memory_use().total <= limit
     assert used(own) < 6 * MEGABYTE
     assert recounted(store, first.fingerprint) == store.memory_use().series[first.fingerprint]
-    more = [Asked(row(n)) for n in range(2, 500)]
-    assert send(store, DAILY, *more, Asked(row(1), 1)) == [Verdict.COUNTED] * 498 + [Verdict.FULL]
+    more = [report(n) for n in range(2, 500)]
+    assert send(store, DAILY, *more, report(1, 1)) == [Verdict.COUNTED] * 498 + [Verdict.FULL]
     store.close()
 
 
@@ -161,14 +161,14 @@ def kinds(server: RedisServer, store: RedisStore, which: Series) -> dict[int, st
 def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: RedisStore) -> None:
     """And then a string; a counter that is there already takes no more."""
     which = series("plane")
-    crowd = [Asked(row(n), message=PAGE + n) for n in range(SPARSE + 1)]
-    send(store, which, *crowd[:SPARSE])
+    many_reports = [report(n, message=PAGE + n) for n in range(SPARSE + 1)]
+    send(store, which, *many_reports[:SPARSE])
     packed = store.memory_use().total
-    send(store, which, *(Asked(row(1000 + n), message=PAGE + n) for n in range(SPARSE)))
+    send(store, which, *(report(1000 + n, message=PAGE + n) for n in range(SPARSE)))
     assert kinds(server, store, which) == {1: "listpack"}
     assert store.memory_use().total == packed
 
-    send(store, which, crowd[-1], Asked(row(5000), message=0))
+    send(store, which, many_reports[-1], report(5000, message=0))
 
     assert kinds(server, store, which) == {0: "listpack", 1: "raw"}
     counters = store.counters(which, [Cell(0, 0)])
@@ -180,13 +180,13 @@ def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: 
 def test_a_group_of_many_makes_whole_pages_at_once(server: RedisServer, store: RedisStore) -> None:
     """What a page of that many counters takes is accounted once."""
     which = series("plane")
-    crowd = reports(which, 4_000, 1)
-    store.commit([crowd], {})
+    many_reports = reports(which, 4_000, 1)
+    store.commit([many_reports], {})
 
     assert set(kinds(server, store, which).values()) == {"raw"}
     assert store.memory_use().total == tally_bytes(which.counters)
     assert recounted(store, which.fingerprint) == tally_bytes(which.counters)
-    expected = tally(which.collection, crowd.messages)
+    expected = tally(which.collection, many_reports.messages)
     assert (store.counters(which, [Cell(0, 0)]) == expected).all()
 
 
@@ -210,7 +210,7 @@ def test_the_account_of_small_tallies_is_what_redis_says(
     for which in (DAILY, ARMS, series("wide"), series("distribution")):
         chance = random.Random(1)
         for period in range(40):
-            some = [Asked(row(n), period, message=message(which, chance)) for n in range(3)]
+            some = [report(n, period, message=message(which, chance)) for n in range(3)]
             assert send(store, which, *some) == [Verdict.COUNTED] * 3
 
     assert usage(server) / 1.1 < store.memory_use().total < 2 * usage(server)

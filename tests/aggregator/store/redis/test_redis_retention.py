@@ -24,8 +24,8 @@ def test_the_server_itself_refuses_an_early_drop(server: RedisServer, store: Red
     words = call(
         "mark_dropped", store.identity.bases[0], store.identity.store, LINKED.fingerprint, 1, due
     )
-    with server.connection() as asked, pytest.raises(Exception, match="TOOEARLY"):
-        asked.execute_command(*words)
+    with server.connection() as connection, pytest.raises(Exception, match="TOOEARLY"):
+        connection.execute_command(*words)
 
     assert count(store, rows(1, 2)) == 1
     with pytest.raises(RetentionTooEarly, match="veilcount doctor"):
@@ -34,7 +34,7 @@ def test_the_server_itself_refuses_an_early_drop(server: RedisServer, store: Red
         )
 
 
-def test_a_sweep_frees_the_memory_of_what_was_given_up_alone(
+def test_deletion_frees_the_memory_of_what_was_dropped_long_ago_alone(
     server: RedisServer, store: RedisStore
 ) -> None:
     count(store, rows(2_000, 1))
@@ -52,9 +52,7 @@ def test_a_sweep_frees_the_memory_of_what_was_given_up_alone(
 
 
 @pytest.mark.full
-def test_each_master_shows_its_time_and_one_that_is_down_is_left_out(
-    cluster: RedisCluster,
-) -> None:
+def test_each_master_shows_its_time_and_one_that_is_down_is_left_out(cluster: RedisCluster) -> None:
     store = open_redis(cluster.url, make=True)
     all_three = len(store.server_times())
     cluster.nodes[2].kill()

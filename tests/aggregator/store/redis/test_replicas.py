@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import answers, count, is_taken, rows
+from tests.aggregator.store.redis.simulated_rows import count, is_taken, row_reports, rows
 from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
@@ -66,7 +66,7 @@ def acknowledged(store: RedisStore, who: Bytes) -> Bytes:
     heard = []
     for row in who:
         try:
-            store.commit([answers(row[np.newaxis])], {})
+            store.commit([row_reports(row[np.newaxis])], {})
         except StoreUnavailable:
             continue
         heard.append(row)
@@ -75,7 +75,7 @@ def acknowledged(store: RedisStore, who: Bytes) -> Bytes:
 
 def lost(store: RedisStore, heard: Bytes) -> int:
     """Send what was acknowledged again; return how much of it is not known."""
-    return int((store.commit([answers(heard)], {})[0] == COUNTED).sum()) if len(heard) else 0
+    return int((store.commit([row_reports(heard)], {})[0] == COUNTED).sum()) if len(heard) else 0
 
 
 @pytest.mark.parametrize("replicas", [0, 1])
@@ -158,11 +158,11 @@ def test_the_shards_of_a_server_wait_for_its_replica_once(tmp_path: Path) -> Non
         cluster.replicas[0][0].freeze()
         began = time.monotonic()
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
-            store.commit([answers(rows(200, 2))], {})
+            store.commit([row_reports(rows(200, 2))], {})
         took = time.monotonic() - began
         cluster.replicas[0][0].thaw()
         wait_until(lambda: is_taken(store))
-        again = store.commit([answers(rows(200, 2))], {})[0]
+        again = store.commit([row_reports(rows(200, 2))], {})[0]
     cluster.close()
 
     assert took < 6 * durable_writes.WAIT_MILLISECONDS / 1000  # of twelve
@@ -240,8 +240,8 @@ def test_every_call_that_is_acknowledged_writes_something(server: RedisServer) -
     assert offsets == sorted(set(offsets))
 
 
-def _written(told: dict[str, int]) -> int:
-    return told["aof_current_size"]
+def _written(info: dict[str, int]) -> int:
+    return info["aof_current_size"]
 
 
 @pytest.mark.full
@@ -281,7 +281,7 @@ def test_what_the_promotion_of_a_cluster_s_replica_loses(tmp_path: Path, replica
 def _counts(store: RedisStore, row: Bytes) -> bool:
     """Whether the shard of a row acknowledges."""
     try:
-        store.commit([answers(row[np.newaxis])], {})
+        store.commit([row_reports(row[np.newaxis])], {})
     except StoreError:
         return False
     return True

@@ -40,11 +40,11 @@ CHOSEN = {
 
 @given(SECRETS, st.lists(st.binary(min_size=12, max_size=12), min_size=1, max_size=20))
 def test_every_name_is_one_row_s(secret: bytes, rows: list[bytes]) -> None:
-    given_rows = np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 12)
+    drawn_rows = np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 12)
     permutation = RowPermutation(secret)
-    names = permutation.apply(given_rows)
+    names = permutation.apply(drawn_rows)
 
-    assert np.array_equal(permutation.invert(names.fields), given_rows)
+    assert np.array_equal(permutation.invert(names.fields), drawn_rows)
     assert [int.from_bytes(each[:4].tobytes(), "little") for each in names.fields] == list(
         names.places
     )

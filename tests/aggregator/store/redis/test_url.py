@@ -1,4 +1,4 @@
-"""What a URL says, and that no password is ever repeated."""
+"""The URL of a store in Redis, whose password is never repeated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def test_one_server() -> None:
     assert RedisUrl.parse("redis://db:7000/3") == RedisUrl((("db", 7000),), database=3)
 
 
-def test_the_port_is_6379_unless_it_says_otherwise() -> None:
+def test_the_default_port_is_6379() -> None:
     assert RedisUrl.parse("redis://db").hosts == (("db", 6379),)
 
 
@@ -22,7 +22,7 @@ def test_a_user_and_a_password_may_have_any_characters() -> None:
     assert (address.username, address.password, address.tls) == ("me", "p@ss:", True)
 
 
-def test_a_cluster_may_be_entered_by_several_doors() -> None:
+def test_a_cluster_may_have_several_addresses() -> None:
     address = RedisUrl.parse("redis-cluster://:secret@a:1,b:2,[::1]:3?shards=6&tls=on")
 
     assert address.hosts == (("a", 1), ("b", 2), ("::1", 3))

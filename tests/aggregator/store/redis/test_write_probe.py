@@ -1,4 +1,4 @@
-"""A Redis that answers reads and refuses writes is told by health, and only so often asked."""
+"""A Redis that answers reads and refuses writes shows in the health, and is probed seldom."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_sound_store_has_no_trouble(store: RedisStore) -> None:
     assert list(store.export_pieces()) == before
 
 
-def test_no_memory_is_told(mended: RedisServer, store: RedisStore) -> None:
+def test_exhausted_memory_is_reported(mended: RedisServer, store: RedisStore) -> None:
     """Until there is some."""
     mended.ask("CONFIG", "SET", "maxmemory", "1")
     assert store.health().trouble == FULL
@@ -45,7 +45,7 @@ def test_no_memory_is_told(mended: RedisServer, store: RedisStore) -> None:
     assert store.health().trouble == ""
 
 
-def test_a_refused_write_is_told_by_its_kind(mended: RedisServer, store: RedisStore) -> None:
+def test_a_refused_write_is_reported_by_its_kind(mended: RedisServer, store: RedisStore) -> None:
     """Here of a replica; no address leaves, since anybody may ask /readyz."""
     mended.ask("REPLICAOF", HOST, str(free_port()))
 

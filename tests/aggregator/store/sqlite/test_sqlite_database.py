@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import DAILY, LINKED, Asked, row, send
+from tests.aggregator.store.series_fixtures import DAILY, LINKED, report, send
+from tests.aggregator.store.sqlite.sqlite_fixtures import FORK, in_child, is_sound, open_at
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import DurabilityState, Record, open_store
 from veilcount_aggregator.store.sqlite import SqliteStore, reader_pool
-from veilcount_aggregator.store.sqlite import database as file
+from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import APPLICATION, STEPS
 from veilcount_aggregator.store.sqlite.url import SqliteUrl
@@ -26,33 +25,7 @@ from veilcount_shared.verdict import Verdict
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 
 
-def url(path: Path) -> str:
-    """Return a path as a store's URL."""
-    return f"sqlite:///{path}"
-
-
-def opened(path: Path, *, make: bool = True) -> SqliteStore:
-    """Open a store of this engine."""
-    store = open_store(url(path), make=make)
-    assert isinstance(store, SqliteStore)
-    return store
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where a store is going to be."""
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SqliteStore]:
-    """A new store."""
-    made = opened(path)
-    yield made
-    made.close()
-
-
-# -- the URL ---------------------------------------------------------------------------------------
+# -- the URL --------------------------------------------------------------------------------------
 
 
 def test_three_slashes_are_relative_and_four_absolute(
@@ -83,98 +56,75 @@ def test_three_slashes_are_relative_and_four_absolute(
         "postgres://host/db",
     ],
 )
-def test_what_is_no_place_is_refused(wrong: str) -> None:
-    """With what stands there, and what to give instead."""
-    with pytest.raises(SettingsError) as refused:
+def test_a_url_of_no_file_is_refused(wrong: str) -> None:
+    with pytest.raises(SettingsError, match="store = ") as refused:
         open_store(wrong, make=True)
 
-    assert refused.value.value == wrong
-    assert refused.value.name == "store"
+    assert wrong in str(refused.value)
 
 
 # -- opening ---------------------------------------------------------------------------------------
 
 
-def test_no_store_is_made_unasked(path: Path) -> None:
-    """It says how to make one, and leaves nothing behind."""
+@pytest.mark.parametrize("name", ["store.db", "none/store.db"])
+def test_a_store_is_made_only_on_request(tmp_path: Path, name: str) -> None:
     with pytest.raises(StoreUnfit, match="veilcount init"):
-        opened(path, make=False)
-
-    assert list(path.parent.iterdir()) == []
-
-
-def test_a_store_in_no_directory_is_no_store(tmp_path: Path) -> None:
-    """Nor is the directory made, unasked."""
-    with pytest.raises(StoreUnfit, match="veilcount init"):
-        opened(tmp_path / "none" / "store.db", make=False)
+        open_at(tmp_path / name, make=False)
 
     assert list(tmp_path.iterdir()) == []
 
 
 def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
-    """The file, what SQLite and the lock keep beside it, and a directory that is made for it."""
-    made = opened(tmp_path / "new" / "store.db")
-    send(made, DAILY, Asked(row(1)))
+    """The file, what SQLite and the lock keep next to it, and a directory that is made for it."""
+    with closing(open_at(tmp_path / "new" / "store.db")) as made:
+        send(made, DAILY, report(1))
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*")}
+        link = f".store.db-{(tmp_path / 'new' / 'store.db').stat().st_ino}"
 
-    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*")}
-    inode = (tmp_path / "new" / "store.db").stat().st_ino
-    assert modes == {
-        f".store.db-{inode}-wal": 0o600,
-        f".store.db-{inode}-shm": 0o600,
-        "new": 0o700,
-        "store.db": 0o600,
-        "store.db-wal": 0o600,
-        "store.db-shm": 0o600,
-        "store.db-lock": 0o600,
-    }
-    made.close()
+    files = ["store.db", *(f"store.db-{end}" for end in ("wal", "shm", "lock"))]
+    links = [f"{link}-wal", f"{link}-shm"]
+    assert modes == {"new": 0o700} | dict.fromkeys([*files, *links], 0o600)
 
 
-def test_a_commit_waits_for_the_disk(store: SqliteStore) -> None:
-    """WAL, and synchronous FULL; what is deleted is overwritten."""
-    with store.file.writing() as database:
-        found = [
-            database.execute(f"pragma {name}").fetchone()[0]
-            for name in ("journal_mode", "synchronous", "secure_delete", "application_id")
-        ]
+@pytest.mark.parametrize(("mode", "synchronous"), [("", 2), ("?durability=relaxed", 0)])
+def test_only_a_relaxed_store_does_not_wait_for_the_disk(
+    path: Path, mode: str, synchronous: int
+) -> None:
+    """Health shows it. What is deleted is overwritten; the schema is the newest."""
+    with closing(open_at(path, mode=mode)) as store:
+        with store.file.writing() as database:
+            found = {
+                name: database.execute(f"pragma {name}").fetchone()[0]
+                for name in ("journal_mode", "synchronous", "secure_delete", "application_id")
+            }
+            (version,) = database.execute("pragma user_version").fetchone()
+        health = store.health()
 
-    assert found == ["wal", 2, 1, APPLICATION]
-
-
-def test_a_relaxed_store_says_that_it_forgets(path: Path) -> None:
-    """It does not wait for the disk, and its health shows it."""
-    relaxed = open_store(f"{url(path)}?durability=relaxed", make=True)
-    assert isinstance(relaxed, SqliteStore)
-    with relaxed.file.writing() as database:
-        (synchronous,) = database.execute("pragma synchronous").fetchone()
-
-    assert synchronous == 0
-    assert relaxed.health().durable is DurabilityState.NO
-    assert "relaxed" in relaxed.health().why
-    relaxed.close()
+    assert list(found.values()) == ["wal", synchronous, 1, APPLICATION]
+    assert version == len(STEPS)
+    assert health.durable is (DurabilityState.NO if mode else DurabilityState.YES)
+    assert ("relaxed" in health.why) == bool(mode)
 
 
 def test_tables_are_strict(store: SqliteStore) -> None:
-    """A text is no number, whoever writes it."""
     with store.file.reading() as database:
         strict = database.execute(
-            "select name, strict from pragma_table_list where schema = 'main' and type = 'table'"
+            "select strict from pragma_table_list where schema = 'main' and type = 'table'"
             " and name not like 'sqlite_%'"
         ).fetchall()
 
-    assert len(strict) == 12
-    assert all(each for _, each in strict)
+    assert strict == [(1,)] * 12
 
 
 def test_another_programs_database_is_refused(path: Path) -> None:
-    """Nothing is written to it, asked or not."""
+    """Nothing is written to it, whether a store is to be made or not."""
     with closing(sqlite3.connect(path)) as database:
         database.execute("create table theirs (a)")
     before = path.read_bytes()
 
     for make in (False, True):
         with pytest.raises(StoreUnfit, match="not a veilcount store"):
-            opened(path, make=make)
+            open_at(path, make=make)
     assert path.read_bytes() == before
 
 
@@ -183,31 +133,20 @@ def test_an_empty_file_is_no_store_yet(path: Path) -> None:
     path.touch()
 
     with pytest.raises(StoreUnfit, match="is empty"):
-        opened(path, make=False)
-    opened(path, make=True).close()
-    opened(path, make=False).close()
+        open_at(path, make=False)
+    open_at(path, make=True).close()
+    open_at(path, make=False).close()
 
 
-def test_a_damaged_file_is_said_to_be(path: Path) -> None:
-    """And left as it is."""
-    path.write_bytes(b"no database at all, and quite long" * 200)
-
-    with pytest.raises(StoreUnfit, match="restore a backup"):
-        opened(path)
-
-
-def test_damage_that_shows_later_is_said_too(path: Path, store: SqliteStore) -> None:
-    """Pages have turned into noise: the next opening says so."""
+def test_a_damaged_file_is_refused(path: Path, store: SqliteStore) -> None:
+    """Whether all of it or its later pages have turned into noise."""
     for first in range(40):
-        send(store, DAILY, *(Asked(row(100 * first + n)) for n in range(100)))
+        send(store, DAILY, *(report(100 * first + n) for n in range(100)))
     store.close()
-    size = path.stat().st_size
-    with path.open("r+b") as raw:
-        raw.seek(4096)
-        raw.write(os.urandom(size - 4096))
-
-    with pytest.raises(StoreUnfit, match="restore a backup"):
-        opened(path, make=False)
+    for whole in (path.read_bytes()[:4096], b""):
+        path.write_bytes(whole + os.urandom(100_000))
+        with pytest.raises(StoreUnfit, match="restore a backup"):
+            open_at(path, make=False)
 
 
 # -- versions --------------------------------------------------------------------------------------
@@ -228,38 +167,32 @@ SECOND = (
 BROKEN = "drop table record;\ninsert into nowhere values (1)"
 
 
-def records_of(path: Path, steps: tuple[str, ...], *, make: bool = False) -> list[object]:
+def records_of(path: Path, *steps: str, make: bool = False) -> list[object]:
     """Open a file with these steps, and return its records."""
-    kept = SqliteDatabase(SqliteUrl(path), steps)
-    kept.open(make=make)
-    with kept.reading() as database:
-        found = database.execute("select value from record").fetchall()
-    kept.close()
+    database = SqliteDatabase(SqliteUrl(path), steps)
+    with closing(database):
+        database.open(make=make)
+        with database.reading() as connection:
+            found = connection.execute("select value from record").fetchall()
     return [value for (value,) in found]
 
 
-def test_an_older_store_is_brought_up_to_date(path: Path) -> None:
-    """Step by step, with what it holds."""
-    assert records_of(path, (FIRST,), make=True) == ["b"]
-    assert records_of(path, (FIRST, SECOND)) == [b"b"]
-    assert records_of(path, (FIRST, SECOND)) == [b"b"]
-
-
-def test_a_newer_store_is_refused(path: Path) -> None:
-    """An older program would not know what it writes."""
-    records_of(path, (FIRST, SECOND), make=True)
-
+def test_an_older_store_is_brought_up_to_date_and_a_newer_one_refused(path: Path) -> None:
+    """Step by step, with what it holds; an older program would not know what it writes."""
+    assert records_of(path, FIRST, make=True) == ["b"]
+    assert records_of(path, FIRST, SECOND) == [b"b"]
+    assert records_of(path, FIRST, SECOND) == [b"b"]
     with pytest.raises(StoreUnfit, match=r"newer veilcount .*upgrade"):
-        records_of(path, (FIRST,))
+        records_of(path, FIRST)
 
 
-def test_a_step_is_taken_whole_or_not_at_all(path: Path) -> None:
+def test_a_step_is_done_whole_or_not_at_all(path: Path) -> None:
     """The store is as it was, in the version it had."""
-    records_of(path, (FIRST,), make=True)
+    records_of(path, FIRST, make=True)
 
     with pytest.raises(StoreUnavailable):
-        records_of(path, (FIRST, BROKEN))
-    assert records_of(path, (FIRST,)) == ["b"]
+        records_of(path, FIRST, BROKEN)
+    assert records_of(path, FIRST) == ["b"]
 
 
 def test_what_an_older_version_dropped_is_never_restored(path: Path) -> None:
@@ -267,25 +200,14 @@ def test_what_an_older_version_dropped_is_never_restored(path: Path) -> None:
     older = SqliteDatabase(SqliteUrl(path), STEPS[:1])
     older.open(make=True)
     with older.writing() as database:
-        given = (DAILY.fingerprint, 3)
-        database.execute("insert into series (fingerprint, dropped) values (?, ?)", given)
+        values = (DAILY.fingerprint, 3)
+        database.execute("insert into series (fingerprint, dropped) values (?, ?)", values)
     older.close()
-    store = opened(path, make=False)
 
-    assert store.restore_dropped(DAILY) == 0
-    assert send(store, DAILY, Asked(row(1), 2), Asked(row(1), 3)) == [
-        Verdict.STALE,
-        COUNTED,
-    ]
-    store.close()
-
-
-def test_a_new_store_has_the_newest_version(path: Path, store: SqliteStore) -> None:
-    """As many steps as there are."""
-    with store.file.reading() as database:
-        (version,) = database.execute("pragma user_version").fetchone()
-
-    assert version == len(STEPS)
+    with closing(open_at(path, make=False)) as store:
+        assert store.restore_dropped(DAILY) == 0
+        reports = [report(1, 2), report(1, 3)]
+        assert send(store, DAILY, *reports) == [Verdict.STALE, COUNTED]
 
 
 # -- the file under the store ----------------------------------------------------------------------
@@ -293,12 +215,12 @@ def test_a_new_store_has_the_newest_version(path: Path, store: SqliteStore) -> N
 
 def test_a_store_that_was_removed_takes_nothing(path: Path, store: SqliteStore) -> None:
     """What is acknowledged must be found again; no other one is made in its place."""
-    send(store, DAILY, Asked(row(1)))
+    send(store, DAILY, report(1))
     path.unlink()
 
     for _ in range(2):
         with pytest.raises(StoreUnfit, match="no store there"):
-            send(store, DAILY, Asked(row(2)))
+            send(store, DAILY, report(2))
         with pytest.raises(StoreUnfit, match="no store there"):
             store.generation()
     assert not path.exists()
@@ -306,38 +228,31 @@ def test_a_store_that_was_removed_takes_nothing(path: Path, store: SqliteStore) 
 
 def test_a_store_that_was_exchanged_is_the_new_one(path: Path, store: SqliteStore) -> None:
     """Its name decides."""
-    send(store, DAILY, Asked(row(1)))
-    other = opened(path.with_name("other.db"))
-    send(other, DAILY, Asked(row(2)))
-    other.close()
+    send(store, DAILY, report(1))
+    with closing(open_at(path.with_name("other.db"))) as other:
+        send(other, DAILY, report(2))
     for left in ("-wal", "-shm"):
         path.with_name(f"store.db{left}").unlink()
     path.with_name("other.db").replace(path)
 
     assert store.new_pseudonyms(DAILY) == {0: 1}
-    assert send(store, DAILY, Asked(row(1)), Asked(row(2))) == [COUNTED, DUPLICATE]
+    assert send(store, DAILY, report(1), report(2)) == [COUNTED, DUPLICATE]
 
 
 def test_closing_leaves_one_file(path: Path, store: SqliteStore) -> None:
     """And the lock's; the WAL is written back. A closed store opens anew when it is used."""
-    send(store, DAILY, Asked(row(1)))
+    send(store, DAILY, report(1))
     store.report_counts(DAILY)
     store.close()
 
     assert {each.name for each in path.parent.iterdir()} == {"store.db", "store.db-lock"}
-    assert send(store, DAILY, Asked(row(1))) == [DUPLICATE]
+    assert send(store, DAILY, report(1)) == [DUPLICATE]
 
 
 # -- readers ---------------------------------------------------------------------------------------
 
 
-def test_readers_cannot_write(store: SqliteStore) -> None:
-    """Their connections are opened for reading."""
-    with pytest.raises(StoreUnavailable, match="readonly"), store.file.reading() as database:
-        database.execute("delete from ledger")
-
-
-def test_a_reading_is_one_state(store: SqliteStore) -> None:
+def test_a_reading_is_one_state_and_cannot_write(store: SqliteStore) -> None:
     """What is committed meanwhile is seen by the next one."""
     with store.file.reading() as database:
         before = database.execute("select generation from state").fetchone()
@@ -346,10 +261,12 @@ def test_a_reading_is_one_state(store: SqliteStore) -> None:
 
     assert before == after == (0,)
     assert store.generation() == 1
+    with pytest.raises(StoreUnavailable, match="readonly"), store.file.reading() as database:
+        database.execute("delete from ledger")
 
 
 def test_readers_are_few(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more than that waits, and is told so in the end."""
+    """One more than that waits, and fails in the end."""
     monkeypatch.setattr(store.file._readers, "_seconds", 0.05)
     held = [store.file.reading() for _ in range(reader_pool.MOST)]
     for each in held:
@@ -367,56 +284,57 @@ def test_readers_are_few(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) ->
 
 def count_in_child(store: SqliteStore, first: int) -> None:
     """Count ten rows; some of them are the parent's too."""
-    send(store, LINKED, *(Asked(row(number)) for number in range(first, first + 10)))
+    send(store, LINKED, *(report(number) for number in range(first, first + 10)))
 
 
 def test_a_forked_child_opens_anew(store: SqliteStore) -> None:
     """Parent and children write to one store; each row is counted once."""
-    send(store, LINKED, Asked(row(0)))
+    send(store, LINKED, report(0))
     store.report_counts(LINKED)
-    fork = multiprocessing.get_context("fork")
-    children = [fork.Process(target=count_in_child, args=(store, 5 * n)) for n in range(4)]
+    children = [FORK.Process(target=count_in_child, args=(store, 5 * n)) for n in range(4)]
     for child in children:
         child.start()
-        send(store, LINKED, Asked(row(100 + len(children))))
+        send(store, LINKED, report(100 + len(children)))
     for child in children:
         child.join()
 
     assert [child.exitcode for child in children] == [0] * 4
     assert sum(store.report_counts(LINKED).values()) == 26
     assert store.spend_histograms(LINKED)[0][0] == 26
-    with store.file.reading() as database:
-        assert database.execute("pragma integrity_check").fetchone() == ("ok",)
+    assert is_sound(store)
 
 
 def refuse_in_child(store: SqliteStore) -> None:
     """Exit with 0 if neither reading nor writing is done."""
     with pytest.raises(StoreUnavailable, match="after the fork"):
-        send(store, LINKED, Asked(row(1)))
+        send(store, LINKED, report(1))
     with pytest.raises(StoreUnavailable, match="after the fork"):
         store.generation()
 
 
-def test_a_child_of_a_fork_in_the_middle_keeps_off(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["a fork", "a call"])
+def test_a_call_that_takes_long_is_waited_for_so_long(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """It would take its parent's locks for its own. The parent goes on."""
-    monkeypatch.setattr(file, "FORK_SECONDS", 0.05)
+    """A child that is forked in the middle would take its parent's locks for its own."""
+    monkeypatch.setattr(database_module, "FORK_SECONDS", 0.05)
+    monkeypatch.setattr(database_module, "SECONDS", 0.1)
     inside, leave = threading.Event(), threading.Event()
 
     def stay() -> None:
         with store.file.writing():
             inside.set()
-            leave.wait(20)
+            leave.wait(60)
 
     thread = threading.Thread(target=stay)
     thread.start()
-    inside.wait(20)
-    child = multiprocessing.get_context("fork").Process(target=refuse_in_child, args=(store,))
-    child.start()
-    child.join()
+    inside.wait(60)
+    if step == "a fork":
+        assert in_child(refuse_in_child, store) == 0
+    else:
+        with pytest.raises(StoreUnavailable, match="another call"):
+            send(store, LINKED, report(1))
     leave.set()
     thread.join()
 
-    assert child.exitcode == 0
-    assert send(store, LINKED, Asked(row(1))) == [COUNTED]
+    assert send(store, LINKED, report(1)) == [COUNTED]

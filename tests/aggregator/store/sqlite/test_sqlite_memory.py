@@ -7,14 +7,13 @@ from pathlib import Path
 
 from tests.aggregator.store.series_fixtures import (
     DAILY,
-    Asked,
     drop_and_delete,
     message,
-    row,
+    report,
     send,
     series,
 )
-from veilcount_aggregator.store import open_store
+from tests.aggregator.store.sqlite.sqlite_fixtures import open_at
 from veilcount_aggregator.store.memory_limit import TALLY_BYTES
 from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
@@ -33,31 +32,24 @@ def recounted(store: SqliteStore) -> int:
     return int(tallies + parts)
 
 
-def made(path: Path) -> SqliteStore:
-    """Open a store, or make one."""
-    store = open_store(f"sqlite:///{path}", make=True)
-    assert isinstance(store, SqliteStore)
-    return store
-
-
 def test_the_account_is_what_the_rows_have(tmp_path: Path) -> None:
     """While parts are added and folded, once an epoch is dropped, and after a copy."""
-    store, which, chance = made(tmp_path / "a.db"), series("plane"), random.Random(1)
-    for group in range(150):
-        reports = [Asked(row(10 * group + n), message=message(which, chance)) for n in range(9)]
+    store, which, chance = open_at(tmp_path / "a.db"), series("plane"), random.Random(1)
+    for group in range(70):
+        reports = [report(10 * group + n, message=message(which, chance)) for n in range(9)]
         send(store, which, *reports)
-        send(store, DAILY, Asked(row(group), group % 20))
-        if group % 30 == 0:
+        send(store, DAILY, report(group, group % 20))
+        if group % 10 == 0:
             assert store.memory_use().total == recounted(store)
     grown = store.memory_use().total
 
     drop_and_delete(store, which, 1)
     assert recounted(store) == store.memory_use().total < grown
-    target = made(tmp_path / "b.db")
+    target = open_at(tmp_path / "b.db")
     for _ in range(2):
         target.import_pieces(list(store.export_pieces()))
         assert target.memory_use().total == recounted(target)
-    assert send(target, DAILY, *(Asked(row(900 + n), n) for n in range(25)))
+    assert send(target, DAILY, *(report(900 + n, n) for n in range(25)))
     assert target.memory_use().total == recounted(target)
     store.close()
     target.close()
@@ -78,7 +70,7 @@ def test_an_older_store_is_counted_when_it_is_brought_up_to_date(tmp_path: Path)
         )
     old.close()
 
-    store = made(path)
+    store = open_at(path)
     assert store.memory_use().series == {
         "a": 2 * (TALLY_BYTES + 24),
         "b": TALLY_BYTES + PART_BYTES + 48,

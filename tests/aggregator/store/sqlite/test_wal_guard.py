@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import LINKED, Asked, row, send
+from tests.aggregator.store.series_fixtures import LINKED, report, send
+from tests.aggregator.store.sqlite.sqlite_fixtures import FORK, is_sound, open_at
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 PUBLIC = ("-wal", "-shm")
-
-
-def opened(path: Path) -> SqliteStore:
-    """Open or make a store."""
-    store = open_store(f"sqlite:///{path}", make=True)
-    assert isinstance(store, SqliteStore)
-    return store
 
 
 def remove(path: Path, *ends: str) -> None:
@@ -50,18 +39,10 @@ def inode(path: Path, end: str) -> int:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the store is."""
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SqliteStore]:
+def store(store: SqliteStore) -> SqliteStore:
     """A new store with one report in its log."""
-    made = opened(path)
-    send(made, LINKED, Asked(row(1)))
-    yield made
-    made.close()
+    send(store, LINKED, report(1))
+    return store
 
 
 class Writer:
@@ -69,31 +50,31 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         """Start it, and wait until it has opened the store."""
-        fork = multiprocessing.get_context("fork")
-        self._ours, theirs = fork.Pipe()
-        self.process: BaseProcess = fork.Process(target=_write, args=(path, theirs))
+        self._ours, theirs = FORK.Pipe()
+        self.process = FORK.Process(target=_write, args=(path, theirs))
         self.process.start()
         theirs.close()
-        assert self._ours.poll(30)
+        assert self._ours.poll(60)
         assert self._ours.recv() == "open"
 
     def count(self, number: int) -> None:
         """Have it count a row, and wait for the acknowledgement."""
         self._ours.send(number)
-        assert self._ours.poll(30)
+        assert self._ours.poll(60)
         assert self._ours.recv() == [COUNTED]
 
     def kill(self) -> None:
         """End it as a power cut ends a process."""
-        os.kill(self.process.pid or 0, signal.SIGKILL)
+        self.process.kill()
         self.process.join()
+        self._ours.close()
 
 
-def _write(path: Path, told: Connection) -> None:
-    store = opened(path)
-    told.send("open")
+def _write(path: Path, pipe: Connection) -> None:
+    store = open_at(path)
+    pipe.send("open")
     while True:
-        told.send(send(store, LINKED, Asked(row(told.recv()))))
+        pipe.send(send(store, LINKED, report(pipe.recv())))
 
 
 @pytest.mark.parametrize("ends", [("-wal",), ("-shm",), PUBLIC, (*PUBLIC, "-lock")])
@@ -103,27 +84,22 @@ def test_a_removed_file_is_put_back_before_the_next_commit_is_acknowledged(
     before = [inode(path, end) for end in PUBLIC]
     remove(path, *ends)
 
-    assert send(store, LINKED, Asked(row(2))) == [COUNTED]
+    assert send(store, LINKED, report(2)) == [COUNTED]
     assert [inode(path, end) for end in PUBLIC] == before
     assert inode(path, "-lock")
 
 
-def test_a_log_that_is_removed_in_the_middle_of_a_commit_is_put_back_before_it_returns(
+def test_a_removed_log_is_put_back_by_the_commit_under_way_and_by_a_reading(
     path: Path, store: SqliteStore
 ) -> None:
+    """So an idle store is mended too: each worker reads once a second."""
     before = inode(path, "-wal")
     with store.file.writing() as database:
         database.execute("insert into record values ('a', 'b', x'00')")
         remove(path, *PUBLIC)
-
     assert inode(path, "-wal") == before
 
-
-def test_a_reading_puts_a_removed_log_back(path: Path, store: SqliteStore) -> None:
-    """So an idle store is mended too: each worker reads once a second."""
-    before = inode(path, "-wal")
     remove(path, *PUBLIC)
-
     assert store.generation() == 0
     assert inode(path, "-wal") == before
 
@@ -134,7 +110,7 @@ def test_another_file_in_the_log_s_place_is_replaced(path: Path, store: SqliteSt
     other.write_bytes(b"\0" * 5000)
     other.replace(path.with_name("store.db-wal"))
 
-    assert send(store, LINKED, Asked(row(1)), Asked(row(2))) == [DUPLICATE, COUNTED]
+    assert send(store, LINKED, report(1), report(2)) == [DUPLICATE, COUNTED]
     assert inode(path, "-wal") == before
 
 
@@ -144,15 +120,14 @@ def test_who_opens_while_the_log_is_missing_puts_it_back_first(path: Path) -> No
     for number in range(50):
         first.count(number)
     remove(path, *PUBLIC)
-    second = opened(path)
+    second = open_at(path)
 
-    assert send(second, LINKED, *(Asked(row(number)) for number in range(50))) == [DUPLICATE] * 50
-    assert send(second, LINKED, Asked(row(100))) == [COUNTED]
+    assert send(second, LINKED, *(report(number) for number in range(50))) == [DUPLICATE] * 50
+    assert send(second, LINKED, report(100)) == [COUNTED]
     first.count(101)
     first.kill()
-    assert send(second, LINKED, Asked(row(101))) == [DUPLICATE]
-    with second.file.reading() as database:
-        assert database.execute("pragma integrity_check").fetchone() == ("ok",)
+    assert send(second, LINKED, report(101)) == [DUPLICATE]
+    assert is_sound(second)
     second.close()
 
 
@@ -164,9 +139,9 @@ def test_a_backup_while_the_log_is_missing_holds_everything(path: Path, tmp_path
     backup(f"sqlite:///{path}", tmp_path / "backup.db")
     writer.kill()
     restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
-    again = opened(tmp_path / "again.db")
+    again = open_at(tmp_path / "again.db")
 
-    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    assert send(again, LINKED, report(1)) == [DUPLICATE]
     again.close()
 
 
@@ -179,10 +154,10 @@ def test_a_log_that_is_removed_right_before_a_kill_waits_for_its_operator(path: 
 
     for _ in range(2):
         with pytest.raises(StoreUnfit, match=rf"mv {link_of(path)} {path}-wal"):
-            opened(path)
+            open_at(path)
     link_of(path).rename(path.with_name("store.db-wal"))
-    again = opened(path)
-    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    again = open_at(path)
+    assert send(again, LINKED, report(1)) == [DUPLICATE]
     again.close()
 
 
@@ -195,9 +170,9 @@ def test_a_log_that_another_program_has_written_back_is_no_longer_needed(path: P
         database.execute("select count(*) from ledger").fetchone()
     assert not path.with_name("store.db-wal").exists()
     assert link_of(path).exists()
-    again = opened(path)
+    again = open_at(path)
 
-    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    assert send(again, LINKED, report(1)) == [DUPLICATE]
     again.close()
     assert sorted(each.name for each in path.parent.iterdir()) == ["store.db", "store.db-lock"]
 
@@ -214,9 +189,9 @@ def test_a_copy_of_the_directory_of_a_killed_store_opens(path: Path, tmp_path: P
             (copied / each.name).write_bytes(each.read_bytes())
     name = link_of(path).name
     (copied / name).rename(copied / f".store.db-{(copied / 'store.db').stat().st_ino}-wal")
-    again = opened(copied / "store.db")
+    again = open_at(copied / "store.db")
 
-    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    assert send(again, LINKED, report(1)) == [DUPLICATE]
     again.close()
 
 
@@ -230,14 +205,14 @@ def test_a_log_without_any_name_is_saved_and_the_store_refused(
 
     for _ in range(2):
         with pytest.raises(StoreUnfit, match="written back: stop all processes"):
-            send(store, LINKED, Asked(row(2)))
+            send(store, LINKED, report(2))
     copied = path.with_name("copied.db")
     copied.write_bytes(path.read_bytes())
-    again = opened(copied)
-    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    again = open_at(copied)
+    assert send(again, LINKED, report(1)) == [DUPLICATE]
     again.close()
     store.close()
-    assert send(store, LINKED, Asked(row(1)), Asked(row(3))) == [DUPLICATE, COUNTED]
+    assert send(store, LINKED, report(1), report(3)) == [DUPLICATE, COUNTED]
 
 
 def test_a_log_without_a_second_name_is_noticed_where_links_cannot_be_made(
@@ -249,26 +224,26 @@ def test_a_log_without_a_second_name_is_noticed_where_links_cannot_be_made(
         raise PermissionError
 
     monkeypatch.setattr(os, "link", refuse)
-    store = opened(path)
-    send(store, LINKED, Asked(row(1)))
+    store = open_at(path)
+    send(store, LINKED, report(1))
     remove(path, "-wal")
 
     with pytest.raises((StoreUnfit, StoreUnavailable), match="stop all processes"):
-        send(store, LINKED, Asked(row(2)))
+        send(store, LINKED, report(2))
     store.close()
-    assert send(store, LINKED, Asked(row(1))) == [DUPLICATE]
+    assert send(store, LINKED, report(1)) == [DUPLICATE]
     store.close()
 
 
 def test_a_check_of_the_log_is_two_stat_calls(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send(store, LINKED, Asked(row(1)))
+    send(store, LINKED, report(1))
     stat, paths = os.stat, []
 
-    def counted(path: str | Path, **given: Any) -> os.stat_result:
+    def counted(path: str | Path, **options: Any) -> os.stat_result:
         paths.append(path)
-        return stat(path, **given)
+        return stat(path, **options)
 
     monkeypatch.setattr(os, "stat", counted)
 

@@ -1,0 +1,23 @@
+"""A store in a file of its own for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.store.sqlite.sqlite_fixtures import open_at
+from veilcount_aggregator.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    opened = open_at(path)
+    yield opened
+    opened.close()

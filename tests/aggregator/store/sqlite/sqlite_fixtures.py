@@ -1,0 +1,72 @@
+"""Stores in SQLite files, processes that are forked, and disks with little space."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.sqlite import SqliteStore
+
+FORK = multiprocessing.get_context("fork")
+
+
+def open_at(path: Path, *, make: bool = True, mode: str = "") -> SqliteStore:
+    """Open a store of this engine."""
+    store = open_store(f"sqlite:///{path}{mode}", make=make)
+    assert isinstance(store, SqliteStore)
+    return store
+
+
+def is_sound(store: SqliteStore) -> bool:
+    """Whether SQLite finds its own file in order."""
+    with store.file.reading() as database:
+        return bool(database.execute("pragma integrity_check").fetchone() == ("ok",))
+
+
+def in_child(work: Callable[..., None], *arguments: object) -> int | None:
+    """Do something in a forked process; return its exit code."""
+    process = FORK.Process(target=work, args=arguments)
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """Mount a disk of one MiB, where that is allowed."""
+    folder.mkdir()
+    mount = [which("mount") or "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        yield folder
+    finally:
+        subprocess.run([which("umount") or "umount", str(folder)], check=True)
+
+
+def fill_disk(disk: Path) -> Path:
+    """Fill a small disk with one file; return it."""
+    ballast = disk / "ballast"
+    with pytest.raises(OSError, match="No space"):
+        ballast.write_bytes(bytes(2 << 20))
+    return ballast
+
+
+@contextmanager
+def limited_log(path: Path, more: int) -> Iterator[None]:
+    """Have the system refuse to let a store's log grow by more than so many bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    most = path.with_name(f"{path.name}-wal").stat().st_size + more
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
