@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """Check a deployment and suggest fixes; exit 1 on any problem.
 
-    A --store is examined from inside, a server's --url from outside, as devices and strangers see
+    A --store is examined from inside, a server's --url from outside, as devices and others see
     it (with an analyst's --key its metrics too). Nothing is changed; the server counts two rejected
     requests.
     """
@@ -67,7 +67,7 @@ def command(
             {"state": worst(findings).value, "findings": [asdict(each) for each in findings]}
         )
     else:
-        print_table(("", "of", "check", "found"), map(_row, findings))
+        print_table(("", "target", "check", "finding"), map(_row, findings))
         print_lines(["", _summary(findings)])
     context.exit(EXIT_NEGATIVE if worst(findings) is Severity.WRONG else EXIT_OK)
 
@@ -82,7 +82,7 @@ def _of_store(settings: Settings, backups: Path | None, *, deep: bool) -> Iterat
 def _row(finding: Finding) -> tuple[Text | str, ...]:
     mark = Text(finding.state.value, STYLES[finding.state])
     fix = f"\n-> {finding.fix}" if finding.fix else ""
-    return mark, finding.of, finding.check, f"{finding.what}{fix}"
+    return mark, finding.target, finding.check, f"{finding.what}{fix}"
 
 
 def _summary(findings: Sequence[Finding]) -> str:

@@ -1,4 +1,4 @@
-"""Keys: is there one to get in with, is there one too many, is the strongest one in daily use?"""
+"""Checks of API keys: a missing role, unused keys, an admin's key in daily use."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from .finding import CheckResult, problems_or_ok, warn
 from .store_snapshot import StoreSnapshot
 
 UNUSED = timedelta(days=30)
-SETTLED = timedelta(days=7)  # an admin's key that is older is used for more than setting up
+SETTLED = timedelta(days=7)  # an older admin's key is used for more than the set-up
 RECENT = timedelta(days=1)
 
 
 def api_keys(stored: StoreSnapshot) -> Iterator[CheckResult]:
-    """Look at the keys that open something."""
+    """Check the valid keys."""
     ring = stored.api_keys
     valid = [key for key in ring.keys.values() if not key.revoked]
     devices = "any device" if ring.intake_is_open else "devices with a key"
-    well = f"{len(valid)} keys open something; reports are taken of {devices}"
-    yield from problems_or_ok(_complaints(valid, stored.today, open_=ring.intake_is_open), well)
+    message = f"{len(valid)} valid keys; reports are accepted from {devices}"
+    yield from problems_or_ok(_problems(valid, stored.today, open_=ring.intake_is_open), message)
 
 
-def _complaints(valid: list[ApiKey], today: date, *, open_: bool) -> Iterator[CheckResult]:
+def _problems(valid: list[ApiKey], today: date, *, open_: bool) -> Iterator[CheckResult]:
     roles = {key.role for key in valid}
     if Role.ADMIN not in roles:
         yield warn("no admin key: nobody can push over HTTP", "`veilcount init --key`")
     if not open_ and Role.DEVICE not in roles:
         yield warn(
-            "all device keys are revoked: no device gets in",
+            "all device keys are revoked: no device can report",
             "`veilcount keys create --role device`, and ship the key with the app",
         )
     for key in valid:
@@ -45,8 +45,8 @@ def _key(key: ApiKey, today: date) -> Iterator[CheckResult]:
         )
     elif key.role is Role.ADMIN and age >= SETTLED and _recent(key, today):
         yield warn(
-            f"{name} was used on {key.used}: an admin's key changes what is asked",
-            "if somebody only reads with it: `veilcount keys create --role analyst`",
+            f"{name} was used on {key.used}: an admin's key can change definitions",
+            "if it is only used for reading: `veilcount keys create --role analyst`",
         )
 
 

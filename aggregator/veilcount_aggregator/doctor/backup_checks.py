@@ -1,4 +1,4 @@
-"""A folder of backups: is there one, how old is the newest, and could it be restored?"""
+"""Checks of a folder of backups: the age and the integrity of the newest."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..store.sqlite.schema import APPLICATION, STEPS
-from .finding import Check, CheckResult, Finding, examine, ok, warn, wrong
+from .finding import Check, CheckResult, Finding, examine, graded, ok, warn, wrong
 
-OF = "backups"
+TARGET = "backups"
 OLD = timedelta(days=2)
 TOO_OLD = timedelta(days=7)
 SQLITE_MAGIC, REDIS_MAGIC = b"SQLite format 3\0", b"REDIS"
-MAKE = "`veilcount store backup FILE`, each day, on another disk"
+MAKE = "run `veilcount store backup FILE` daily, to another disk"
 
 
 def examine_backups(folder: Path, now: datetime) -> Iterator[Finding]:
-    """Yield what is found in a folder."""
+    """Yield the findings of a folder."""
     checks: dict[str, Check[Path]] = {"newest": lambda path: _newest(path, now)}
-    yield from examine(OF, checks, folder)
+    yield from examine(TARGET, checks, folder)
 
 
 def _newest(folder: Path, now: datetime) -> Iterator[CheckResult]:
     if not folder.is_dir():
-        yield wrong(f"{folder} is no folder", "give the folder that backups are written to")
+        yield wrong(f"{folder} is not a folder", "give the folder that backups are written to")
         return
     found = [each for each in folder.iterdir() if each.is_file() and _is_backup(each)]
     if not found:
-        yield wrong(f"{folder} holds no backup of a store", MAKE)
+        yield wrong(f"{folder} contains no backup of a store", MAKE)
         return
     newest = max(found, key=lambda each: each.stat().st_mtime)
     yield _age(newest, now)
@@ -46,17 +46,15 @@ def _is_backup(path: Path) -> bool:
 
 def _age(path: Path, now: datetime) -> CheckResult:
     age = now - datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    told = f"{path.name} is {age.days} days and {age.seconds // 3600} hours old"
-    if age > TOO_OLD:
-        return wrong(told, MAKE)
-    return warn(told, MAKE) if age > OLD else ok(told)
+    message = f"{path.name} is {age.days} days and {age.seconds // 3600} hours old"
+    return graded(message, MAKE, is_wrong=age > TOO_OLD, is_doubtful=age > OLD)
 
 
 def _verified(path: Path) -> Iterator[CheckResult]:
-    """Read all of it, as a restore would; whether a Redis file is whole, Redis itself can tell."""
+    """Read the whole backup, as a restore would; only Redis can verify its own file format."""
     with path.open("rb") as file:
         if file.read(len(REDIS_MAGIC)) == REDIS_MAGIC:
-            yield warn(f"{path.name} is a Redis file", f"redis-check-rdb {path} reads it through")
+            yield warn(f"{path.name} is a Redis file", f"verify it with redis-check-rdb {path}")
             return
     try:
         yield _read(path)
@@ -76,4 +74,4 @@ def _read(path: Path) -> CheckResult:
         return wrong(f"{path.name} was written by a newer veilcount", "upgrade this one")
     if sound != "ok":
         return wrong(f"{path.name} is damaged: {sound}", MAKE)
-    return ok(f"{path.name} is whole: it could be restored")
+    return ok(f"{path.name} is intact and can be restored")

@@ -1,7 +1,7 @@
-"""Consistency of a store: reports counted equal slots spent, rows equal new pseudonyms.
+"""The consistency check of a store: reports equal spent slots, rows equal new pseudonyms.
 
-The store may serve meanwhile. What is counted only grows, so what is read in between lies between
-what was read before and after; at rest the three are one number.
+The store may serve meanwhile. Counters only grow, so a figure that is read in between lies between
+the counters before and after; while nothing is written, all are equal.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, problems_or_ok, wrong
 from .store_snapshot import StoreSnapshot
 
-FIX = "keep this store as it is, and say so where veilcount is made: no report is lost by waiting"
+FIX = "keep a copy of this store and report it to the developers: waiting loses no report"
 
 Epoch = tuple[str, int]  # fingerprint, number
 
 
 @dataclass(frozen=True, slots=True)
 class CountedTotals:
-    """What was counted of each epoch: answers, and new pseudonyms."""
+    """The reports and new pseudonyms of each epoch, by the counters."""
 
-    answers: Counter[Epoch]
+    reports: Counter[Epoch]
     rows: Counter[Epoch]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredLedgers:
-    """The rows of each epoch that was not dropped, by how many slots they have spent."""
+    """The rows of each epoch that was not dropped, by their number of spent slots."""
 
     spent: Mapping[Epoch, Counter[int]]
     dropped: Mapping[str, int]
@@ -45,34 +45,34 @@ class StoredLedgers:
 
 
 def counters_agree(stored: StoreSnapshot) -> Iterator[CheckResult]:
-    """Hold counters, ledgers and the histogram of spent slots against each other."""
+    """Compare counters, ledgers and the histogram of spent slots."""
     known = stored.catalog.series
     before = totals(stored.store, known)
     ledgers = read_ledgers(stored.store.export_pieces())
     spread = {name: stored.store.spend_histograms(each) for name, each in known.items()}
     after = totals(stored.store, known)
-    complaints = (
-        told
+    problems = (
+        problem
         for name, each in known.items()
-        for told in _series(each, before, ledgers, spread[name], after)
+        for problem in _series(each, before, ledgers, spread[name], after)
     )
-    yield from problems_or_ok(complaints, "counters, ledgers and histogram agree")
+    yield from problems_or_ok(problems, "counters, ledgers and histogram agree")
 
 
 def totals(store: Store, known: Mapping[str, Series]) -> CountedTotals:
-    """Return what is counted now."""
-    answers: Counter[Epoch] = Counter()
+    """Return the current counters."""
+    reports: Counter[Epoch] = Counter()
     rows: Counter[Epoch] = Counter()
     for name, series in known.items():
         for cell, number in store.report_counts(series).items():
-            answers[name, series.epoch(cell.period)] += number
+            reports[name, series.epoch(cell.period)] += number
         for period, number in store.new_pseudonyms(series).items():
             rows[name, series.epoch(period)] += number
-    return CountedTotals(answers, rows)
+    return CountedTotals(reports, rows)
 
 
 def read_ledgers(pieces: Iterator[TransferPiece]) -> StoredLedgers:
-    """Return how many slots the rows have spent."""
+    """Return the number of spent slots of all rows."""
     spent: defaultdict[Epoch, Counter[int]] = defaultdict(Counter)
     dropped: dict[str, int] = {}
     for piece in pieces:
@@ -97,14 +97,14 @@ def _series(
     spread: Mapping[int, np.ndarray[tuple[int], np.dtype[np.int64]]],
     after: CountedTotals,
 ) -> Iterator[CheckResult]:
-    epochs = {epoch for epoch in after.answers | after.rows if epoch[0] == series.fingerprint}
+    epochs = {epoch for epoch in after.reports | after.rows if epoch[0] == series.fingerprint}
     epochs |= {epoch for epoch in ledgers.spent if epoch[0] == series.fingerprint}
     for epoch in sorted(epochs):
-        least, most = before.answers[epoch], after.answers[epoch]
+        least, most = before.reports[epoch], after.reports[epoch]
         histogram = spread.get(epoch[1], np.zeros(0, np.int64))
-        told = int((histogram * np.arange(1, len(histogram) + 1)).sum())
-        if off := _outside(told, told, least, most):
-            yield _differ(series, epoch, "answers counted and slots in the histogram", off)
+        slots = int((histogram * np.arange(1, len(histogram) + 1)).sum())
+        if off := _outside(slots, slots, least, most):
+            yield _differ(series, epoch, "counted reports and slots in the histogram", off)
         if ledgers.has(epoch):
             yield from _ledger(series, epoch, ledgers.spent.get(epoch, Counter()), before, after)
 
@@ -112,14 +112,17 @@ def _series(
 def _ledger(
     series: Series, epoch: Epoch, spent: Counter[int], before: CountedTotals, after: CountedTotals
 ) -> Iterator[CheckResult]:
-    """A row that was closed for its owner has all its slots spent: it counts as any number."""
+    """Compare the rows of one epoch.
+
+    A row that its owner closed has all slots spent, and may have any number of reports.
+    """
     rows, whole = spent.total(), spent[series.bits]
     if off := _outside(rows, rows, before.rows[epoch], after.rows[epoch]):
         yield _differ(series, epoch, "new pseudonyms and rows of the ledger", off)
     partly = sum(slots * times for slots, times in spent.items() if slots < series.bits)
     least, most = partly + whole, partly + whole * series.most
-    if off := _outside(least, most, before.answers[epoch], after.answers[epoch]):
-        yield _differ(series, epoch, "answers counted and slots spent", off)
+    if off := _outside(least, most, before.reports[epoch], after.reports[epoch]):
+        yield _differ(series, epoch, "counted reports and spent slots", off)
 
 
 def _outside(least: int, most: int, before: int, after: int) -> int:
@@ -128,7 +131,7 @@ def _outside(least: int, most: int, before: int, after: int) -> int:
 
 
 def _differ(series: Series, epoch: Epoch, what: str, by: int) -> CheckResult:
-    """Return a complaint; by how much is not told where no exact count may leave."""
+    """Return a problem; the size of the difference only if exact counts are public."""
     public = counts_are_public(series.collection)
     size = f" by {by:,}" if public else ""
     return wrong(f"{series.collection.name}, epoch {epoch[1]}: {what} differ{size}", FIX)

@@ -1,4 +1,4 @@
-"""Findings, and how a table of checks is run."""
+"""The findings of checks, and the function that runs a table of checks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeVar
 from veilcount_shared.errors import VeilcountError
 
 Subject = TypeVar("Subject")
+
+UNREACHABLE = "check that it runs, that this machine can reach it, and that the URL is right"
 
 
 class Severity(StrEnum):
@@ -30,9 +32,9 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check has found of the store, the server or the backups, and what to do."""
+    """One result of a check on a target: the store, a Redis server, the server or the backups."""
 
-    of: str
+    target: str
     check: str
     state: Severity
     what: str
@@ -57,27 +59,35 @@ def wrong(what: str, fix: str) -> CheckResult:
     return CheckResult(Severity.WRONG, what, fix)
 
 
-def examine(of: str, checks: Mapping[str, Check[Subject]], subject: Subject) -> Iterator[Finding]:
-    """Yield what each check of a table finds; one that fails has found something too."""
-    for name, look in checks.items():
-        for told in _looked(look, subject):
-            yield Finding(of, name, *told)
+def graded(message: str, fix: str, *, is_wrong: bool, is_doubtful: bool) -> CheckResult:
+    """Return a result that is wrong, a warning or ok, by two thresholds of one figure."""
+    if is_wrong:
+        return wrong(message, fix)
+    return warn(message, fix) if is_doubtful else ok(message)
+
+
+def examine(
+    target: str, checks: Mapping[str, Check[Subject]], subject: Subject
+) -> Iterator[Finding]:
+    """Yield the findings of a table of checks; a check that fails is a finding, too."""
+    for name, check in checks.items():
+        for result in _results(check, subject):
+            yield Finding(target, name, *result)
 
 
 def worst(findings: Iterable[Finding]) -> Severity:
-    """Return the worst state there is."""
+    """Return the worst state of the findings."""
     order = list(Severity)
     return max((each.state for each in findings), key=order.index, default=Severity.OK)
 
 
-def problems_or_ok(told: Iterable[CheckResult], well: str) -> Iterator[CheckResult]:
-    """Yield the problems; without any, one ok result."""
-    complaints = list(told)
-    yield from complaints or [ok(well)]
+def problems_or_ok(problems: Iterable[CheckResult], message: str) -> Iterator[CheckResult]:
+    """Yield the problems; without any, one ok result with the message."""
+    yield from list(problems) or [ok(message)]
 
 
-def _looked(look: Check[Subject], subject: Subject) -> Iterator[CheckResult]:
+def _results(check: Check[Subject], subject: Subject) -> Iterator[CheckResult]:
     try:
-        yield from look(subject)
-    except (VeilcountError, OSError, ValueError) as error:  # a stranger may answer anything
-        yield wrong(f"the check failed: {error}", "fix the findings above, and run it again")
+        yield from check(subject)
+    except (VeilcountError, OSError, ValueError) as error:  # an untrusted server may send anything
+        yield wrong(f"the check failed: {error}", "fix the findings above and run it again")

@@ -1,4 +1,4 @@
-"""A running server as seen from outside: by devices, by strangers, or with an API key."""
+"""A running server as seen from outside: without a key, or with an API key."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ PROXY = "check the reverse proxy"
 
 @dataclass(frozen=True)
 class ServerProbe:
-    """An address, an API key if one was given, and this machine's clock."""
+    """The address of a server, an optional API key, and this machine's clock."""
 
     url: str
     key: str = field(repr=False)
     clock: Callable[[], datetime]
 
     def __post_init__(self) -> None:
-        """Reject what is no address, and sending a key in clear."""
+        """Reject an invalid address, and sending a key unencrypted."""
         problem = key_url_problem(self.url) if self.key else url_problem(self.url)
         if problem:
             raise SettingsError("--url", self.url, problem)
 
     @property
     def secure(self) -> bool:
-        """Whether it is behind TLS."""
+        """Whether it uses TLS."""
         return urlsplit(self.url).scheme == "https"
 
     def request(
         self, method: str, path: str, *, with_key: bool = False, **arguments: Any
     ) -> requests.Response:
-        """Return the response of one endpoint, on a connection of its own."""
+        """Return the response of one endpoint, on a new connection."""
         with AggregatorClient(self.url, self.key, SECONDS) as client:
             return client.request(method, path, with_key=with_key, **arguments)

@@ -1,4 +1,4 @@
-"""What passes the proxy in front, and what should not: bodies, headers, strangers."""
+"""Checks of a reverse proxy: bodies that must pass, headers and access that must not."""
 
 from __future__ import annotations
 
@@ -11,69 +11,64 @@ from ..api.reports import PATH
 from .finding import Check, CheckResult, ok, problems_or_ok, warn, wrong
 from .http_probe import NOT_READY, PROXY, REDIRECT, UNAUTHORIZED, ServerProbe
 
-CLOSED = ("/metrics", "/v1/collections", "/v1/keys", "/v1/audit")
+PROTECTED = ("/metrics", "/v1/collections", "/v1/keys", "/v1/audit")
 
 
 def _takes_bodies(probe: ServerProbe) -> Iterator[CheckResult]:
-    """Two bodies that hold no report: an empty one, and the longest that a device may send."""
-    for size in (0, MAX_BODY):
-        told = _refused(probe, b" " * size)
-        if told:
-            yield told
-            return
-    yield ok(f"bodies of up to {MAX_BODY:,} bytes arrive")
+    """Send two bodies without reports: an empty one, and the longest that a device may send."""
+    problems = (_body_problem(probe, b" " * size) for size in (0, MAX_BODY))
+    yield next(filter(None, problems), ok(f"bodies of up to {MAX_BODY:,} bytes reach the server"))
 
 
-def _refused(probe: ServerProbe, body: bytes) -> CheckResult | None:
-    """Return what is wrong with how a body is answered: it is to be refused by the aggregator."""
+def _body_problem(probe: ServerProbe, body: bytes) -> CheckResult | None:
+    """Return a problem unless the aggregator itself rejects the body."""
     reply = probe.request("POST", PATH, data=body, headers={"Content-Type": JSON_TYPE})
     kind = reply.headers.get("Content-Type", "").partition(";")[0]
     if kind == PROBLEM_TYPE and reply.status_code < NOT_READY:
         return None
-    what = f"a POST of {len(body):,} bytes to {PATH} is answered with HTTP {reply.status_code}"
+    what = f"a POST of {len(body):,} bytes to {PATH} gets HTTP {reply.status_code}"
     if REDIRECT <= reply.status_code < REDIRECT + 100:
-        return wrong(f"{what}, a redirect: no device follows one", "give devices the last address")
+        return wrong(f"{what}, a redirect, which devices do not follow", "use the final address")
     if kind == PROBLEM_TYPE:
-        return wrong(what, "`veilcount doctor --store URL` says why no report is taken")
-    fix = f"{PROXY}: POST has to pass, with {MAX_BODY:,} bytes (nginx: client_max_body_size 2m)"
-    return wrong(f"{what}, not by the aggregator", fix)
+        return wrong(what, "`veilcount doctor --store URL` shows why reports are not accepted")
+    fix = f"{PROXY}: allow POST with {MAX_BODY:,} bytes (nginx: client_max_body_size 2m)"
+    return wrong(f"{what}, not from the aggregator", fix)
 
 
 def _headers(probe: ServerProbe) -> Iterator[CheckResult]:
+    problems = _header_problems(probe.request("GET", "/healthz").headers)
+    yield from problems_or_ok(problems, "no cookie, no version, no caching")
+
+
+def _header_problems(headers: Mapping[str, str]) -> Iterator[CheckResult]:
+    if "Set-Cookie" in headers:
+        yield wrong("a cookie is set, which links a device's requests", f"{PROXY}: no cookies")
+    if any(digit in headers.get("Server", "") for digit in "0123456789"):
+        fix = f"{PROXY}: hide the version (nginx: server_tokens off)"
+        yield warn(f"Server: {headers['Server']} names a version", fix)
+    if "no-store" not in headers.get("Cache-Control", ""):
+        yield wrong("Cache-Control: no-store is missing", f"{PROXY}: forward Cache-Control")
+    if "Age" in headers:
+        yield wrong("a response came from a cache", f"{PROXY}: disable caching")
+
+
+def _access(probe: ServerProbe) -> Iterator[CheckResult]:
     yield from problems_or_ok(
-        _telling(probe.request("GET", "/healthz").headers), "they reveal nothing"
+        _open_endpoints(probe), "endpoints of analysts and admins require a key"
     )
 
 
-def _telling(headers: Mapping[str, str]) -> Iterator[CheckResult]:
-    if "Set-Cookie" in headers:
-        yield wrong(
-            "it sets a cookie: one device's requests could be joined", f"{PROXY}: no cookies"
-        )
-    if any(digit in headers.get("Server", "") for digit in "0123456789"):
-        fix = f"{PROXY}: hide its version (nginx: server_tokens off)"
-        yield warn(f"Server: {headers['Server']} names a version", fix)
-    if "no-store" not in headers.get("Cache-Control", ""):
-        yield wrong("answers may be cached: no-store is gone", f"{PROXY}: pass Cache-Control on")
-    if "Age" in headers:
-        yield wrong("an answer came out of a cache", f"{PROXY}: nothing here may be cached")
-
-
-def _closed(probe: ServerProbe) -> Iterator[CheckResult]:
-    yield from problems_or_ok(_open_doors(probe), "endpoints of analysts and admins require a key")
-
-
-def _open_doors(probe: ServerProbe) -> Iterator[CheckResult]:
-    for path in CLOSED:
+def _open_endpoints(probe: ServerProbe) -> Iterator[CheckResult]:
+    for path in PROTECTED:
         status = probe.request("GET", path).status_code
         if status < REDIRECT:
-            yield wrong(f"GET {path} is answered without a key", f"{PROXY}: does it add one?")
+            yield wrong(f"GET {path} works without a key", f"{PROXY}: does it add one?")
         elif status != UNAUTHORIZED:
-            yield warn(f"GET {path} is answered with HTTP {status}", f"{PROXY}: 401 is the answer")
+            yield warn(f"GET {path} without a key gets HTTP {status}", f"{PROXY}: 401 is expected")
 
 
-PASSING: dict[str, Check[ServerProbe]] = {
+PROXY_CHECKS: dict[str, Check[ServerProbe]] = {
     "bodies": _takes_bodies,
     "headers": _headers,
-    "closed doors": _closed,
+    "access": _access,
 }

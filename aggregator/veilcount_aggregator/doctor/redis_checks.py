@@ -1,4 +1,4 @@
-"""The Redis servers of a store, each from outside: all that is wrong, not the first thing alone."""
+"""Checks of each Redis server of a store, over separate connections."""
 
 from __future__ import annotations
 
@@ -18,17 +18,29 @@ from ..store.redis.identity import SLOTS
 from ..store.redis.shard_client import ShardClient
 from ..store.redis.url import RedisUrl
 from .clock_skew import skew
-from .finding import Check, CheckResult, Finding, Severity, examine, ok, problems_or_ok, warn, wrong
+from .finding import (
+    UNREACHABLE,
+    Check,
+    CheckResult,
+    Finding,
+    Severity,
+    examine,
+    graded,
+    ok,
+    problems_or_ok,
+    warn,
+    wrong,
+)
 
-ANSWERS = "answers"  # told only where a server does not
+RESPONDS = "responds"  # only reported where a server does not
 NEARLY, FULL = 0.75, 0.9  # of the memory
-FIX = "redis-cli -h {host} -p {port} CONFIG SET {name} {value}, and write it into redis.conf"
-WHOLE = "cluster-require-full-coverage"
+FIX = "redis-cli -h {host} -p {port} CONFIG SET {name} {value}, and add it to redis.conf"
+COVERAGE = "cluster-require-full-coverage"
 
 
 @dataclass(frozen=True)
 class RedisProbe:
-    """One server, asked once for what several checks look at."""
+    """One server; information that several checks need is requested once."""
 
     server: RedisNode
     cluster: bool
@@ -36,31 +48,31 @@ class RedisProbe:
 
     @cached_property
     def info(self) -> dict[str, str]:
-        """What it says of itself."""
+        """The response to INFO."""
         return _lines(self.server.ask("INFO"))
 
     @cached_property
     def settings(self) -> dict[str, str] | None:
-        """How it is set; None: that is not told to this user."""
+        """Its settings; None if this user may not read them."""
         try:
-            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *SETTINGS, WHOLE)]
+            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *SETTINGS, COVERAGE)]
         except StoreError:
             return None
         return dict(zip(words[::2], words[1::2], strict=True))
 
     def number(self, name: str) -> int:
-        """Return a figure that it says of itself; 0: it does not."""
+        """Return a number of INFO, 0 if it is missing."""
         return int(self.info.get(name, "0"))
 
 
 def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
-    """Yield what is found at each server of a URL."""
+    """Yield the findings of each server of a URL."""
     address = RedisUrl.parse(url)
     with closing(ShardClient(address)) as servers:
         try:
             found = servers.all()
         except VeilcountError as error:
-            yield _away("store", error)
+            yield _unavailable("store", error)
             return
         for server in found:
             yield from _examine(RedisProbe(server, address.cluster, clock))
@@ -69,19 +81,18 @@ def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
 
 
 def _examine(node: RedisProbe) -> Iterator[Finding]:
-    """Yield what is found at one server; one that is away hides nothing of the others."""
+    """Yield the findings of one server, whether or not others are available."""
     try:
         _ = node.info
     except VeilcountError as error:
-        yield _away(f"Redis {node.server}" if node.cluster else "store", error)
+        yield _unavailable(f"Redis {node.server}" if node.cluster else "store", error)
         return
     checks = REDIS | (CLUSTER if node.cluster else {})
     yield from examine(f"Redis {node.server}", checks, node)
 
 
-def _away(of: str, error: VeilcountError) -> Finding:
-    fix = "see that it runs, that this machine may reach it, and that the URL is right"
-    return Finding(of, ANSWERS, Severity.WRONG, str(error), fix)
+def _unavailable(target: str, error: VeilcountError) -> Finding:
+    return Finding(target, RESPONDS, Severity.WRONG, str(error), UNREACHABLE)
 
 
 def _version(node: RedisProbe) -> Iterator[CheckResult]:
@@ -93,7 +104,7 @@ def _settings(node: RedisProbe) -> Iterator[CheckResult]:
     settings = node.settings
     if settings is None:
         wanted = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
-        yield warn("CONFIG is forbidden to this user", f"see to it that it has {wanted}")
+        yield warn("this user may not use CONFIG", f"make sure that the server has {wanted}")
         return
     yield from problems_or_ok(
         _weak(node, settings), "noeviction, appendonly yes, appendfsync always"
@@ -107,11 +118,11 @@ def _weak(node: RedisProbe, settings: Mapping[str, str]) -> Iterator[CheckResult
 
 def _coverage(node: RedisProbe) -> Iterator[CheckResult]:
     host, port = node.server.host
-    if node.settings is not None and node.settings[WHOLE] != "no":
-        fix = FIX.format(host=host, port=port, name=WHOLE, value="no")
-        yield warn(f"{WHOLE} yes: one master that is down stops them all", fix)
+    if node.settings is not None and node.settings[COVERAGE] != "no":
+        fix = FIX.format(host=host, port=port, name=COVERAGE, value="no")
+        yield warn(f"{COVERAGE} yes: one failed master stops all of them", fix)
     else:
-        yield ok("a master that is down stops its own shards alone")
+        yield ok("a failed master stops only its own shards")
 
 
 def _memory(node: RedisProbe) -> Iterator[CheckResult]:
@@ -119,48 +130,42 @@ def _memory(node: RedisProbe) -> Iterator[CheckResult]:
     used = node.number("used_memory")
     whose = "maxmemory" if node.number("maxmemory") else "the machine's memory (no maxmemory)"
     share = used / limit if limit else 0.0
-    told = f"{share:.0%} of {whose} is used"
-    fix = "raise maxmemory, or give the machine more: when it is full, no report is taken"
+    fix = "raise maxmemory, or add memory: when it is full, reports are not accepted"
     if node.number("evicted_keys"):
         yield wrong(
-            f"{node.number('evicted_keys'):,} keys were evicted: spent slots are forgotten",
-            "set noeviction; what was counted since may be counted twice",
+            f"{node.number('evicted_keys'):,} keys were evicted: spent slots are lost",
+            "set noeviction; reports since then may be counted twice",
         )
-    if share >= FULL:
-        yield wrong(told, fix)
-    elif share >= NEARLY:
-        yield warn(told, fix)
-    else:
-        yield ok(told)
+    message = f"{share:.0%} of {whose} is used"
+    yield graded(message, fix, is_wrong=share >= FULL, is_doubtful=share >= NEARLY)
 
 
 def _disk(node: RedisProbe) -> Iterator[CheckResult]:
-    fix = "look into its log: most often the disk is full, or it may not write there"
+    fix = "read its log: most often the disk is full or not writable"
     failing = [
         name
         for name in ("aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status")
         if node.info.get(name, "ok") != "ok"
     ]
     if node.info.get("loading", "0") != "0":
-        yield warn("it still reads its own files", "wait, and look again")
+        yield warn("it is still loading its data", "wait, and run this again")
     for name in failing:
         yield wrong(f"{name} is {node.info[name]}", fix)
     if not failing:
-        yield ok("what it wrote last has reached its disk")
+        yield ok("its last writes reached the disk")
 
 
 def _replicas(servers: ShardClient) -> Iterator[CheckResult]:
-    """Look at what only replicas show: how many there are, and what a promotion would bring."""
-    masters = {f"Redis at {server}" for server in servers.all()}  # their settings stand above
-    complaints = [
+    """Check the replicas: their number, and what a promotion would change."""
+    masters = {f"Redis at {server}" for server in servers.all()}  # their settings are checked above
+    problems = [
         (wrong if each.blocks else warn)(f"{each.where}: {each.what}", each.fix)
         for each in DurabilityMonitor(servers).look().weaknesses
         if each.passing or each.where not in masters
     ]
     wanted = servers.address.replicas
-    yield from problems_or_ok(
-        complaints, f"{wanted} confirm each write" if wanted else "none confirms"
-    )
+    confirming = f"{wanted} confirm each write" if wanted else "writes wait for none"
+    yield from problems_or_ok(problems, confirming)
 
 
 def _role(node: RedisProbe) -> Iterator[CheckResult]:
@@ -168,29 +173,29 @@ def _role(node: RedisProbe) -> Iterator[CheckResult]:
     if role == "master":
         yield ok(f"a master with {node.number('connected_slaves')} replicas")
     else:
-        yield wrong(f"it is a {role}: it takes no writes", "give the master in the store's URL")
+        yield wrong(f"it is a {role}, which accepts no writes", "use the master in the store's URL")
 
 
 def _clock(node: RedisProbe) -> Iterator[CheckResult]:
-    asked = node.clock()
+    requested_at = node.clock()
     seconds, micros = map(int, node.server.ask("TIME"))
-    yield from skew(datetime.fromtimestamp(seconds + micros / 1e6, UTC), asked, node.clock())
+    yield from skew(datetime.fromtimestamp(seconds + micros / 1e6, UTC), requested_at, node.clock())
 
 
 def _cluster(node: RedisProbe) -> Iterator[CheckResult]:
-    told = _lines(node.server.ask("CLUSTER", "INFO"))
-    state, slots = told.get("cluster_state", ""), int(told.get("cluster_slots_ok", "0"))
+    info = _lines(node.server.ask("CLUSTER", "INFO"))
+    state, slots = info.get("cluster_state", ""), int(info.get("cluster_slots_ok", "0"))
     if state == "ok" and slots == SLOTS:
-        yield ok(f"all {SLOTS:,} slots are served by {told.get('cluster_size')} masters")
+        yield ok(f"all {SLOTS:,} slots are served by {info.get('cluster_size')} masters")
     else:
         yield wrong(
             f"cluster_state {state}, {slots:,} of {SLOTS:,} slots are served",
-            "bring the missing masters back: the reports of their slots wait on the devices",
+            "restore the missing masters: reports of their slots wait on the devices",
         )
 
 
-def _lines(told: bytes) -> dict[str, str]:
-    lines = (line for line in told.decode().splitlines() if ":" in line)
+def _lines(response: bytes) -> dict[str, str]:
+    lines = (line for line in response.decode().splitlines() if ":" in line)
     return {name: value for name, _, value in (line.partition(":") for line in lines)}
 
 

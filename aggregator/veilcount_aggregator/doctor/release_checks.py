@@ -1,4 +1,4 @@
-"""Central releases: may they be made, and would anybody remember what they have cost?"""
+"""Checks of central releases: locks, the journal, and its agreement with the store."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .finding import CheckResult, ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 
 RETIRE = (
-    "start their hosts; only where one is gone for good: `veilcount store retire-journal ID`, with"
+    "start their hosts; only if one is gone for good: `veilcount store retire-journal ID`, with"
     " its file as --journal if it can be read"
 )
 UNLOCK = "`veilcount store unlock --journal FILE`, with the journal that releases were written to"
 
 
 def release_lock(stored: StoreSnapshot) -> Iterator[CheckResult]:
-    """Look whether releases are locked."""
+    """Check whether releases are locked."""
     why = release_lock_reason(stored.store)
     if why:
         yield wrong(f"locked: {why}", UNLOCK)
@@ -31,13 +31,13 @@ def release_lock(stored: StoreSnapshot) -> Iterator[CheckResult]:
 
 
 def journal(stored: StoreSnapshot) -> Iterator[CheckResult]:
-    """Look whether the journal is there, can be believed, and agrees with the store."""
+    """Check that the journal exists, is trustworthy and agrees with the store."""
     models = {each.collection.model for each in stored.catalog.series.values()}
     if Model.CENTRAL not in models:
         yield ok("none is needed: no collection is central")
     elif stored.journal is None:
         yield warn(
-            "nobody said where releases are also written; without it, the server makes none",
+            "no journal is set; without one, the server makes no releases",
             "give --journal FILE, here and to `veilcount serve`",
         )
     else:
@@ -45,14 +45,14 @@ def journal(stored: StoreSnapshot) -> Iterator[CheckResult]:
 
 
 def journals(stored: StoreSnapshot) -> Iterator[CheckResult]:
-    """Look whether the journals of all hosts have confirmed the store as it is."""
+    """Check that the journals of all hosts have confirmed the store's incarnation."""
     known, waiting = registered_journals(stored.store), unconfirmed_journals(stored.store)
     for each in waiting:
         last = f"last confirmed it at {each.at}" if each.at else "never confirmed it"
         yield warn(f"journal {each} {last}: releases wait for it", RETIRE)
     if not waiting:
         listed = ": " + ", ".join(map(str, known.values())) if known else ""
-        yield ok(f"{len(known)} registered, all have confirmed the store as it is{listed}")
+        yield ok(f"{len(known)} registered, all have confirmed the store{listed}")
 
 
 def _agrees(stored: StoreSnapshot, journal: ReleaseJournal) -> Iterator[CheckResult]:
@@ -60,15 +60,15 @@ def _agrees(stored: StoreSnapshot, journal: ReleaseJournal) -> Iterator[CheckRes
     lines, kept = len(journal.lines()), len(load_releases(stored.store))
     if forgotten:
         yield wrong(
-            f"{journal.path} remembers {len(forgotten)} releases that the store has forgotten:"
+            f"{journal.path} has {len(forgotten)} releases that the store lacks:"
             " their budget would be spent twice",
             UNLOCK,
         )
     elif kept and not lines:
         yield wrong(
-            f"{journal.path} is empty or not there, and the store has {kept} releases",
-            "give the file that the server writes to, as --journal; if it was lost, take a backup"
-            " now: nothing else remembers what is spent",
+            f"{journal.path} is empty or missing, and the store has {kept} releases",
+            "give the file that the server writes to as --journal; if it was lost, back up the"
+            " store now: it is the only record of the spent budget",
         )
     else:
         yield ok(f"{journal.path}: its {lines} releases are all in the store")

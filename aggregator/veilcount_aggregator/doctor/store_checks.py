@@ -1,4 +1,4 @@
-"""A store from within: can it be opened, does it keep what it takes, and what does it hold?"""
+"""Checks of a store: access, durability, definitions, keys, releases and retention."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ from ..store import DurabilityState, open_store
 from ..store.migrate import outgoing_copy
 from . import clock_skew, consistency, definition_checks, release_checks
 from .api_key_checks import api_keys
-from .finding import Check, CheckResult, Finding, Severity, examine, ok, warn, wrong
+from .finding import UNREACHABLE, Check, CheckResult, Finding, Severity, examine, ok, warn, wrong
 from .sqlite_checks import DEEP as SQLITE_DEEP
 from .sqlite_checks import SQLITE
 from .store_snapshot import StoreSnapshot
 from .verdict_checks import verdicts
 
-OF = "store"
+TARGET = "store"
 OPENED = "opened"
 
 
 def examine_store(
     settings: Settings, clock: Callable[[], datetime], *, deep: bool
 ) -> Iterator[Finding]:
-    """Yield what is found of the store at a URL; where it cannot be opened, what can be seen."""
+    """Yield the findings of the store at a URL, as far as it can be opened."""
     scheme = urlsplit(settings.store).scheme
     if scheme.startswith("redis"):
-        # Imported here: who runs on SQLite never loads Redis.
-        from .redis_checks import ANSWERS, examine_redis  # noqa: PLC0415
+        # Imported here: a deployment on SQLite does not load Redis.
+        from .redis_checks import RESPONDS, examine_redis  # noqa: PLC0415
 
         found = list(examine_redis(settings.store, clock))
         yield from found
-        if any(each.check == ANSWERS for each in found):
+        if any(each.check == RESPONDS for each in found):
             return
     try:
         store = open_store(settings.store)
     except SettingsError:
         raise
     except VeilcountError as error:
-        yield Finding(OF, OPENED, Severity.WRONG, str(error), _mended(error))
+        yield Finding(TARGET, OPENED, Severity.WRONG, str(error), _fix(error))
         return
     with closing(store):
         stored = StoreSnapshot(settings, store, clock())
-        yield Finding(OF, OPENED, Severity.OK, "it can be read and written", "")
+        yield Finding(TARGET, OPENED, Severity.OK, "it can be read and written", "")
         if scheme == "sqlite":
-            yield from examine(OF, SQLITE | (SQLITE_DEEP if deep else {}), settings.store)
-        yield from examine(OF, STORED | (DEEP if deep else {}), stored)
+            yield from examine(TARGET, SQLITE | (SQLITE_DEEP if deep else {}), settings.store)
+        yield from examine(TARGET, STORED | (DEEP if deep else {}), stored)
 
 
-def _mended(error: VeilcountError) -> str:
+def _fix(error: VeilcountError) -> str:
     if isinstance(error, StoreUnavailable):
-        return "see that it runs, that this machine may reach it, and that the URL is right"
-    return "do what it says; until then no aggregator can serve from it"
+        return UNREACHABLE
+    return "follow the message; until then no aggregator can use this store"
 
 
-def _taking(stored: StoreSnapshot) -> Iterator[CheckResult]:
+def _accepts(stored: StoreSnapshot) -> Iterator[CheckResult]:
     if trouble := stored.health.trouble:
         yield wrong(f"the store cannot be written: {trouble}", "reports wait on devices meanwhile")
         return
     if not stored.health.read_only:
-        yield ok("not read-only: reports are taken")
+        yield ok("not read-only: reports are accepted")
         return
     left = outgoing_copy(stored.store)
     where = f", copied to {left.where}" if left else ""
     yield wrong(
-        f"read-only{where}: no report is taken",
-        "start the servers on the copy; only where the copy was given up and is destroyed:"
+        f"read-only{where}: reports are not accepted",
+        "start the servers on the copy; only if the copy was abandoned and destroyed:"
         " `veilcount store allow-writes`",
     )
 
@@ -85,17 +85,17 @@ def _durable(stored: StoreSnapshot) -> Iterator[CheckResult]:
     if health.durable is DurabilityState.YES:
         yield ok(health.why)
     elif health.durable is DurabilityState.UNKNOWN:
-        yield warn(health.why, "ask whoever runs it, or allow CONFIG GET to this user")
+        yield warn(health.why, "ask its operator, or allow CONFIG GET for this user")
     else:
         yield wrong(
-            f"{health.why}: a power cut takes acknowledged reports",
-            "leave durability=relaxed out of the store's URL",
+            f"{health.why}: a power failure loses acknowledged reports",
+            "remove durability=relaxed from the store's URL",
         )
 
 
-#: what is looked at in a store of any engine
+#: the checks of a store on any engine
 STORED: dict[str, Check[StoreSnapshot]] = {
-    "taking reports": _taking,
+    "accepts reports": _accepts,
     "durable": _durable,
     "definitions": definition_checks.definitions,
     "remarks": definition_checks.remarks,

@@ -1,4 +1,4 @@
-"""A store that is open, and what it holds: read once, for all checks."""
+"""An open store and its contents, read once for all checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..text.privacy_guarantees import counts_are_public
 
 @dataclass(frozen=True)
 class StoreSnapshot:
-    """An open store, looked at on an instant."""
+    """An open store at an instant."""
 
     settings: Settings
     store: Store
@@ -30,7 +30,7 @@ class StoreSnapshot:
 
     @cached_property
     def health(self) -> StoreHealth:
-        """How the store says it is."""
+        """Its health."""
         return self.store.health()
 
     @cached_property
@@ -45,23 +45,23 @@ class StoreSnapshot:
 
     @cached_property
     def journal(self) -> ReleaseJournal | None:
-        """Where its releases are also written."""
+        """The journal of its releases, if one is set."""
         return ReleaseJournal.from_settings(self.settings)
 
     @property
     def open_series(self) -> list[Series]:
-        """The newest definition of each collection that still takes reports, or will."""
+        """The newest definition of each collection that accepts reports now or later."""
         newest = [series[0] for series in self.catalog.by_name.values()]
         return [each for each in newest if not (each.closed or has_ended(each, self.today))]
 
     @property
     def secret(self) -> bool:
-        """Whether there are counts that may not leave."""
+        """Whether some counts are not public."""
         everything = self.catalog.series.values()
         return not all(counts_are_public(each.collection) for each in everything)
 
 
 def has_ended(series: Series, day: date) -> bool:
-    """Whether a series takes no more reports, late ones included."""
+    """Whether a series accepts no more reports, late ones included."""
     late = timedelta(days=series.collection.late)
     return series.collection.until + late <= day

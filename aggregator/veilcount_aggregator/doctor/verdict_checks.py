@@ -1,7 +1,7 @@
-"""What became of reports: verdicts that honest devices on a sound deployment hardly ever get.
+"""Checks of verdicts that honest devices on a healthy deployment hardly ever get.
 
-Shares of everything since the store was made, so that an old trouble is seen for long. Where a
-count may not leave, its collection is passed over; and so are, then, the requests as a whole.
+They use totals since the store was created, so an old problem stays visible. A collection whose
+counts are not public is left out, and then so are the totals of requests.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, problems_or_ok, warn
 from .store_snapshot import StoreSnapshot
 
-FEW = 100  # reports or requests, below which a share says nothing
+FEW = 100  # reports or requests, below which a share is not meaningful
 NO_KEY = "no-key"
 
 
 class VerdictLimit(NamedTuple):
-    """From which share of a collection's reports on a verdict is worth a look, and what to do."""
+    """The share of a collection's reports above which a verdict is reported, and the fix."""
 
     share: float
     fix: str
@@ -36,18 +36,18 @@ class VerdictLimit(NamedTuple):
 
 LIMITS: Mapping[Verdict, VerdictLimit] = {
     Verdict.OVER_BUDGET: VerdictLimit(
-        0.001, "devices refuse this themselves: look for a modified client or an attack"
+        0.001, "the client never sends these: look for a modified client or an attack"
     ),
-    Verdict.MALFORMED: VerdictLimit(0.001, "look for a client that is not ours, or was altered"),
+    Verdict.MALFORMED: VerdictLimit(0.001, "look for a modified or incompatible client"),
     Verdict.EARLY: VerdictLimit(
-        0.01, "clocks of devices are ahead; is this machine's clock right?"
+        0.01, "the devices' clocks are ahead, or this machine's is behind: check it"
     ),
     Verdict.STALE: VerdictLimit(
-        0.05, "devices are offline for longer than `late`: define more days"
+        0.05, "devices are offline for longer than `late`: allow more days"
     ),
     Verdict.FULL: VerdictLimit(
         0.0,
-        "`veilcount_full_total` says by which limit: raise --max-new-pseudonyms,"
+        "`veilcount_full_total` shows the limit: raise --max-new-pseudonyms,"
         " --max-new-pseudonyms-per-hour or --max-series-memory of `veilcount serve`;"
         " if unexpected, look for a flood",
     ),
@@ -55,9 +55,7 @@ LIMITS: Mapping[Verdict, VerdictLimit] = {
         0.01, "apps ship a definition that was never pushed: `veilcount collections push FILE`"
     ),
 }
-UNKEYED = VerdictLimit(
-    0.01, "devices show no key, or one that was revoked: ship a valid one with the app"
-)
+UNKEYED = VerdictLimit(0.01, "devices send no key, or a revoked one: ship a valid one with the app")
 
 _LINE = re.compile(rf"{PREFIX}(\w+)_total{{(.*)}} ([0-9.e+]+)")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -65,7 +63,7 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class VerdictTotals:
-    """How often each collection's reports got each verdict; requests, and those without a key."""
+    """The number of verdicts by collection, of requests, and of requests without a key."""
 
     verdicts: Mapping[str, Counter[str]]
     requests: int = 0
@@ -73,17 +71,17 @@ class VerdictTotals:
 
 
 def verdicts(stored: StoreSnapshot) -> Iterator[CheckResult]:
-    """Look at the verdicts that a store has counted."""
+    """Check the verdict counters of a store."""
     yield from verdict_problems(_counted(stored))
 
 
 def verdict_problems(intake: VerdictTotals) -> Iterator[CheckResult]:
-    """Yield what stands out."""
-    yield from problems_or_ok(_complaints(intake), "no verdict stands out")
+    """Yield the verdicts above their limits."""
+    yield from problems_or_ok(_problems(intake), "no verdict stands out")
 
 
 def read_metrics(text: str) -> VerdictTotals:
-    """Return what the figures of a running server say."""
+    """Return the totals in the metrics of a running server."""
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     requests = unkeyed = 0
     for name, labelled, number in _LINE.findall(text):
@@ -98,30 +96,28 @@ def read_metrics(text: str) -> VerdictTotals:
 
 
 def _counted(stored: StoreSnapshot) -> VerdictTotals:
-    noted, series = stored.store.service_counts(), stored.catalog.series
-    counts = counts_by_series(noted)
+    counters, series = stored.store.service_counts(), stored.catalog.series
+    counts = counts_by_series(counters)
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for fingerprint, each in series.items():
         if counts_are_public(each.collection):
             reports = sum(stored.store.report_counts(each).values())
-            told = counts.get(fingerprint, VerdictCounts()).with_counted(reports)
-            found[each.collection.name].update(told)
+            totals = counts.get(fingerprint, VerdictCounts()).with_counted(reports)
+            found[each.collection.name].update(totals)
     for fingerprint in counts.keys() - series.keys():
         found[UNKNOWN].update(counts[fingerprint].verdicts)
     if stored.secret:
         return VerdictTotals(found)
-    requests = [
-        n for note, n in noted.items() if (note.what, _door(note.word)) == (ANSWERED, ENDPOINT)
-    ]
-    unkeyed = [n for note, n in noted.items() if (note.what, note.word) == (REFUSED, NO_KEY)]
-    return VerdictTotals(found, sum(requests), sum(unkeyed))
+    requests = sum(
+        n
+        for counter, n in counters.items()
+        if counter.what == ANSWERED and counter.word.partition(":")[0] == ENDPOINT
+    )
+    unkeyed = sum(n for each, n in counters.items() if (each.what, each.word) == (REFUSED, NO_KEY))
+    return VerdictTotals(found, requests, unkeyed)
 
 
-def _door(word: str) -> str:
-    return word.partition(":")[0]
-
-
-def _complaints(intake: VerdictTotals) -> Iterator[CheckResult]:
+def _problems(intake: VerdictTotals) -> Iterator[CheckResult]:
     everything = sum(counts.total() for counts in intake.verdicts.values())
     for name, counts in sorted(intake.verdicts.items()):
         all_reports = everything if name == UNKNOWN else counts.total()

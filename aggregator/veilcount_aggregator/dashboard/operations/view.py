@@ -12,7 +12,7 @@ from datetime import date
 from veilcount_shared.schedule import period_start
 
 from ...doctor.finding import Finding, Severity, examine, worst
-from ...doctor.store_checks import OF, STORED
+from ...doctor.store_checks import STORED, TARGET
 from ...doctor.store_snapshot import StoreSnapshot
 from ...retention.clock_guard import ClockReading, ClockState
 from ...series.series import Series
@@ -22,7 +22,7 @@ from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import counts_are_public
 from ..intake_summary import TitledFigure
 
-FOR_ANALYSTS = frozenset({"durable", "definitions", "room", "retention", "verdicts"})
+FOR_ANALYSTS = frozenset({"durable", "definitions", "new pseudonyms", "retention", "verdicts"})
 ELSEWHERE = frozenset({"remarks"})  # on definitions: shown where they are pushed
 SEVERITY = {Severity.WARN: "need attention", Severity.WRONG: "failed"}
 TONES = {Severity.OK: "good", Severity.WARN: "weak", Severity.WRONG: "bad"}
@@ -51,7 +51,7 @@ def findings(aggregator: Aggregator, store: Store, *, everything: bool) -> list[
     names = STORED.keys() - ELSEWHERE if everything else FOR_ANALYSTS
     checks = {name: look for name, look in STORED.items() if name in names}
     order = list(Severity)
-    return sorted(examine(OF, checks, stored), key=lambda each: -order.index(each.state))
+    return sorted(examine(TARGET, checks, stored), key=lambda each: -order.index(each.state))
 
 
 def conclusion(found: Sequence[Finding], health: StoreHealth, clock: ClockReading) -> Conclusion:
