@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.queries.simulated_reports import counted, send, send_numbers
 from veilcount_aggregator.store import VERDICT, ServiceCounter
 from veilcount_shared.report import Batch, Losses
@@ -191,7 +191,7 @@ LISTS = {
 }
 
 
-def stock(made: World) -> None:
+def stock(made: Deployment) -> None:
     """Load the questions, and let the crowds answer."""
     made.push(FIRST)
     made.clocks.now = BEGAN - timedelta(days=30)
@@ -210,13 +210,13 @@ def stock(made: World) -> None:
     _lose(made)
 
 
-def _answer_theme(made: World, month: int) -> None:
+def _answer_theme(made: Deployment, month: int) -> None:
     more = 100 * month
     for segment, held in enumerate(([900, 1400 + more, 300], [1200, 1000 + more, 350])):
         counted(send(made, "theme", held, period=month, segment=segment, seed=10 * month + segment))
 
 
-def _answer_october(made: World) -> None:
+def _answer_october(made: Deployment) -> None:
     counted(send(made, "dark", [3000, 1000], seed=51))
     counted(send(made, "dark_curated", [3000, 1000], seed=52))
     counted(send(made, "word", _words(), seed=53))
@@ -225,7 +225,7 @@ def _answer_october(made: World) -> None:
     counted(send(made, "plan", [900, 1500, 400, 700], seed=56))
 
 
-def _answer_november(made: World) -> None:
+def _answer_november(made: Deployment) -> None:
     numbers = np.random.default_rng(60).beta(2, 5, 6000)
     for day in range(27, 33):
         counted(send(made, "opened", [90, 210], period=day, seed=day))
@@ -244,7 +244,7 @@ def _words() -> list[int]:
     return held
 
 
-def _lose(made: World) -> None:
+def _lose(made: Deployment) -> None:
     """Have devices tell of losses, and reports refused for the usual reasons."""
     series = made.series("theme")
     for bucket in (1, 1, 2, 3):

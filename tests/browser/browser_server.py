@@ -11,7 +11,7 @@ from typing import Any
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
-from tests.aggregator.api.deployment_fixtures import NOW, World, world
+from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment
 from veilcount_aggregator.auth import login_links
 from veilcount_aggregator.auth.api_keys import Role
 
@@ -23,12 +23,12 @@ class House:
     """Where the pages are, and the deployment behind them."""
 
     base: str
-    world: World
+    deployment: Deployment
     cookies: dict[Role, dict[str, Any]] = field(default_factory=dict)
 
     def link(self, role: Role) -> str:
         """Return a new one-time link."""
-        store, now = self.world.aggregator.store, self.world.clocks.now
+        store, now = self.deployment.aggregator.store, self.deployment.clocks.now
         return login_links.link_url(self.base, login_links.create_link(store, role, now))
 
 
@@ -42,12 +42,15 @@ class _Silent(WSGIRequestHandler):
 @contextmanager
 def open_house(folder: Path, *files: str, **given: Any) -> Iterator[House]:
     """Yield a house on a new store with these definitions."""
-    with world(folder, *files, now=given.pop("now", NOW), **given) as made, served(made) as house:
+    with (
+        deployment(folder, *files, now=given.pop("now", NOW), **given) as made,
+        served(made) as house,
+    ):
         yield house
 
 
 @contextmanager
-def served(made: World) -> Iterator[House]:
+def served(made: Deployment) -> Iterator[House]:
     """Yield a deployment's pages, served."""
     server = make_server(HOST, 0, made.app, threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=_serve, args=(server,), daemon=True)

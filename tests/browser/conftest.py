@@ -17,7 +17,7 @@ from tests.browser.chromium import Browser, chromium, visiting
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The stocked house, for all tests that change nothing in it."""
     with open_house(tmp_path_factory.mktemp("house"), now=NOW) as made:
-        stock(made.world)
+        stock(made.deployment)
         yield made
 
 

@@ -110,8 +110,8 @@ def test_a_phone_shows_all_of_it(browser: Browser, name: str) -> None:
 def test_an_odd_name_is_shown_as_it_is_and_cut_where_there_is_no_room(
     guest: Browser, own_house: House
 ) -> None:
-    own_house.world.push(ODD)
-    counted(send(own_house.world, "odd", [300, 200, 100]))
+    own_house.deployment.push(ODD)
+    counted(send(own_house.deployment, "odd", [300, 200, 100]))
     guest.size(NARROW)
     guest.enter()
     guest.open("/collections/odd")

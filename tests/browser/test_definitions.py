@@ -35,11 +35,11 @@ def test_files_are_chosen_previewed_pushed_and_closed(guest: Browser, tmp_path: 
     assert "A new collection." in guest.text()
     guest.follow("#push")
     assert guest.text("[role=status]").startswith("Pushed: word.")
-    assert guest.house.world.series("word").collection.inputs == 500
+    assert guest.house.deployment.series("word").collection.inputs == 500
     guest.find(".confirm summary").click()
     guest.follow(".confirm button")
     assert "word is closed" in guest.text("[role=status]")
-    assert guest.house.world.series("word").closed
+    assert guest.house.deployment.series("word").closed
 
 
 def test_a_mistake_keeps_what_was_typed(guest: Browser) -> None:

@@ -26,7 +26,7 @@ def test_a_key_is_made_and_copied_as_it_stands(admin: Browser) -> None:
     assert str(shown).startswith("veilcount_device_")
     copied = admin.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
     assert copied == shown
-    assert admin.house.world.aggregator.known().api_keys.find(str(shown))
+    assert admin.house.deployment.aggregator.known().api_keys.find(str(shown))
 
 
 def test_where_the_browser_forbids_to_copy_the_key_is_selected(admin: Browser) -> None:
@@ -47,7 +47,7 @@ def test_a_key_is_taken_back_only_after_a_second_look(admin: Browser) -> None:
     assert not admin.find(".confirm button").is_displayed()
     admin.find(".confirm summary").click()
     admin.follow(".confirm button")
-    (key,) = load_api_keys(admin.house.world.aggregator.store).keys.values()
+    (key,) = load_api_keys(admin.house.deployment.aggregator.store).keys.values()
     assert key.revoked == "2026-12-03"
     assert "revoked 2026-12-03" in admin.text(".rows")
 

@@ -29,7 +29,7 @@ def test_no_script_can_read_the_cookie(browser: Browser) -> None:
 
 
 def test_a_key_leads_to_the_page_that_was_wanted(browser: Browser) -> None:
-    key = browser.house.world.key(Role.ANALYST)
+    key = browser.house.deployment.key(Role.ANALYST)
     browser.open("/operations?collection=opened")
     browser.find("#key").send_keys(key)
     browser.follow("form button.main")

@@ -17,7 +17,7 @@ COLUMNS = "#budget .barlayer .point"
 
 
 def test_a_release_is_dry_run_paid_for_drawn_and_listed(guest: Browser) -> None:
-    made = guest.house.world
+    made = guest.house.deployment
     made.push(PAGES)
     made.clocks.now = datetime(2026, 12, 1, 12, tzinfo=UTC)
     counted(send(made, "pages", [9, 8, 7, 6, 5, 4]))

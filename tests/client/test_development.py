@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import world
+from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_client import Client
 from veilcount_client.testing.transports import RecordingTransport, WsgiTransport
 
@@ -68,7 +68,7 @@ def test_each_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_an_aggregator_in_production_refuses_it(tmp_path: Path) -> None:
     """Its batches are marked as test batches, which are not counted there."""
-    with world(tmp_path, FILE.read_text(encoding="utf-8"), now=NOON) as aggregator:
+    with deployment(tmp_path, FILE.read_text(encoding="utf-8"), now=NOON) as aggregator:
         with developing(RecordingTransport(WsgiTransport(aggregator.app))) as client:
             client.record("theme", "dark")
             flushed = client.flush()

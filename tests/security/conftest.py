@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Deployment, deployment
 
 
 @pytest.fixture
-def deployed(tmp_path: Path) -> Iterator[World]:
+def deployed(tmp_path: Path) -> Iterator[Deployment]:
     """A deployment with three local collections and a central one."""
-    with world(tmp_path, FILE, CENTRAL) as made:
+    with deployment(tmp_path, FILE, CENTRAL) as made:
         yield made

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from tests.aggregator.api.deployment_fixtures import Reply, World
+from tests.aggregator.api.deployment_fixtures import Deployment, Response
 
 #: makers and places; a release's number, since it says which holes are open
 WORDS = re.compile(
@@ -16,10 +16,10 @@ WORDS = re.compile(
 )
 
 
-def leaks(reply: Reply, world: World) -> Iterator[str]:
+def leaks(reply: Response, deployment: Deployment) -> Iterator[str]:
     """Yield what an answer tells of its inside."""
     said = reply.body + repr(reply.headers).encode()
-    store = world.aggregator.settings.store
+    store = deployment.aggregator.settings.store
     inside = (store, store.removeprefix("sqlite:///").partition("?")[0], version("flask"))
     yield from (each for each in inside if each.encode() in said)
     yield from (found.decode() for found in WORDS.findall(said))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Reply, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Deployment, Response, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, revoke_key
 from veilcount_aggregator.auth.sessions import begin_session
@@ -30,6 +30,7 @@ MALFORMED = (
     *("Basic YTpi", "Digest a=b", "Bearer", "Bearer ", "Bearer x y", "bearer\t", "\xff\xfe"),
     *("Bearer " + "x" * 60_000, "Bearer ../../keys", "Bearer %00", "Bearer ' or 1=1 --"),
 )
+FORM = "application/x-www-form-urlencoded"
 GUARDED = of_kind(Kind.KEY, Kind.DEVICE)
 PAGES = of_kind(Kind.PAGE)
 
@@ -38,17 +39,17 @@ PAGES = of_kind(Kind.PAGE)
 class Guarded:
     """A deployment for all tests: a key of each role, one of each that was revoked, sessions."""
 
-    world: World
+    deployment: Deployment
     keys: dict[Role, str]
     revoked: dict[Role, str]
     sessions: dict[Role, str]
     over: str
 
-    def knock(self, door: Door, key: str = "", query: str = "", **environ: str) -> Reply:
+    def knock(self, door: Door, key: str = "", query: str = "", **environ: str) -> Response:
         """Ask a door after enough time that no guess before counts."""
-        self.world.clocks.passed += 10
+        self.deployment.clocks.passed += 10
         path = place_of(door) + query
-        return self.world.ask(door.method, path, key=key, environ=environ)
+        return self.deployment.ask(door.method, path, key=key, environ=environ)
 
 
 def place_of(door: Door) -> str:
@@ -63,7 +64,7 @@ def place_of(door: Door) -> str:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A deployment whose intake is closed."""
-    with world(tmp_path_factory.mktemp("guarded"), FILE, CENTRAL) as made:
+    with deployment(tmp_path_factory.mktemp("guarded"), FILE, CENTRAL) as made:
         store, now = made.aggregator.store, made.clocks.now
         keys = {role: made.key(role) for role in Role}
         revoked = {}
@@ -95,13 +96,13 @@ def _nothing_is_changed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def _kept(given: Guarded) -> Iterator[tuple[str, object]]:
     for kind in ("key", "session", "link", "source", "closed"):
-        yield kind, dict(given.world.aggregator.store.records(kind))
+        yield kind, dict(given.deployment.aggregator.store.records(kind))
 
 
 # -- that nothing was forgotten --------------------------------------------------------------------
 
 
-def test_every_door_that_is_served_was_decided_about(deployed: World) -> None:
+def test_every_door_that_is_served_was_decided_about(deployed: Deployment) -> None:
     """A new door fails here until somebody has written down who may open it."""
     assert sorted(map(str, DECIDED)) == sorted(served(deployed.app))
 
@@ -131,7 +132,7 @@ def test_a_door_opens_to_no_other(guarded: Guarded, door: Door) -> None:
 
     assert {(reply.status, reply.problem) for reply in unknown} == {(401, "no-key")}
     assert {(reply.status, reply.problem) for reply in others} <= {(403, "wrong-role")}
-    assert not [leak for reply in (*unknown, *others) for leak in leaks(reply, guarded.world)]
+    assert not [leak for reply in (*unknown, *others) for leak in leaks(reply, guarded.deployment)]
     assert guarded.knock(door, right).status not in {401, 403}
 
 
@@ -142,7 +143,7 @@ def test_an_open_door_says_the_same_to_all(guarded: Guarded, door: Door) -> None
     replies = [guarded.knock(door, key) for key in keys]
 
     assert len({(reply.status, _without_token(reply.body)) for reply in replies}) == 1
-    assert not [leak for reply in replies for leak in leaks(reply, guarded.world)]
+    assert not [leak for reply in replies for leak in leaks(reply, guarded.deployment)]
 
 
 def _without_token(body: bytes) -> bytes:
@@ -169,7 +170,7 @@ def test_a_page_opens_to_no_other(guarded: Guarded, door: Door) -> None:
 
     assert {reply.status for reply in replies} == {303}
     assert all(reply.headers["Location"].startswith("/login") for reply in replies)
-    assert not [leak for reply in replies for leak in leaks(reply, guarded.world)]
+    assert not [leak for reply in replies for leak in leaks(reply, guarded.deployment)]
 
 
 @pytest.mark.parametrize("door", PAGES, ids=str)
@@ -179,22 +180,21 @@ def test_a_page_opens_to_no_lesser_role(guarded: Guarded, door: Door) -> None:
 
     assert {reply.status for reply in refused} <= {403}
     assert Role.DEVICE in lesser
-    assert not [leak for reply in refused for leak in leaks(reply, guarded.world)]
+    assert not [leak for reply in refused for leak in leaks(reply, guarded.deployment)]
 
 
 @pytest.mark.parametrize("door", [each for each in PAGES if each.method == "POST"], ids=str)
 def test_a_session_alone_sends_no_form(guarded: Guarded, door: Door) -> None:
     """Another site can make a browser send its cookie, but cannot know what our forms repeat."""
     cookie = _cookie(guarded, Role.ADMIN)
+    with_cookie = {"HTTP_COOKIE": cookie}
     body = b"form_token=" + b"0" * 64 + b"&role=admin&label=mine&text=&query=histogram"
     refused = [
         guarded.knock(door, HTTP_COOKIE=cookie),
         guarded.knock(door, query=f"?form_token={'0' * 64}", HTTP_COOKIE=cookie),
-        guarded.world.ask("POST", place_of(door), body, kind="application/x-www-form-urlencoded",
-                          environ={"HTTP_COOKIE": cookie}),
-        guarded.world.ask("POST", place_of(door), b'{"form_token": ""}',
-                          environ={"HTTP_COOKIE": cookie}),
-    ]  # fmt: skip
+        guarded.deployment.ask("POST", place_of(door), body, kind=FORM, environ=with_cookie),
+        guarded.deployment.ask("POST", place_of(door), b'{"form_token": ""}', environ=with_cookie),
+    ]
 
     assert {reply.status for reply in refused} == {400}
 
@@ -205,12 +205,14 @@ def test_a_form_that_is_open_to_all_is_of_a_page_of_ours(guarded: Guarded, door:
     body = f"key={guarded.keys[Role.ADMIN]}&link=x".encode()
     kind = "application/x-www-form-urlencoded"
     refused = [
-        guarded.world.ask("POST", place_of(door), body, kind=kind, environ={"HTTP_COOKIE": cookie})
+        guarded.deployment.ask(
+            "POST", place_of(door), body, kind=kind, environ={"HTTP_COOKIE": cookie}
+        )
         for cookie in ("", "veilcount=made-up", _cookie(guarded, Role.ADMIN))
     ]
 
     assert {reply.status for reply in refused} == {400}
-    assert not [leak for reply in refused for leak in leaks(reply, guarded.world)]
+    assert not [leak for reply in refused for leak in leaks(reply, guarded.deployment)]
 
 
 def test_a_form_that_strangers_may_send_is_short(guarded: Guarded) -> None:
@@ -219,9 +221,9 @@ def test_a_form_that_strangers_may_send_is_short(guarded: Guarded) -> None:
     body = part + bytes(1 << 20) + b"\r\n--x--\r\n"
     kind = "multipart/form-data; boundary=x"
     for path in ("/login", "/enter", "/logout"):
-        announced = guarded.world.ask("POST", path, body, kind=kind)
+        announced = guarded.deployment.ask("POST", path, body, kind=kind)
         environ: dict[str, Any] = {"CONTENT_LENGTH": "", "wsgi.input_terminated": True}
-        unannounced = guarded.world.ask("POST", path, body, kind=kind, environ=environ)
+        unannounced = guarded.deployment.ask("POST", path, body, kind=kind, environ=environ)
 
         assert (announced.status, unannounced.status) == (413, 413)
 
@@ -241,10 +243,10 @@ def test_no_answer_is_kept_framed_guessed_at_or_told_onward(guarded: Guarded, do
     )
     others = [
         guarded.knock(door),
-        guarded.world.ask("PATCH", place_of(door)),
-        guarded.world.ask("OPTIONS", place_of(door)),
-        guarded.world.ask("TRACE", place_of(door)),
-        guarded.world.ask(door.method, f"{place_of(door)}/below"),
+        guarded.deployment.ask("PATCH", place_of(door)),
+        guarded.deployment.ask("OPTIONS", place_of(door)),
+        guarded.deployment.ask("TRACE", place_of(door)),
+        guarded.deployment.ask(door.method, f"{place_of(door)}/below"),
     ]
 
     for reply in (right, *others):
@@ -263,7 +265,7 @@ def test_no_door_tells_what_went_wrong_within(
     tmp_path: Path, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that is gone, an error that nobody foresaw: words and places stay inside."""
-    with world(tmp_path, FILE, CENTRAL) as made:
+    with deployment(tmp_path, FILE, CENTRAL) as made:
         keys = {role: made.key(role) for role in Role}
         visitor = Visitor(made)
         visitor.enter(Role.ADMIN)

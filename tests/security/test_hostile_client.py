@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.aggregator.api.deployment_fixtures import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.store.engines import ENGINES, Empty
 from veilcount_shared.report import MAX_REPORTS, Batch, Report
 from veilcount_shared.verdict import Verdict
@@ -32,13 +32,13 @@ def engine(
 
 
 @pytest.fixture
-def small(engine: Empty, tmp_path: Path) -> Iterator[World]:
+def small(engine: Empty, tmp_path: Path) -> Iterator[Deployment]:
     """A deployment with little room."""
-    with world(tmp_path, FILE, url=engine(), max_new_pseudonyms=ROOM) as made:
+    with deployment(tmp_path, FILE, url=engine(), max_new_pseudonyms=ROOM) as made:
         yield made
 
 
-def flood(made: World, name: str, reports: int) -> list[Verdict]:
+def flood(made: Deployment, name: str, reports: int) -> list[Verdict]:
     """Send reports of as many pseudonyms that nobody heard of; return their verdicts."""
     one = made.report(name)
     verdicts: list[Verdict] = []
@@ -50,7 +50,7 @@ def flood(made: World, name: str, reports: int) -> list[Verdict]:
     return verdicts
 
 
-def test_a_flood_of_pseudonyms_fills_a_periods_room_and_no_more(small: World) -> None:
+def test_a_flood_of_pseudonyms_fills_a_periods_room_and_no_more(small: Deployment) -> None:
     """Whoever was there before is counted still; other collections, later periods are not full."""
     honest = small.report("opened")
     small.verdicts(honest)
@@ -68,7 +68,7 @@ def test_a_flood_of_pseudonyms_fills_a_periods_room_and_no_more(small: World) ->
 def test_a_flood_adds_nothing_to_a_file_once_there_is_no_room(memory: Path) -> None:
     file = memory / f"flood-{secrets.token_hex(4)}.db"
     url = f"sqlite:///{file}?durability=relaxed"
-    with world(memory, FILE, url=url, max_new_pseudonyms=ROOM) as made:
+    with deployment(memory, FILE, url=url, max_new_pseudonyms=ROOM) as made:
         _check_growth(
             made, lambda: sum(each.stat().st_size for each in memory.glob(f"{file.name}*"))
         )
@@ -77,13 +77,13 @@ def test_a_flood_adds_nothing_to_a_file_once_there_is_no_room(memory: Path) -> N
 def test_a_flood_adds_nothing_to_a_redis_once_there_is_no_room(tmp_path: Path) -> None:
     with (
         ENGINES["redis"](tmp_path) as empty,
-        world(tmp_path, FILE, url=empty(), max_new_pseudonyms=ROOM) as made,
+        deployment(tmp_path, FILE, url=empty(), max_new_pseudonyms=ROOM) as made,
         redis.Redis.from_url(made.aggregator.settings.store) as asked,
     ):
         _check_growth(made, lambda: int(asked.info("memory")["used_memory_dataset"]))
 
 
-def _check_growth(made: World, size: Callable[[], int]) -> None:
+def _check_growth(made: Deployment, size: Callable[[], int]) -> None:
     """A row for each pseudonym that there is room for, and then no more, as the engine says."""
     flood(made, "opened", 1)
     empty = size()
@@ -95,7 +95,7 @@ def _check_growth(made: World, size: Callable[[], int]) -> None:
     assert size() - full < SLACK
 
 
-def test_no_guess_hits_a_slot_of_somebody_else(small: World) -> None:
+def test_no_guess_hits_a_slot_of_somebody_else(small: Deployment) -> None:
     """Of sixteen random bytes: a thousand guesses, and each neighbour of the right ones."""
     honest = small.report("opened")
     near = [
@@ -111,7 +111,7 @@ def test_no_guess_hits_a_slot_of_somebody_else(small: World) -> None:
     assert small.verdicts(honest) == [Verdict.COUNTED]
 
 
-def test_who_repeats_somebody_elses_body_changes_nothing(small: World) -> None:
+def test_who_repeats_somebody_elses_body_changes_nothing(small: Deployment) -> None:
     """As it is, in another order, with another message, many times."""
     reports = [small.report("opened", segment=1) for _ in range(5)]
     small.verdicts(*reports)
@@ -123,7 +123,7 @@ def test_who_repeats_somebody_elses_body_changes_nothing(small: World) -> None:
     assert small.counted("opened") == 5
 
 
-def test_one_pseudonym_for_everything_counts_once_a_slot(small: World) -> None:
+def test_one_pseudonym_for_everything_counts_once_a_slot(small: Deployment) -> None:
     """All collections, periods, slots and segments in one body: what is due, and no more."""
     pseudonym = secrets.token_bytes(16)
     reports = [
@@ -150,7 +150,7 @@ def test_one_pseudonym_for_everything_counts_once_a_slot(small: World) -> None:
     }
 
 
-def test_nobody_closes_the_row_of_somebody_else(small: World) -> None:
+def test_nobody_closes_the_row_of_somebody_else(small: Deployment) -> None:
     """Who does not know its pseudonym closes no row, nor does who names another collection."""
     mine = small.report("opened")
     small.verdicts(mine)
@@ -164,13 +164,13 @@ def test_nobody_closes_the_row_of_somebody_else(small: World) -> None:
     assert close(small, mine.fingerprint, mine.pseudonym) == 204
 
 
-def close(made: World, fingerprint: str, pseudonym: bytes) -> int:
+def close(made: Deployment, fingerprint: str, pseudonym: bytes) -> int:
     """Ask for a row to be closed; return the status."""
     name = urlsafe_b64encode(pseudonym).rstrip(b"=").decode()
     return made.ask("DELETE", f"/v1/pseudonyms/{fingerprint}/{name}").status
 
 
-def test_numbers_at_every_edge_are_judged_and_never_fail(small: World) -> None:
+def test_numbers_at_every_edge_are_judged_and_never_fail(small: Deployment) -> None:
     """Periods, slots and segments that are just no longer any, messages of every width."""
     verdicts = [
         small.verdicts(small.report("opened", **{field: value}))
@@ -192,7 +192,7 @@ def test_numbers_at_every_edge_are_judged_and_never_fail(small: World) -> None:
     assert set(widths) == {200}
 
 
-def test_fingerprints_that_nobody_pushed_leave_nothing(small: World) -> None:
+def test_fingerprints_that_nobody_pushed_leave_nothing(small: Deployment) -> None:
     """A thousand invented collections: no row, no counter, and one name in what is noted."""
     before = len(list(small.aggregator.store.export_pieces()))
     invented = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from flask import Flask, Response
 
-from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.cli.server_fixtures import listening
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from veilcount_aggregator import structured_logging
@@ -69,7 +69,7 @@ def test_no_server_that_is_asked_gets_at_the_terminal(
 
 
 @pytest.mark.parametrize("label", ["\x1b[31m", "a\nb", "\x9b31m", "\u202etxt", "\x00", "a\u2028b"])
-def test_no_key_has_a_label_that_a_terminal_obeys(deployed: World, label: str) -> None:
+def test_no_key_has_a_label_that_a_terminal_obeys(deployed: Deployment, label: str) -> None:
     """Refused by the door, by the page and by the command alike."""
     admin = deployed.key(Role.ADMIN)
     visitor = Visitor(deployed)
@@ -116,21 +116,21 @@ until = 2026-12-31
 
 
 @pytest.fixture(scope="module")
-def sheets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def sheets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A deployment with values that are formulas, and numbers below zero; all were answered."""
-    with world(tmp_path_factory.mktemp("sheets"), SHEET) as made:
+    with deployment(tmp_path_factory.mktemp("sheets"), SHEET) as made:
         for name in ("formulas", "below"):
             made.verdicts(*(made.report(name) for _ in range(20)))
         yield made
 
 
-def cells(world: World, name: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+def cells(deployment: Deployment, name: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Return the rows of a file, from the door and from the page."""
-    key = world.key(Role.ANALYST)
-    by_door = world.ask(
+    key = deployment.key(Role.ANALYST)
+    by_door = deployment.ask(
         "GET", f"/v1/collections/{name}/estimate", key=key, environ={"HTTP_ACCEPT": CSV_TYPE}
     )
-    visitor = Visitor(world)
+    visitor = Visitor(deployment)
     visitor.enter(Role.ANALYST)
     by_page = visitor.get(f"/collections/{name}/estimates.csv")
 
@@ -141,7 +141,7 @@ def cells(world: World, name: str) -> tuple[list[dict[str, str]], list[dict[str,
     ]  # type: ignore[return-value] # two of two
 
 
-def test_no_cell_of_a_file_is_run_by_a_spreadsheet(sheets: World) -> None:
+def test_no_cell_of_a_file_is_run_by_a_spreadsheet(sheets: Deployment) -> None:
     """A name that begins as a formula stands behind an apostrophe, and is whole."""
     for rows in cells(sheets, "formulas"):
         assert {row["value"] for row in rows if row["kind"] == "share"} == {
@@ -150,7 +150,7 @@ def test_no_cell_of_a_file_is_run_by_a_spreadsheet(sheets: World) -> None:
         assert {row["question"] for row in rows} == {"'=1+1"}
 
 
-def test_a_number_below_zero_stays_a_number(sheets: World) -> None:
+def test_a_number_below_zero_stays_a_number(sheets: Deployment) -> None:
     for rows in cells(sheets, "below"):
         lows = [row["low"] for row in rows if row["kind"] == "quantile"]
 
@@ -186,7 +186,7 @@ until = 2026-12-31
 """
 
 
-def test_no_definition_reads_a_file_of_the_server(deployed: World, tmp_path: Path) -> None:
+def test_no_definition_reads_a_file_of_the_server(deployed: Deployment, tmp_path: Path) -> None:
     """A list of values that names a path is a name, and nothing is opened for it."""
     secret = tmp_path / "secret.txt"
     secret.write_text("hush\nquiet\n")

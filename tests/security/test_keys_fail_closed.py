@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
@@ -24,13 +24,15 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-def deployed(tmp_path: Path, redis: RedisServer) -> Iterator[World]:
+def deployed(tmp_path: Path, redis: RedisServer) -> Iterator[Deployment]:
     """A worker on it."""
-    with world(tmp_path, FILE, url=redis.url) as made:
+    with deployment(tmp_path, FILE, url=redis.url) as made:
         yield made
 
 
-def test_an_analysts_key_opens_nothing_once_it_is_old(deployed: World, redis: RedisServer) -> None:
+def test_an_analysts_key_opens_nothing_once_it_is_old(
+    deployed: Deployment, redis: RedisServer
+) -> None:
     """503, which says nothing of the key, and not 401: the key may be as good as ever."""
     key = deployed.key(Role.ANALYST)
     redis.kill()
@@ -46,7 +48,7 @@ def test_an_analysts_key_opens_nothing_once_it_is_old(deployed: World, redis: Re
     assert (old.status, old.problem) == (wrong.status, wrong.problem) == (503, "unavailable")
 
 
-def test_a_devices_key_goes_on_for_some_minutes(deployed: World, redis: RedisServer) -> None:
+def test_a_devices_key_goes_on_for_some_minutes(deployed: Deployment, redis: RedisServer) -> None:
     """It is no secret, and devices of shards that answer have to be served."""
     key = deployed.key(Role.DEVICE)
     redis.kill()
@@ -58,7 +60,9 @@ def test_a_devices_key_goes_on_for_some_minutes(deployed: World, redis: RedisSer
     assert seen == ["unknown-version", "unavailable"]
 
 
-def test_a_session_opens_no_page_once_its_key_is_old(deployed: World, redis: RedisServer) -> None:
+def test_a_session_opens_no_page_once_its_key_is_old(
+    deployed: Deployment, redis: RedisServer
+) -> None:
     visitor = Visitor(deployed)
     visitor.enter(Role.ANALYST)
     before = visitor.get("/plan").status
@@ -69,7 +73,7 @@ def test_a_session_opens_no_page_once_its_key_is_old(deployed: World, redis: Red
 
 
 def test_metrics_show_the_shards_alone_while_keys_are_old(
-    deployed: World, redis: RedisServer
+    deployed: Deployment, redis: RedisServer
 ) -> None:
     """Whether a shard answers is no secret of anybody's; how many reports there are may be."""
     key = deployed.key(Role.ANALYST)
@@ -89,7 +93,7 @@ def test_metrics_show_the_shards_alone_while_keys_are_old(
     assert none.status == 503
 
 
-def _is_taken_again(deployed: World, key: str) -> bool:
+def _is_taken_again(deployed: Deployment, key: str) -> bool:
     """Whether a key is looked at, a while later."""
     deployed.clocks.passed += 1
     return deployed.ask("GET", "/v1/plan", key=key).status == 400

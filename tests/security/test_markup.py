@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import NOW, World, world
+from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.browser_sessions import FIELD
@@ -78,9 +78,9 @@ unit = "user"
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A deployment whose admin pushed whatever somebody sent him, with answers to it."""
-    with world(tmp_path_factory.mktemp("hostile"), definitions(), now=NOW) as made:
+    with deployment(tmp_path_factory.mktemp("hostile"), definitions(), now=NOW) as made:
         for name in NAMES:
             made.verdicts(*(made.report(name) for _ in range(30)))
         made.key(Role.ANALYST, SHORT)
@@ -88,7 +88,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture
-def admin(hostile: World) -> Visitor:
+def admin(hostile: Deployment) -> Visitor:
     """Somebody who sees all pages."""
     visitor = Visitor(hostile)
     visitor.enter(Role.ADMIN)
@@ -217,7 +217,7 @@ def test_no_page_loads_or_sends_anything_elsewhere(admin: Visitor) -> None:
 )
 @pytest.mark.parametrize("key", ["question", "owner", "purpose", "values", "other", "segments"])
 def test_no_text_of_a_definition_holds_what_a_terminal_or_a_log_obeys(
-    hostile: World, key: str, odd: str
+    hostile: Deployment, key: str, odd: str
 ) -> None:
     """Refused at the door, so no page, no log line and no terminal ever gets it."""
     given = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}

@@ -18,7 +18,13 @@ from typing import Any
 import pytest
 import redis
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, World, open_again, world
+from tests.aggregator.api.deployment_fixtures import (
+    CENTRAL,
+    FILE,
+    Deployment,
+    deployment,
+    open_worker,
+)
 from tests.aggregator.store.engines import ENGINES, Empty
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import SettingsError
@@ -57,13 +63,13 @@ def engine(
 
 
 @pytest.fixture
-def limited(engine: Empty, tmp_path: Path) -> Iterator[World]:
+def limited(engine: Empty, tmp_path: Path) -> Iterator[Deployment]:
     """A deployment with a small quota, whose bodies may be as large as any."""
-    with world(tmp_path, FILE, url=engine(), **LIMITS) as made:
+    with deployment(tmp_path, FILE, url=engine(), **LIMITS) as made:
         yield made
 
 
-def invented(made: World, number: int, name: str = "opened") -> list[Report]:
+def invented(made: Deployment, number: int, name: str = "opened") -> list[Report]:
     """Return reports of as many pseudonyms that nobody has seen."""
     one = made.report(name)
     return [replace(one, pseudonym=secrets.token_bytes(16)) for _ in range(number)]
@@ -80,7 +86,7 @@ def admitted(verdicts: list[Verdict]) -> int:
 
 def test_a_body_brings_an_open_intake_a_few_pseudonyms(tmp_path: Path) -> None:
     """By default: the first sixteen of a thousand, and each of their reports."""
-    with world(tmp_path, FILE, **DEFAULT) as made:
+    with deployment(tmp_path, FILE, **DEFAULT) as made:
         reports = invented(made, MAX_REPORTS - 1)
         again = replace(reports[0], slot=1)
         verdicts = made.verdicts(*reports, again)
@@ -96,7 +102,7 @@ def test_a_period_of_the_default_takes_600_000_requests_to_fill() -> None:
 
 def test_many_reports_of_one_pseudonym_are_no_crowd(tmp_path: Path) -> None:
     """As of a device that was offline for long: whatever its body holds is looked at."""
-    with world(tmp_path, FILE, **DEFAULT) as made:
+    with deployment(tmp_path, FILE, **DEFAULT) as made:
         one = made.report("opened")
         verdicts = made.verdicts(*[replace(one, slot=n % 2) for n in range(MOST_IN_BODY)])
 
@@ -105,7 +111,7 @@ def test_many_reports_of_one_pseudonym_are_no_crowd(tmp_path: Path) -> None:
 
 
 def test_pseudonyms_that_end_in_zeros_are_told_apart(tmp_path: Path) -> None:
-    with world(tmp_path, FILE, max_pseudonyms_per_body=2) as made:
+    with deployment(tmp_path, FILE, max_pseudonyms_per_body=2) as made:
         one = made.report("opened")
         names = [bytes(16), b"\1" + bytes(15), b"\1\1" + bytes(14)]
         verdicts = made.verdicts(*[replace(one, pseudonym=name) for name in names])
@@ -114,7 +120,7 @@ def test_pseudonyms_that_end_in_zeros_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_device_key_may_send_bodies_of_many_persons(tmp_path: Path) -> None:
-    with world(tmp_path, FILE, **DEFAULT) as made:
+    with deployment(tmp_path, FILE, **DEFAULT) as made:
         key = made.key(Role.DEVICE)
 
         assert admitted(made.verdicts(*invented(made, MOST_IN_BODY), key=key)) == MOST_IN_BODY
@@ -123,13 +129,13 @@ def test_a_device_key_may_send_bodies_of_many_persons(tmp_path: Path) -> None:
 # -- one hour --------------------------------------------------------------------------------------
 
 
-def share(made: World) -> range:
+def share(made: Deployment) -> range:
     """Return how many a quota may admit: shards have equal shares of it, each rounded up."""
     shards = 3 if "cluster" in made.aggregator.settings.store else 1
     return range(HOURLY, HOURLY + shards)
 
 
-def test_an_hour_brings_no_more_than_its_quota(limited: World) -> None:
+def test_an_hour_brings_no_more_than_its_quota(limited: Deployment) -> None:
     """And the next hour as many again; a row that stands is counted all the while."""
     honest = limited.report("opened")
     limited.verdicts(honest)
@@ -144,13 +150,13 @@ def test_an_hour_brings_no_more_than_its_quota(limited: World) -> None:
     assert admitted(limited.verdicts(*invented(limited, 500))) in share(limited)
 
 
-def test_other_collections_have_quotas_of_their_own(limited: World) -> None:
+def test_other_collections_have_quotas_of_their_own(limited: Deployment) -> None:
     limited.verdicts(*invented(limited, 500))
 
     assert limited.verdicts(limited.report("theme")) == [Verdict.COUNTED]
 
 
-def test_a_flood_of_one_class_leaves_the_others_alone(limited: World) -> None:
+def test_a_flood_of_one_class_leaves_the_others_alone(limited: Deployment) -> None:
     """A label that nobody has named shares one quota with whoever has none."""
     limited.verdicts(*invented(limited, 500), environ=FROM_HOSTING)
     strange = {"HTTP_X_VEILCOUNT_SOURCE_CLASS": "198.51.100.7"}
@@ -164,13 +170,13 @@ def test_a_flood_of_one_class_leaves_the_others_alone(limited: World) -> None:
 
 def test_a_label_means_nothing_where_no_classes_are_set(tmp_path: Path) -> None:
     """Otherwise whoever speaks to the intake directly would choose a quota of his own."""
-    with world(tmp_path, FILE, max_new_pseudonyms_per_hour=1) as made:
+    with deployment(tmp_path, FILE, max_new_pseudonyms_per_hour=1) as made:
         made.verdicts(*invented(made, 1))
 
         assert made.verdicts(*invented(made, 1), environ=FROM_MOBILE) == [Verdict.FULL]
 
 
-def test_a_flood_under_one_key_leaves_the_others_alone(limited: World) -> None:
+def test_a_flood_under_one_key_leaves_the_others_alone(limited: Deployment) -> None:
     flooding, honest = limited.key(Role.DEVICE), limited.key(Role.DEVICE)
     limited.verdicts(*invented(limited, 500), key=flooding)
 
@@ -182,8 +188,8 @@ def test_a_quota_holds_over_all_workers(engine: Empty, tmp_path: Path) -> None:
     """Four workers at once on one store, as of four hosts."""
     url = engine()
     with ExitStack() as stack:
-        workers = [stack.enter_context(world(tmp_path, FILE, url=url, **LIMITS))]
-        workers += [stack.enter_context(open_again(url, **LIMITS)) for _ in range(3)]
+        workers = [stack.enter_context(deployment(tmp_path, FILE, url=url, **LIMITS))]
+        workers += [stack.enter_context(open_worker(url, **LIMITS)) for _ in range(3)]
         threads = [Thread(target=_flood, args=(each,)) for each in workers]
         for thread in threads:
             thread.start()
@@ -193,14 +199,14 @@ def test_a_quota_holds_over_all_workers(engine: Empty, tmp_path: Path) -> None:
         assert workers[0].counted("opened") in share(workers[0])
 
 
-def _flood(made: World) -> None:
+def _flood(made: Deployment) -> None:
     for _ in range(20):
         made.verdicts(*invented(made, 10))
 
 
 def test_a_quota_of_zero_is_none(engine: Empty, tmp_path: Path) -> None:
     limits = LIMITS | {"max_new_pseudonyms_per_hour": 0}
-    with world(tmp_path, FILE, url=engine(), **limits) as made:
+    with deployment(tmp_path, FILE, url=engine(), **limits) as made:
         assert admitted(made.verdicts(*invented(made, 500))) == 500
 
 
@@ -209,7 +215,7 @@ def test_a_quota_of_zero_is_none(engine: Empty, tmp_path: Path) -> None:
 
 def test_what_is_kept_of_an_hour_names_nobody(tmp_path: Path) -> None:
     """An hour, a series, a source, a number; and it goes when later hours come."""
-    with world(tmp_path, FILE, source_classes=CLASSES) as made:
+    with deployment(tmp_path, FILE, source_classes=CLASSES) as made:
         key = made.key(Role.DEVICE)
         made.verdicts(*invented(made, 3), key=key, environ=FROM_MOBILE)
         first = _kept(made)
@@ -224,7 +230,7 @@ def test_what_is_kept_of_an_hour_names_nobody(tmp_path: Path) -> None:
     assert [each[0] for each in second] == [hour + 2]
 
 
-def _kept(made: World) -> list[tuple[int, int, str, int]]:
+def _kept(made: Deployment) -> list[tuple[int, int, str, int]]:
     with made.aggregator.store.file.reading() as database:  # type: ignore[attr-defined] # SQLite's
         rows: list[tuple[int, int, str, int]] = database.execute("select * from hourly").fetchall()
     return rows
@@ -236,7 +242,7 @@ def test_a_store_of_the_first_schema_gets_quotas(tmp_path: Path) -> None:
     first = SqliteDatabase(SqliteUrl(tmp_path / "store.db"), STEPS[:1])
     first.open(make=True)
     first.close()
-    with world(tmp_path, FILE, url=url, max_new_pseudonyms_per_hour=1) as made:
+    with deployment(tmp_path, FILE, url=url, max_new_pseudonyms_per_hour=1) as made:
         verdicts = made.verdicts(*invented(made, 2))
 
         assert verdicts == [Verdict.COUNTED, Verdict.FULL]
@@ -244,7 +250,7 @@ def test_a_store_of_the_first_schema_gets_quotas(tmp_path: Path) -> None:
 
 
 def test_redis_forgets_an_hour_by_itself(tmp_path: Path) -> None:
-    with ENGINES["redis"](tmp_path) as empty, world(tmp_path, FILE, url=empty()) as made:
+    with ENGINES["redis"](tmp_path) as empty, deployment(tmp_path, FILE, url=empty()) as made:
         made.verdicts(*invented(made, 3))
         with redis.Redis.from_url(made.aggregator.settings.store) as asked:
             (name,) = asked.scan_iter("*:hourly:*")
@@ -258,7 +264,7 @@ def test_who_spends_an_hours_quota_does_not_learn_how_many_were_there(tmp_path: 
     Over 20 hours, all limits agree once in 20^19 times.
     """
     limits = LIMITS | {"source_classes": ()}
-    with world(tmp_path, CENTRAL, **limits) as made:
+    with deployment(tmp_path, CENTRAL, **limits) as made:
         found = []
         for _ in range(20):
             made.verdicts(*invented(made, 7, "visits"))
@@ -281,13 +287,13 @@ def test_a_quota_that_everyone_knows_would_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault."""
-    with _unvaried(monkeypatch), world(tmp_path, CENTRAL, **LIMITS) as made:
+    with _unvaried(monkeypatch), deployment(tmp_path, CENTRAL, **LIMITS) as made:
         made.verdicts(*invented(made, 7, "visits"))
 
         assert admitted(made.verdicts(*invented(made, HOURLY, "visits"))) == HOURLY - 7
 
 
-def _metrics(made: World) -> list[str]:
+def _metrics(made: Deployment) -> list[str]:
     reply = made.ask("GET", "/metrics", key=made.key(Role.ANALYST))
     return reply.body.decode().splitlines()
 
@@ -299,7 +305,7 @@ def test_metrics_tell_which_limit_refuses(tmp_path: Path) -> None:
         "max_new_pseudonyms_per_hour": 20,
         "max_pseudonyms_per_body": 15,
     }
-    with world(tmp_path, FILE, CENTRAL.replace("acme-editor", "other"), **limits) as made:
+    with deployment(tmp_path, FILE, CENTRAL.replace("acme-editor", "other"), **limits) as made:
         made.verdicts(*invented(made, 18))  # 15, and 3 beyond the body's
         made.verdicts(*invented(made, 9))  # 5, and 4 beyond the hour's
         made.clocks.now += timedelta(hours=1)

@@ -17,7 +17,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, Deployment, deployment
 from tests.aggregator.cli.server_fixtures import listening
 from tests.aggregator.store.series_fixtures import drop_and_delete
 from tests.redis_cluster import RedisCluster
@@ -281,7 +281,7 @@ def test_definitions_are_followed_to_their_end(place: Place, tmp_path: Path) -> 
 
 
 def test_a_period_that_is_full_is_wrong_and_one_that_will_be_is_told(tmp_path: Path) -> None:
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         for _ in range(5):
             made.verdicts(made.report("theme"))
         states = [
@@ -306,7 +306,7 @@ def soon() -> datetime:
 # -- what became of reports ------------------------------------------------------------------------
 
 
-def noted(made: World, *, verdict: Verdict, times: int, fingerprint: str = "") -> None:
+def noted(made: Deployment, *, verdict: Verdict, times: int, fingerprint: str = "") -> None:
     """Have a verdict counted so often."""
     made.aggregator.store.commit([], {ServiceCounter(VERDICT, fingerprint, -1, verdict): times})
 
@@ -318,7 +318,7 @@ def noted(made: World, *, verdict: Verdict, times: int, fingerprint: str = "") -
 def test_verdicts_that_honest_devices_do_not_get_stand_out(
     tmp_path: Path, verdict: Verdict
 ) -> None:
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         fingerprint = made.series("theme").fingerprint
         noted(made, verdict=Verdict.DUPLICATE, times=90, fingerprint=fingerprint)
         before = looked(made)["verdicts"]
@@ -331,7 +331,7 @@ def test_verdicts_that_honest_devices_do_not_get_stand_out(
 
 
 def test_reports_of_a_definition_that_was_never_pushed_stand_out(tmp_path: Path) -> None:
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         noted(made, verdict=Verdict.UNKNOWN_COLLECTION, times=100)
         found = looked(made)["verdicts"]
 
@@ -348,7 +348,7 @@ def test_requests_without_a_key_stand_out_and_a_server_says_what_its_store_says(
         ServiceCounter(REFUSED, "", -1, "no-key"): 40,
         ServiceCounter(LOSS, "x", -1, "aged:1"): 7,
     }
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         made.aggregator.store.commit([], notes)
         analyst = made.key(Role.ANALYST)
         found = looked(made)["verdicts"]
@@ -361,7 +361,7 @@ def test_requests_without_a_key_stand_out_and_a_server_says_what_its_store_says(
 
 
 def test_where_a_count_may_not_leave_no_share_of_it_does(tmp_path: Path) -> None:
-    with world(tmp_path, CENTRAL) as made:
+    with deployment(tmp_path, CENTRAL) as made:
         fingerprint = made.series("visits").fingerprint
         noted(made, verdict=Verdict.MALFORMED, times=1_000, fingerprint=fingerprint)
         made.aggregator.store.commit([], {ServiceCounter(REFUSED, "", -1, "no-key"): 1_000})
@@ -376,7 +376,7 @@ def test_where_a_count_may_not_leave_no_share_of_it_does(tmp_path: Path) -> None
 
 def test_counters_that_fill_their_memory_are_reported(tmp_path: Path) -> None:
     """What is taken and what may be: of a series, and of the store where it has a limit."""
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         made.verdicts(made.report("theme"))
         check = "memory of counters"
         well = looked(made)[check]
@@ -394,7 +394,7 @@ def test_counters_that_fill_their_memory_are_reported(tmp_path: Path) -> None:
     assert "all counters take 344 bytes of 400 bytes" in together.what
 
 
-def looked(made: World, **settings: Any) -> dict[str, Finding]:
+def looked(made: Deployment, **settings: Any) -> dict[str, Finding]:
     """Return what is found in a deployment's store."""
     given = Settings(made.aggregator.settings.store, **settings)
     return by_check(examine_store(given, lambda: made.clocks.now, deep=False))
@@ -419,7 +419,7 @@ def spoiled(path: Path, statement: str) -> None:
     ids=lambda value: value.split()[1] if value.startswith("update") else "",
 )
 def test_books_that_disagree_are_wrong(tmp_path: Path, statement: str, says: str) -> None:
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         for _ in range(3):
             made.verdicts(made.report("alone"))
         url = made.aggregator.settings.store
@@ -433,7 +433,7 @@ def test_books_that_disagree_are_wrong(tmp_path: Path, statement: str, says: str
 
 
 def test_books_agree_while_reports_come_in(tmp_path: Path) -> None:
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         url = made.aggregator.settings.store
         coming = threading.Thread(
             target=lambda: [made.verdicts(made.report("theme")) for _ in range(60)]
@@ -454,7 +454,7 @@ def deep(url: str) -> dict[str, Finding]:
 
 def test_books_agree_where_somebody_was_forgotten_and_an_epoch_dropped(tmp_path: Path) -> None:
     """A closed row has all its slots spent, and a dropped epoch has no rows."""
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         report = made.report("theme")
         made.verdicts(report)
         made.verdicts(made.report("opened"))
@@ -529,7 +529,7 @@ def looked_at(url: str, now: Callable[[], datetime] = wall_clock) -> dict[str, F
 
 
 def test_a_redis_as_it_should_be_is_sound(tmp_path: Path) -> None:
-    with redis(tmp_path) as server, world(tmp_path, FILE, url=server.url) as made:
+    with redis(tmp_path) as server, deployment(tmp_path, FILE, url=server.url) as made:
         made.verdicts(made.report("theme"))
         found = by_check(examine_store(Settings(server.url), wall_clock, deep=True))
 
@@ -730,7 +730,7 @@ def answering(path: str, status: str, most: int = 0, **headers: str) -> Proxy:
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
 )
 def test_what_a_proxy_spoils_is_found(tmp_path: Path, proxy: Proxy, check: str, says: str) -> None:
-    with world(tmp_path, FILE) as made, listening(proxy(made.app.wsgi_app)) as url:
+    with deployment(tmp_path, FILE) as made, listening(proxy(made.app.wsgi_app)) as url:
         found = found_at(url)
 
     assert found[check].state is Severity.WRONG
@@ -738,7 +738,7 @@ def test_what_a_proxy_spoils_is_found(tmp_path: Path, proxy: Proxy, check: str, 
 
 
 def test_a_clock_that_is_off_and_a_server_that_names_its_version_are_told(tmp_path: Path) -> None:
-    with world(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
+    with deployment(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
         found = found_at(url, off=timedelta(minutes=5))
         right = found_at(url)
 
@@ -747,7 +747,7 @@ def test_a_clock_that_is_off_and_a_server_that_names_its_version_are_told(tmp_pa
 
 
 def test_a_key_that_opens_nothing_is_wrong(tmp_path: Path) -> None:
-    with world(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
+    with deployment(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
         device = made.key(Role.DEVICE)
         found = found_at(url, device)
 
@@ -756,7 +756,7 @@ def test_a_key_that_opens_nothing_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_read_only_store_is_seen_from_outside(tmp_path: Path) -> None:
-    with world(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
+    with deployment(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
         made.aggregator.store.set_read_only(on=True)
         found = found_at(url)
         made.aggregator.store.set_read_only(on=False)
@@ -769,7 +769,7 @@ def test_behind_tls_certificate_and_hsts_are_looked_at(
 ) -> None:
     both = certificate(tmp_path)
     strict = with_headers(Strict_Transport_Security="max-age=31536000")
-    with world(tmp_path, FILE) as made, listening(strict(made.app.wsgi_app), both) as url:
+    with deployment(tmp_path, FILE) as made, listening(strict(made.app.wsgi_app), both) as url:
         stranger = found_at(url)
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "certificate.pem"))
         friend = found_at(url)
@@ -797,7 +797,7 @@ def certificate(folder: Path) -> Path:
 
 def test_what_answers_in_clear_beside_tls_is_wrong_but_a_redirect(tmp_path: Path) -> None:
     onward = answering("/healthz", "308 Permanent Redirect", Location="https://stats.example.org/")
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         with listening(made.app.wsgi_app) as url:
             (clear,) = http_redirect(url)
         with listening(onward(made.app.wsgi_app)) as url:

@@ -22,7 +22,14 @@ from typing import Any
 import click
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Reply, World, world
+from tests.aggregator.api.deployment_fixtures import (
+    CENTRAL,
+    FILE,
+    ONCE,
+    Deployment,
+    Response,
+    deployment,
+)
 from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.central import curator, draw_release
@@ -80,7 +87,7 @@ def marks(*numbers: int) -> re.Pattern[bytes]:
 class Crowd:
     """A deployment that a crowd has answered, and everything that ever came out of it."""
 
-    deployed: World
+    deployed: Deployment
     keys: dict[str, str]
     spare: str  # the id of a key that may be taken back
     folder: Path
@@ -88,7 +95,7 @@ class Crowd:
     batches: int = 0
     out: dict[str, bytes] = field(default_factory=dict)
 
-    def told(self, where: str, reply: Reply) -> None:
+    def told(self, where: str, reply: Response) -> None:
         """Keep what a door said."""
         self.out[where] = str(reply.headers).encode() + reply.body
 
@@ -113,7 +120,7 @@ def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crowd]:
     monkeypatch.setattr(curator, "draw_release", partial(draw_release, noise=_still))
     log = io.StringIO()
     configure_logging(log)
-    with world(tmp_path, FILE, SECRET, CENTRAL, ONCE) as deployed:
+    with deployment(tmp_path, FILE, SECRET, CENTRAL, ONCE) as deployed:
         keys = {str(role): deployed.key(role) for role in (Role.ANALYST, Role.ADMIN)}
         keys |= {"nobody": "", "wrong": "veilcount_admin_x"}
         spare, _ = create_key(deployed.aggregator.store, Role.ANALYST, "spare", deployed.clocks.now)

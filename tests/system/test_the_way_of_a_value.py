@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.api.deployment_fixtures import Reply, World, world
+from tests.aggregator.api.deployment_fixtures import Deployment, Response, deployment
 from veilcount_aggregator import estimate
 from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
 from veilcount_client.testing import SeededRandomSource
@@ -67,9 +67,9 @@ LEVEL = 1 - 1e-6  # of each figure; the coins are seeded, so a pass stays a pass
 
 
 @pytest.fixture
-def aggregator(tmp_path: Path) -> Iterator[World]:
+def aggregator(tmp_path: Path) -> Iterator[Deployment]:
     """The aggregator on the third day of the campaign, on a store of its own."""
-    with world(tmp_path, now=NOW) as deployed:
+    with deployment(tmp_path, now=NOW) as deployed:
         deployed.push(FILE, plugins="\n".join(PLUGINS))
         yield deployed
 
@@ -91,7 +91,7 @@ def reports(collection: Collection, values: Sequence[object], seed: int = 1) -> 
         )
 
 
-def send(aggregator: World, batch: Batch) -> tuple[Verdict, ...]:
+def send(aggregator: Deployment, batch: Batch) -> tuple[Verdict, ...]:
     """Post a packed batch; return its verdicts."""
     reply = aggregator.send(batch)
 
@@ -99,13 +99,13 @@ def send(aggregator: World, batch: Batch) -> tuple[Verdict, ...]:
     return decode_verdicts(reply.body, len(batch.reports))
 
 
-def counters(aggregator: World, collection: Collection) -> NDArray[np.int64]:
+def counters(aggregator: Deployment, collection: Collection) -> NDArray[np.int64]:
     """Return the sum of a collection's tallies, over its periods and segments."""
     store, series = aggregator.aggregator.store, aggregator.series(collection.name)
     return store.counters(series, list(store.report_counts(series)))
 
 
-def send_all(aggregator: World, collection: Collection, values: Sequence[object]) -> None:
+def send_all(aggregator: Deployment, collection: Collection, values: Sequence[object]) -> None:
     """Send one report a value, five hundred to a batch, each counted."""
     sent = list(reports(collection, values))
     for first in range(0, len(sent), 500):
@@ -114,7 +114,7 @@ def send_all(aggregator: World, collection: Collection, values: Sequence[object]
         assert set(verdicts) == {Verdict.COUNTED}
 
 
-def frequencies(aggregator: World, collection: Collection) -> ShareEstimates:
+def frequencies(aggregator: Deployment, collection: Collection) -> ShareEstimates:
     """Return the estimate of a collection of shares."""
     estimated = estimate(collection, counters(aggregator, collection), LEVEL)
     assert isinstance(estimated, ShareEstimates)
@@ -122,7 +122,7 @@ def frequencies(aggregator: World, collection: Collection) -> ShareEstimates:
 
 
 @pytest.mark.parametrize("name", ["autosave", "theme", "plugin"])
-def test_shares_come_back_near_the_truth(name: str, aggregator: World) -> None:
+def test_shares_come_back_near_the_truth(name: str, aggregator: Deployment) -> None:
     """Values sent by devices come out as shares whose intervals hold the truth."""
     collection = COLLECTIONS[name]
     labels = collection.domain.labels  # type: ignore[union-attr] # none of these is a Number
@@ -138,7 +138,7 @@ def test_shares_come_back_near_the_truth(name: str, aggregator: World) -> None:
     assert estimated.frequency[0] > estimated.frequency[-1]
 
 
-def test_a_mean_comes_back_near_the_truth(aggregator: World) -> None:
+def test_a_mean_comes_back_near_the_truth(aggregator: Deployment) -> None:
     """Numbers sent by devices come out as a mean whose interval holds the truth."""
     collection = COLLECTIONS["session_minutes"]
     values: list[object] = [place % 61 for place in range(DEVICES)]
@@ -151,7 +151,7 @@ def test_a_mean_comes_back_near_the_truth(aggregator: World) -> None:
     assert estimated.high - estimated.low < 60
 
 
-def test_a_wrong_law_would_be_noticed(aggregator: World) -> None:
+def test_a_wrong_law_would_be_noticed(aggregator: Deployment) -> None:
     """The same reports, debiased as if epsilon were 30 % higher, miss the truth."""
     collection = COLLECTIONS["autosave"]
     send_all(aggregator, collection, [True] * 20 * DEVICES)
@@ -168,7 +168,7 @@ def test_a_wrong_law_would_be_noticed(aggregator: World) -> None:
     assert wrong.high[1] < 1
 
 
-def test_a_retry_counts_once(aggregator: World) -> None:
+def test_a_retry_counts_once(aggregator: Deployment) -> None:
     """The same bytes again are a duplicate, which is success to the sender."""
     batch = Batch(tuple(reports(COLLECTIONS["theme"], ["dark", "light"])))
     send(aggregator, batch)
@@ -179,7 +179,7 @@ def test_a_retry_counts_once(aggregator: World) -> None:
     assert frequencies(aggregator, COLLECTIONS["theme"]).n == 2
 
 
-def test_json_is_counted_like_packed(aggregator: World) -> None:
+def test_json_is_counted_like_packed(aggregator: Deployment) -> None:
     """A client in another language sends JSON."""
     batch = Batch(tuple(reports(COLLECTIONS["plugin"], ["plugin 1"])))
 
@@ -189,7 +189,7 @@ def test_json_is_counted_like_packed(aggregator: World) -> None:
     assert frequencies(aggregator, COLLECTIONS["plugin"]).n == 1
 
 
-def test_a_bad_report_leaves_the_good_ones_counted(aggregator: World) -> None:
+def test_a_bad_report_leaves_the_good_ones_counted(aggregator: Deployment) -> None:
     """Unknown, early and malformed reports get their verdict; the rest of the batch counts."""
     good, early, malformed = reports(COLLECTIONS["theme"], ["dark"] * 3)
     batch = Batch(
@@ -212,7 +212,7 @@ def test_a_bad_report_leaves_the_good_ones_counted(aggregator: World) -> None:
     assert frequencies(aggregator, COLLECTIONS["theme"]).n == 1
 
 
-def test_a_late_retry_of_a_counted_report_is_told_so(aggregator: World) -> None:
+def test_a_late_retry_of_a_counted_report_is_told_so(aggregator: Deployment) -> None:
     """The slot is looked up before the age is judged; a late report that is new is stale."""
     first, second = reports(COLLECTIONS["theme"], ["dark", "light"])
     send(aggregator, Batch((first,)))
@@ -224,12 +224,12 @@ def test_a_late_retry_of_a_counted_report_is_told_so(aggregator: World) -> None:
     assert send(aggregator, Batch((first, second))) == (Verdict.DUPLICATE, Verdict.STALE)
 
 
-def test_once_its_period_was_dropped_a_report_is_stale_for_ever(aggregator: World) -> None:
+def test_once_its_period_was_dropped_a_report_is_stale_for_ever(aggregator: Deployment) -> None:
     """Whether it was counted or not: dropping re-opens no slot."""
     first, second = reports(COLLECTIONS["theme"], ["dark", "light"])
     send(aggregator, Batch((first,)))
     aggregator.clocks.now += timedelta(days=40)
-    dropped = aggregator.drop_what_is_over()
+    dropped = aggregator.drop_ended_epochs()
     late = send(aggregator, Batch((first, second)))
     aggregator.clocks.now = NOW
 
@@ -247,17 +247,17 @@ def test_once_its_period_was_dropped_a_report_is_stale_for_ever(aggregator: Worl
     ],
 )
 def test_a_malformed_body_is_refused_whole(
-    body: bytes, kind: str, status: int, place: str, aggregator: World
+    body: bytes, kind: str, status: int, place: str, aggregator: Deployment
 ) -> None:
     """What is no batch gets a problem document that names the place."""
-    reply: Reply = aggregator.ask("POST", "/v1/reports", body, kind=kind)
+    reply: Response = aggregator.ask("POST", "/v1/reports", body, kind=kind)
 
     assert reply.status == status
     assert reply.headers["Content-Type"] == "application/problem+json"
     assert reply.json["place"] == place
 
 
-def test_test_batches_are_refused(aggregator: World) -> None:
+def test_test_batches_are_refused(aggregator: Deployment) -> None:
     """A production aggregator counts no test reports."""
     batch = Batch(tuple(reports(COLLECTIONS["theme"], ["dark"])), test=True)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, world
+from tests.aggregator.api.deployment_fixtures import FILE, deployment
 from tests.aggregator.store.redis.millions import million
 from tests.aggregator.store.series_fixtures import DAILY, series
 from veilcount_aggregator.analysis.counter_memory import memory_at_most, memory_remarks
@@ -120,10 +120,10 @@ def test_a_secret_count_has_a_secret_limit() -> None:
 
 def test_a_report_beyond_the_memory_of_its_series_is_full(tmp_path: Path) -> None:
     one = tally_bytes(3)
-    with world(tmp_path, FILE, max_series_memory=one) as made:
+    with deployment(tmp_path, FILE, max_series_memory=one) as made:
         first = made.report("theme")
         assert made.verdicts(first, made.report("alone")) == [Verdict.COUNTED] * 2
         assert made.verdicts(first, made.report("theme")) == [Verdict.DUPLICATE, Verdict.COUNTED]
-    with world(tmp_path / "small", FILE, max_series_memory=one - 1) as made:
+    with deployment(tmp_path / "small", FILE, max_series_memory=one - 1) as made:
         assert made.verdicts(made.report("theme")) == [Verdict.FULL]
         assert made.verdicts(made.report("alone")) == [Verdict.COUNTED]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 
 
 @pytest.fixture
-def deployed(tmp_path: Path) -> Iterator[World]:
+def deployed(tmp_path: Path) -> Iterator[Deployment]:
     """A worker on a new store, with three collections, on the third day of their campaigns."""
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         yield made

@@ -1,4 +1,4 @@
-"""A deployment for tests: a real store, the real doors, and clocks that stand until told."""
+"""A deployment for tests: a real store, the real application, and clocks that a test sets."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ ONCE = CENTRAL.replace("visits", "once").replace('"day"', '"user"') + 'adjacency
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What a door answered."""
+class Response:
+    """The response of an endpoint."""
 
     status: int
     headers: dict[str, str]
@@ -85,19 +85,19 @@ class Reply:
 
     @property
     def json(self) -> Any:
-        """The body, read."""
+        """The body, parsed."""
         return json.loads(self.body)
 
     @property
     def problem(self) -> str:
-        """The name of the problem, which must be one."""
+        """The type of the problem document, which the body must be."""
         assert self.headers["Content-Type"] == "application/problem+json"
         assert self.json["status"] == self.status
         return str(self.json["type"]).removeprefix("urn:veilcount:problem:")
 
 
 @dataclass
-class World:
+class Deployment:
     """One worker of a deployment."""
 
     aggregator: Aggregator
@@ -113,8 +113,8 @@ class World:
         key: str = "",
         kind: str = "application/json",
         environ: Mapping[str, Any] | None = None,
-    ) -> Reply:
-        """Ask a door, as a server would."""
+    ) -> Response:
+        """Call an endpoint, as a WSGI server does."""
         answer: list[Any] = []
 
         def start(
@@ -124,7 +124,7 @@ class World:
             return lambda _: None
 
         path, _, query = path.partition("?")
-        given: dict[str, Any] = {
+        request: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "PATH_INFO": path,
             "QUERY_STRING": query,
@@ -139,15 +139,15 @@ class World:
             "wsgi.url_scheme": "http",
         }
         if key:
-            given["HTTP_AUTHORIZATION"] = f"Bearer {key}"
-        pieces = self.app.wsgi_app(given | dict(environ or {}), start)
+            request["HTTP_AUTHORIZATION"] = f"Bearer {key}"
+        pieces = self.app.wsgi_app(request | dict(environ or {}), start)
         content = b"".join(pieces)
         getattr(pieces, "close", lambda: None)()
         status, headers = answer
-        return Reply(status, headers, content)
+        return Response(status, headers, content)
 
-    def send(self, batch: Batch, **named: Any) -> Reply:
-        """Post a packed batch."""
+    def send(self, batch: Batch, **named: Any) -> Response:
+        """Post a binary batch."""
         return self.ask("POST", "/v1/reports", encode_binary(batch), kind=BINARY_TYPE, **named)
 
     def verdicts(self, *reports: Report, **named: Any) -> list[Verdict]:
@@ -158,13 +158,13 @@ class World:
         return [Verdict(word) for word in reply.json["verdicts"]]
 
     def key(self, role: Role, label: str = "") -> str:
-        """Make a key that this worker knows at once."""
+        """Create a key that this worker knows immediately."""
         _, secret = create_key(self.aggregator.store, role, label, self.clocks.now)
         self.aggregator.watch.refresh()
         return secret
 
     def push(self, text: str, **files: str) -> None:
-        """Load definitions and the lists they name, known at once; `.txt` is added to a name."""
+        """Push definitions and the files they name (without `.txt`), known immediately."""
         source = DefinitionSource(text, {f"{name}.txt": lines for name, lines in files.items()})
         add_definitions(self.aggregator.store, source, self.clocks.now, "cli")
         self.aggregator.watch.refresh()
@@ -190,45 +190,45 @@ class World:
         )
         return replace(report, **changed)
 
-    def drop_what_is_over(self) -> int:
-        """Drop by the calendar, as a worker does whose clock is trusted; return how many epochs."""
+    def drop_ended_epochs(self) -> int:
+        """Drop ended epochs, as a worker with a trusted clock does; return their number."""
         series = self.aggregator.known().catalog.series.values()
         return collect_garbage(self.aggregator.store, series, self.clocks.now)
 
     def counted(self, name: str) -> int:
-        """Return how many reports the newest series of a collection holds."""
+        """Return the number of reports in the newest series of a collection."""
         return sum(self.aggregator.store.report_counts(self.series(name)).values())
 
 
 @dataclass
 class Clocks:
-    """The calendar, and a clock that never goes back: both stand until told."""
+    """A wall clock and a monotonic clock, set by the test."""
 
     now: datetime = NOW
     passed: float = field(default=1000.0)
 
 
-#: the population of a test sends in a body what devices send in many
+#: tests send many pseudonyms in one body
 LIMITS = {"max_pseudonyms_per_body": MAX_REPORTS}
 
 
 @contextmanager
-def world(
+def deployment(
     folder: Path, *files: str, url: str = "", now: datetime = NOW, **settings: Any
-) -> Iterator[World]:
-    """Yield a deployment on a new store, a file in the folder unless told, with definitions."""
+) -> Iterator[Deployment]:
+    """Yield a deployment with definitions on a new store, by default SQLite in the folder."""
     file = f"sqlite:///{quote(str(folder))}/store.db?durability=relaxed"
-    with open_again(url or file, now, make=True, **settings) as made:
+    with open_worker(url or file, now, make=True, **settings) as made:
         for text in files:
             made.push(text)
         yield made
 
 
 @contextmanager
-def open_again(
+def open_worker(
     url: str, now: datetime = NOW, *, make: bool = False, **settings: Any
-) -> Iterator[World]:
-    """Yield one more worker of a deployment."""
+) -> Iterator[Deployment]:
+    """Yield another worker of a deployment."""
     if make:
         open_store(url, make=True).close()
     clocks = Clocks(now)
@@ -236,7 +236,7 @@ def open_again(
         Settings(url, **LIMITS | settings), lambda: clocks.now, lambda: clocks.passed
     )
     try:
-        yield World(aggregator, create_app(aggregator, lambda: clocks.passed), clocks)
+        yield Deployment(aggregator, create_app(aggregator, lambda: clocks.passed), clocks)
     finally:
         with suppress(StoreError):  # a test made it read-only
             aggregator.close()

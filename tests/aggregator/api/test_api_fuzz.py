@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.ingest.test_decode import mutated
 from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
 from veilcount_aggregator.auth.api_keys import Role
@@ -29,7 +29,7 @@ SPELLINGS = [(BINARY_TYPE, encode_binary), (JSON_TYPE, encode_json)]
 NAMES = ("theme", "opened", "alone")
 
 
-def batch(deployed: World, random_: random.Random) -> Batch:
+def batch(deployed: Deployment, random_: random.Random) -> Batch:
     """Return a small batch, mostly of new pseudonyms."""
     reports: list[Report] = []
     for _ in range(random_.randint(1, 4)):
@@ -40,7 +40,7 @@ def batch(deployed: World, random_: random.Random) -> Batch:
     return Batch(tuple(reports))
 
 
-def bombard(deployed: World, bodies: int, seed: int) -> Counter[str]:
+def bombard(deployed: Deployment, bodies: int, seed: int) -> Counter[str]:
     """Send mutated bodies; return how often each status and each verdict came."""
     random_ = random.Random(seed)
     told: Counter[str] = Counter()
@@ -56,7 +56,7 @@ def bombard(deployed: World, bodies: int, seed: int) -> Counter[str]:
     return told
 
 
-def assert_sound(deployed: World, told: Counter[str], bodies: int) -> None:
+def assert_sound(deployed: Deployment, told: Counter[str], bodies: int) -> None:
     """Check that no fault was ours, and that the counters are what the verdicts said."""
     held = Counter({name: deployed.counted(name) for name in NAMES})
     counters = 0
@@ -75,7 +75,7 @@ def assert_sound(deployed: World, told: Counter[str], bodies: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_mutated_bodies_never_count_wrongly(deployed: World, seed: int) -> None:
+def test_mutated_bodies_never_count_wrongly(deployed: Deployment, seed: int) -> None:
     """Five thousand a seed."""
     told = bombard(deployed, 5_000, seed)
 
@@ -85,7 +85,7 @@ def test_mutated_bodies_never_count_wrongly(deployed: World, seed: int) -> None:
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(10, 20))
-def test_a_million_mutated_bodies_never_count_wrongly(deployed: World, seed: int) -> None:
+def test_a_million_mutated_bodies_never_count_wrongly(deployed: Deployment, seed: int) -> None:
     """A hundred thousand a seed."""
     told = bombard(deployed, 100_000, seed)
 
@@ -95,12 +95,12 @@ def test_a_million_mutated_bodies_never_count_wrongly(deployed: World, seed: int
 # -- what the document says ------------------------------------------------------------------------
 
 
-def described(deployed: World) -> Any:
+def described(deployed: Deployment) -> Any:
     """Return the document as the aggregator serves it."""
     return schemathesis.openapi.from_wsgi("/openapi.json", deployed.app)
 
 
-def ask_as_described(deployed: World, schema: Any, door: Endpoint, examples: int) -> None:
+def ask_as_described(deployed: Deployment, schema: Any, door: Endpoint, examples: int) -> None:
     """Ask at a door whatever the document allows, and much that it does not, as an admin.
 
     What comes back must be as the document says: statuses, types, schemas; other methods are
@@ -124,7 +124,7 @@ def ask_as_described(deployed: World, schema: Any, door: Endpoint, examples: int
 class Keys:
     """An admin's key that is good: a new one when the last was taken back."""
 
-    def __init__(self, deployed: World) -> None:
+    def __init__(self, deployed: Deployment) -> None:
         """Have none."""
         self._deployed = deployed
         self._secret = ""
@@ -140,12 +140,12 @@ doors = pytest.mark.parametrize("door", ENDPOINTS, ids=lambda door: f"{door.meth
 
 
 @doors
-def test_every_door_does_as_the_document_says(deployed: World, door: Endpoint) -> None:
+def test_every_door_does_as_the_document_says(deployed: Deployment, door: Endpoint) -> None:
     """By a few examples each."""
     ask_as_described(deployed, described(deployed), door, 12)
 
 
-def test_a_document_that_lies_would_be_noticed(deployed: World) -> None:
+def test_a_document_that_lies_would_be_noticed(deployed: Deployment) -> None:
     """A type that is not the answer's, and a key that is not asked for."""
     schema = described(deployed)
     alive = next(door for door in ENDPOINTS if door.path == "/healthz")
@@ -163,6 +163,8 @@ def test_a_document_that_lies_would_be_noticed(deployed: World) -> None:
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @doors
-def test_every_door_does_as_the_document_says_at_length(deployed: World, door: Endpoint) -> None:
+def test_every_door_does_as_the_document_says_at_length(
+    deployed: Deployment, door: Endpoint
+) -> None:
     """By eighty times as many."""
     ask_as_described(deployed, described(deployed), door, 1_000)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from tests.aggregator.api.deployment_fixtures import FILE, World, open_again, world
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment, open_worker
 from veilcount_aggregator.api import health, problems, store_probe
 from veilcount_aggregator.api.routes import ENDPOINTS
 from veilcount_aggregator.api.store_probe import StoreProbe
@@ -24,7 +24,7 @@ from veilcount_shared.report import Batch
 # -- health ----------------------------------------------------------------------------------------
 
 
-def test_a_worker_that_answers_is_alive(deployed: World) -> None:
+def test_a_worker_that_answers_is_alive(deployed: Deployment) -> None:
     """Whatever the store does."""
     deployed.aggregator.store.set_read_only(on=True)
 
@@ -33,14 +33,14 @@ def test_a_worker_that_answers_is_alive(deployed: World) -> None:
 
 def test_a_worker_is_ready_while_its_store_is(tmp_path: Path) -> None:
     """And says whether an acknowledgement outlives a power cut."""
-    with world(tmp_path, FILE) as relaxed:
+    with deployment(tmp_path, FILE) as relaxed:
         answer = relaxed.ask("GET", "/readyz")
 
     assert (answer.status, answer.json["ready"], answer.json["durable"]) == (200, True, "no")
     assert answer.json["why"]
 
 
-def test_a_read_only_store_is_not_ready(deployed: World) -> None:
+def test_a_read_only_store_is_not_ready(deployed: Deployment) -> None:
     """Its reports belong elsewhere."""
     deployed.aggregator.store.set_read_only(on=True)
     answer = deployed.ask("GET", "/readyz")
@@ -95,7 +95,7 @@ def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch
 LINE = re.compile(r'veilcount_(\w+)\{((?:[a-z_]+="[^"\n]*",?)*)\} (\d+(?:\.\d+)?(?:e-?\d+)?)')
 
 
-def figures(deployed: World, key: str) -> dict[tuple[str, str], float]:
+def figures(deployed: Deployment, key: str) -> dict[tuple[str, str], float]:
     """Return the metrics by name and labels; every line must be one."""
     answer = deployed.ask("GET", "/metrics", key=key)
     assert answer.status == 200
@@ -108,11 +108,11 @@ def figures(deployed: World, key: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def test_metrics_are_right_over_all_workers(deployed: World) -> None:
+def test_metrics_are_right_over_all_workers(deployed: Deployment) -> None:
     """What one counted, another tells; what is still in memory is written first."""
     key = deployed.key(Role.ANALYST)
     report = deployed.report("theme")
-    with open_again(deployed.aggregator.settings.store) as other:
+    with open_worker(deployed.aggregator.settings.store) as other:
         deployed.verdicts(report, deployed.report("theme"))
         other.verdicts(report)
         other.send(Batch((report,), test=True))
@@ -129,7 +129,7 @@ def test_metrics_are_right_over_all_workers(deployed: World) -> None:
     assert told["request_seconds_bucket", 'endpoint="reports",le="+Inf"'] == 3
 
 
-def test_unknown_fingerprints_share_one_label(deployed: World) -> None:
+def test_unknown_fingerprints_share_one_label(deployed: Deployment) -> None:
     """Or anyone could make as many as he likes."""
     key = deployed.key(Role.ANALYST)
     for place in range(5):
@@ -141,7 +141,7 @@ def test_unknown_fingerprints_share_one_label(deployed: World) -> None:
     assert len([labels for metric, labels in told if metric == "verdicts_total"]) == 3 * 9 + 1
 
 
-def test_a_path_is_no_label(deployed: World) -> None:
+def test_a_path_is_no_label(deployed: Deployment) -> None:
     """What is asked for at no door is counted as such."""
     key = deployed.key(Role.ANALYST)
     for place in range(5):
@@ -154,7 +154,7 @@ def test_a_path_is_no_label(deployed: World) -> None:
 
 def test_buckets_hold_all_below_them(tmp_path: Path) -> None:
     """As Prometheus wants them: ascending, the last holds all."""
-    with world(tmp_path, FILE) as deployed:
+    with deployment(tmp_path, FILE) as deployed:
         key = deployed.key(Role.ANALYST)
         deployed.verdicts(deployed.report("theme"))
         told = figures(deployed, key)
@@ -166,7 +166,7 @@ def test_buckets_hold_all_below_them(tmp_path: Path) -> None:
         assert held[-1] == told["request_seconds_count", 'endpoint="reports"']
 
 
-def test_probes_write_nothing(deployed: World) -> None:
+def test_probes_write_nothing(deployed: Deployment) -> None:
     """A probe every second leaves no note for the store."""
     for path in ("/healthz", "/readyz"):
         deployed.ask("GET", path)
@@ -177,7 +177,7 @@ def test_probes_write_nothing(deployed: World) -> None:
 # -- the document ----------------------------------------------------------------------------------
 
 
-def test_the_document_is_valid(deployed: World) -> None:
+def test_the_document_is_valid(deployed: Deployment) -> None:
     """OpenAPI 3.1, by its own validator."""
     described = deployed.ask("GET", "/openapi.json").json
 
@@ -185,7 +185,7 @@ def test_the_document_is_valid(deployed: World) -> None:
     validate(described)
 
 
-def test_the_document_has_every_door_and_no_other(deployed: World) -> None:
+def test_the_document_has_every_door_and_no_other(deployed: Deployment) -> None:
     """What Flask routes for programs, and the one in front of it; pages are for people."""
     routed = {
         (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
@@ -197,7 +197,7 @@ def test_the_document_has_every_door_and_no_other(deployed: World) -> None:
     assert {(door.method, door.path) for door in ENDPOINTS} == routed | {("POST", "/v1/reports")}
 
 
-def test_the_document_is_of_the_types_that_validate(deployed: World) -> None:
+def test_the_document_is_of_the_types_that_validate(deployed: Deployment) -> None:
     """Limits and patterns included."""
     schemas = deployed.ask("GET", "/openapi.json").json["components"]["schemas"]
     reports = schemas["JsonBatch"]["properties"]["reports"]
@@ -209,7 +209,7 @@ def test_the_document_is_of_the_types_that_validate(deployed: World) -> None:
     assert schemas["JsonBatch"]["additionalProperties"] is False
 
 
-def test_the_page_is_offline_and_strict(deployed: World) -> None:
+def test_the_page_is_offline_and_strict(deployed: Deployment) -> None:
     """No script, no address elsewhere; its one style is named by its hash."""
     answer = deployed.ask("GET", "/docs")
     page = answer.body.decode()
@@ -223,7 +223,7 @@ def test_the_page_is_offline_and_strict(deployed: World) -> None:
     assert all(kind.urn in page for kind in problems.PROBLEM_KINDS.values())
 
 
-def test_the_pages_links_lead_somewhere(deployed: World) -> None:
+def test_the_pages_links_lead_somewhere(deployed: Deployment) -> None:
     """Within it, and to the document."""
     page = deployed.ask("GET", "/docs").body.decode()
     names = Counter(re.findall(r'id="([^"]+)"', page))
@@ -250,7 +250,7 @@ def test_the_pages_links_lead_somewhere(deployed: World) -> None:
     ],
 )
 def test_every_error_is_a_problem_document(
-    deployed: World, method: str, path: str, status: int, name: str
+    deployed: Deployment, method: str, path: str, status: int, name: str
 ) -> None:
     """Of the closed list."""
     answer = deployed.ask(method, path)
@@ -259,7 +259,7 @@ def test_every_error_is_a_problem_document(
     assert ("Allow" in answer.headers) == (status == 405)
 
 
-def test_a_push_that_is_too_long_is_refused_unread(deployed: World) -> None:
+def test_a_push_that_is_too_long_is_refused_unread(deployed: Deployment) -> None:
     """By its announced length."""
     key = deployed.key(Role.ADMIN)
     answer = deployed.ask(
@@ -270,7 +270,7 @@ def test_a_push_that_is_too_long_is_refused_unread(deployed: World) -> None:
 
 
 def test_a_fault_behind_flask_tells_nothing_of_itself(
-    deployed: World, monkeypatch: pytest.MonkeyPatch
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A problem, and a line in the log."""
     key = deployed.key(Role.ADMIN)
@@ -292,7 +292,7 @@ def test_no_kind_that_makes_a_device_drop_is_of_our_own_faults() -> None:
     assert not {problems.PROBLEM_KINDS[name].status.value for name in ours} & {400, 413, 415, 422}
 
 
-def test_every_answer_has_the_headers_that_keep_it_here(deployed: World) -> None:
+def test_every_answer_has_the_headers_that_keep_it_here(deployed: Deployment) -> None:
     """Not cached, not guessed at, not framed, not referred to."""
     for door in ("/docs", "/openapi.json", "/healthz", "/nothing"):
         headers = deployed.ask("GET", door).headers

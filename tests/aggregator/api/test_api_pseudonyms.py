@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import NOW, World, open_again
+from tests.aggregator.api.deployment_fixtures import NOW, Deployment, open_worker
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_client.testing.transports import WsgiTransport
 from veilcount_shared.report import Report
@@ -26,7 +26,7 @@ def path(report: Report) -> str:
 
 
 @pytest.mark.parametrize("name", ["theme", "opened", "alone"])
-def test_a_row_is_closed_by_its_holder(deployed: World, name: str) -> None:
+def test_a_row_is_closed_by_its_holder(deployed: Deployment, name: str) -> None:
     """Whatever its epoch is. What was counted stays; no slot of it is free any more."""
     report = deployed.report(name)
     deployed.verdicts(report)
@@ -40,7 +40,7 @@ def test_a_row_is_closed_by_its_holder(deployed: World, name: str) -> None:
         assert deployed.verdicts(other) == [Verdict.DUPLICATE]
 
 
-def test_a_row_of_an_older_epoch_is_closed_too(deployed: World) -> None:
+def test_a_row_of_an_older_epoch_is_closed_too(deployed: Deployment) -> None:
     """As long as reports of it are taken."""
     report = deployed.report("opened")
     deployed.verdicts(report)
@@ -50,17 +50,17 @@ def test_a_row_of_an_older_epoch_is_closed_too(deployed: World) -> None:
     assert deployed.verdicts(replace(report, slot=1)) == [Verdict.DUPLICATE]
 
 
-def test_a_row_that_was_dropped_is_not_there(deployed: World) -> None:
+def test_a_row_that_was_dropped_is_not_there(deployed: Deployment) -> None:
     """Its epoch is over: nothing is kept of it."""
     report = deployed.report("opened")
     deployed.verdicts(report)
     deployed.clocks.now = datetime(2027, 3, 1, tzinfo=UTC)
 
-    assert deployed.drop_what_is_over()
+    assert deployed.drop_ended_epochs()
     assert deployed.ask("DELETE", path(report)).problem == "not-found"
 
 
-def test_nothing_to_close_is_not_found(deployed: World) -> None:
+def test_nothing_to_close_is_not_found(deployed: Deployment) -> None:
     """No such row, no such series, no such spelling: one answer."""
     report = deployed.report("theme")
     deployed.verdicts(report)
@@ -82,7 +82,7 @@ def test_nothing_to_close_is_not_found(deployed: World) -> None:
     assert deployed.ask("DELETE", good).status == 204
 
 
-def test_the_client_is_done_with_both_answers(deployed: World) -> None:
+def test_the_client_is_done_with_both_answers(deployed: Deployment) -> None:
     """Closed, or never there."""
     report = deployed.report("theme")
     deployed.verdicts(report)
@@ -92,7 +92,7 @@ def test_the_client_is_done_with_both_answers(deployed: World) -> None:
     assert transport.close_row(report.fingerprint, spelled(bytes(16)))
 
 
-def test_the_rule_for_keys_is_that_of_the_intake(deployed: World) -> None:
+def test_the_rule_for_keys_is_that_of_the_intake(deployed: Deployment) -> None:
     """Open until the first device key was made."""
     report = deployed.report("theme")
     deployed.verdicts(report)
@@ -103,7 +103,7 @@ def test_the_rule_for_keys_is_that_of_the_intake(deployed: World) -> None:
     assert deployed.ask("DELETE", path(report), key=key).status == 204
 
 
-def test_a_read_only_store_closes_no_row(deployed: World) -> None:
+def test_a_read_only_store_closes_no_row(deployed: Deployment) -> None:
     """The device keeps its wish."""
     report = deployed.report("theme")
     deployed.verdicts(report)
@@ -112,11 +112,11 @@ def test_a_read_only_store_closes_no_row(deployed: World) -> None:
     assert deployed.ask("DELETE", path(report)).status == 503
 
 
-def test_other_workers_know_at_once(deployed: World) -> None:
+def test_other_workers_know_at_once(deployed: Deployment) -> None:
     """A row stands in the store and nowhere else."""
     report = deployed.report("theme")
     deployed.verdicts(report)
-    with open_again(deployed.aggregator.settings.store, NOW) as other:
+    with open_worker(deployed.aggregator.settings.store, NOW) as other:
         assert other.ask("DELETE", path(report)).status == 204
 
     assert deployed.verdicts(report) == [Verdict.DUPLICATE]

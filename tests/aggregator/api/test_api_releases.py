@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct
 from scipy.stats import binom
 
-from tests.aggregator.api.deployment_fixtures import FILE, Reply, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
 from tests.aggregator.curator_fixtures import TEXT, fill
 from veilcount_aggregator.api import schemas
 from veilcount_aggregator.api.problems import problem_from_error
@@ -31,27 +31,27 @@ THIRD = {"from": "2026-12-03", "to": "2026-12-03"}
 
 
 @pytest.fixture
-def curated(tmp_path: Path) -> Iterator[World]:
+def curated(tmp_path: Path) -> Iterator[Deployment]:
     """A deployment with sixty answers on the third day, long ago."""
-    with world(tmp_path, FILE, TEXT) as made:
+    with deployment(tmp_path, FILE, TEXT) as made:
         fill(made.aggregator.store, made.series("age"), TRUTH, 2)
         made.clocks.now = OVER
         yield made
 
 
 @pytest.fixture
-def analyst(curated: World) -> str:
+def analyst(curated: Deployment) -> str:
     """A key that opens the doors."""
     return curated.key(Role.ANALYST)
 
 
-def ask(curated: World, key: str, raw: str = "", **wanted: Any) -> Reply:
+def ask(curated: Deployment, key: str, raw: str = "", **wanted: Any) -> Response:
     """Post a request, of the third day unless told."""
     body = raw.encode() or json.dumps(THIRD | wanted).encode()
     return curated.ask("POST", DOOR, body, key=key)
 
 
-def fits(reply: Reply, kind: type[Struct]) -> bool:
+def fits(reply: Response, kind: type[Struct]) -> bool:
     """Whether an answer is of the type that the document of all doors is made of."""
     return isinstance(msgspec.json.decode(reply.body, type=kind), kind)
 
@@ -60,7 +60,7 @@ def fits(reply: Reply, kind: type[Struct]) -> bool:
 
 
 def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
-    curated: World, analyst: str
+    curated: Deployment, analyst: str
 ) -> None:
     """Everything that is needed to read it, and no exact count."""
     reply = ask(curated, analyst, query="histogram", epsilon="0.5")
@@ -82,7 +82,7 @@ def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
     assert fits(reply, releases.ReleaseResponse)
 
 
-def test_nothing_is_released_by_a_clock_in_doubt(curated: World, analyst: str) -> None:
+def test_nothing_is_released_by_a_clock_in_doubt(curated: Deployment, analyst: str) -> None:
     """By a wrong day a period that takes reports would be over; its budget would be spent."""
     curated.aggregator.look_at_clock()
     curated.clocks.now += timedelta(days=40)
@@ -100,7 +100,7 @@ def test_nothing_is_released_by_a_clock_in_doubt(curated: World, analyst: str) -
     assert ask(curated, analyst, query="histogram", epsilon="0.5").json["charged"]
 
 
-def test_a_number_is_read_exactly_as_it_is_written(curated: World, analyst: str) -> None:
+def test_a_number_is_read_exactly_as_it_is_written(curated: Deployment, analyst: str) -> None:
     """0.1 is a tenth, and the same question as "0.1"; what no float holds is held too."""
     days = json.dumps(THIRD)[1:]
     one, two, three = (
@@ -116,7 +116,7 @@ def test_a_number_is_read_exactly_as_it_is_written(curated: World, analyst: str)
 
 @pytest.mark.parametrize("epsilon", ["1e999999999", '"1e999999999"', "1e-999999999", '"NaN"', "-1"])
 def test_a_number_that_would_fill_the_memory_is_refused_at_once(
-    curated: World, analyst: str, epsilon: str
+    curated: Deployment, analyst: str, epsilon: str
 ) -> None:
     """Nine digits of an exponent are a gigabyte of digits."""
     refused = ask(curated, analyst, f'{{"query": "count", "epsilon": {epsilon}}}')
@@ -125,7 +125,7 @@ def test_a_number_that_would_fill_the_memory_is_refused_at_once(
 
 
 def test_a_dry_run_tells_the_price_and_the_noise_and_nothing_else(
-    curated: World, analyst: str
+    curated: Deployment, analyst: str
 ) -> None:
     """Of periods that take reports still, too; nothing is charged or kept."""
     curated.clocks.now = datetime(2026, 12, 1, tzinfo=UTC)
@@ -140,7 +140,7 @@ def test_a_dry_run_tells_the_price_and_the_noise_and_nothing_else(
     assert curated.ask("GET", DOOR, key=analyst).json["series"][0]["releases"] == []
 
 
-def test_a_condition_and_a_list_are_one_question(curated: World, analyst: str) -> None:
+def test_a_condition_and_a_list_are_one_question(curated: Deployment, analyst: str) -> None:
     """It is shown as it was asked first."""
     first = ask(curated, analyst, query={"count": [3, 2]}, epsilon="0.5").json
     again = ask(curated, analyst, query="age >= 2", epsilon="0.5").json
@@ -151,7 +151,7 @@ def test_a_condition_and_a_list_are_one_question(curated: World, analyst: str) -
 
 
 def test_a_series_that_was_redefined_is_asked_by_its_fingerprint(
-    curated: World, analyst: str
+    curated: Deployment, analyst: str
 ) -> None:
     """Else the newest is."""
     old = curated.series("age").fingerprint
@@ -173,7 +173,9 @@ def test_a_series_that_was_redefined_is_asked_by_its_fingerprint(
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_what_no_budget_pays_for_says_what_is_left_in_fields(curated: World, analyst: str) -> None:
+def test_what_no_budget_pays_for_says_what_is_left_in_fields(
+    curated: Deployment, analyst: str
+) -> None:
     """For programs, exactly."""
     ask(curated, analyst, query="count", epsilon="0.7")
     refused = ask(curated, analyst, query="sum", epsilon="0.300001")
@@ -187,7 +189,9 @@ def test_what_no_budget_pays_for_says_what_is_left_in_fields(curated: World, ana
     assert fits(refused, schemas.ProblemDocument)
 
 
-def test_a_period_that_takes_reports_is_refused_with_the_day(curated: World, analyst: str) -> None:
+def test_a_period_that_takes_reports_is_refused_with_the_day(
+    curated: Deployment, analyst: str
+) -> None:
     """From which on it may be asked for."""
     curated.clocks.now = datetime(2026, 12, 4, tzinfo=UTC)
     refused = ask(curated, analyst, query="count", epsilon=1)
@@ -212,7 +216,7 @@ def test_a_period_that_takes_reports_is_refused_with_the_day(curated: World, ana
     ],
 )
 def test_a_bad_request_is_refused_with_its_place(
-    curated: World, analyst: str, body: str, place: str
+    curated: Deployment, analyst: str, body: str, place: str
 ) -> None:
     """Nothing is charged for it."""
     refused = ask(curated, analyst, body)
@@ -223,7 +227,7 @@ def test_a_bad_request_is_refused_with_its_place(
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_collection_without_a_curator_has_no_releases(
-    curated: World, analyst: str, method: str
+    curated: Deployment, analyst: str, method: str
 ) -> None:
     """A local one has an estimate; an unknown one has nothing."""
     body = json.dumps({"query": "count", "epsilon": 1}).encode()
@@ -237,7 +241,7 @@ def test_a_collection_without_a_curator_has_no_releases(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_releases_are_for_analysts(curated: World, method: str) -> None:
+def test_releases_are_for_analysts(curated: Deployment, method: str) -> None:
     """And admins, who may do what they may."""
     body = json.dumps(THIRD | {"query": "count", "epsilon": 1}).encode()
     keys = ["", curated.key(Role.DEVICE), curated.key(Role.ADMIN)]
@@ -256,7 +260,7 @@ def test_no_journal_is_a_matter_for_the_operator() -> None:
 
 
 def test_all_releases_are_listed_with_what_each_period_has_left(
-    curated: World, analyst: str
+    curated: Deployment, analyst: str
 ) -> None:
     """Word for word what was answered."""
     first = ask(curated, analyst, query="histogram", epsilon="0.25").json
@@ -274,7 +278,7 @@ def test_all_releases_are_listed_with_what_each_period_has_left(
     assert (listed["locked"], series["budget"]) == (False, "1")
 
 
-def test_who_asked_is_in_the_audit_log(curated: World, analyst: str) -> None:
+def test_who_asked_is_in_the_audit_log(curated: Deployment, analyst: str) -> None:
     """By the id of the key; what came of it is not."""
     ask(curated, analyst, query="count", epsilon=1)
     acts = curated.ask("GET", "/v1/audit", key=curated.key(Role.ADMIN)).json["entries"]
@@ -294,7 +298,7 @@ ROUNDS = 40
 def test_intervals_cover_what_is_true_and_narrower_ones_would_not(tmp_path: Path) -> None:
     """2,560 counts over the whole path, at 95 %, alpha = 1e-9; at 0.7 of the width it is seen."""
     covered = narrower = 0
-    with world(tmp_path, WIDE.replace("budget = 1", "budget = 10")) as curated:
+    with deployment(tmp_path, WIDE.replace("budget = 1", "budget = 10")) as curated:
         fill(curated.aggregator.store, curated.series("age"), WIDE_TRUTH, 2)
         curated.clocks.now = OVER
         analyst = curated.key(Role.ANALYST)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, Reply, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
 from veilcount_aggregator.api.reports import reply
 from veilcount_aggregator.auth.api_keys import Role, load_api_keys, revoke_key
 from veilcount_aggregator.errors import (
@@ -61,7 +61,7 @@ class Gone(io.BytesIO):
 # -- taken -----------------------------------------------------------------------------------------
 
 
-def test_each_report_gets_its_verdict(deployed: World) -> None:
+def test_each_report_gets_its_verdict(deployed: Deployment) -> None:
     """A bad one leaves the good ones counted."""
     good = deployed.report("theme")
     sent = [
@@ -94,7 +94,7 @@ def test_each_report_gets_its_verdict(deployed: World) -> None:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_json_is_counted_like_packed(deployed: World, zipped: bool) -> None:  # noqa: FBT001 - drawn
+def test_json_is_counted_like_packed(deployed: Deployment, zipped: bool) -> None:  # noqa: FBT001 - drawn
     """Zipped or not."""
     raw = encode_json(Batch((deployed.report("theme"), deployed.report("theme"))))
     given = {"HTTP_CONTENT_ENCODING": "gzip"} if zipped else {}
@@ -104,7 +104,7 @@ def test_json_is_counted_like_packed(deployed: World, zipped: bool) -> None:  # 
     assert answer.json == {"verdicts": ["counted", "counted"]}
 
 
-def test_an_answer_is_kept_by_nobody(deployed: World) -> None:
+def test_an_answer_is_kept_by_nobody(deployed: Deployment) -> None:
     """Neither a cache nor a guesser of types; and it has a length."""
     answer = deployed.send(Batch((deployed.report("theme"),)))
 
@@ -126,7 +126,7 @@ def test_a_reply_is_spelled_as_the_protocol_does() -> None:
         assert reply(verdicts) == encode_verdicts(verdicts)
 
 
-def test_a_body_without_a_length_is_read_to_its_end(deployed: World) -> None:
+def test_a_body_without_a_length_is_read_to_its_end(deployed: Deployment) -> None:
     """Where the server tells the end: chunked bodies. Otherwise there is none."""
     raw = encode_binary(Batch((deployed.report("theme"),)))
     chunked = deployed.ask(
@@ -142,7 +142,7 @@ def test_a_body_without_a_length_is_read_to_its_end(deployed: World) -> None:
     assert unknown.problem == "wrong-length"
 
 
-def test_losses_are_noted_and_no_verdict_is_given(deployed: World) -> None:
+def test_losses_are_noted_and_no_verdict_is_given(deployed: Deployment) -> None:
     """One device's, by reason and number of digits."""
     series = deployed.series("theme")
     answer = deployed.send(Batch(losses=Losses(series.fingerprint, aged=2, corrupt=1)))
@@ -172,7 +172,7 @@ def test_losses_are_noted_and_no_verdict_is_given(deployed: World) -> None:
     ],
 )
 def test_what_is_no_batch_is_refused_whole(
-    deployed: World, body: bytes, kind: str, told: tuple[int, str, str]
+    deployed: Deployment, body: bytes, kind: str, told: tuple[int, str, str]
 ) -> None:
     """With a problem document that names the place."""
     answer = deployed.ask("POST", PATH, body, kind=kind)
@@ -180,7 +180,7 @@ def test_what_is_no_batch_is_refused_whole(
     assert (answer.status, answer.problem, answer.json["place"]) == told
 
 
-def test_a_test_batch_is_refused_in_production(deployed: World) -> None:
+def test_a_test_batch_is_refused_in_production(deployed: Deployment) -> None:
     """By name, so that a developer sees why."""
     answer = deployed.send(Batch((deployed.report("theme"),), test=True))
 
@@ -190,13 +190,13 @@ def test_a_test_batch_is_refused_in_production(deployed: World) -> None:
 
 def test_a_test_batch_is_counted_in_development(tmp_path: Path) -> None:
     """Like any other."""
-    with world(tmp_path, FILE, dev=True) as developing:
+    with deployment(tmp_path, FILE, dev=True) as developing:
         answer = developing.send(Batch((developing.report("theme"),), test=True))
 
         assert answer.json == {"verdicts": ["counted"]}
 
 
-def test_another_method_is_told_which_is_right(deployed: World) -> None:
+def test_another_method_is_told_which_is_right(deployed: Deployment) -> None:
     """Whatever the path beyond it."""
     answer = deployed.ask("GET", PATH)
 
@@ -205,14 +205,14 @@ def test_another_method_is_told_which_is_right(deployed: World) -> None:
 
 
 @pytest.mark.parametrize("length", [str(MAX_BODY + 1), "9" * 5000])
-def test_a_body_that_is_too_long_is_not_read(deployed: World, length: str) -> None:
+def test_a_body_that_is_too_long_is_not_read(deployed: Deployment, length: str) -> None:
     """Its announced length is enough."""
     answer = deployed.ask("POST", PATH, environ={"CONTENT_LENGTH": length, "wsgi.input": Unread()})
 
     assert (answer.status, answer.problem) == (413, "too-large")
 
 
-def test_a_body_that_was_not_announced_is_read_up_to_the_limit(deployed: World) -> None:
+def test_a_body_that_was_not_announced_is_read_up_to_the_limit(deployed: Deployment) -> None:
     """And refused beyond it."""
     body = io.BytesIO(bytes(3 * MAX_BODY))
     answer = deployed.ask(
@@ -226,7 +226,7 @@ def test_a_body_that_was_not_announced_is_read_up_to_the_limit(deployed: World) 
 
 
 @pytest.mark.parametrize("length", ["x", "-1", "1.5", "\N{FULLWIDTH DIGIT ONE}"])
-def test_a_length_that_is_none_is_refused(deployed: World, length: str) -> None:
+def test_a_length_that_is_none_is_refused(deployed: Deployment, length: str) -> None:
     """A number, or nothing."""
     answer = deployed.ask("POST", PATH, b"x", environ={"CONTENT_LENGTH": length})
 
@@ -235,7 +235,7 @@ def test_a_length_that_is_none_is_refused(deployed: World, length: str) -> None:
 
 @pytest.mark.parametrize("body", [io.BytesIO(b"VC"), Gone()])
 def test_a_body_that_was_cut_on_the_way_is_not_the_devices_fault(
-    deployed: World, body: io.BytesIO
+    deployed: Deployment, body: io.BytesIO
 ) -> None:
     """It is asked to send it again, and will."""
     answer = deployed.ask("POST", PATH, environ={"CONTENT_LENGTH": "50", "wsgi.input": body})
@@ -246,7 +246,7 @@ def test_a_body_that_was_cut_on_the_way_is_not_the_devices_fault(
 # -- keys and rates --------------------------------------------------------------------------------
 
 
-def test_devices_need_a_key_once_there_is_one(deployed: World) -> None:
+def test_devices_need_a_key_once_there_is_one(deployed: Deployment) -> None:
     """And for ever after: taking the last one back opens nothing."""
     report = deployed.report("theme")
     assert deployed.send(Batch((deployed.report("theme"),))).status == 200
@@ -270,7 +270,7 @@ def test_devices_need_a_key_once_there_is_one(deployed: World) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.ANALYST, Role.ADMIN])
-def test_other_keys_do_not_open_the_intake(deployed: World, role: Role) -> None:
+def test_other_keys_do_not_open_the_intake(deployed: Deployment, role: Role) -> None:
     """The role that would is named."""
     deployed.key(Role.DEVICE)
     answer = deployed.send(Batch((deployed.report("theme"),)), key=deployed.key(role))
@@ -279,7 +279,7 @@ def test_other_keys_do_not_open_the_intake(deployed: World, role: Role) -> None:
     assert "device" in answer.json["detail"]
 
 
-def test_a_refused_key_costs_no_reading(deployed: World) -> None:
+def test_a_refused_key_costs_no_reading(deployed: Deployment) -> None:
     """The body stays where it is."""
     deployed.key(Role.DEVICE)
 
@@ -291,7 +291,7 @@ def test_a_refused_key_costs_no_reading(deployed: World) -> None:
 
 def test_each_key_has_its_rate(tmp_path: Path) -> None:
     """Divided by the workers; one key's haste is not another's; it comes back with time."""
-    with world(tmp_path, FILE, rate_limit=8, workers=4) as hasty:
+    with deployment(tmp_path, FILE, rate_limit=8, workers=4) as hasty:
         one, other = hasty.key(Role.DEVICE), hasty.key(Role.DEVICE)
         first = [hasty.send(Batch((hasty.report("theme"),)), key=one) for _ in range(6)]
         beside = hasty.send(Batch((hasty.report("theme"),)), key=other)
@@ -306,13 +306,13 @@ def test_each_key_has_its_rate(tmp_path: Path) -> None:
 
 def test_an_open_intake_has_one_rate_for_all(tmp_path: Path) -> None:
     """Nobody is told apart."""
-    with world(tmp_path, FILE, rate_limit=1) as hasty:
+    with deployment(tmp_path, FILE, rate_limit=1) as hasty:
         statuses = [hasty.send(Batch((hasty.report("theme"),))).status for _ in range(3)]
 
         assert statuses == [200, 200, 429]
 
 
-def test_guesses_are_answered_slowly(deployed: World) -> None:
+def test_guesses_are_answered_slowly(deployed: Deployment) -> None:
     """By nobody's address: all together. A right key is never in the way of them."""
     key = deployed.key(Role.DEVICE)
     statuses = {
@@ -323,7 +323,7 @@ def test_guesses_are_answered_slowly(deployed: World) -> None:
     assert deployed.send(Batch((deployed.report("theme"),)), key=key).status == 200
 
 
-def test_a_key_is_marked_once_a_day(deployed: World) -> None:
+def test_a_key_is_marked_once_a_day(deployed: Deployment) -> None:
     """The day and nothing finer."""
     key = deployed.key(Role.DEVICE)
     store = deployed.aggregator.store
@@ -357,7 +357,7 @@ class Breaking:
         return self._store.commit(group, notes)
 
 
-def broken(deployed: World, error: Exception) -> None:
+def broken(deployed: Deployment, error: Exception) -> None:
     """Let the next commit fail."""
     committer = deployed.aggregator.intake.commit.__self__  # type: ignore[attr-defined] # a method
     committer._store = Breaking(committer._store, error)
@@ -380,7 +380,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("error", "status", "name"), FAULTS)
 def test_a_fault_of_ours_keeps_the_report_on_the_device(
-    deployed: World, error: Exception, status: int, name: str
+    deployed: Deployment, error: Exception, status: int, name: str
 ) -> None:
     """It is told to come back, never to drop; and the next try counts."""
     broken(deployed, error)
@@ -395,7 +395,7 @@ def test_a_fault_of_ours_keeps_the_report_on_the_device(
 
 
 def test_a_fault_of_ours_leaves_one_line_without_its_words(
-    deployed: World, caplog: pytest.LogCaptureFixture
+    deployed: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The kind and the place in the code; the words may repeat what was sent."""
     with caplog.at_level(logging.INFO):
@@ -409,7 +409,7 @@ def test_a_fault_of_ours_leaves_one_line_without_its_words(
 
 
 def test_no_error_of_our_own_code_makes_a_device_drop(
-    deployed: World, monkeypatch: pytest.MonkeyPatch
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even an error that, raised by a body, would."""
     from veilcount_shared.errors import BadField, DefinitionError  # noqa: PLC0415
@@ -420,18 +420,18 @@ def test_no_error_of_our_own_code_makes_a_device_drop(
         assert deployed.send(Batch((deployed.report("theme"),))).status == 500
 
 
-def client_outcome(reply: Reply, deployed: World, report: object) -> object:
+def client_outcome(reply: Response, deployed: Deployment, report: object) -> object:
     """Return what the real client makes of an answer."""
     transport = WsgiTransport(lambda environ, start: _play(reply, start))
     return transport.send(encode_binary(Batch((report,))), 1)  # type: ignore[arg-type] # a report
 
 
-def _play(reply: Reply, start: Any) -> Iterator[bytes]:
+def _play(reply: Response, start: Any) -> Iterator[bytes]:
     start(f"{reply.status} X", list(reply.headers.items()))
     return iter([reply.body])
 
 
-def test_the_client_drops_what_is_no_batch_and_keeps_the_rest(deployed: World) -> None:
+def test_the_client_drops_what_is_no_batch_and_keeps_the_rest(deployed: Deployment) -> None:
     """By its own reading of our answers."""
     report = deployed.report("theme")
     refused = deployed.send(Batch((report,), test=True))
@@ -444,7 +444,7 @@ def test_the_client_drops_what_is_no_batch_and_keeps_the_rest(deployed: World) -
     assert client_outcome(taken, deployed, report) == Delivered((Verdict.COUNTED,))
 
 
-def test_many_at_once_are_counted_once_each(deployed: World) -> None:
+def test_many_at_once_are_counted_once_each(deployed: Deployment) -> None:
     """Sixteen threads send their own reports and one that all of them have."""
     shared = deployed.report("theme")
     own = [[deployed.report("theme") for _ in range(10)] for _ in range(16)]

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, NOW, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, NOW, Deployment, deployment
 from tests.redis_server import RedisServer
 from tests.system.server import Server
 from veilcount_aggregator import structured_logging
@@ -66,7 +66,7 @@ def marked(value: str = MARK) -> dict[str, Any]:
     return given | {"REMOTE_ADDR": ADDRESS, "QUERY_STRING": f"q={value}&{value}=1"}
 
 
-def bodies(deployed: World) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
+def bodies(deployed: Deployment) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
     """Yield bodies with the mark in every part, good ones and bad ones."""
     pseudonym = MARK.encode().ljust(16, b"\xff")
     report = deployed.report("theme", pseudonym=pseudonym)
@@ -87,7 +87,7 @@ def bodies(deployed: World) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
     yield JSON_TYPE, encode_binary(good), {"CONTENT_LENGTH": MARK}
 
 
-def knock_everywhere(deployed: World) -> None:
+def knock_everywhere(deployed: Deployment) -> None:
     """Go through every door, with the mark wherever it fits, with and without a key."""
     for key in ("", MARK, deployed.key(Role.ADMIN), deployed.key(Role.DEVICE)):
         for kind, body, more in bodies(deployed):
@@ -141,7 +141,7 @@ def test_nothing_of_a_device_is_left_anywhere(
 ) -> None:
     """Not in the store's files, not in a line of a log, not in a figure, not in an answer."""
     folder, url = place
-    with world(tmp_path, FILE, url=url) as deployed:
+    with deployment(tmp_path, FILE, url=url) as deployed:
         knock_everywhere(deployed)
         deployed.aggregator.flush()
         counted = deployed.counted("theme")
@@ -191,7 +191,7 @@ def test_a_real_server_leaves_nothing_either(place: tuple[Path, str], tmp_path: 
 
 def test_the_search_would_find_a_mark(tmp_path: Path, written: io.StringIO) -> None:
     """An operator's label is kept, and is found: so would be a device's."""
-    with world(tmp_path, FILE) as deployed:
+    with deployment(tmp_path, FILE) as deployed:
         deployed.key(Role.DEVICE, MARK)
         structured_logging.log_event("marked", reason=MARK)
 
@@ -201,7 +201,7 @@ def test_the_search_would_find_a_mark(tmp_path: Path, written: io.StringIO) -> N
 
 def test_faults_leave_no_mark_either(tmp_path: Path, written: io.StringIO) -> None:
     """An error in the middle of a request is logged by its kind and its place."""
-    with world(tmp_path, FILE) as deployed:
+    with deployment(tmp_path, FILE) as deployed:
         committer = deployed.aggregator.intake.commit.__self__  # type: ignore[attr-defined] # a method
         committer._store = Failing()
         for kind, body, more in bodies(deployed):

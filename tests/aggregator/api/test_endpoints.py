@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, World
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Deployment
 from veilcount_aggregator.api.routes import ENDPOINTS
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import SOURCE
@@ -30,18 +30,18 @@ until = 2027-03-01
 
 
 @pytest.fixture
-def admin(deployed: World) -> str:
+def admin(deployed: Deployment) -> str:
     """An admin's key."""
     return deployed.key(Role.ADMIN)
 
 
 @pytest.fixture
-def analyst(deployed: World) -> str:
+def analyst(deployed: Deployment) -> str:
     """An analyst's key."""
     return deployed.key(Role.ANALYST)
 
 
-def post(deployed: World, path: str, value: object, key: str) -> Any:
+def post(deployed: Deployment, path: str, value: object, key: str) -> Any:
     """Post JSON."""
     return deployed.ask("POST", path, json.dumps(value).encode(), key=key)
 
@@ -53,7 +53,7 @@ GUARDED = [door for door in ENDPOINTS if door.role in {Role.ANALYST, Role.ADMIN}
 
 @pytest.mark.parametrize("door", GUARDED, ids=lambda door: f"{door.method} {door.path}")
 @pytest.mark.parametrize("role", Role)
-def test_each_door_opens_to_its_role_alone(deployed: World, door: Any, role: Role) -> None:
+def test_each_door_opens_to_its_role_alone(deployed: Deployment, door: Any, role: Role) -> None:
     """An admin's key opens the analyst's doors too; a refusal names the role, or asks for a key."""
     path = door.path.replace("{name}", "nothing").replace("{identity}", "nothing")
     without = deployed.ask(door.method, path)
@@ -69,7 +69,7 @@ def test_each_door_opens_to_its_role_alone(deployed: World, door: Any, role: Rol
 
 
 @pytest.mark.parametrize("given", ["Basic YTpi", "Bearer", "Bearer ", "Bearer x y", "\xff\xfe"])
-def test_what_is_no_key_opens_nothing(deployed: World, given: str) -> None:
+def test_what_is_no_key_opens_nothing(deployed: Deployment, given: str) -> None:
     """Another scheme, an empty one, bytes that are no letters."""
     answer = deployed.ask("GET", "/v1/collections", environ={"HTTP_AUTHORIZATION": given})
 
@@ -79,7 +79,9 @@ def test_what_is_no_key_opens_nothing(deployed: World, given: str) -> None:
 # -- collections -----------------------------------------------------------------------------------
 
 
-def test_collections_are_listed_by_their_newest_definition(deployed: World, analyst: str) -> None:
+def test_collections_are_listed_by_their_newest_definition(
+    deployed: Deployment, analyst: str
+) -> None:
     """With the three figures, exactly."""
     deployed.verdicts(deployed.report("opened"))
     found = deployed.ask("GET", "/v1/collections", key=analyst).json["collections"]
@@ -96,7 +98,7 @@ def test_collections_are_listed_by_their_newest_definition(deployed: World, anal
     assert (opened["reports"], opened["series"], opened["closed"]) == (1, 1, False)
 
 
-def test_a_collection_shows_its_series_side_by_side(deployed: World, analyst: str) -> None:
+def test_a_collection_shows_its_series_side_by_side(deployed: Deployment, analyst: str) -> None:
     """The newest first, each with what came of it; never summed."""
     deployed.verdicts(deployed.report("theme"))
     deployed.push(FILE.replace('"light", "dark", "system"', '"light", "dark"'))
@@ -107,7 +109,7 @@ def test_a_collection_shows_its_series_side_by_side(deployed: World, analyst: st
     assert found["series"][0]["fingerprint"] == deployed.series("theme").fingerprint
 
 
-def test_a_series_says_what_came_of_it(deployed: World, analyst: str) -> None:
+def test_a_series_says_what_came_of_it(deployed: Deployment, analyst: str) -> None:
     """Sizes by period and segment, verdicts, losses; of now, not of a second ago."""
     fingerprint = deployed.series("opened").fingerprint
     first = deployed.report("opened")
@@ -130,7 +132,7 @@ def test_a_series_says_what_came_of_it(deployed: World, analyst: str) -> None:
     assert series["segments"] == [{"name": "arm", "values": ["A", "B"]}]
 
 
-def test_a_series_says_what_is_promised(deployed: World, analyst: str) -> None:
+def test_a_series_says_what_is_promised(deployed: Deployment, analyst: str) -> None:
     """All three figures in one sentence, what is public, and what the server can check."""
     promises = {
         name: " ".join(
@@ -148,7 +150,7 @@ def test_a_series_says_what_is_promised(deployed: World, analyst: str) -> None:
     assert "comes twice" in promises["alone"]
 
 
-def test_a_series_says_where_a_value_waits(deployed: World, analyst: str) -> None:
+def test_a_series_says_where_a_value_waits(deployed: Deployment, analyst: str) -> None:
     """The word of the definition, and what it means for the answer."""
     deployed.push(RUNNING)
     view = deployed.ask("GET", "/v1/collections/saved", key=analyst).json["series"][0]
@@ -163,7 +165,7 @@ def test_a_series_says_where_a_value_waits(deployed: World, analyst: str) -> Non
     ("text", "name", "public"), [(CENTRAL, "visits", False), (ONCE, "once", True)]
 )
 def test_no_exact_count_leaves_where_it_would_tell_of_a_person(
-    deployed: World,
+    deployed: Deployment,
     analyst: str,
     text: str,
     name: str,
@@ -184,7 +186,7 @@ def test_no_exact_count_leaves_where_it_would_tell_of_a_person(
     assert ("groups_total{" in metrics) == public
 
 
-def test_a_name_that_is_none_is_not_found(deployed: World, admin: str) -> None:
+def test_a_name_that_is_none_is_not_found(deployed: Deployment, admin: str) -> None:
     """To be shown, or to be closed."""
     assert deployed.ask("GET", "/v1/collections/nothing", key=admin).problem == "not-found"
     assert deployed.ask("POST", "/v1/collections/nothing/close", key=admin).problem == "not-found"
@@ -196,7 +198,9 @@ LISTED = FILE.replace('values = ["light", "dark", "system"]', 'values_file = "th
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/toml"])
-def test_definitions_are_taken_and_counted_at_once(deployed: World, admin: str, kind: str) -> None:
+def test_definitions_are_taken_and_counted_at_once(
+    deployed: Deployment, admin: str, kind: str
+) -> None:
     """As TOML, or in JSON beside the files it names. Again, they are no news."""
     text = FILE.replace("[theme]", "[look]")
     raw = json.dumps({"text": text}).encode() if kind == "application/json" else text.encode()
@@ -210,7 +214,7 @@ def test_definitions_are_taken_and_counted_at_once(deployed: World, admin: str, 
     assert deployed.verdicts(deployed.report("look")) == [Verdict.COUNTED]
 
 
-def test_files_that_are_named_come_along(deployed: World, admin: str) -> None:
+def test_files_that_are_named_come_along(deployed: Deployment, admin: str) -> None:
     """Nothing is read from the disk of the server."""
     sent = post(
         deployed, "/v1/collections", {"text": LISTED, "files": {"themes.txt": "a\nb\n"}}, admin
@@ -238,7 +242,7 @@ def test_files_that_are_named_come_along(deployed: World, admin: str) -> None:
     ],
 )
 def test_definitions_that_cannot_be_used_say_why(
-    deployed: World, admin: str, value: object, status: int, problem: str
+    deployed: Deployment, admin: str, value: object, status: int, problem: str
 ) -> None:
     """The key and the fix; nothing is kept."""
     kept = deployed.aggregator.store.records(SOURCE)
@@ -260,13 +264,13 @@ def test_definitions_that_cannot_be_used_say_why(
     ],
 )
 def test_a_push_that_cannot_be_read_is_refused(
-    deployed: World, admin: str, raw: bytes, kind: str, status: int
+    deployed: Deployment, admin: str, raw: bytes, kind: str, status: int
 ) -> None:
     """By what it is."""
     assert deployed.ask("POST", "/v1/collections", raw, key=admin, kind=kind).status == status
 
 
-def test_a_closed_collection_takes_no_more(deployed: World, admin: str, analyst: str) -> None:
+def test_a_closed_collection_takes_no_more(deployed: Deployment, admin: str, analyst: str) -> None:
     """Under any of its definitions; what was spent before is still a duplicate."""
     before = deployed.report("theme")
     deployed.verdicts(before)
@@ -286,7 +290,7 @@ def test_a_closed_collection_takes_no_more(deployed: World, admin: str, analyst:
 # -- keys and the audit log ------------------------------------------------------------------------
 
 
-def test_a_key_is_made_shown_once_and_taken_back(deployed: World, admin: str) -> None:
+def test_a_key_is_made_shown_once_and_taken_back(deployed: Deployment, admin: str) -> None:
     """And opens its doors in between."""
     made = post(deployed, "/v1/keys", {"role": "analyst", "label": "notebook"}, admin)
     secret, identity = made.json["key"], made.json["id"]
@@ -313,12 +317,14 @@ def test_a_key_is_made_shown_once_and_taken_back(deployed: World, admin: str) ->
         {"role": "admin", "more": 1},
     ],
 )
-def test_a_key_that_cannot_be_made_is_refused(deployed: World, admin: str, value: object) -> None:
+def test_a_key_that_cannot_be_made_is_refused(
+    deployed: Deployment, admin: str, value: object
+) -> None:
     """No role, another one, a label that no one could read."""
     assert post(deployed, "/v1/keys", value, admin).problem == "bad-field"
 
 
-def test_what_operators_did_is_written_down(deployed: World, admin: str) -> None:
+def test_what_operators_did_is_written_down(deployed: Deployment, admin: str) -> None:
     """With the key's id, which is not the key."""
     identity = deployed.ask("GET", "/v1/keys", key=admin).json["keys"][0]["id"]
     post(deployed, "/v1/keys", {"role": "device"}, admin)
@@ -334,7 +340,7 @@ def test_what_operators_did_is_written_down(deployed: World, admin: str) -> None
     assert {each["at"] for each in entries} == {"2026-12-03T12:00:00Z"}
 
 
-def test_a_store_that_is_read_only_takes_no_changes(deployed: World, admin: str) -> None:
+def test_a_store_that_is_read_only_takes_no_changes(deployed: Deployment, admin: str) -> None:
     """It says so, and is not at fault."""
     deployed.aggregator.store.set_read_only(on=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_shared.report import Batch
@@ -45,10 +45,10 @@ WITHHELD = {
 }
 
 
-def filled(folder: Path, text: str) -> Iterator[World]:
+def filled(folder: Path, text: str) -> Iterator[Deployment]:
     """A deployment with so many answers in each month, by as many persons."""
     names = (number.to_bytes(16, "big") for number in count(1 << 100, 1 << 50))
-    with world(folder, text) as deployed:
+    with deployment(folder, text) as deployed:
         deployed.clocks.now = datetime(2026, 11, 30, 12, tzinfo=UTC)
         series = deployed.series("crash")
         every = series.collection.periods // len(MONTHS)
@@ -67,16 +67,16 @@ def filled(folder: Path, text: str) -> Iterator[World]:
 
 
 @pytest.fixture
-def public(tmp_path: Path) -> Iterator[World]:
+def public(tmp_path: Path) -> Iterator[Deployment]:
     yield from filled(tmp_path, ASKED)
 
 
 @pytest.fixture(params=list(WITHHELD.values()), ids=list(WITHHELD))
-def withheld(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+def withheld(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]:
     yield from filled(tmp_path, request.param)
 
 
-def seen(deployed: World) -> dict[str, str]:
+def seen(deployed: Deployment) -> dict[str, str]:
     """What each page and endpoint says that could know a number of answers."""
     key = deployed.key(Role.ADMIN)
     visitor = Visitor(deployed)
@@ -89,13 +89,13 @@ def seen(deployed: World) -> dict[str, str]:
     return found | {f"page {path}": visitor.get(path).html for path in pages}
 
 
-def occurrences(deployed: World, *, of: int) -> list[str]:
+def occurrences(deployed: Deployment, *, of: int) -> list[str]:
     """Where a number stands, with or without its separators; not within another one."""
     number = re.compile(rf"(?<![\w.,])(?:{of}|{of:,})(?![\w])")
     return [where for where, text in seen(deployed).items() if number.search(text)]
 
 
-def released(deployed: World) -> list[Any]:
+def released(deployed: Deployment) -> list[Any]:
     """The mean of each month, at the least epsilon there is, and of all of them."""
     deployed.clocks.now = OVER
     days = [(f"{month}-01", f"{month}-{LAST_DAY[month]}") for month in MONTHS]
@@ -110,7 +110,7 @@ def _cheap(first: str, last: str) -> bytes:
     return json.dumps({"query": "mean", "epsilon": CHEAP, "from": first, "to": last}).encode()
 
 
-def test_public_numbers_stand_everywhere_before_any_release(public: World) -> None:
+def test_public_numbers_stand_everywhere_before_any_release(public: Deployment) -> None:
     found = occurrences(public, of=TOTAL)
 
     assert {"/v1/collections", "/v1/collections/crash", "/metrics", "page /"} <= set(found)
@@ -120,7 +120,7 @@ def test_public_numbers_stand_everywhere_before_any_release(public: World) -> No
     assert [each["n"] for each in released(public)] == [*MONTHS.values(), TOTAL]
 
 
-def test_withheld_numbers_stand_nowhere_nor_in_cheap_releases(withheld: World) -> None:
+def test_withheld_numbers_stand_nowhere_nor_in_cheap_releases(withheld: Deployment) -> None:
     """Of a campaign, of a month, and by the sum of what the months' releases state."""
     answers = released(withheld)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from openapi_spec_validator import validate
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, Reply, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, Response, deployment
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send
 from veilcount_aggregator import queries
 from veilcount_aggregator.api.openapi import document
@@ -27,10 +27,10 @@ ESTIMATE = "/v1/collections/theme/estimate"
 
 
 @pytest.fixture(scope="module")
-def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A crowd answered one question."""
     now = datetime(2026, 11, 5, tzinfo=UTC)
-    with world(tmp_path_factory.mktemp("answered"), now=now) as made:
+    with deployment(tmp_path_factory.mktemp("answered"), now=now) as made:
         made.push(FILE, **LISTS)
         made.push(CENTRAL)
         counted(send(made, "theme", [100, 200, 100], period=1))
@@ -38,14 +38,14 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-def ask(deployed: World, path: str, role: Role = Role.ANALYST, accept: str = "") -> Reply:
+def ask(deployed: Deployment, path: str, role: Role = Role.ANALYST, accept: str = "") -> Response:
     """Ask with a key."""
     headers = {"HTTP_ACCEPT": accept} if accept else {}
     return deployed.ask("GET", path, key=deployed.key(role), environ=headers)
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_analysts_and_admins_are_answered_and_nobody_else(answered: World, path: str) -> None:
+def test_analysts_and_admins_are_answered_and_nobody_else(answered: Deployment, path: str) -> None:
     replies = {role: ask(answered, path, role) for role in Role}
     without = answered.ask("GET", path)
 
@@ -55,7 +55,7 @@ def test_analysts_and_admins_are_answered_and_nobody_else(answered: World, path:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_the_other_methods_are_as_they_should_be(answered: World, path: str) -> None:
+def test_the_other_methods_are_as_they_should_be(answered: Deployment, path: str) -> None:
     """HEAD says what GET would, without a body; the rest names what is allowed."""
     key = answered.key(Role.ANALYST)
     got, head = (answered.ask(method, path, key=key) for method in ("GET", "HEAD"))
@@ -70,7 +70,7 @@ def test_the_other_methods_are_as_they_should_be(answered: World, path: str) -> 
         assert {"GET", "HEAD"} <= set(reply.headers["Allow"].split(", "))
 
 
-def test_the_door_says_what_the_answer_is(answered: World) -> None:
+def test_the_door_says_what_the_answer_is(answered: Deployment) -> None:
     """Nothing is added or lost between them."""
     aggregator = answered.aggregator
     snapshot = queries.Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
@@ -93,7 +93,7 @@ def test_the_door_says_what_the_answer_is(answered: World) -> None:
     ],
 )
 def test_a_refusal_names_the_field_the_value_and_the_fix(
-    answered: World, path: str, place: str, detail: str
+    answered: Deployment, path: str, place: str, detail: str
 ) -> None:
     reply = ask(answered, path)
 
@@ -103,14 +103,14 @@ def test_a_refusal_names_the_field_the_value_and_the_fix(
 
 
 @pytest.mark.parametrize("what", ["estimate", "compare?a=x:y&b=x:z", "budget", "contrast"])
-def test_a_name_that_is_near_is_told(answered: World, what: str) -> None:
+def test_a_name_that_is_near_is_told(answered: Deployment, what: str) -> None:
     reply = ask(answered, f"/v1/collections/thme/{what}")
 
     assert (reply.status, reply.problem) == (404, "not-found")
     assert "did you mean theme" in reply.json["detail"]
 
 
-def test_an_admin_sees_how_many_spent_how_much(answered: World) -> None:
+def test_an_admin_sees_how_many_spent_how_much(answered: Deployment) -> None:
     path, roles = "/v1/collections/theme/budget", (Role.ANALYST, Role.ADMIN)
     analyst, admin = (ask(answered, path, role).json["series"][0] for role in roles)
 
@@ -124,8 +124,8 @@ def test_an_admin_sees_how_many_spent_how_much(answered: World) -> None:
 def test_no_door_tells_how_many_a_curator_heard(tmp_path: Path) -> None:
     """What each says is the same before and after the reports."""
     doors = ("estimate", "budget", "contrast", "compare?a=2026-12-03..&b=..2026-12-02")
-    before, after = list[Reply](), list[Reply]()
-    with world(tmp_path, CENTRAL) as made:
+    before, after = list[Response](), list[Response]()
+    with deployment(tmp_path, CENTRAL) as made:
         for told in (before, after):
             told += [ask(made, f"/v1/collections/visits/{door}", Role.ADMIN) for door in doors]
             made.verdicts(*(made.report("visits") for _ in range(37)))
@@ -136,7 +136,7 @@ def test_no_door_tells_how_many_a_curator_heard(tmp_path: Path) -> None:
 
 def test_a_read_only_store_is_read_still(tmp_path: Path) -> None:
     """Its reports belong elsewhere; what it holds can be looked at."""
-    with world(tmp_path, FILE.replace('values_file = "word.txt"', "values = [1, 2]")) as made:
+    with deployment(tmp_path, FILE.replace('values_file = "word.txt"', "values = [1, 2]")) as made:
         key = made.key(Role.ANALYST)
         made.aggregator.store.set_read_only(on=True)
 
@@ -160,7 +160,7 @@ def test_a_read_only_store_is_read_still(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("what", ["estimate", "compare?a=arm:A&b=arm:B"])
 def test_the_type_is_the_one_that_is_preferred(
-    answered: World, what: str, accept: str, kind: str
+    answered: Deployment, what: str, accept: str, kind: str
 ) -> None:
     reply = ask(answered, f"/v1/collections/theme/{what}", accept=accept)
 
@@ -172,14 +172,14 @@ def test_the_type_is_the_one_that_is_preferred(
 @pytest.mark.parametrize(
     ("path", "accept"), [(ESTIMATE, "text/html"), ("/v1/collections/theme/budget", "text/csv")]
 )
-def test_a_type_that_is_not_given_is_refused(answered: World, path: str, accept: str) -> None:
+def test_a_type_that_is_not_given_is_refused(answered: Deployment, path: str, accept: str) -> None:
     reply = ask(answered, path, accept=accept)
 
     assert (reply.status, reply.problem) == (406, "not-acceptable")
     assert "application/json" in reply.json["detail"]
 
 
-def test_tables_say_what_json_says(answered: World) -> None:
+def test_tables_say_what_json_says(answered: Deployment) -> None:
     rows: list[dict[str, Any]] = ask(answered, ESTIMATE).json["series"][0]["time_ranges"][0][
         "values"
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import open_again, world
+from tests.aggregator.api.deployment_fixtures import deployment, open_worker
 from tests.aggregator.curator_fixtures import AGE, OVER, TEXT, curator, fill, series, wanted
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.audit_log import load_audit_log
@@ -317,11 +317,11 @@ def test_a_release_of_another_version_is_not_guessed_at(
 def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_path: Path) -> None:
     forgotten = {"fingerprint": series().fingerprint, "canonical": "{}", "charges": {"0": 1}}
     url = f"sqlite:///{tmp_path}/store.db?durability=relaxed"
-    with world(tmp_path, TEXT):
+    with deployment(tmp_path, TEXT):
         pass
     lost = forgotten | {"answer": {}, "day": "2027-01-01", "who": ""}
     ReleaseJournal(tmp_path / f"store.db{ENDING}").keep([lost])
-    with open_again(url) as deployed:
+    with open_worker(url) as deployed:
         why = release_lock_reason(deployed.aggregator.store)
         verdicts = deployed.verdicts(deployed.report("age"))
         body = json.dumps(wanted("count", 1)).encode()
@@ -335,7 +335,7 @@ def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_p
 
 def test_a_journal_that_cannot_be_read_stops_no_start(tmp_path: Path) -> None:
     (tmp_path / f"store.db{ENDING}").mkdir()
-    with world(tmp_path, TEXT) as deployed:
+    with deployment(tmp_path, TEXT) as deployed:
         verdicts = deployed.verdicts(deployed.report("age"))
 
     assert verdicts == [Verdict.COUNTED]

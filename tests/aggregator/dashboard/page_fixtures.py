@@ -9,7 +9,7 @@ from typing import Any
 
 from werkzeug.test import Client, TestResponse
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from veilcount_aggregator.auth import login_links
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.browser_sessions import COOKIE, FIELD
@@ -55,13 +55,13 @@ class Page:
 class Visitor:
     """Somebody at the pages: a stranger until they log in."""
 
-    world: World
+    deployment: Deployment
     headers: dict[str, str] = field(default_factory=dict)
     token: str = ""
 
     def __post_init__(self) -> None:
         """Come with a browser of their own."""
-        self.client: Client = self.world.app.test_client()
+        self.client: Client = self.deployment.app.test_client()
 
     def get(self, path: str, **given: Any) -> Page:
         """Open a page."""
@@ -74,7 +74,9 @@ class Visitor:
 
     def enter(self, role: Role) -> Page:
         """Log in by a one-time link."""
-        secret = login_links.create_link(self.world.aggregator.store, role, self.world.clocks.now)
+        secret = login_links.create_link(
+            self.deployment.aggregator.store, role, self.deployment.clocks.now
+        )
         self.get(login_links.PATH)
         return self.post(login_links.PATH, link=secret)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.analysis.planning import QuestionShape, plan
@@ -400,7 +400,7 @@ def test_fakes_are_told_before_anything_else(world_of_fakes: Visitor) -> None:
 
 
 @pytest.fixture
-def world_of_fakes(deployed: World) -> Visitor:
+def world_of_fakes(deployed: Deployment) -> Visitor:
     """A deployment where a crowd's reports all say the same message."""
     series = deployed.series("theme")
     counted(send(deployed, "theme", [9_000, 0, 0]))
@@ -463,7 +463,7 @@ def test_where_a_value_waits_is_a_line_of_the_definition() -> None:
 
 
 def test_promise_and_definition_are_there_with_the_whole_fingerprint(
-    analyst: Visitor, stocked: World
+    analyst: Visitor, stocked: Deployment
 ) -> None:
     said = analyst.get("/collections/opened").text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, World
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import SOURCE, DefinitionSource
@@ -39,7 +39,9 @@ def admin(visitor: Visitor) -> Visitor:
     return visitor
 
 
-def test_a_preview_says_what_is_new_and_changes_nothing(deployed: World, admin: Visitor) -> None:
+def test_a_preview_says_what_is_new_and_changes_nothing(
+    deployed: Deployment, admin: Visitor
+) -> None:
     before = deployed.aggregator.store.generation()
     page = admin.post(PREVIEW, text=CITY)
 
@@ -90,7 +92,7 @@ def test_remarks_are_of_as_many_answers_as_are_expected(admin: Visitor) -> None:
     assert "Remarks, at 20 reports" in few.text
 
 
-def test_what_was_previewed_is_pushed_and_counted(deployed: World, admin: Visitor) -> None:
+def test_what_was_previewed_is_pushed_and_counted(deployed: Deployment, admin: Visitor) -> None:
     pushed = _push(admin, admin.post(PREVIEW, text=CITY))
 
     assert pushed.leads_to == "/definitions?pushed=city"
@@ -98,7 +100,7 @@ def test_what_was_previewed_is_pushed_and_counted(deployed: World, admin: Visito
     assert deployed.verdicts(deployed.report("city")) == [Verdict.COUNTED]
 
 
-def test_a_browsers_line_ends_make_no_other_file(deployed: World, admin: Visitor) -> None:
+def test_a_browsers_line_ends_make_no_other_file(deployed: Deployment, admin: Visitor) -> None:
     _push(admin, admin.post(PREVIEW, text=CITY.replace("\n", "\r\n")))
     kept = deployed.aggregator.store.records(SOURCE)
 
@@ -127,7 +129,7 @@ def test_a_list_that_is_missing_is_asked_for(admin: Visitor) -> None:
     assert "send the file along with the definitions" in page.text
 
 
-def test_a_long_list_comes_through(deployed: World, admin: Visitor) -> None:
+def test_a_long_list_comes_through(deployed: Deployment, admin: Visitor) -> None:
     """Over a megabyte: longer than a form's fields may usually be."""
     words = "\n".join(f"a word of the list, number {number:06}" for number in range(40_000))
     page = admin.post(
@@ -148,7 +150,7 @@ def test_a_file_wins_over_the_text(admin: Visitor) -> None:
     assert "Which theme" not in page.text
 
 
-def test_a_collection_that_is_closed_takes_no_more(deployed: World, admin: Visitor) -> None:
+def test_a_collection_that_is_closed_takes_no_more(deployed: Deployment, admin: Visitor) -> None:
     report = deployed.report("theme")
     closed = admin.post("/definitions/theme/close")
 

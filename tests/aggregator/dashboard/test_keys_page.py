@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from veilcount_aggregator.auth.api_keys import Role, load_api_keys
 from veilcount_aggregator.auth.audit_log import load_audit_log
@@ -20,7 +20,7 @@ def admin(visitor: Visitor) -> Visitor:
     return visitor
 
 
-def test_a_key_that_is_made_is_shown_once_and_opens(deployed: World, admin: Visitor) -> None:
+def test_a_key_that_is_made_is_shown_once_and_opens(deployed: Deployment, admin: Visitor) -> None:
     made = admin.post("/keys", role="analyst", label="the notebook")
     secret = _shown(made.html)
 
@@ -32,7 +32,7 @@ def test_a_key_that_is_made_is_shown_once_and_opens(deployed: World, admin: Visi
     assert made.response.headers["Cache-Control"] == "no-store"
 
 
-def test_who_made_and_took_back_a_key_is_kept(deployed: World, visitor: Visitor) -> None:
+def test_who_made_and_took_back_a_key_is_kept(deployed: Deployment, visitor: Visitor) -> None:
     visitor.log_in(deployed.key(Role.ADMIN, "Ada"))
     visitor.get("/keys")
     visitor.post("/keys", role="device", label="the app")
@@ -45,7 +45,7 @@ def test_who_made_and_took_back_a_key_is_kept(deployed: World, visitor: Visitor)
 
 
 def test_a_key_that_is_taken_back_says_so_and_opens_nothing(
-    deployed: World, admin: Visitor
+    deployed: Deployment, admin: Visitor
 ) -> None:
     secret = _shown(admin.post("/keys", role="analyst", label="lost").html)
     back = admin.post(f"/keys/{_id(deployed, 'lost')}/revoke")
@@ -55,7 +55,7 @@ def test_a_key_that_is_taken_back_says_so_and_opens_nothing(
     assert Visitor(deployed).log_in(secret).status == 401
 
 
-def test_ones_own_key_is_marked_and_ends_the_visit(deployed: World, visitor: Visitor) -> None:
+def test_ones_own_key_is_marked_and_ends_the_visit(deployed: Deployment, visitor: Visitor) -> None:
     visitor.log_in(deployed.key(Role.ADMIN, "Ada"))
 
     assert "Ada yours" in visitor.get("/keys").text
@@ -73,7 +73,7 @@ def test_a_label_that_is_too_long_is_told_and_the_form_kept(admin: Visitor) -> N
     assert re.search(r'value="admin" checked', page.html)
 
 
-def test_a_role_that_is_none_is_refused(deployed: World, admin: Visitor) -> None:
+def test_a_role_that_is_none_is_refused(deployed: Deployment, admin: Visitor) -> None:
     assert admin.post("/keys", role="owner").status == 400
     assert not load_api_keys(deployed.aggregator.store).keys
 
@@ -82,7 +82,7 @@ def test_a_key_that_is_none_is_not_found(admin: Visitor) -> None:
     assert admin.post("/keys/00000000/revoke").status == 404
 
 
-def test_what_the_intake_asks_of_devices_is_said(deployed: World, admin: Visitor) -> None:
+def test_what_the_intake_asks_of_devices_is_said(deployed: Deployment, admin: Visitor) -> None:
     assert "reports are accepted without one" in admin.get("/keys").text
     assert "The first device key closes the open intake" in admin.get("/keys").text
     admin.post("/keys", role="device", label="the app")
@@ -104,6 +104,6 @@ def _shown(html: str) -> str:
     return found[1]
 
 
-def _id(deployed: World, label: str) -> str:
+def _id(deployed: Deployment, label: str) -> str:
     keys = load_api_keys(deployed.aggregator.store).keys.values()
     return next(key.id for key in keys if key.label == label)

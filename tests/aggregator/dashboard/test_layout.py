@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.assets import HERE, PLOTLY, TYPES, asset
@@ -19,7 +19,7 @@ HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 @pytest.mark.parametrize("name", [*ASSETS, PLOTLY])
 def test_an_asset_is_kept_for_good_under_an_address_of_its_content(
-    deployed: World, name: str
+    deployed: Deployment, name: str
 ) -> None:
     found = asset(name)
     packed = {"Accept-Encoding": "gzip"}
@@ -32,7 +32,7 @@ def test_an_asset_is_kept_for_good_under_an_address_of_its_content(
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_an_asset_is_served_plain_to_whoever_cannot_unpack(deployed: World) -> None:
+def test_an_asset_is_served_plain_to_whoever_cannot_unpack(deployed: Deployment) -> None:
     found = asset("dashboard.css")
     response = deployed.app.test_client().get(f"/assets/{found.digest}/dashboard.css")
 
@@ -97,7 +97,7 @@ def test_a_collection_that_nobody_knows_is_told_with_one_that_is_near(visitor: V
 
 
 def test_a_store_that_is_down_is_told_without_its_address(
-    deployed: World, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+    deployed: Deployment, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visitor.enter(Role.ANALYST)
 

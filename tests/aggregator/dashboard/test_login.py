@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World, open_again
+from tests.aggregator.api.deployment_fixtures import Deployment, open_worker
 from tests.aggregator.dashboard.page_fixtures import HTTPS, Visitor
 from veilcount_aggregator.api.auth import GUESSES
 from veilcount_aggregator.auth import login_links
@@ -31,14 +31,14 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("role", [Role.ANALYST, Role.ADMIN])
-def test_a_key_opens_the_pages_and_the_role_is_shown(deployed: World, role: Role) -> None:
+def test_a_key_opens_the_pages_and_the_role_is_shown(deployed: Deployment, role: Role) -> None:
     visitor = Visitor(deployed)
 
     assert visitor.log_in(deployed.key(role)).leads_to == "/"
     assert f"{role} UTC day 2026-12-03" in visitor.get("/").text
 
 
-def test_a_key_leads_where_one_wanted_to_go(deployed: World, visitor: Visitor) -> None:
+def test_a_key_leads_where_one_wanted_to_go(deployed: Deployment, visitor: Visitor) -> None:
     asked = visitor.get("/operations?collection=theme")
 
     assert asked.leads_to == "/login?to=%2Foperations%3Fcollection%3Dtheme"
@@ -48,11 +48,11 @@ def test_a_key_leads_where_one_wanted_to_go(deployed: World, visitor: Visitor) -
 
 
 @pytest.mark.parametrize("to", ELSEWHERE)
-def test_a_log_in_never_leads_elsewhere(deployed: World, visitor: Visitor, to: str) -> None:
+def test_a_log_in_never_leads_elsewhere(deployed: Deployment, visitor: Visitor, to: str) -> None:
     assert visitor.log_in(deployed.key(Role.ANALYST), to=to).leads_to == "/"
 
 
-def test_a_wrong_key_is_told_so_and_opens_nothing(deployed: World, visitor: Visitor) -> None:
+def test_a_wrong_key_is_told_so_and_opens_nothing(deployed: Deployment, visitor: Visitor) -> None:
     wrong = visitor.log_in("veilcount_admin_of-my-own-making", to="/keys")
 
     assert wrong.status == 401
@@ -63,7 +63,7 @@ def test_a_wrong_key_is_told_so_and_opens_nothing(deployed: World, visitor: Visi
     assert visitor.get("/").leads_to == "/login"
 
 
-def test_a_key_of_devices_opens_no_page(deployed: World, visitor: Visitor) -> None:
+def test_a_key_of_devices_opens_no_page(deployed: Deployment, visitor: Visitor) -> None:
     wrong = visitor.log_in(deployed.key(Role.DEVICE))
 
     assert wrong.status == 403
@@ -71,7 +71,7 @@ def test_a_key_of_devices_opens_no_page(deployed: World, visitor: Visitor) -> No
     assert visitor.get("/").leads_to == "/login"
 
 
-def test_a_revoked_key_opens_nothing(deployed: World, visitor: Visitor) -> None:
+def test_a_revoked_key_opens_nothing(deployed: Deployment, visitor: Visitor) -> None:
     key = deployed.key(Role.ADMIN)
     _revoke_all(deployed)
 
@@ -79,7 +79,7 @@ def test_a_revoked_key_opens_nothing(deployed: World, visitor: Visitor) -> None:
 
 
 def test_who_guesses_too_often_waits_and_the_right_key_does_not(
-    deployed: World, visitor: Visitor
+    deployed: Deployment, visitor: Visitor
 ) -> None:
     key = deployed.key(Role.ADMIN)
     visitor.get("/login")
@@ -98,7 +98,7 @@ def test_who_guesses_too_often_waits_and_the_right_key_does_not(
 # -- by a link -------------------------------------------------------------------------------------
 
 
-def test_a_link_opens_once(deployed: World) -> None:
+def test_a_link_opens_once(deployed: Deployment) -> None:
     secret = login_links.create_link(deployed.aggregator.store, Role.ANALYST, deployed.clocks.now)
     first, second = Visitor(deployed), Visitor(deployed)
     for visitor in (first, second):
@@ -111,7 +111,7 @@ def test_a_link_opens_once(deployed: World) -> None:
     assert second.get("/").leads_to == "/login"
 
 
-def test_a_link_is_over_after_a_quarter_of_an_hour(deployed: World, visitor: Visitor) -> None:
+def test_a_link_is_over_after_a_quarter_of_an_hour(deployed: Deployment, visitor: Visitor) -> None:
     secret = login_links.create_link(deployed.aggregator.store, Role.ADMIN, deployed.clocks.now)
     deployed.clocks.now += login_links.LASTS
     visitor.get(login_links.PATH)
@@ -119,7 +119,7 @@ def test_a_link_is_over_after_a_quarter_of_an_hour(deployed: World, visitor: Vis
     assert visitor.post(login_links.PATH, link=secret).status == 403
 
 
-def test_links_that_are_over_are_cleared_away(deployed: World) -> None:
+def test_links_that_are_over_are_cleared_away(deployed: Deployment) -> None:
     store = deployed.aggregator.store
     login_links.create_link(store, Role.ADMIN, deployed.clocks.now)
     login_links.create_link(store, Role.ADMIN, deployed.clocks.now + login_links.LASTS)
@@ -127,14 +127,16 @@ def test_links_that_are_over_are_cleared_away(deployed: World) -> None:
     assert len(store.records(login_links.KIND)) == 1
 
 
-def test_a_link_opens_what_it_was_made_for_and_no_more(deployed: World, visitor: Visitor) -> None:
+def test_a_link_opens_what_it_was_made_for_and_no_more(
+    deployed: Deployment, visitor: Visitor
+) -> None:
     visitor.enter(Role.ANALYST)
 
     assert visitor.get("/").status == 200
     assert visitor.get("/keys").status == 403
 
 
-def test_the_store_knows_no_link_and_no_cookie(deployed: World, visitor: Visitor) -> None:
+def test_the_store_knows_no_link_and_no_cookie(deployed: Deployment, visitor: Visitor) -> None:
     store = deployed.aggregator.store
     secret = login_links.create_link(store, Role.ADMIN, deployed.clocks.now)
     visitor.enter(Role.ADMIN)
@@ -148,7 +150,7 @@ def test_the_store_knows_no_link_and_no_cookie(deployed: World, visitor: Visitor
 # -- the cookie ------------------------------------------------------------------------------------
 
 
-def test_the_cookie_is_for_this_site_and_no_script(deployed: World, visitor: Visitor) -> None:
+def test_the_cookie_is_for_this_site_and_no_script(deployed: Deployment, visitor: Visitor) -> None:
     cookie = visitor.log_in(deployed.key(Role.ANALYST)).cookie
 
     assert cookie.startswith("veilcount=")
@@ -156,7 +158,7 @@ def test_the_cookie_is_for_this_site_and_no_script(deployed: World, visitor: Vis
     assert "Domain" not in cookie
 
 
-def test_over_https_the_cookie_is_bound_to_the_host(deployed: World) -> None:
+def test_over_https_the_cookie_is_bound_to_the_host(deployed: Deployment) -> None:
     visitor = Visitor(deployed, HTTPS)
     cookie = visitor.log_in(deployed.key(Role.ANALYST)).cookie
 
@@ -165,14 +167,18 @@ def test_over_https_the_cookie_is_bound_to_the_host(deployed: World) -> None:
     assert "Domain" not in cookie
 
 
-def test_a_cookie_of_plain_http_opens_nothing_over_https(deployed: World, visitor: Visitor) -> None:
+def test_a_cookie_of_plain_http_opens_nothing_over_https(
+    deployed: Deployment, visitor: Visitor
+) -> None:
     visitor.enter(Role.ADMIN)
     visitor.headers = HTTPS
 
     assert visitor.get("/").leads_to.startswith("/login")
 
 
-def test_a_session_is_never_one_that_was_there_before(deployed: World, visitor: Visitor) -> None:
+def test_a_session_is_never_one_that_was_there_before(
+    deployed: Deployment, visitor: Visitor
+) -> None:
     visitor.get("/login")
     planted = visitor.secret
     visitor.log_in(deployed.key(Role.ANALYST))
@@ -192,7 +198,7 @@ def test_a_page_is_kept_by_no_browser(visitor: Visitor) -> None:
 # -- how long --------------------------------------------------------------------------------------
 
 
-def test_a_session_ends_after_twelve_hours(deployed: World, visitor: Visitor) -> None:
+def test_a_session_ends_after_twelve_hours(deployed: Deployment, visitor: Visitor) -> None:
     visitor.enter(Role.ANALYST)
     deployed.clocks.now += LASTS - SECOND
 
@@ -201,15 +207,15 @@ def test_a_session_ends_after_twelve_hours(deployed: World, visitor: Visitor) ->
     assert visitor.get("/").leads_to == "/login"
 
 
-def test_a_session_ends_with_its_key(deployed: World, visitor: Visitor) -> None:
+def test_a_session_ends_with_its_key(deployed: Deployment, visitor: Visitor) -> None:
     visitor.log_in(deployed.key(Role.ANALYST))
     _revoke_all(deployed)
 
     assert visitor.get("/").leads_to == "/login"
 
 
-def test_log_out_ends_it_in_every_worker(deployed: World, visitor: Visitor) -> None:
-    with open_again(deployed.aggregator.settings.store, deployed.clocks.now) as second:
+def test_log_out_ends_it_in_every_worker(deployed: Deployment, visitor: Visitor) -> None:
+    with open_worker(deployed.aggregator.settings.store, deployed.clocks.now) as second:
         visitor.enter(Role.ANALYST)
         there = Visitor(second)
         there.client.set_cookie("veilcount", visitor.secret)
@@ -222,7 +228,7 @@ def test_log_out_ends_it_in_every_worker(deployed: World, visitor: Visitor) -> N
         assert visitor.get("/").leads_to == "/login"
 
 
-def test_a_key_has_so_many_sessions_and_no_more(deployed: World, visitor: Visitor) -> None:
+def test_a_key_has_so_many_sessions_and_no_more(deployed: Deployment, visitor: Visitor) -> None:
     key = deployed.key(Role.ANALYST)
     visitor.log_in(key)
     (identity,) = (each.id for each in load_api_keys(deployed.aggregator.store).keys.values())
@@ -246,7 +252,9 @@ def test_a_key_has_so_many_sessions_and_no_more(deployed: World, visitor: Visito
     ["/keys", "/keys/00000000/revoke", "/definitions", "/definitions/preview",
      "/definitions/theme/close", "/collections/visits/releases", "/logout", "/login", "/enter"],
 )  # fmt: skip
-def test_a_form_of_another_site_does_nothing(deployed: World, visitor: Visitor, path: str) -> None:
+def test_a_form_of_another_site_does_nothing(
+    deployed: Deployment, visitor: Visitor, path: str
+) -> None:
     visitor.enter(Role.ADMIN)
     other = Visitor(deployed)
     other.enter(Role.ADMIN)
@@ -272,7 +280,7 @@ def test_the_token_of_a_form_is_not_the_cookie(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_stranger_is_led_to_the_log_in(deployed: World, path: str) -> None:
+def test_a_stranger_is_led_to_the_log_in(deployed: Deployment, path: str) -> None:
     page = Visitor(deployed).get(path)
 
     assert page.status == 303
@@ -292,7 +300,7 @@ def test_an_analyst_is_told_that_a_page_is_for_admins(visitor: Visitor, path: st
 @pytest.mark.parametrize(
     "path", ["/keys", "/keys/00000000/revoke", "/definitions", "/definitions/theme/close"]
 )
-def test_an_analyst_changes_nothing(deployed: World, visitor: Visitor, path: str) -> None:
+def test_an_analyst_changes_nothing(deployed: Deployment, visitor: Visitor, path: str) -> None:
     visitor.enter(Role.ANALYST)
     visitor.get("/")
     before = deployed.aggregator.store.generation()
@@ -307,7 +315,7 @@ def test_a_cookie_opens_no_door_of_programs(visitor: Visitor) -> None:
     assert visitor.get("/v1/keys").status == 401
 
 
-def _revoke_all(deployed: World) -> None:
+def _revoke_all(deployed: Deployment) -> None:
     store = deployed.aggregator.store
     for key in load_api_keys(store).keys.values():
         revoke_key(store, key.id, deployed.clocks.now)

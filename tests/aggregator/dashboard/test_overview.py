@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.api.request_metrics import REFUSED
@@ -42,13 +42,13 @@ until = {until}
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Iterator[World]:
+def local(tmp_path: Path) -> Iterator[Deployment]:
     """A deployment with local collections alone."""
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         yield made
 
 
-def entered(made: World) -> Visitor:
+def entered(made: Deployment) -> Visitor:
     """An analyst who has logged in."""
     found = Visitor(made)
     found.enter(Role.ANALYST)
@@ -61,7 +61,7 @@ def line(page: str, name: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", found.split("</li>")[0]).split())
 
 
-def facts(made: World) -> dict[str, TitledFigure]:
+def facts(made: Deployment) -> dict[str, TitledFigure]:
     """The intake's figures, by their titles."""
     snapshot = made.aggregator.snapshot()
     noted, series = snapshot.store.service_counts(), snapshot.catalog.series
@@ -121,7 +121,7 @@ def test_older_definitions_are_told_and_not_added(analyst: Visitor) -> None:
 
 
 def test_without_a_collection_it_says_what_to_do(tmp_path: Path) -> None:
-    with world(tmp_path) as empty:
+    with deployment(tmp_path) as empty:
         said = entered(empty).get("/").text
 
     assert "No collections yet Push a definitions file" in said
@@ -130,7 +130,7 @@ def test_without_a_collection_it_says_what_to_do(tmp_path: Path) -> None:
 def test_two_hundred_collections_are_one_page(tmp_path: Path) -> None:
     text = LATE.format(start="2026-11-01", until="2027-11-01")
     head, body = text.split("[late]")
-    with world(tmp_path, head + "".join(f"[late-{n}]{body}" for n in range(200))) as made:
+    with deployment(tmp_path, head + "".join(f"[late-{n}]{body}" for n in range(200))) as made:
         page = entered(made).get("/")
 
     assert page.html.count("Is it late?") == 200
@@ -158,14 +158,14 @@ def test_two_hundred_collections_are_one_page(tmp_path: Path) -> None:
     ],
 )
 def test_a_collection_stands_by_its_days(
-    local: World, start: str, until: str, said: CollectionStatus
+    local: Deployment, start: str, until: str, said: CollectionStatus
 ) -> None:
     local.push(LATE.format(start=start, until=until))
 
     assert collection_status(local.series("late"), NOW.date()) == said
 
 
-def test_a_closed_collection_takes_no_more(local: World) -> None:
+def test_a_closed_collection_takes_no_more(local: Deployment) -> None:
     close_collection(local.aggregator.store, "theme", NOW, "test")
     local.aggregator.watch.refresh()
 
@@ -173,7 +173,7 @@ def test_a_closed_collection_takes_no_more(local: World) -> None:
 
 
 def test_a_trend_has_the_largest_period_at_its_height_and_marks_what_still_fills(
-    local: World,
+    local: Deployment,
 ) -> None:
     local.push(LATE.format(start="2026-06-01", until="2027-06-01"))
     found = trend(local.series("late"), {Cell(0, 0): 50, Cell(2, 1): 200}, NOW.date())
@@ -188,7 +188,7 @@ def test_a_trend_has_the_largest_period_at_its_height_and_marks_what_still_fills
 
 @pytest.mark.parametrize(("name", "sizes"), [("alone", {}), ("theme", {Cell(0, 0): 9})])
 def test_without_answers_or_periods_there_is_no_trend(
-    local: World, name: str, sizes: dict[Cell, int]
+    local: Deployment, name: str, sizes: dict[Cell, int]
 ) -> None:
     assert trend(local.series(name), sizes, NOW.date()) is None
 
@@ -196,7 +196,7 @@ def test_without_answers_or_periods_there_is_no_trend(
 # -- the intake ------------------------------------------------------------------------------------
 
 
-def test_answers_are_told_for_today_and_for_the_week_before(local: World) -> None:
+def test_answers_are_told_for_today_and_for_the_week_before(local: Deployment) -> None:
     for period, held in ((0, 30), (1, 20), (2, 10)):
         counted(send(local, "opened", [held, held], period=period))
     found = facts(local)
@@ -206,14 +206,14 @@ def test_answers_are_told_for_today_and_for_the_week_before(local: World) -> Non
     assert found["Reports for this month"].note == "so far; 0 for the last"
 
 
-def test_days_are_counted_whichever_collection_they_are_of(local: World) -> None:
+def test_days_are_counted_whichever_collection_they_are_of(local: Deployment) -> None:
     counted(send(local, "opened", [3, 3], period=2))
     counted(send(local, "alone", [2, 2], period=2))
 
     assert facts(local)["Reports for today"].figure == "10"
 
 
-def test_refusals_are_told_by_their_reason_and_what_came_twice_is_none(local: World) -> None:
+def test_refusals_are_told_by_their_reason_and_what_came_twice_is_none(local: Deployment) -> None:
     print_ = local.series("theme").fingerprint
     notes = {
         ServiceCounter(VERDICT, print_, 0, Verdict.STALE): 7,
@@ -232,7 +232,7 @@ def test_refusals_are_told_by_their_reason_and_what_came_twice_is_none(local: Wo
 
 
 def test_a_secret_collection_is_in_no_sum(tmp_path: Path) -> None:
-    with world(tmp_path, FILE, CENTRAL) as made:
+    with deployment(tmp_path, FILE, CENTRAL) as made:
         counted(send(made, "visits", [40, 2], period=2))
         print_ = made.series("visits").fingerprint
         notes = {
@@ -247,7 +247,7 @@ def test_a_secret_collection_is_in_no_sum(tmp_path: Path) -> None:
 
 
 def test_read_only_mode_and_a_lock_are_shown_first(tmp_path: Path) -> None:
-    with world(tmp_path, FILE, CENTRAL) as made:
+    with deployment(tmp_path, FILE, CENTRAL) as made:
         analyst = entered(made)
         lock_releases(made.aggregator.store, RELEASES)
         made.aggregator.store.set_read_only(on=True)
@@ -258,7 +258,7 @@ def test_read_only_mode_and_a_lock_are_shown_first(tmp_path: Path) -> None:
     assert "Releases are locked" in said
 
 
-def test_a_campaign_that_is_long_over_is_no_week_of_nothing(local: World) -> None:
+def test_a_campaign_that_is_long_over_is_no_week_of_nothing(local: Deployment) -> None:
     local.clocks.now = NOW + timedelta(days=60)
 
     assert local.aggregator.today() == date(2027, 2, 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.auth.api_keys import Role
@@ -30,9 +30,9 @@ TWO_DAYS = {"from": "2026-12-01", "to": "2026-12-02"}
 
 
 @pytest.fixture
-def deployed(tmp_path: Path) -> Iterator[World]:
+def deployed(tmp_path: Path) -> Iterator[Deployment]:
     """A curator who holds answers of two days, long closed."""
-    with world(tmp_path, FILE, CENTRAL, COLOURS, AGES, ONCE, now=FIRST) as made:
+    with deployment(tmp_path, FILE, CENTRAL, COLOURS, AGES, ONCE, now=FIRST) as made:
         counted(send(made, "visits", [30, 70]))
         counted(send(made, "colours", [30, 70]))
         counted(send(made, "once", [30, 70]))
@@ -43,7 +43,7 @@ def deployed(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def analyst(deployed: World) -> Visitor:
+def analyst(deployed: Deployment) -> Visitor:
     """An analyst who looks at the releases."""
     visitor = Visitor(deployed)
     visitor.enter(Role.ANALYST)
@@ -59,7 +59,9 @@ def test_a_question_to_devices_has_no_releases_and_the_page_says_why(analyst: Vi
     assert "no true value leaves them" in page.text
 
 
-def test_a_dry_run_says_what_it_costs_and_spends_nothing(deployed: World, analyst: Visitor) -> None:
+def test_a_dry_run_says_what_it_costs_and_spends_nothing(
+    deployed: Deployment, analyst: Visitor
+) -> None:
     before = deployed.aggregator.store.generation()
     page = _dry(analyst, query="sum", epsilon="0.5", **TWO_DAYS)
 
@@ -70,10 +72,12 @@ def test_a_dry_run_says_what_it_costs_and_spends_nothing(deployed: World, analys
     assert deployed.aggregator.store.generation() == before
 
 
-def test_a_dry_run_looks_at_no_answer(deployed: World, analyst: Visitor, tmp_path: Path) -> None:
+def test_a_dry_run_looks_at_no_answer(
+    deployed: Deployment, analyst: Visitor, tmp_path: Path
+) -> None:
     """The same page of a curator who holds nothing."""
     (tmp_path / "empty").mkdir()
-    with world(tmp_path / "empty", FILE, CENTRAL, COLOURS, AGES, ONCE, now=OVER) as empty:
+    with deployment(tmp_path / "empty", FILE, CENTRAL, COLOURS, AGES, ONCE, now=OVER) as empty:
         other = Visitor(empty)
         other.enter(Role.ANALYST)
         pages = [_dry(each, query="histogram", epsilon="1", **DAY) for each in (analyst, other)]
@@ -81,7 +85,7 @@ def test_a_dry_run_looks_at_no_answer(deployed: World, analyst: Visitor, tmp_pat
         assert pages[0].text == pages[1].text
 
 
-def test_a_release_is_charged_and_told(deployed: World, analyst: Visitor) -> None:
+def test_a_release_is_charged_and_told(deployed: Deployment, analyst: Visitor) -> None:
     done = _release(analyst, query="histogram", epsilon="0.25", **DAY)
     page = analyst.get(done.leads_to)
 
@@ -93,7 +97,9 @@ def test_a_release_is_charged_and_told(deployed: World, analyst: Visitor) -> Non
     assert "2026-12-01 0.25 0.75 closed: can be released" in page.text
 
 
-def test_the_same_question_again_is_the_same_answer_free(deployed: World, analyst: Visitor) -> None:
+def test_the_same_question_again_is_the_same_answer_free(
+    deployed: Deployment, analyst: Visitor
+) -> None:
     first = _release(analyst, query="sum", epsilon="0.25", **DAY)
     dry_run = _dry(analyst, query="sum", epsilon="0.25", **DAY)
     again = _release(analyst, query="sum", epsilon="0.25", **DAY)
@@ -104,7 +110,7 @@ def test_the_same_question_again_is_the_same_answer_free(deployed: World, analys
 
 
 def test_what_the_budget_does_not_pay_for_is_told_before_and_refused(
-    deployed: World, analyst: Visitor
+    deployed: Deployment, analyst: Visitor
 ) -> None:
     _release(analyst, query="sum", epsilon="0.75", **DAY)
     dry_run = _dry(analyst, query="histogram", epsilon="0.5", **TWO_DAYS)
@@ -118,7 +124,7 @@ def test_what_the_budget_does_not_pay_for_is_told_before_and_refused(
 
 
 def test_a_period_that_takes_answers_still_is_told_before_and_refused(
-    deployed: World, analyst: Visitor
+    deployed: Deployment, analyst: Visitor
 ) -> None:
     deployed.clocks.now = FIRST + timedelta(days=2)
     analyst.enter(Role.ANALYST)
@@ -131,7 +137,7 @@ def test_a_period_that_takes_answers_still_is_told_before_and_refused(
     assert not load_releases(deployed.aggregator.store)
 
 
-def test_a_lock_is_told_and_nothing_released(deployed: World, analyst: Visitor) -> None:
+def test_a_lock_is_told_and_nothing_released(deployed: Deployment, analyst: Visitor) -> None:
     lock_releases(deployed.aggregator.store, "restored")
     page = _dry(analyst, query="sum", epsilon="0.5", **DAY)
 
@@ -141,11 +147,11 @@ def test_a_lock_is_told_and_nothing_released(deployed: World, analyst: Visitor) 
     assert not load_releases(deployed.aggregator.store)
 
 
-def test_without_a_journal_nothing_is_released(deployed: World) -> None:
+def test_without_a_journal_nothing_is_released(deployed: Deployment) -> None:
     aggregator = deployed.aggregator
     curator = replace(aggregator.curator, filter=PrivacyFilter(aggregator.store, None))
     without = replace(aggregator, curator=curator)
-    visitor = Visitor(World(without, create_app(without, lambda: 0.0), deployed.clocks))
+    visitor = Visitor(Deployment(without, create_app(without, lambda: 0.0), deployed.clocks))
     visitor.enter(Role.ANALYST)
 
     assert "starts the server with --journal FILE" in visitor.get(HERE).text
@@ -194,7 +200,9 @@ def test_a_condition_is_asked_of_a_number(analyst: Visitor) -> None:
     assert "How many answers have age >= 40" in page.text
 
 
-def test_a_count_that_is_public_is_told_and_not_sold(deployed: World, analyst: Visitor) -> None:
+def test_a_count_that_is_public_is_told_and_not_sold(
+    deployed: Deployment, analyst: Visitor
+) -> None:
     here = "/collections/once/releases"
     page = analyst.get(here)
     analyst.get(here)
@@ -206,7 +214,7 @@ def test_a_count_that_is_public_is_told_and_not_sold(deployed: World, analyst: V
 
 
 def test_an_exact_count_that_must_not_leave_is_on_no_page(
-    deployed: World, analyst: Visitor
+    deployed: Deployment, analyst: Visitor
 ) -> None:
     _release(analyst, query="histogram", epsilon="0.25", **DAY)
     page = analyst.get(f"{HERE}?shown=1")
@@ -215,7 +223,7 @@ def test_an_exact_count_that_must_not_leave_is_on_no_page(
     assert "100 answers" not in page.text
 
 
-def test_who_asked_is_written_down(deployed: World) -> None:
+def test_who_asked_is_written_down(deployed: Deployment) -> None:
     visitor = Visitor(deployed)
     visitor.log_in(deployed.key(Role.ANALYST, "Ada"))
     visitor.get(HERE)
@@ -245,7 +253,7 @@ def _release(visitor: Visitor, **asked: str) -> Page:
     return visitor.post(HERE, **asked)
 
 
-def _spent(deployed: World) -> dict[str, int]:
+def _spent(deployed: Deployment) -> dict[str, int]:
     spent: dict[str, int] = {}
     for kept in load_releases(deployed.aggregator.store):
         for period, charge in kept.charges.items():

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.queries.simulated_reports import (
     FILE,
     LISTS,
@@ -23,15 +23,15 @@ AFTER = datetime(2026, 12, 5, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="package")
-def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A store with a crowd behind each collection; it is the fifth of December."""
-    with world(tmp_path_factory.mktemp("stocked"), now=AFTER) as made:
+    with deployment(tmp_path_factory.mktemp("stocked"), now=AFTER) as made:
         made.push(FILE, **LISTS)
         stock(made)
         yield made
 
 
-def stock(made: World) -> None:
+def stock(made: Deployment) -> None:
     """Let the crowds answer."""
     made.clocks.now = BEFORE
     counted(send(made, "theme", [1000, 3000, 0], seed=2))

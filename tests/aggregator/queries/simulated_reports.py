@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from veilcount_aggregator import queries
 from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.ingest.decode import DecodedBody
@@ -124,7 +124,7 @@ LISTS = {"word": "\n".join(f"w{place}" for place in range(WORDS))}
 
 
 def send(
-    deployed: World,
+    deployed: Deployment,
     name: str,
     held: Sequence[int],
     *,
@@ -138,7 +138,13 @@ def send(
 
 
 def send_numbers(
-    deployed: World, name: str, shares: Any, *, period: int = 0, segment: int = 0, seed: int = 1
+    deployed: Deployment,
+    name: str,
+    shares: Any,
+    *,
+    period: int = 0,
+    segment: int = 0,
+    seed: int = 1,
 ) -> list[Verdict]:
     """Let a device answer for each number, told as its place in the range."""
     inputs = np.rint(np.asarray(shares) * GRID).astype(np.int64)
@@ -146,7 +152,7 @@ def send_numbers(
 
 
 def send_inputs(
-    deployed: World, name: str, inputs: Any, *, period: int, segment: int, seed: int
+    deployed: Deployment, name: str, inputs: Any, *, period: int, segment: int, seed: int
 ) -> list[Verdict]:
     """Send one report of each device, each under a pseudonym of its own."""
     series, n = deployed.series(name), len(inputs)
@@ -174,7 +180,7 @@ def counted(verdicts: list[Verdict]) -> None:
     assert set(verdicts) == {Verdict.COUNTED}
 
 
-def snapshot(deployed: World) -> queries.Snapshot:
+def snapshot(deployed: Deployment) -> queries.Snapshot:
     """What answers are read from."""
     aggregator = deployed.aggregator
     aggregator.flush()
@@ -194,12 +200,12 @@ def typed(**asked: str | list[str]) -> dict[str, list[str]]:
     }
 
 
-def estimate(deployed: World, name: str, **asked: str | list[str]) -> queries.EstimateResult:
+def estimate(deployed: Deployment, name: str, **asked: str | list[str]) -> queries.EstimateResult:
     """Ask."""
     return queries.estimate(snapshot(deployed), name, question(**asked))
 
 
-def compare(deployed: World, name: str, **asked: str | list[str]) -> queries.CompareResult:
+def compare(deployed: Deployment, name: str, **asked: str | list[str]) -> queries.CompareResult:
     """Compare."""
     read = queries.CompareQuery.parse(typed(**asked))
     return queries.compare(snapshot(deployed), name, read)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, deployment
 from tests.aggregator.queries.conftest import AFTER, stock
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, snapshot, typed
 from veilcount_aggregator import queries
@@ -21,13 +21,15 @@ from veilcount_shared.periods import Unit
 TODAY = date(2026, 12, 5)
 
 
-def budget(deployed: World, name: str, *, bars: bool = False, n: str = "") -> queries.BudgetResult:
+def budget(
+    deployed: Deployment, name: str, *, bars: bool = False, n: str = ""
+) -> queries.BudgetResult:
     """Ask for a budget."""
     read = queries.BudgetQuery.parse({"n": [n]})
     return queries.budget(snapshot(deployed), name, read, bars=bars)
 
 
-def contrast(deployed: World, name: str, **asked: str | list[str]) -> queries.ContrastResult:
+def contrast(deployed: Deployment, name: str, **asked: str | list[str]) -> queries.ContrastResult:
     """Ask for a contrast."""
     return queries.contrast(snapshot(deployed), name, queries.ContrastQuery.parse(typed(**asked)))
 
@@ -35,7 +37,7 @@ def contrast(deployed: World, name: str, **asked: str | list[str]) -> queries.Co
 # -- budgets ---------------------------------------------------------------------------------------
 
 
-def test_a_budget_has_three_figures_and_what_they_mean(stocked: World) -> None:
+def test_a_budget_has_three_figures_and_what_they_mean(stocked: Deployment) -> None:
     (series,) = budget(stocked, "theme").series
     figures = series.budget.figures
 
@@ -47,7 +49,7 @@ def test_a_budget_has_three_figures_and_what_they_mean(stocked: World) -> None:
     assert series.levels.user == 24
 
 
-def test_the_spent_slots_are_counted_and_the_bars_are_for_admins(stocked: World) -> None:
+def test_the_spent_slots_are_counted_and_the_bars_are_for_admins(stocked: Deployment) -> None:
     """Mean and worst are for analysts too."""
     analyst, admin = (budget(stocked, "theme", bars=bars).series[0] for bars in (False, True))
 
@@ -62,7 +64,7 @@ def test_the_spent_slots_are_counted_and_the_bars_are_for_admins(stocked: World)
 
 def test_few_pseudonyms_are_no_bar(tmp_path: Path) -> None:
     """Nor is their mean told: it would be of these few people."""
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         for _ in range(19):
             made.verdicts(made.report("theme"))
@@ -73,7 +75,7 @@ def test_few_pseudonyms_are_no_bar(tmp_path: Path) -> None:
     assert series.bars == "fewer than 20 pseudonyms: none is shown"
 
 
-def test_where_nobody_can_join_periods_the_cap_is_stated(stocked: World) -> None:
+def test_where_nobody_can_join_periods_the_cap_is_stated(stocked: Deployment) -> None:
     (series,) = budget(stocked, "opened").series
 
     assert series.budget.spent is None
@@ -90,7 +92,7 @@ def test_where_nobody_can_join_periods_the_cap_is_stated(stocked: World) -> None
     ],
 )
 def test_errors_are_told_for_a_number_of_persons_and_where_it_comes_from(
-    stocked: World, name: str, asked: str, n: int, n_source: str
+    stocked: Deployment, name: str, asked: str, n: int, n_source: str
 ) -> None:
     """Of a curator's collection no number may leave that would tell of one person."""
     stocked.push(CENTRAL)
@@ -100,7 +102,7 @@ def test_errors_are_told_for_a_number_of_persons_and_where_it_comes_from(
     assert name != "visits" or series.budget.spent is None
 
 
-def test_all_collections_of_an_app_are_summed(stocked: World) -> None:
+def test_all_collections_of_an_app_are_summed(stocked: Deployment) -> None:
     found = budget(stocked, "theme").cross_collection
 
     assert "opened" in found.collections
@@ -113,7 +115,7 @@ def test_all_collections_of_an_app_are_summed(stocked: World) -> None:
 # -- contrasts -------------------------------------------------------------------------------------
 
 
-def test_a_contrast_is_observed_where_there_are_answers(stocked: World) -> None:
+def test_a_contrast_is_observed_where_there_are_answers(stocked: Deployment) -> None:
     """Of the fullest period: there each person answers once."""
     (series,) = contrast(stocked, "theme").series
     expected = contrasted(stocked.series("theme").collection, 8000).lines
@@ -135,7 +137,7 @@ def test_a_contrast_is_observed_where_there_are_answers(stocked: World) -> None:
     [("quiet", "observed"), ("word", "observed"), ("spread", "observed"), ("ranges", "observed"),
      ("minutes", "predicted")],
 )  # fmt: skip
-def test_every_kind_of_question_has_a_contrast(stocked: World, name: str, basis: str) -> None:
+def test_every_kind_of_question_has_a_contrast(stocked: Deployment, name: str, basis: str) -> None:
     """Shares of a mean are not observed: its sampling error is the most there can be."""
     (series,) = contrast(stocked, name).series
 
@@ -143,7 +145,7 @@ def test_every_kind_of_question_has_a_contrast(stocked: World, name: str, basis:
     assert series.contrast.lines[3].cohort.rmse < series.contrast.lines[0].cohort.rmse
 
 
-def test_with_n_it_is_predicted_and_without_answers_assumed(stocked: World) -> None:
+def test_with_n_it_is_predicted_and_without_answers_assumed(stocked: Deployment) -> None:
     predicted = contrast(stocked, "theme", n="1000").series[0]
     stocked.push(CENTRAL)
     assumed = contrast(stocked, "visits").series[0]
@@ -153,7 +155,7 @@ def test_with_n_it_is_predicted_and_without_answers_assumed(stocked: World) -> N
     assert assumed.n_source == "assumed: there are no answers to count"
 
 
-def release(made: World, query: str) -> None:
+def release(made: Deployment, query: str) -> None:
     """Ask the curator for what its half says."""
     request = {"query": query, "epsilon": "0.5"}
     made.aggregator.curator.answer(made.series("curated"), request, made.clocks.now, "test")
@@ -164,7 +166,7 @@ def test_twins_stand_side_by_side_over_what_was_released(tmp_path: Path) -> None
 
     The curator's noise cannot be seeded: it is five half-widths off once in three million times.
     """
-    with world(tmp_path, now=AFTER, journal=tmp_path / "journal") as made:
+    with deployment(tmp_path, now=AFTER, journal=tmp_path / "journal") as made:
         made.push(FILE, **LISTS)
         stock(made)
         before = contrast(made, "local").series[0].twin
@@ -233,7 +235,7 @@ def test_an_exact_number_is_a_decimal_that_never_says_too_little(
 
 
 @pytest.mark.parametrize("ask", [budget, contrast])
-def test_answers_are_json_with_exact_numbers_as_texts(stocked: World, ask: Any) -> None:
+def test_answers_are_json_with_exact_numbers_as_texts(stocked: Deployment, ask: Any) -> None:
     said = queries.plain(ask(stocked, "theme"))
     text = json.dumps(said)
 

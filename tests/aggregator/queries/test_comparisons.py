@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.queries.conftest import AFTER
 from tests.aggregator.queries.simulated_reports import (
     FILE,
@@ -22,7 +22,7 @@ from veilcount_aggregator.errors import QueryError
 NOVEMBER: dict[str, str | list[str]] = {"from_": "2026-11-01", "to": "2026-11-30"}
 
 
-def test_two_segments_differ_where_their_crowds_do(stocked: World) -> None:
+def test_two_segments_differ_where_their_crowds_do(stocked: Deployment) -> None:
     """Light and dark were swapped by a quarter; system is the same in both."""
     answer = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
     light, dark, system = answer.rows
@@ -39,7 +39,7 @@ def test_two_segments_differ_where_their_crowds_do(stocked: World) -> None:
     assert "would have been found in 4 of 5" in system.sentence
 
 
-def test_each_side_is_what_the_estimate_says_of_it(stocked: World) -> None:
+def test_each_side_is_what_the_estimate_says_of_it(stocked: Deployment) -> None:
     answer = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
     rows = estimate(stocked, "theme", segment="arm:B", **NOVEMBER).series[0].time_ranges[0].values
 
@@ -51,14 +51,14 @@ def test_each_side_is_what_the_estimate_says_of_it(stocked: World) -> None:
     )
 
 
-def test_that_nothing_differs_is_never_said_without_what_would_have(stocked: World) -> None:
+def test_that_nothing_differs_is_never_said_without_what_would_have(stocked: Deployment) -> None:
     answer = compare(stocked, "opened", a="..2026-11-20", b="2026-11-21..")
 
     assert "none is seen to differ" in answer.sentence
     assert "points would have been found in 4 of 5 such comparisons" in answer.sentence
 
 
-def test_two_ranges_of_days_are_compared(stocked: World) -> None:
+def test_two_ranges_of_days_are_compared(stocked: Deployment) -> None:
     """In each, one answer a person: the same people may be on both sides, and it says so."""
     answer = compare(stocked, "theme", a="2026-10-01..2026-10-31", b=["2026-11-01..2026-11-30"])
     arms = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
@@ -70,7 +70,7 @@ def test_two_ranges_of_days_are_compared(stocked: World) -> None:
     assert "system" in answer.sentence
 
 
-def test_a_comparison_for_every_look_is_wider_and_says_so(stocked: World) -> None:
+def test_a_comparison_for_every_look_is_wider_and_says_so(stocked: Deployment) -> None:
     one, every = (
         compare(stocked, "theme", a="arm:A", b="arm:B", looks=looks, **NOVEMBER)
         for looks in ("one", "every")
@@ -85,14 +85,14 @@ def test_a_comparison_for_every_look_is_wider_and_says_so(stocked: World) -> Non
         assert anytime.detectable > planned.detectable
 
 
-def test_means_of_distributions_are_compared_at_one_look_alone(stocked: World) -> None:
+def test_means_of_distributions_are_compared_at_one_look_alone(stocked: Deployment) -> None:
     with pytest.raises(QueryError, match="looks=one") as refused:
         compare(stocked, "ranges", a="arm:A", b="arm:B", looks="every")
 
     assert refused.value.field == "looks"
 
 
-def test_a_side_may_be_several_words(stocked: World) -> None:
+def test_a_side_may_be_several_words(stocked: Deployment) -> None:
     answer = compare(
         stocked,
         "theme",
@@ -107,7 +107,7 @@ def test_a_side_may_be_several_words(stocked: World) -> None:
 
 def test_two_series_are_compared_by_the_values_of_both(tmp_path: Path) -> None:
     """The newer one has one more, which only it could say."""
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         old = made.series("once").fingerprint
         counted(send(made, "once", [1000, 3000]))
@@ -121,7 +121,7 @@ def test_two_series_are_compared_by_the_values_of_both(tmp_path: Path) -> None:
     assert answer.a.label == f"series:{new[:12]}"
 
 
-def test_means_of_numbers_are_compared_too(stocked: World) -> None:
+def test_means_of_numbers_are_compared_too(stocked: Deployment) -> None:
     """The second arm's numbers are half as large: 28.57 and 14.29."""
     answer = compare(stocked, "ranges", a="arm:A", b="arm:B")
     (row,) = answer.rows
@@ -132,7 +132,7 @@ def test_means_of_numbers_are_compared_too(stocked: World) -> None:
     assert row.sentence.startswith("the mean: arm:A less arm:B is +1")
 
 
-def test_a_mean_over_two_ranges(stocked: World) -> None:
+def test_a_mean_over_two_ranges(stocked: Deployment) -> None:
     """The second has no answers: nothing to compare is an answer too."""
     answer = compare(stocked, "minutes", a="..2026-11-08", b="2026-11-09..")
 
@@ -145,7 +145,7 @@ def test_a_mean_over_two_ranges(stocked: World) -> None:
 def test_of_a_large_domain_the_frequent_values_are_compared_in_the_family_of_all(
     tmp_path: Path,
 ) -> None:
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         held = [4000, 3000, 0] + [0] * 697
         counted(send(made, "word", held))
@@ -162,7 +162,7 @@ def test_of_a_large_domain_the_frequent_values_are_compared_in_the_family_of_all
 
 
 def test_sides_of_different_kinds_are_refused(tmp_path: Path) -> None:
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         old = made.series("minutes").fingerprint
         counted(send(made, "minutes", [100, 100]))

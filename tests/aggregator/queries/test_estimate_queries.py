@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.queries.conftest import AFTER
 from tests.aggregator.queries.simulated_reports import (
     FILE,
@@ -50,7 +50,7 @@ def holds(row: ShareRow, share: float) -> bool:
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def test_the_answer_is_the_estimate_of_the_counters(stocked: World) -> None:
+def test_the_answer_is_the_estimate_of_the_counters(stocked: Deployment) -> None:
     """Nothing is added, lost or moved on the way; `answers` is the share of n."""
     store, series = stocked.aggregator.store, stocked.series("theme")
     counters = store.counters(series, [Cell(1, 0)])
@@ -74,7 +74,7 @@ def test_the_answer_is_the_estimate_of_the_counters(stocked: World) -> None:
     assert time_range.n == 4000
 
 
-def test_the_truth_lies_in_its_intervals_and_another_does_not(stocked: World) -> None:
+def test_the_truth_lies_in_its_intervals_and_another_does_not(stocked: Deployment) -> None:
     """Alpha 1e-4 a figure; the other arm's shares are rejected."""
     found = {
         arm: only(
@@ -89,7 +89,7 @@ def test_the_truth_lies_in_its_intervals_and_another_does_not(stocked: World) ->
     assert not holds(found["arm:B"][1], 0.5)
 
 
-def test_fakes_move_the_band_and_not_the_estimate(stocked: World) -> None:
+def test_fakes_move_the_band_and_not_the_estimate(stocked: Deployment) -> None:
     """It holds the estimate, and is wider for more of them."""
     few, many = (
         only(estimate(stocked, "once", fakes=fakes))[1].values[1] for fakes in ("0.01", "0.1")
@@ -100,7 +100,7 @@ def test_fakes_move_the_band_and_not_the_estimate(stocked: World) -> None:
     assert estimate(stocked, "once", fakes="0.1").fakes == 0.1
 
 
-def test_what_every_answer_carries(stocked: World) -> None:
+def test_what_every_answer_carries(stocked: Deployment) -> None:
     """Epsilon three times, the unit, what n counts, the promise, the tests for fakes."""
     answer = estimate(stocked, "theme", view="consistent", simultaneous="true")
     series, time_range = only(answer)
@@ -117,7 +117,7 @@ def test_what_every_answer_carries(stocked: World) -> None:
     assert sum(row.frequency or 0 for row in time_range.values) == pytest.approx(1)
 
 
-def test_simultaneous_intervals_are_wider(stocked: World) -> None:
+def test_simultaneous_intervals_are_wider(stocked: Deployment) -> None:
     alone, together = (
         only(estimate(stocked, "theme", simultaneous=said))[1].values[0]
         for said in ("false", "true")
@@ -127,7 +127,7 @@ def test_simultaneous_intervals_are_wider(stocked: World) -> None:
 
 
 def test_intervals_for_every_look_are_wider_and_the_answer_says_which_it_shows(
-    stocked: World,
+    stocked: Deployment,
 ) -> None:
     """Shares, and the mean of a number alike."""
     one, every = (estimate(stocked, "theme", looks=looks) for looks in ("one", "every"))
@@ -143,7 +143,7 @@ def test_intervals_for_every_look_are_wider_and_the_answer_says_which_it_shows(
 
 
 @pytest.mark.parametrize("name", ["spread", "ranges"])
-def test_bands_of_a_number_hold_at_one_look_alone(stocked: World, name: str) -> None:
+def test_bands_of_a_number_hold_at_one_look_alone(stocked: Deployment, name: str) -> None:
     with pytest.raises(QueryError, match='looks=one, or a collection with measure = "mean"') as it:
         estimate(stocked, name, looks="every")
 
@@ -152,7 +152,7 @@ def test_bands_of_a_number_hold_at_one_look_alone(stocked: World, name: str) -> 
 
 def test_a_message_that_no_crowd_would_send_is_told(tmp_path: Path) -> None:
     """A thousand devices that all send the same."""
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         report = made.report("once")
         for _ in range(20):
@@ -166,21 +166,21 @@ def test_a_message_that_no_crowd_would_send_is_told(tmp_path: Path) -> None:
 # -- days, periods, people -------------------------------------------------------------------------
 
 
-def test_a_range_is_widened_to_whole_periods_and_says_which(stocked: World) -> None:
+def test_a_range_is_widened_to_whole_periods_and_says_which(stocked: Deployment) -> None:
     _, time_range = only(estimate(stocked, "theme", from_="2026-10-20", to="2026-11-02"))
 
     assert (time_range.first, time_range.last) == (date(2026, 10, 1), date(2026, 11, 30))
     assert (time_range.first_period, time_range.last_period, time_range.n) == (0, 1, 12_000)
 
 
-def test_periods_that_have_not_begun_are_not_covered(stocked: World) -> None:
+def test_periods_that_have_not_begun_are_not_covered(stocked: Deployment) -> None:
     _, time_range = only(estimate(stocked, "theme"))
 
     assert (time_range.first, time_range.last) == (date(2026, 10, 1), date(2026, 12, 31))
     assert time_range.n == 13_000
 
 
-def test_a_period_that_takes_reports_is_marked(stocked: World) -> None:
+def test_a_period_that_takes_reports_is_marked(stocked: Deployment) -> None:
     """October closed ten days after its end; November closes on the tenth of December."""
     time_ranges = estimate(stocked, "theme", by="month").series[0].time_ranges
 
@@ -190,7 +190,7 @@ def test_a_period_that_takes_reports_is_marked(stocked: World) -> None:
 
 
 def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         open_period = only(estimate(made, "once"))[1].open_period
         close_collection(made.aggregator.store, "once", made.clocks.now, "cli")
@@ -209,7 +209,7 @@ def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
         ("all", [date(2026, 11, 28)]),
     ],
 )
-def test_days_are_cut_as_asked(stocked: World, by: str, firsts: list[date]) -> None:
+def test_days_are_cut_as_asked(stocked: Deployment, by: str, firsts: list[date]) -> None:
     """Weeks are ISO's, and none is lost: stretches add up to the whole."""
     answer = estimate(stocked, "opened", from_="2026-11-28", to="2026-12-01", by=by)
     time_ranges = answer.series[0].time_ranges
@@ -219,7 +219,7 @@ def test_days_are_cut_as_asked(stocked: World, by: str, firsts: list[date]) -> N
     assert time_ranges[-1].last == date(2026, 12, 1)
 
 
-def test_weeks_are_shown_by_the_month_they_begin_in(stocked: World) -> None:
+def test_weeks_are_shown_by_the_month_they_begin_in(stocked: Deployment) -> None:
     """The week of the thirtieth of November reaches into December."""
     time_ranges = estimate(stocked, "minutes", by="month").series[0].time_ranges
 
@@ -241,7 +241,7 @@ def test_weeks_are_shown_by_the_month_they_begin_in(stocked: World) -> None:
     ],
 )
 def test_only_one_answer_a_person_is_a_sample_of_a_population(
-    stocked: World, name: str, asked: dict[str, str | list[str]], contributions: int, of: str
+    stocked: Deployment, name: str, asked: dict[str, str | list[str]], contributions: int, of: str
 ) -> None:
     """Otherwise the interval is of these answers; it always says which."""
     _, time_range = only(estimate(stocked, name, **asked))
@@ -251,7 +251,7 @@ def test_only_one_answer_a_person_is_a_sample_of_a_population(
 
 def test_before_any_answer_nothing_is_claimed(tmp_path: Path) -> None:
     """n is 0, no figure is given, and every one is still possible."""
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         _, shares = only(estimate(made, "theme"))
         _, mean = only(estimate(made, "minutes"))
@@ -271,7 +271,7 @@ def test_before_any_answer_nothing_is_claimed(tmp_path: Path) -> None:
 
 
 def test_a_campaign_that_has_not_begun_is_empty(tmp_path: Path) -> None:
-    with world(tmp_path, now=datetime(2026, 9, 1, tzinfo=UTC)) as made:
+    with deployment(tmp_path, now=datetime(2026, 9, 1, tzinfo=UTC)) as made:
         made.push(FILE, **LISTS)
         _, time_range = only(estimate(made, "theme"))
 
@@ -281,7 +281,7 @@ def test_a_campaign_that_has_not_begun_is_empty(tmp_path: Path) -> None:
 # -- which values ----------------------------------------------------------------------------------
 
 
-def test_large_domains_come_in_pages(stocked: World) -> None:
+def test_large_domains_come_in_pages(stocked: Deployment) -> None:
     """A hundred values unless told; each page says of how many."""
     pages = [only(estimate(stocked, "word", page=page)) for page in ("1", "7")]
 
@@ -292,7 +292,7 @@ def test_large_domains_come_in_pages(stocked: World) -> None:
     assert [row.value for row in pages[1][1].values] == [f"w{place}" for place in range(600, 700)]
 
 
-def test_values_that_are_asked_for_are_those_of_the_whole(stocked: World) -> None:
+def test_values_that_are_asked_for_are_those_of_the_whole(stocked: Deployment) -> None:
     """However few are decoded, and in both views; commas part several."""
     for view in ("raw", "consistent"):
         _, whole = only(estimate(stocked, "word", size="700", view=view))
@@ -301,7 +301,7 @@ def test_values_that_are_asked_for_are_those_of_the_whole(stocked: World) -> Non
         assert few.values == [whole.values[place] for place in (3, 1, 699)]
 
 
-def test_all_values_come_in_the_order_they_are_asked_for(stocked: World) -> None:
+def test_all_values_come_in_the_order_they_are_asked_for(stocked: Deployment) -> None:
     """Each with its own figures."""
     _, whole = only(estimate(stocked, "theme"))
     _, turned = only(estimate(stocked, "theme", values="system,light,dark"))
@@ -310,7 +310,7 @@ def test_all_values_come_in_the_order_they_are_asked_for(stocked: World) -> None
 
 
 def test_a_top_list_is_the_largest_shares_under_intervals_that_hold_together(
-    stocked: World,
+    stocked: Deployment,
 ) -> None:
     """The values were picked by their estimates: alone, their intervals would miss too often."""
     answer = estimate(stocked, "word", top="6")
@@ -325,7 +325,7 @@ def test_a_top_list_is_the_largest_shares_under_intervals_that_hold_together(
     assert [row.value for row in consistent.values] == ["w0", "w1", "w2", "w3"]
 
 
-def test_a_top_list_is_one_list_for_all_stretches(stocked: World) -> None:
+def test_a_top_list_is_one_list_for_all_stretches(stocked: Deployment) -> None:
     """So that each value can be followed through them."""
     time_ranges = estimate(stocked, "word", top="4", by="month").series[0].time_ranges
     listed = [[row.value for row in each.values] for each in time_ranges]
@@ -333,7 +333,7 @@ def test_a_top_list_is_one_list_for_all_stretches(stocked: World) -> None:
     assert listed == [["w0", "w1", "w2", "w3"]] * 2
 
 
-def test_groups_are_sums_with_intervals_of_their_own(stocked: World) -> None:
+def test_groups_are_sums_with_intervals_of_their_own(stocked: Deployment) -> None:
     groups = ["dim:dark,system", "light:light"]
     _, time_range = only(estimate(stocked, "theme", to="2026-10-31", group=groups, level=SURE))
     _, single = only(estimate(stocked, "theme", to="2026-10-31"))
@@ -346,7 +346,7 @@ def test_groups_are_sums_with_intervals_of_their_own(stocked: World) -> None:
     assert not holds(dim, 0.25)
 
 
-def test_a_crossed_value_is_an_object_and_its_margins_are_groups(stocked: World) -> None:
+def test_a_crossed_value_is_an_object_and_its_margins_are_groups(stocked: Deployment) -> None:
     """Of the plan, and of the answer over all plans."""
     _, cells = only(estimate(stocked, "plan", level=SURE))
     _, plans = only(estimate(stocked, "plan", group="plan", level=SURE))
@@ -364,7 +364,7 @@ def test_a_crossed_value_is_an_object_and_its_margins_are_groups(stocked: World)
     assert one.values == [cells.values[1]]
 
 
-def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: World) -> None:
+def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: Deployment) -> None:
     """Half of eight thousand devices had an answer; n counts all of them."""
     series, everyone = only(estimate(stocked, "quiet", level=SURE))
     _, answered = only(estimate(stocked, "quiet", among="answered", level=SURE))
@@ -392,7 +392,7 @@ def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: Wo
 
 
 @pytest.mark.parametrize("name", ["minutes", "spread"])
-def test_a_number_has_its_mean_in_its_own_units(stocked: World, name: str) -> None:
+def test_a_number_has_its_mean_in_its_own_units(stocked: Deployment, name: str) -> None:
     """Beta(2, 5) times a hundred: 28.57; a mean of 40 is rejected."""
     _, time_range = only(estimate(stocked, name, level=SURE))
     mean = time_range.mean
@@ -403,7 +403,7 @@ def test_a_number_has_its_mean_in_its_own_units(stocked: World, name: str) -> No
     assert time_range.values == []
 
 
-def test_a_spread_has_histogram_curve_and_quantiles(stocked: World) -> None:
+def test_a_spread_has_histogram_curve_and_quantiles(stocked: Deployment) -> None:
     """The bands say what they cover."""
     _, time_range = only(estimate(stocked, "spread"))
     spread = time_range.spread
@@ -418,7 +418,7 @@ def test_a_spread_has_histogram_curve_and_quantiles(stocked: World) -> None:
     assert median.value == pytest.approx(26.4, abs=3)
 
 
-def test_ranges_have_shares_with_intervals(stocked: World) -> None:
+def test_ranges_have_shares_with_intervals(stocked: Deployment) -> None:
     """Of any bounds; an end within a bucket is honest about it."""
     _, time_range = only(
         estimate(stocked, "ranges", values=["0..25", "25..100"], segment="arm:A", level=SURE)
@@ -440,7 +440,7 @@ def test_ranges_have_shares_with_intervals(stocked: World) -> None:
 
 def test_series_stand_side_by_side_the_newest_first(tmp_path: Path) -> None:
     """They are never summed; one without answers is left out unless asked for."""
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         old = made.series("once")
         counted(send(made, "once", [100, 300]))
@@ -463,7 +463,7 @@ def test_series_stand_side_by_side_the_newest_first(tmp_path: Path) -> None:
 def test_a_series_of_true_values_is_left_out_and_refused_by_name(tmp_path: Path) -> None:
     """Beside a local definition of the same name."""
     central = 'model = "central"\nadjacency = "substitute"\nbudget = 1'
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         counted(send(made, "once", [100, 300]))
         text = FILE.replace("values = [1, 2]\nepsilon = 1", f"values = [1, 2]\n{central}")
@@ -477,7 +477,7 @@ def test_a_series_of_true_values_is_left_out_and_refused_by_name(tmp_path: Path)
 
 def test_what_was_not_counted_stands_beside_n(tmp_path: Path) -> None:
     """By period where it is known; devices' losses in words."""
-    with world(tmp_path, now=AFTER) as made:
+    with deployment(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         report = made.report("theme")
         assert made.verdicts(report, report) == [Verdict.COUNTED, Verdict.DUPLICATE]
@@ -500,6 +500,6 @@ def test_what_was_not_counted_stands_beside_n(tmp_path: Path) -> None:
     assert series.losses[1].text.startswith("1,000 or more reports of 3 devices each")
 
 
-def test_a_question_is_asked_of_what_the_store_holds_alone(stocked: World) -> None:
+def test_a_question_is_asked_of_what_the_store_holds_alone(stocked: Deployment) -> None:
     """Twice the same: reading changes nothing."""
     assert estimate(stocked, "theme") == queries.estimate(snapshot(stocked), "theme", question())

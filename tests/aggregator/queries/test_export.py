@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.queries.simulated_reports import compare, estimate
 from veilcount_aggregator import queries
 from veilcount_aggregator.errors import QueryError
@@ -61,7 +61,7 @@ def _read(name: str, cell: str) -> Any:
 
 @asked
 def test_csv_says_what_json_says(
-    stocked: World, name: str, given: dict[str, str | list[str]]
+    stocked: Deployment, name: str, given: dict[str, str | list[str]]
 ) -> None:
     """To the last digit."""
     answer = estimate(stocked, name, **given)
@@ -71,7 +71,7 @@ def test_csv_says_what_json_says(
 
 @asked
 def test_arrow_and_parquet_say_what_json_says(
-    stocked: World, name: str, given: dict[str, str | list[str]]
+    stocked: Deployment, name: str, given: dict[str, str | list[str]]
 ) -> None:
     """With the promises in their metadata."""
     answer = estimate(stocked, name, **given)
@@ -88,7 +88,10 @@ def test_arrow_and_parquet_say_what_json_says(
 
 @asked
 def test_a_table_is_written_in_parts_of_bounded_size(
-    stocked: World, name: str, given: dict[str, str | list[str]], monkeypatch: pytest.MonkeyPatch
+    stocked: Deployment,
+    name: str,
+    given: dict[str, str | list[str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Parts of two rows make the same table, whatever the answer consists of."""
     monkeypatch.setattr(result_parts, "ROWS", 2)
@@ -105,7 +108,7 @@ def test_a_table_is_written_in_parts_of_bounded_size(
     assert filed.to_pylist() == rows
 
 
-def test_a_comparison_is_a_table_too(stocked: World) -> None:
+def test_a_comparison_is_a_table_too(stocked: Deployment) -> None:
     answer = compare(stocked, "plan", a="..2026-11-30", b="2026-12-01..")
     arms = compare(stocked, "theme", a="arm:A", b="arm:B")
     names, rows = told(arms)
@@ -117,7 +120,7 @@ def test_a_comparison_is_a_table_too(stocked: World) -> None:
     assert from_csv(as_csv(answer))[1] == []
 
 
-def test_every_row_says_what_it_protects_and_counts(stocked: World) -> None:
+def test_every_row_says_what_it_protects_and_counts(stocked: Deployment) -> None:
     """A figure that is copied out of its table takes its meaning along."""
     _, rows = told(estimate(stocked, "theme", by="month"))
 
@@ -135,7 +138,7 @@ def test_every_column_is_documented() -> None:
 
 
 def test_without_pyarrow_it_says_what_is_missing(
-    stocked: World, monkeypatch: pytest.MonkeyPatch
+    stocked: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
@@ -158,7 +161,7 @@ def test_without_pyarrow_it_says_what_is_missing(
     ],
 )
 def test_an_alarm_sounds_only_when_the_whole_interval_is_beyond(
-    stocked: World, name: str, written: str, *, sounds: bool
+    stocked: Deployment, name: str, written: str, *, sounds: bool
 ) -> None:
     alarm = queries.Alert.parse(written).evaluate(estimate(stocked, name))
 
@@ -167,7 +170,7 @@ def test_an_alarm_sounds_only_when_the_whole_interval_is_beyond(
     assert "95 % interval, n = " in alarm.sentence
 
 
-def test_without_answers_no_alarm_sounds(stocked: World) -> None:
+def test_without_answers_no_alarm_sounds(stocked: Deployment) -> None:
     empty = estimate(stocked, "plan", from_="2026-12-01")
     alert = queries.Alert.parse("gone > 0.1")
 

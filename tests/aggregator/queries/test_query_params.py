@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.queries.simulated_reports import compare, estimate, question, typed
 from veilcount_aggregator import queries
 from veilcount_aggregator.cli.struct_options import struct_options
@@ -135,7 +135,7 @@ UNFIT: list[tuple[str, dict[str, Words], str, str]] = [
 
 @pytest.mark.parametrize(("name", "asked", "field", "fix"), UNFIT)
 def test_what_has_no_meaning_for_a_collection_is_refused(
-    stocked: World, name: str, asked: dict[str, Words], field: str, fix: str
+    stocked: Deployment, name: str, asked: dict[str, Words], field: str, fix: str
 ) -> None:
     if not field:
         estimate(stocked, name, **asked)  # the border: as much as there is
@@ -148,7 +148,7 @@ def test_what_has_no_meaning_for_a_collection_is_refused(
 
 
 def test_more_figures_than_an_answer_holds_are_refused(
-    stocked: World, monkeypatch: pytest.MonkeyPatch
+    stocked: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before any of them is worked out."""
     module = import_module("veilcount_aggregator.queries.estimate")  # its function has its name
@@ -159,7 +159,7 @@ def test_more_figures_than_an_answer_holds_are_refused(
     assert len(estimate(stocked, "word", size="699", by="month").series[0].time_ranges) == 2
 
 
-def test_a_name_that_is_none_says_which_are_like_it(stocked: World) -> None:
+def test_a_name_that_is_none_says_which_are_like_it(stocked: Deployment) -> None:
     with pytest.raises(queries.CollectionNotFound, match="did you mean theme") as refused:
         estimate(stocked, "thme")
 
@@ -181,7 +181,7 @@ COMPARED: list[tuple[dict[str, Words], str, str]] = [
 
 @pytest.mark.parametrize(("asked", "field", "fix"), COMPARED)
 def test_sides_that_cannot_be_compared_are_refused(
-    stocked: World, asked: dict[str, Words], field: str, fix: str
+    stocked: Deployment, asked: dict[str, Words], field: str, fix: str
 ) -> None:
     with pytest.raises(QueryError) as refused:
         compare(stocked, "theme", **asked)

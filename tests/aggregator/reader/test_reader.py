@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from werkzeug.serving import make_server
 
-from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, send_numbers
 from tests.system.server import free_port
 from veilcount_aggregator.auth.api_keys import Role
@@ -23,10 +23,10 @@ from veilcount_aggregator.reader.reader import spelled
 
 
 @pytest.fixture(scope="module")
-def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Crowds that answered."""
     now = datetime(2026, 12, 5, tzinfo=UTC)
-    with world(tmp_path_factory.mktemp("read"), now=now) as made:
+    with deployment(tmp_path_factory.mktemp("read"), now=now) as made:
         made.push(FILE, **LISTS)
         counted(send(made, "theme", [1000, 2000, 1000], period=1))
         counted(send(made, "theme", [2000, 1000, 1000], period=2, segment=2))
@@ -36,7 +36,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture(scope="module")
-def url(stocked: World) -> Iterator[str]:
+def url(stocked: Deployment) -> Iterator[str]:
     """Where they are read."""
     server = make_server("127.0.0.1", 0, stocked.app)
     thread = threading.Thread(target=server.serve_forever)
@@ -48,7 +48,7 @@ def url(stocked: World) -> Iterator[str]:
 
 
 @pytest.fixture
-def reader(url: str, stocked: World) -> Reader:
+def reader(url: str, stocked: Deployment) -> Reader:
     """A reader with an analyst's key."""
     return Reader(url, stocked.key(Role.ANALYST))
 
@@ -156,7 +156,7 @@ def test_a_key_that_is_none_is_told_how_to_make_one(url: str) -> None:
         Reader(url, "nonsense").estimate("theme")
 
 
-def test_a_key_of_another_role_is_told_which_it_takes(url: str, stocked: World) -> None:
+def test_a_key_of_another_role_is_told_which_it_takes(url: str, stocked: Deployment) -> None:
     with pytest.raises(KeyRefused, match="role analyst"):
         Reader(url, stocked.key(Role.DEVICE)).collections()
 

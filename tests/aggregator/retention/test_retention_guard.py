@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import NOW, World, open_again, world
+from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment, open_worker
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
@@ -37,15 +37,15 @@ until = 2027-03-01
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[World]:
+def made(tmp_path: Path) -> Iterator[Deployment]:
     """A deployment in which a report of each of three days was counted, and the day confirmed."""
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         made.aggregator.look_at_clock()
         made.verdicts(*(made.report("asked", period=period) for period in range(3)))
         yield made
 
 
-def pass_on(made: World, seconds: float, look: float = A_WHILE) -> None:
+def pass_on(made: Deployment, seconds: float, look: float = A_WHILE) -> None:
     """Let time pass by both clocks, and have them compared every so often."""
     ends = made.clocks.passed + seconds
     while made.clocks.passed < ends:
@@ -55,17 +55,17 @@ def pass_on(made: World, seconds: float, look: float = A_WHILE) -> None:
         made.aggregator.look_at_clock()
 
 
-def dropped(made: World) -> int:
+def dropped(made: Deployment) -> int:
     """Run the retention; return how many epochs were dropped by it and before, by the figures."""
     made.aggregator.drop_expired()
     made.aggregator.flush()
     return made.aggregator.store.service_counts().get(DROPPED, 0)
 
 
-def restart(made: World, **later: float) -> Iterator[World]:
+def restart(made: Deployment, **later: float) -> Iterator[Deployment]:
     """Yield another process on the same store, so much later."""
     now = made.clocks.now + timedelta(**later)
-    with open_again(made.aggregator.settings.store, now) as again:
+    with open_worker(made.aggregator.settings.store, now) as again:
         again.aggregator.look_at_clock()
         yield again
 
@@ -73,7 +73,7 @@ def restart(made: World, **later: float) -> Iterator[World]:
 # -- a clock that is right -------------------------------------------------------------------------
 
 
-def test_rows_are_dropped_day_by_day_while_a_host_runs(made: World) -> None:
+def test_rows_are_dropped_day_by_day_while_a_host_runs(made: Deployment) -> None:
     """The first day's four days after its end, and each day one more."""
     found = []
     for _ in range(6):
@@ -84,7 +84,7 @@ def test_rows_are_dropped_day_by_day_while_a_host_runs(made: World) -> None:
     assert read_confirmed_day(made.aggregator.store).day == made.aggregator.today()  # type: ignore[union-attr]
 
 
-def test_rows_are_deleted_a_day_after_they_were_dropped(made: World) -> None:
+def test_rows_are_deleted_a_day_after_they_were_dropped(made: Deployment) -> None:
     """Until then the drop can be taken back."""
     series, store = made.series("asked"), made.aggregator.store
     pass_on(made, 3 * 24 * 3600)
@@ -100,7 +100,7 @@ def test_rows_are_deleted_a_day_after_they_were_dropped(made: World) -> None:
     assert store.restore_dropped(series) == 1  # what was over a day later
 
 
-def test_a_process_that_has_just_started_drops_nothing(made: World) -> None:
+def test_a_process_that_has_just_started_drops_nothing(made: Deployment) -> None:
     pass_on(made, 2 * 24 * 3600)
     dropped(made)
     for again in restart(made, days=1):
@@ -112,7 +112,7 @@ def test_a_process_that_has_just_started_drops_nothing(made: World) -> None:
         assert (at_once, early, dropped(again)) == (0, 0, 1)
 
 
-def test_a_night_off_needs_no_confirmation(made: World) -> None:
+def test_a_night_off_needs_no_confirmation(made: Deployment) -> None:
     for again in restart(made, days=LONGEST_STEP.days):
         pass_on(again, SETTLING_SECONDS)
 
@@ -122,7 +122,7 @@ def test_a_night_off_needs_no_confirmation(made: World) -> None:
 # -- a clock that may be wrong ---------------------------------------------------------------------
 
 
-def test_after_a_long_shutdown_nothing_is_dropped_until_a_day_of_running(made: World) -> None:
+def test_after_a_long_shutdown_nothing_is_dropped_until_a_day_of_running(made: Deployment) -> None:
     """Nobody can say whether the host was off for 40 days, or its clock is wrong."""
     for again in restart(made, days=40):
         pass_on(again, CONFIRMING_SECONDS - 1)
@@ -134,7 +134,7 @@ def test_after_a_long_shutdown_nothing_is_dropped_until_a_day_of_running(made: W
         assert dropped(again) == 39
 
 
-def test_after_a_long_shutdown_an_operator_confirms_the_day(made: World) -> None:
+def test_after_a_long_shutdown_an_operator_confirms_the_day(made: Deployment) -> None:
     """A worker that runs follows within its next look; the act is in the audit log."""
     for again in restart(made, days=40):
         pass_on(again, SETTLING_SECONDS)
@@ -145,7 +145,7 @@ def test_after_a_long_shutdown_an_operator_confirms_the_day(made: World) -> None
         assert load_audit_log(again.aggregator.store)[-1].act == "confirm clock"
 
 
-def test_a_jump_while_it_runs_drops_nothing_and_its_time_does_not_count(made: World) -> None:
+def test_a_jump_while_it_runs_drops_nothing_and_its_time_does_not_count(made: Deployment) -> None:
     """23 hours before it do not confirm the day after it."""
     pass_on(made, 23 * 3600)
     made.clocks.now += timedelta(days=40)
@@ -156,7 +156,7 @@ def test_a_jump_while_it_runs_drops_nothing_and_its_time_does_not_count(made: Wo
 
 
 def test_a_clock_that_is_set_back_drops_nothing_more_and_confirms_the_earlier_day(
-    made: World,
+    made: Deployment,
 ) -> None:
     """What was ahead for a day was on record: from there on its day is to be confirmed again."""
     for again in restart(made, days=40):
@@ -173,7 +173,7 @@ def test_a_clock_that_is_set_back_drops_nothing_more_and_confirms_the_earlier_da
 
 def test_a_store_with_rows_and_no_record_waits_too(tmp_path: Path) -> None:
     """As one that comes from an older version."""
-    with world(tmp_path, FILE) as made:
+    with deployment(tmp_path, FILE) as made:
         made.verdicts(made.report("asked"))
         made.aggregator.look_at_clock()
         waited = made.aggregator.retention.waiting
@@ -185,7 +185,7 @@ def test_a_store_with_rows_and_no_record_waits_too(tmp_path: Path) -> None:
 # -- the intake ------------------------------------------------------------------------------------
 
 
-def test_no_report_is_stale_by_a_day_that_nobody_has_confirmed(made: World) -> None:
+def test_no_report_is_stale_by_a_day_that_nobody_has_confirmed(made: Deployment) -> None:
     """It comes back: with the day confirmed it is stale, with the clock mended it counts."""
     today = made.report("asked")
     for again in restart(made, days=40):
@@ -204,7 +204,7 @@ def test_no_report_is_stale_by_a_day_that_nobody_has_confirmed(made: World) -> N
 
 
 def test_while_the_clock_is_in_doubt_the_intake_is_closed_and_the_server_not_ready(
-    made: World,
+    made: Deployment,
 ) -> None:
     """Withdrawals too, and central releases: what is judged by the day. Then all goes on."""
     report = made.report("asked")
@@ -222,7 +222,7 @@ def test_while_the_clock_is_in_doubt_the_intake_is_closed_and_the_server_not_rea
     assert made.verdicts(report) == [Verdict.COUNTED]
 
 
-def test_metrics_show_what_the_clock_and_retention_do(made: World) -> None:
+def test_metrics_show_what_the_clock_and_retention_do(made: Deployment) -> None:
     key = made.key(Role.ANALYST)
     for again in restart(made, days=40):
         found = again.ask("GET", "/metrics", key=key).body.decode()

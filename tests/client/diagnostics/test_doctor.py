@@ -16,7 +16,7 @@ import pytest
 from flask import Flask
 from werkzeug.serving import make_server
 
-from tests.aggregator.api.deployment_fixtures import world
+from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_client import Client
 from veilcount_client.__main__ import run
 from veilcount_client.delivery.transport import Later
@@ -258,7 +258,7 @@ def served(app: Flask) -> Iterator[str]:
 
 def test_an_aggregator_in_production_is_ok(tmp_path: Path) -> None:
     """It rejects the test batch by name, counts nothing; a clock is off by more than the jitter."""
-    with world(tmp_path, FILE, now=NOW) as aggregator, served(aggregator.app) as url:
+    with deployment(tmp_path, FILE, now=NOW) as aggregator, served(aggregator.app) as url:
         now = datetime.now(UTC)
         results = found(settings_of(url=url), now)
 
@@ -353,7 +353,7 @@ def test_the_doctor_exits_with_0_if_all_is_well(
     with client(settings) as app:
         app.consent(True)
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
-    with world(tmp_path, now=NOW) as aggregator, served(aggregator.app) as url:
+    with deployment(tmp_path, now=NOW) as aggregator, served(aggregator.app) as url:
         monkeypatch.setenv("VEILCOUNT_URL", url)
 
         assert run(["doctor", "--collections", str(file), "--state-dir", str(settings.state)]) == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW as TODAY
-from tests.aggregator.api.deployment_fixtures import world
+from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.diagnostics.problems import CLOSED
@@ -265,7 +265,7 @@ def test_only_a_reply_that_was_heard_closes(tmp_path: Path) -> None:
 def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> None:
     """The real endpoints: counted, closed by its operator, answered with the word, and quiet."""
     clock = SettableClock(TODAY)
-    with world(tmp_path, FILE) as aggregator:
+    with deployment(tmp_path, FILE) as aggregator:
         wire = WsgiTransport(aggregator.app)
         device = Device(
             tmp_path / "state",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import world
+from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_client import Client, NotUsable, UnknownCollection
 from veilcount_client import client as client_module
 from veilcount_client.delivery.transport import Delivered, Later
@@ -343,7 +343,7 @@ def test_a_production_aggregator_rejects_seeded_randomness(
     veilcount: ClientHarness, tmp_path: Path
 ) -> None:
     """Through its real web application."""
-    with world(tmp_path, FILE, now=NOON) as aggregator:
+    with deployment(tmp_path, FILE, now=NOON) as aggregator:
         client = veilcount.client(COLLECTIONS, transport=WsgiTransport(aggregator.app))
         client.record("theme", "dark")
         veilcount.flush()
@@ -366,7 +366,7 @@ def test_seeded_randomness_makes_test_batches(tmp_path: Path) -> None:
 
 def test_a_device_reaches_an_app_in_process(tmp_path: Path) -> None:
     """All is real but for the socket: the answer is counted, and an unknown row is closed."""
-    with world(tmp_path, FILE, now=NOON) as aggregator:
+    with deployment(tmp_path, FILE, now=NOON) as aggregator:
         transport = WsgiTransport(aggregator.app, key="k")
         with closing(real_client(tmp_path, transport=transport)) as client:
             client.record("theme", "dark")

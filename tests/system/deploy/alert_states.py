@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 import requests
 
-from tests.aggregator.api.deployment_fixtures import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.deploy.files import unit
@@ -89,13 +89,13 @@ def state(alert: str, *, slow: bool = False) -> Callable[[State], State]:
 class Scraped:
     """An application, and a key that opens its metrics."""
 
-    world: World
+    deployment: Deployment
     key: str
     timeline: Timeline = field(default_factory=Timeline)
 
     def scrape(self, at: float) -> None:
         """Read its metrics, as if at an instant."""
-        reply = self.world.ask("GET", "/metrics", key=self.key)
+        reply = self.deployment.ask("GET", "/metrics", key=self.key)
         assert reply.status == 200
         up = Sample(UP, {"job": "veilcount"}, 1)
         self.timeline.add(at, [up, *read(reply.body.decode())])
@@ -104,18 +104,18 @@ class Scraped:
 @contextmanager
 def scraped(folder: Path, **settings: Any) -> Iterator[Scraped]:
     """Yield an application with definitions, read once."""
-    with world(folder, FILE, **settings) as deployed:
+    with deployment(folder, FILE, **settings) as deployed:
         yield Scraped(deployed, deployed.key(Role.ANALYST))
 
 
-def repeated(folder: Path, act: Callable[[World], object], **settings: Any) -> Timeline:
+def repeated(folder: Path, act: Callable[[Deployment], object], **settings: Any) -> Timeline:
     """Return what is read around an act that comes twice: a rate takes two readings."""
     with scraped(folder, **settings) as found:
-        found.world.verdicts(found.world.report("theme"))
-        act(found.world)
+        found.deployment.verdicts(found.deployment.report("theme"))
+        act(found.deployment)
         found.scrape(0)
-        found.world.clocks.passed += MINUTE
-        act(found.world)
+        found.deployment.clocks.passed += MINUTE
+        act(found.deployment)
         found.scrape(10 * MINUTE)
     return found.timeline
 
@@ -125,10 +125,10 @@ def intake_drop(folder: Path) -> Timeline:
     """Ten reports an hour a week ago, and as many now; an hour later three."""
     with scraped(folder) as found:
         for at, reports in ((0, 1), (HOUR, 10), (2 * HOUR, 10), (7 * DAY, 1), (7 * DAY + HOUR, 10)):
-            found.world.verdicts(*(found.world.report("theme") for _ in range(reports)))
+            found.deployment.verdicts(*(found.deployment.report("theme") for _ in range(reports)))
             found.scrape(at)
         found.timeline.quiet = 7 * DAY + HOUR
-        found.world.verdicts(*(found.world.report("theme") for _ in range(3)))
+        found.deployment.verdicts(*(found.deployment.report("theme") for _ in range(3)))
         found.scrape(7 * DAY + 2 * HOUR)
     return found.timeline
 
@@ -141,8 +141,10 @@ def store_unavailable(folder: Path) -> Timeline:
         with scraped(folder, url=redis.url) as found:
             redis.ask("CONFIG", "SET", "appendfsync", "everysec")
             for at in (0, 10 * MINUTE):
-                assert found.world.send(Batch((found.world.report("theme"),))).status == 503
-                found.world.clocks.passed += MINUTE
+                assert (
+                    found.deployment.send(Batch((found.deployment.report("theme"),))).status == 503
+                )
+                found.deployment.clocks.passed += MINUTE
                 found.scrape(at)
     finally:
         redis.kill()
@@ -154,9 +156,9 @@ def read_only(folder: Path) -> Timeline:
     """As `store copy` leaves its source."""
     with scraped(folder) as found:
         found.scrape(0)
-        found.world.aggregator.store.set_read_only(on=True)
+        found.deployment.aggregator.store.set_read_only(on=True)
         found.scrape(MINUTE)
-        found.world.aggregator.store.set_read_only(on=False)
+        found.deployment.aggregator.store.set_read_only(on=False)
     return found.timeline
 
 
@@ -166,7 +168,7 @@ def shard_down(folder: Path) -> Timeline:
     cluster = RedisCluster(folder)
     try:
         with scraped(folder, url=cluster.url) as found:
-            store = found.world.aggregator.store
+            store = found.deployment.aggregator.store
             assert isinstance(store, RedisStore)
             found.scrape(0)
             masters = {cluster.master_of(base) for base in store.identity.bases}
@@ -232,10 +234,10 @@ def aof_failing(folder: Path) -> Timeline:
 def clock_skew(folder: Path) -> Timeline:
     """The host's clock jumps by 40 days while it serves."""
     with scraped(folder) as found:
-        found.world.aggregator.look_at_clock()
+        found.deployment.aggregator.look_at_clock()
         found.scrape(0)
-        found.world.clocks.now += timedelta(days=40)
-        found.world.aggregator.look_at_clock()
+        found.deployment.clocks.now += timedelta(days=40)
+        found.deployment.aggregator.look_at_clock()
         found.scrape(MINUTE)
     return found.timeline
 
@@ -244,10 +246,10 @@ def clock_skew(folder: Path) -> Timeline:
 def retention_waiting(folder: Path) -> Timeline:
     """The day on record is nine days ago."""
     with scraped(folder) as found:
-        store, now = found.world.aggregator.store, found.world.clocks.now
+        store, now = found.deployment.aggregator.store, found.deployment.clocks.now
         for at, day in ((0, now), (MINUTE, now - timedelta(days=9))):
             confirm_day(store, day, "test")
-            found.world.aggregator.look_at_clock()
+            found.deployment.aggregator.look_at_clock()
             found.scrape(at)
     return found.timeline
 
@@ -257,7 +259,7 @@ def many_dropped(folder: Path) -> Timeline:
     """A hundred epochs are dropped within an hour."""
     with scraped(folder) as found:
         for at, dropped in ((0, 1), (30 * MINUTE, 100)):
-            found.world.aggregator.store.commit([], {DROPPED: dropped})
+            found.deployment.aggregator.store.commit([], {DROPPED: dropped})
             found.scrape(at)
     return found.timeline
 
@@ -267,7 +269,7 @@ def series_memory(folder: Path) -> Timeline:
     """A definition's counters take four fifths of what they may."""
     with scraped(folder, max_series_memory=400) as found:
         found.scrape(0)
-        found.world.verdicts(found.world.report("theme"))
+        found.deployment.verdicts(found.deployment.report("theme"))
         found.scrape(MINUTE)
     return found.timeline
 
@@ -276,9 +278,11 @@ def series_memory(folder: Path) -> Timeline:
 def counters_memory(folder: Path) -> Timeline:
     """The counters of all definitions do."""
     with scraped(folder, max_store_memory=1200) as found:
-        found.world.verdicts(found.world.report("theme"))
+        found.deployment.verdicts(found.deployment.report("theme"))
         found.scrape(0)
-        found.world.verdicts(found.world.report("alone"), found.world.report("opened"))
+        found.deployment.verdicts(
+            found.deployment.report("alone"), found.deployment.report("opened")
+        )
         found.scrape(MINUTE)
     return found.timeline
 
@@ -289,7 +293,7 @@ def releases_wait(folder: Path) -> Timeline:
     with scraped(folder) as found:
         found.scrape(0)
         gone = RegisteredJournal("0123", "gone", "of-a-store-before").record()
-        update_records(found.world.aggregator.store, lambda: ([gone], None))
+        update_records(found.deployment.aggregator.store, lambda: ([gone], None))
         found.scrape(MINUTE)
     return found.timeline
 
@@ -304,11 +308,11 @@ def unknown_collection(folder: Path) -> Timeline:
 def no_key(folder: Path) -> Timeline:
     """The intake is keyed, and devices come without a key."""
     with scraped(folder) as found:
-        key = found.world.key(Role.DEVICE)
+        key = found.deployment.key(Role.DEVICE)
         for at in (0, 10 * MINUTE):
-            found.world.verdicts(found.world.report("theme"), key=key)
-            found.world.send(Batch((found.world.report("theme"),)))
-            found.world.clocks.passed += MINUTE
+            found.deployment.verdicts(found.deployment.report("theme"), key=key)
+            found.deployment.send(Batch((found.deployment.report("theme"),)))
+            found.deployment.clocks.passed += MINUTE
             found.scrape(at)
     return found.timeline
 
@@ -335,7 +339,7 @@ def malformed(folder: Path) -> Timeline:
 def poisoning_test_failed(folder: Path) -> Timeline:
     """Three hundred devices that all say the same."""
     with scraped(folder) as found:
-        made = found.world
+        made = found.deployment
         pack = made.series("theme").collection.pack
         honest = [made.report("theme", message=pack(number % 3)) for number in range(60)]
         made.verdicts(*honest)
@@ -364,7 +368,7 @@ def releases_locked(folder: Path) -> Timeline:
     """As `store restore` leaves them."""
     with scraped(folder) as found:
         found.scrape(0)
-        lock_releases(found.world.aggregator.store, "restored")
+        lock_releases(found.deployment.aggregator.store, "restored")
         found.scrape(MINUTE)
     return found.timeline
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.deploy.alert_states import SLOW, STATES
@@ -29,7 +29,7 @@ VERDICTS = "veilcount_verdicts_total"
 PROMETHEUS = 'up{job="veilcount"} 1'  # its own, for each place that it asks
 
 
-def metrics(deployed: World, key: str) -> list[Sample]:
+def metrics(deployed: Deployment, key: str) -> list[Sample]:
     """Return what Prometheus would read."""
     answer = deployed.ask("GET", "/metrics", key=key)
     assert answer.status == 200
@@ -46,7 +46,7 @@ def value(found: list[Sample], name: str, **labels: str) -> float:
 def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     """The figures of a deployment to which everything has happened, and of its backups."""
     folder = tmp_path_factory.mktemp("eventful")
-    with world(folder, FILE, max_store_memory=1 << 30) as deployed:
+    with deployment(folder, FILE, max_store_memory=1 << 30) as deployed:
         deployed.verdicts(deployed.report("theme"), deployed.report("theme", fingerprint="0" * 64))
         store = deployed.aggregator.store
         store.set_read_only(on=True)
@@ -60,7 +60,7 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
             deployed.verdicts(deployed.report("theme"))
         found = metrics(deployed, key)
     redis = RedisServer(tmp_path_factory.mktemp("redis"))
-    with world(tmp_path_factory.mktemp("on-redis"), FILE, url=redis.url) as deployed:
+    with deployment(tmp_path_factory.mktemp("on-redis"), FILE, url=redis.url) as deployed:
         found += metrics(deployed, deployed.key(Role.ANALYST))
     redis.kill()
     (told,) = re.findall(
@@ -131,7 +131,7 @@ def _name(words: str) -> str:
 
 
 def test_a_store_that_is_read_only_and_releases_that_wait_are_told(tmp_path: Path) -> None:
-    with world(tmp_path, FILE) as deployed:
+    with deployment(tmp_path, FILE) as deployed:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
         before = metrics(deployed, key)
         lock_releases(store, "why")
@@ -149,7 +149,7 @@ def test_a_store_that_is_read_only_and_releases_that_wait_are_told(tmp_path: Pat
 def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
     """The others are up; counters over all shards pause, and the figures say so."""
     cluster = RedisCluster(tmp_path)
-    with world(tmp_path, FILE, url=cluster.url) as deployed:
+    with deployment(tmp_path, FILE, url=cluster.url) as deployed:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
         assert isinstance(store, RedisStore)
         whole = metrics(deployed, key)
@@ -171,7 +171,7 @@ def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
 
 def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
     """All say the same; at epsilon 1 no answer makes that likely. Others are not suspected."""
-    with world(tmp_path, FILE) as deployed:
+    with deployment(tmp_path, FILE) as deployed:
         key = deployed.key(Role.ANALYST)
 
         def said(number: int) -> Report:

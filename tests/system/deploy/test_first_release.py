@@ -17,7 +17,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from veilcount_client.delivery.transport import Delivered, Rejected
 from veilcount_client.testing import WsgiTransport
 from veilcount_shared.errors import WireError
@@ -80,7 +80,7 @@ def test_no_vector_of_a_release_was_changed(release: str) -> None:
 
 def test_an_older_client_is_counted_and_answered_as_ever(release: str, tmp_path: Path) -> None:
     told = recorded(release)
-    with world(tmp_path, now=datetime.fromisoformat(told["now"])) as deployed:
+    with deployment(tmp_path, now=datetime.fromisoformat(told["now"])) as deployed:
         plugins = "\n".join(f"plugin {number}" for number in range(told["plugins"]))
         deployed.push(told["definitions"], plugins=plugins)
         for exchange in told["exchanges"]:
@@ -103,7 +103,7 @@ def meant(reply: str) -> object:
     return said["type"] if isinstance(said, dict) and "type" in said else said
 
 
-def kept(deployed: World, name: str) -> dict[str, dict[str, int]]:
+def kept(deployed: Deployment, name: str) -> dict[str, dict[str, int]]:
     """Return the counters of a collection, as they were written down."""
     series, store = deployed.series(name), deployed.aggregator.store
     return {

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, send_numbers
 from veilcount_aggregator.auth.api_keys import Role
@@ -20,16 +20,16 @@ TWICE = FILE.replace("values = [1, 2]", "values = [3, 2, 1]")  # `once`, defined
 
 
 @pytest.fixture(scope="package")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """It is the fifth of December: arms differ, weeks do not, twins were asked both ways."""
     folder = tmp_path_factory.mktemp("asked")
-    with world(folder, now=OCTOBER, journal=folder / "journal") as made:
+    with deployment(folder, now=OCTOBER, journal=folder / "journal") as made:
         made.push(FILE, **LISTS)
         _answer(made)
         yield made
 
 
-def _answer(made: World) -> None:
+def _answer(made: Deployment) -> None:
     counted(send(made, "theme", [1000, 3000, 0], seed=2))
     counted(send(made, "local", [3000, 1000], seed=3))
     counted(send(made, "curated", [3000, 1000], seed=4))
@@ -49,26 +49,26 @@ def _answer(made: World) -> None:
 
 
 @pytest.fixture
-def analyst(asked: World) -> Visitor:
+def analyst(asked: Deployment) -> Visitor:
     """An analyst, logged in."""
     return _logged_in(asked, Role.ANALYST)
 
 
 @pytest.fixture
-def admin(asked: World) -> Visitor:
+def admin(asked: Deployment) -> Visitor:
     """An admin, logged in."""
     return _logged_in(asked, Role.ADMIN)
 
 
-def _logged_in(asked: World, role: Role) -> Visitor:
+def _logged_in(asked: Deployment, role: Role) -> Visitor:
     visitor = Visitor(asked)
     visitor.enter(role)
     return visitor
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> Iterator[World]:
+def alone(tmp_path: Path) -> Iterator[Deployment]:
     """A deployment of the test's own."""
-    with world(tmp_path, now=DECEMBER) as made:
+    with deployment(tmp_path, now=DECEMBER) as made:
         made.push(FILE, **LISTS)
         yield made

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.chapters.reading import drawn, entry
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
@@ -66,7 +66,7 @@ def test_who_enforces_is_said_of_both_sides(analyst: Visitor) -> None:
     assert "across days, under new pseudonyms, the device alone enforces" in apart
 
 
-def test_mean_and_worst_are_for_analysts_and_the_histogram_for_admins(alone: World) -> None:
+def test_mean_and_worst_are_for_analysts_and_the_histogram_for_admins(alone: Deployment) -> None:
     """A bar holds 20 pseudonyms or more."""
     counted(send(alone, "theme", [30, 10, 0], period=1))
     for person in range(25):
@@ -95,7 +95,7 @@ def test_one_bar_is_a_sentence(admin: Visitor) -> None:
     assert 'id="spent"' not in page.html
 
 
-def test_few_pseudonyms_are_told_by_nothing(alone: World) -> None:
+def test_few_pseudonyms_are_told_by_nothing(alone: Deployment) -> None:
     counted(send(alone, "theme", [9, 10, 0], period=1))
     visitor = Visitor(alone)
     visitor.enter(Role.ADMIN)
@@ -105,7 +105,7 @@ def test_few_pseudonyms_are_told_by_nothing(alone: World) -> None:
     assert "in the mean" not in page.text
 
 
-def test_of_a_curators_collection_no_count_is_told(asked: World, admin: Visitor) -> None:
+def test_of_a_curators_collection_no_count_is_told(asked: Deployment, admin: Visitor) -> None:
     """Under add-remove it would reveal whether one person took part."""
     page = admin.get("/collections/visits/budget")
 
@@ -159,7 +159,7 @@ def test_one_answer_in_all_does_not_add_up(analyst: Visitor) -> None:
     assert 'id="attack"' not in page.html
 
 
-def test_of_very_many_answers_a_part_of_the_line_is_drawn(alone: World) -> None:
+def test_of_very_many_answers_a_part_of_the_line_is_drawn(alone: Deployment) -> None:
     long = 'app = "a"\n[long]\nquestion = "?"\nboolean = true\nepsilon = 0.1\nunit = "event"\n'
     alone.push(long + "per_day = 4\nfrom = 2026-11-01\nuntil = 2027-08-01\n")
     visitor = Visitor(alone)
@@ -190,7 +190,7 @@ def test_errors_are_told_for_as_many_persons_as_are_asked_about(analyst: Visitor
     assert some[4] == pytest.approx(2 * more[4])
 
 
-def test_definitions_are_chosen_by_a_link(asked: World, analyst: Visitor) -> None:
+def test_definitions_are_chosen_by_a_link(asked: Deployment, analyst: Visitor) -> None:
     newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalog.by_name["once"])
     page = analyst.get("/collections/once/budget")
     older = analyst.get(f"/collections/once/budget?series={oldest}")
@@ -216,7 +216,7 @@ def test_a_mistake_names_the_field_and_the_fix(analyst: Visitor, query: str, tol
     assert entry(page, "n") == query.rpartition("n=")[2]
 
 
-def test_a_curators_truth_has_no_line(asked: World) -> None:
+def test_a_curators_truth_has_no_line(asked: Deployment) -> None:
     """Nothing is randomized on its devices."""
     collection = asked.series("curated").collection
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.chapters.reading import chosen, drawn, entry
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.aggregator.queries.simulated_reports import compare, counted, send
@@ -24,7 +24,7 @@ def test_a_page_without_an_address_sets_two_segments_against_each_other(analyst:
 
 
 def test_the_largest_difference_is_a_sentence_with_its_interval(
-    asked: World, analyst: Visitor
+    asked: Deployment, analyst: Visitor
 ) -> None:
     """And the figures are those of the answer."""
     page = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&{NOVEMBER}")
@@ -55,7 +55,7 @@ def test_the_form_offers_intervals_for_every_look_and_the_page_says_so(analyst: 
 
 
 def test_the_picture_is_in_points_with_an_interval_for_each_value(
-    asked: World, analyst: Visitor
+    asked: Deployment, analyst: Visitor
 ) -> None:
     picture = drawn(analyst.get(f"/collections/theme/compare?{NOVEMBER}"), "differences")
     answer = compare(asked, "theme", a="arm:A", b="arm:B", from_="2026-11-01", to="2026-11-30")
@@ -96,7 +96,7 @@ def test_of_months_the_newest_is_set_against_the_one_before(analyst: Visitor) ->
     assert "worst correlation" in page.text
 
 
-def test_two_definitions_are_set_against_each_other(asked: World, analyst: Visitor) -> None:
+def test_two_definitions_are_set_against_each_other(asked: Deployment, analyst: Visitor) -> None:
     newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalog.by_name["once"])
     page = analyst.get("/collections/once/compare")
 
@@ -135,7 +135,7 @@ def test_where_nothing_can_be_compared_it_says_why(analyst: Visitor, name: str, 
     assert '<form method="get"' not in page.html
 
 
-def test_without_answers_on_one_side_it_says_so(alone: World) -> None:
+def test_without_answers_on_one_side_it_says_so(alone: Deployment) -> None:
     counted(send(alone, "theme", [10, 10, 10], period=1))
     visitor = Visitor(alone)
     visitor.enter(Role.ANALYST)

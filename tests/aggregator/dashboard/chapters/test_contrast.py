@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.chapters.reading import drawn, entry
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.aggregator.queries.simulated_reports import snapshot
@@ -15,7 +15,9 @@ from veilcount_aggregator import queries
 from veilcount_aggregator.auth.api_keys import Role
 
 
-def test_four_rows_stand_with_their_errors_and_guarantees(asked: World, analyst: Visitor) -> None:
+def test_four_rows_stand_with_their_errors_and_guarantees(
+    asked: Deployment, analyst: Visitor
+) -> None:
     page = analyst.get("/collections/theme/contrast")
     question = queries.ContrastQuery.parse({})
     (series,) = queries.contrast(snapshot(asked), "theme", question).series
@@ -68,7 +70,7 @@ def test_a_twin_stands_beside_with_both_intervals(analyst: Visitor) -> None:
     assert central["high"][1] - central["low"][1] < local["high"][1] - local["low"][1]
 
 
-def test_of_a_twin_that_released_nothing_the_local_half_stands_alone(alone: World) -> None:
+def test_of_a_twin_that_released_nothing_the_local_half_stands_alone(alone: Deployment) -> None:
     visitor = Visitor(alone)
     visitor.enter(Role.ANALYST)
     page = visitor.get("/collections/local/contrast")
