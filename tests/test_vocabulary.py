@@ -21,9 +21,7 @@ PENDING = frozenset(
     {
         "aggregator/veilcount_aggregator/api",
         "aggregator/veilcount_aggregator/doctor",
-        "aggregator/veilcount_aggregator/estimation",
         "aggregator/veilcount_aggregator/ingest",
-        "aggregator/veilcount_aggregator/mechanisms",
         "aggregator/veilcount_aggregator/queries",
         "aggregator/veilcount_aggregator/reader",
         "aggregator/veilcount_aggregator/server",
@@ -44,7 +42,6 @@ PENDING = frozenset(
         "tests/aggregator/auth",
         "tests/aggregator/central",
         "tests/aggregator/dashboard",
-        "tests/aggregator/estimation",
         "tests/aggregator/ingest",
         "tests/aggregator/queries",
         "tests/aggregator/reader",

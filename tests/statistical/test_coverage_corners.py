@@ -37,11 +37,11 @@ from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.central.discrete_laplace import DiscreteLaplaceNoise
 from veilcount_aggregator.central.opendp_noise import calibrated_scale
 from veilcount_aggregator.estimation import IntervalTarget, MeanEstimate, ShareEstimates
-from veilcount_aggregator.estimation.cdf import middles
 from veilcount_aggregator.estimation.mean import DecodedMean
 from veilcount_aggregator.estimation.range_queries import TreeReports
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_aggregator.estimation.square_wave_em import get_wave
+from veilcount_aggregator.estimation.weighted_estimator import WeightedEstimator
 from veilcount_aggregator.mechanisms import estimate, estimate_sums
 from veilcount_aggregator.mechanisms.range_tree import tree_weights
 from veilcount_shared import Collection
@@ -312,17 +312,21 @@ def spread(rng: Generator, n: int) -> tuple[Ints, float]:
 
 
 def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
-    """The unbiased mean beside a histogram by the square wave, which it does not depend on."""
+    """The unbiased mean from the square wave, which does not depend on its histogram."""
     epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
     target, (held, true) = TARGETS[rng.integers(2)], spread(rng, n)
     collection = question('range = [0, 1]\nmeasure = "distribution"', epsilon)
     mechanism = collection.mechanism
+    domain = collection.domain
     assert isinstance(mechanism, DistributionMechanism)
+    assert isinstance(domain, Number)
+    wave = get_wave(mechanism)
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
-        shown = get_wave(mechanism).mean(counters, 1 - LEVEL, target)
-        return holds(shown.low, np.array(true), shown.high, width)
+        mean = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
+        low, high = mean.interval(1 - LEVEL, target)
+        return holds(low, np.array(true), high, width)
 
     name = f"mean of a distribution, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
     return simulated(name, rounds, once, int(rng.integers(1 << 31)))
@@ -340,7 +344,7 @@ def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
     within[0, first:last] = 1
     figures = {
         "share": within,
-        "mean": middles()[np.newaxis],
+        "mean": ((np.arange(BUCKETS) + 0.5) / BUCKETS)[np.newaxis],
         "curve": np.tri(BUCKETS - 1, BUCKETS),
     }
     figure = list(figures)[rng.integers(3)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,18 +10,17 @@ from numpy.typing import NDArray
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
-from .estimator import Estimator, IntervalTarget
-from .linear_estimators import WeightedFigures
+from .estimator import IntervalTarget
 from .results import ESTIMANDS
+from .weighted_estimator import WeightedEstimator
 
 Floats = NDArray[np.float64]
 CERTAIN = "all that is certain without answers"
-DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The number below which a share of the crowd lies, and between which bounds it may be."""
+    """The number below which a share of the population lies, and its bounds."""
 
     share: float
     value: float | None  # None where nothing was received
@@ -46,8 +44,8 @@ class Cdf:
     ) -> Cdf:
         """Return the curve with its ends, which are certain, and a band that rises.
 
-        Given are the 255 edges inside. The true curve rises, so what holds at one edge holds from
-        there on: no bound has to be looser than its neighbour says.
+        The arguments are for the 255 edges inside. The true curve rises, so a bound at one edge
+        holds from there on: none is looser than its neighbour's.
         """
         rising_low = np.maximum.accumulate(np.clip(low, 0, 1))
         rising_high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
@@ -65,10 +63,6 @@ class Cdf:
         low = self.edges[np.flatnonzero(self.high < share)[-1]]
         high = self.edges[np.flatnonzero(self.low >= share)[0]]
         return Quantile(share, self._reached(share), float(low), float(high))
-
-    def quantiles(self, shares: Iterable[float] = DECILES) -> tuple[Quantile, ...]:
-        """Return several quantiles, the deciles unless told."""
-        return tuple(map(self.quantile, shares))
 
     def _reached(self, share: float) -> float | None:
         """Return where the share is reached, as if each bucket were filled evenly."""
@@ -97,33 +91,21 @@ class BucketHistogram:
     high: float
     frequency: Floats | None
     curve: Cdf
-    evidence: Estimator | None = field(repr=False, compare=False)  # of the mean
-
-    def quantile(self, share: float) -> Quantile:
-        """Return where the curve reaches a share."""
-        return self.curve.quantile(share)
-
-    def quantiles(self, shares: Iterable[float] = DECILES) -> tuple[Quantile, ...]:
-        """Return several quantiles, the deciles unless told."""
-        return self.curve.quantiles(shares)
+    evidence: WeightedEstimator | None = field(repr=False, compare=False)  # of the mean
 
 
 def histogram(
-    domain: Number,
-    n: int,
     level: float,
     target: IntervalTarget,
     *,
-    mean: WeightedFigures,
     frequency: Floats,
     curve: Cdf,
-    evidence: Estimator,
+    evidence: WeightedEstimator,
 ) -> BucketHistogram:
-    """Return the histogram, with a mean that was read in [0, 1] put into the unit of the range."""
-    value, low, high = (float(scaled(domain, end)[0]) for end in (mean.value, mean.low, mean.high))
-    return BucketHistogram(
-        n, level, ESTIMANDS[target], value, low, high, frequency, curve, evidence
-    )
+    """Return the histogram, with the mean of its evidence."""
+    low, high = (float(end[0]) for end in evidence.interval(1 - level, target))
+    mean, estimand = float(evidence.points[0]), ESTIMANDS[target]
+    return BucketHistogram(evidence.n, level, estimand, mean, low, high, frequency, curve, evidence)
 
 
 def empty_histogram(domain: Number, level: float, target: IntervalTarget) -> BucketHistogram:
@@ -134,19 +116,10 @@ def empty_histogram(domain: Number, level: float, target: IntervalTarget) -> Buc
     return BucketHistogram(0, level, ESTIMANDS[target], None, low, high, None, curve, None)
 
 
-def middles() -> Floats:
-    """Return the buckets' middles, for the range [0, 1]."""
-    return (np.arange(BUCKETS) + 0.5) / BUCKETS
-
-
 def edges(domain: Number) -> Floats:
     """Return the 257 edges of the buckets, in the unit of the range."""
-    return scaled(domain, np.arange(BUCKETS + 1) / BUCKETS)
-
-
-def scaled(domain: Number, place: Floats) -> Floats:
-    """Return where a place of [0, 1] is in the range."""
-    return float(domain.low) + float(domain.high - domain.low) * place
+    width = float(domain.high - domain.low)
+    return float(domain.low) + width * np.arange(BUCKETS + 1) / BUCKETS
 
 
 def isotonic(values: Floats) -> Floats:

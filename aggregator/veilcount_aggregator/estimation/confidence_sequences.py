@@ -1,4 +1,4 @@
-"""Confidence sequences: intervals that hold at every look at answers that keep coming in.
+"""Confidence sequences: intervals that hold at every look at growing data.
 
 An interval for one look misses at some look with a probability that goes to 1 as looks add up. A
 confidence sequence misses at any of them, ever, with probability at most alpha [Rob70, HRMS21]. A
@@ -8,10 +8,10 @@ need no planned size:
 
 - Shares, means of bounded contributions: exp(tilt sum - n log(1 - m + m e^tilt)), where m is the
   mean so far of what was expected. It may drift, so this holds for a cohort too.
-- Shares of a cohort: the holders and the others have the exact law of their noise.
-- Mean numbers of a cohort: the worst law of the noise over all numbers.
-- Mean numbers of a population: prod(1 + bet (x - m)) over the reports, the wealth of who bets that
-  the mean is not m [WR23]; it takes answers that all have the population's mean.
+- Shares of a cohort: the exact distribution of the noise of the holders and of the others.
+- Mean numbers of a cohort: the worst distribution of the noise over all numbers.
+- Mean numbers of a population: prod(1 + bet (x - m)) over the reports, the wealth of a bettor that
+  the mean is not m [WR23]; valid for answers that all have the population's mean.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BOLDEST = 0.9  # the largest part of a bet that may be lost
 
 
 class LookCount(StrEnum):
-    """At how many looks at the growing answers an interval holds."""
+    """At how many looks at growing data an interval holds."""
 
     ONE = "one"
     EVERY = "every"
@@ -86,7 +86,7 @@ class AnytimeEstimator:
         return np.ones(len(self.points), np.bool_)
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return what the honest answers may say."""
+        """Return the range of the honest figures."""
         return self.fixed.poisoned(fakes)
 
 
@@ -97,39 +97,41 @@ def anytime(evidence: Estimator) -> AnytimeEstimator:
             return evidence
         case SupportCounts():
             return AnytimeEstimator(
-                evidence, lambda alpha, target: _of_supports(evidence, alpha, target)
+                evidence, lambda alpha, target: _support_ends(evidence, alpha, target)
             )
         case GroupSums():
             each = [anytime(group) for group in evidence.groups]
-            return AnytimeEstimator(evidence, lambda alpha, target: _together(each, alpha, target))
+            return AnytimeEstimator(
+                evidence, lambda alpha, target: _joined_ends(each, alpha, target)
+            )
         case CellSums():
-            return AnytimeEstimator(evidence, lambda alpha, _target: _of_cells(evidence, alpha))
+            return AnytimeEstimator(evidence, lambda alpha, _target: _cell_ends(evidence, alpha))
         case RatioEstimator():
             parts = replace(evidence, parts=anytime(evidence.parts), whole=anytime(evidence.whole))
             return AnytimeEstimator(evidence, parts.quotient, single=False)
     raise TypeError(f"{type(evidence).__name__} has no intervals that hold at every look")
 
 
-def _of_supports(evidence: SupportCounts, alpha: float, target: IntervalTarget) -> Ends:
+def _support_ends(evidence: SupportCounts, alpha: float, target: IntervalTarget) -> Ends:
     counts, places = np.unique(evidence.counts, return_inverse=True)
     response, n = evidence.response, evidence.n
     if target is IntervalTarget.COHORT and response.binary:
-        ends = _of_shares(counts.astype(np.float64), n, response.P, response.Q, alpha)
+        ends = _cohort_ends(counts.astype(np.float64), n, response.P, response.Q, alpha)
     else:
         reach = (np.array(float(response.least)), np.array(float(response.most)))
-        low, high = _of_bounded(counts / n, n, reach, alpha)
+        low, high = _bounded_ends(counts / n, n, reach, alpha)
         ends = response.share(low), response.share(high)
     return ends[0][places], ends[1][places]
 
 
-def _of_cells(evidence: CellSums, alpha: float) -> Ends:
+def _cell_ends(evidence: CellSums, alpha: float) -> Ends:
     reach = (evidence.least, evidence.most)
-    ends = _of_bounded(evidence.means, evidence.n, reach, alpha)
+    ends = _bounded_ends(evidence.means, evidence.n, reach, alpha)
     low, high = (evidence.share(end) for end in ends)
     return low, high
 
 
-def _together(each: list[AnytimeEstimator], alpha: float, target: IntervalTarget) -> Ends:
+def _joined_ends(each: list[AnytimeEstimator], alpha: float, target: IntervalTarget) -> Ends:
     low, high = zip(*(one.interval(alpha, target) for one in each), strict=True)
     return np.concatenate(low), np.concatenate(high)
 
@@ -140,12 +142,12 @@ def _together(each: list[AnytimeEstimator], alpha: float, target: IntervalTarget
 Wealth = Callable[[Floats], Floats]
 
 
-def crossing(wealth: Wealth, inside: Floats, beyond: Floats, bound: float) -> Floats:
-    """Return the last truth from `inside` towards `beyond` whose log wealth is below the bound.
+def crossing(wealth: Wealth, inside: Floats, outside: Floats, bound: float) -> Floats:
+    """Return the last truth from `inside` towards `outside` whose log wealth is below the bound.
 
     It grows on the way; what is returned is never on the near side of the true end.
     """
-    near, far = np.broadcast_arrays(inside, beyond)
+    near, far = np.broadcast_arrays(inside, outside)
     near, far = near.astype(np.float64), far.astype(np.float64)
     for _ in range(STEPS):
         middle = (near + far) / 2
@@ -165,7 +167,7 @@ def mixed(exponents: Floats) -> Floats:
     return found
 
 
-def _of_bounded(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: float) -> Ends:
+def _bounded_ends(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: float) -> Ends:
     """Return the ends for the mean of n contributions within the reach."""
     least, most = reach
     width = np.maximum(most - least, 1e-300)
@@ -182,7 +184,7 @@ def _of_bounded(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: floa
     return least + width * low, least + width * high
 
 
-def _of_shares(counts: Floats, n: int, P: float, Q: float, alpha: float) -> Ends:
+def _cohort_ends(counts: Floats, n: int, P: float, Q: float, alpha: float) -> Ends:
     """Return the ends for a cohort's share of holders, who count with P, the others with Q."""
     bound = float(np.log(2 / alpha))
     share = np.clip((counts / n - Q) / (P - Q), 0.0, 1.0)

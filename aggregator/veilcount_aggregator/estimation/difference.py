@@ -1,9 +1,9 @@
-"""Two estimates side by side: segments, ranges of periods, or series of one question.
+"""Differences of two estimates: segments, ranges of periods, or series of one question.
 
 The interval of a difference is put together from the two intervals, so it holds where they do, at
 small counts too [New98]; p is one less the level at which it would touch 0, so the two never
-disagree. Several values at once are a family, and Holm's p says which differences hold together
-[Hol79]. Beside what was seen stands the smallest difference that would have been.
+disagree. Several values at once are a family, with Holm's adjusted p [Hol79]. With each difference
+comes the smallest that would have been detected.
 
 The two must not share reports. If the same persons may have answered in both, their answers may
 agree or disagree more than chance would have them: for a population the caller states the worst
@@ -50,29 +50,29 @@ class DifferenceEstimate:
 
     @property
     def estimand(self) -> str:
-        """What the intervals are of."""
+        """What the intervals estimate."""
         return ESTIMANDS[self.target]
 
     @property
     def differs(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Which differences hold in the family, at the level."""
+        """Which differences are significant in the family, at the level."""
         return self.holm <= 1 - self.level
 
     def sentence(self, place: int, label: str, first: str, second: str) -> str:
-        """Return what one value's row says, in words."""
-        span = f"{self._told(self.low[place])} to {self._told(self.high[place])}"
-        seen = f"{label}: {first} less {second} is {self._told(self.difference[place])}"
-        interval = f"{100 * self.level:.4g} % interval {span}, {self.estimand}, {self.looks.valid}"
-        detectable = self._told(self.detectable[place]).removeprefix("+")
+        """Return one value's row in words."""
+        ends = f"{self._rendered(self.low[place])} to {self._rendered(self.high[place])}"
+        seen = f"{label}: {first} less {second} is {self._rendered(self.difference[place])}"
+        interval = f"{100 * self.level:.4g} % interval {ends}, {self.estimand}, {self.looks.valid}"
+        detectable = self._rendered(self.detectable[place]).removeprefix("+")
         found = f"a difference of {detectable} would have been found in 4 of 5 such comparisons"
         if self.differs[place]:
             return f"{seen} ({interval}): a difference, p = {self._p(place)}."
         if self.low[place] <= 0 <= self.high[place]:
-            return f"{seen} ({interval}): none at all is possible too; {found}."
+            return f"{seen} ({interval}): not significant, the interval includes 0; {found}."
         among = f"among {self.family} compared values such an interval can be chance"
         return f"{seen} ({interval}), but {among}, p = {self._p(place)}; {found}."
 
-    def _told(self, number: float) -> str:
+    def _rendered(self, number: float) -> str:
         return f"{100 * number:+.3g} points" if self.percent else f"{number:+.4g}"
 
     def _p(self, place: int) -> str:
@@ -102,7 +102,9 @@ def compare(
     )
     one, two, alpha = first.evidence, second.evidence, 1 - first.level
     looks = first.terms.looks
-    pair = EstimatePair(first.terms.seen(one), first.terms.seen(two), target, correlation, looks)
+    pair = EstimatePair(
+        first.terms.at_looks(one), first.terms.at_looks(two), target, correlation, looks
+    )
     low, high = pair.interval(alpha)
     p = _p(pair, alpha)
     family = max(one.families, two.families)

@@ -1,9 +1,8 @@
-"""What an estimate stands on: points, and an interval for any error probability.
+"""Estimators: points, and an interval for any error probability.
 
-A `Target` says what an interval is of. Of the population: the answers are a sample, and the
+An `IntervalTarget` is what an interval covers. The population: the answers are a sample, and the
 interval covers the share among all who could have been asked; this needs each person to answer at
-most once, or the same persons' chances would count again. Of the cohort: the share among exactly
-these n answers, whoever gave them; only the noise is uncertain.
+most once. The cohort: the share among exactly these n answers; only the noise is uncertain.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class IntervalTarget(StrEnum):
 
     @property
     def sampled(self) -> bool:
-        """Whether who was asked counts as chance."""
+        """Whether the sampling of persons counts as chance."""
         return self is IntervalTarget.POPULATION
 
 
@@ -55,7 +54,7 @@ class Estimator(Protocol):
         """Whether each figure's counts are too small for the normal at this error probability."""
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return what honest answers may say, if this share of the reports is fake."""
+        """Return the range of the honest figures, if this share of the reports is fake."""
 
 
 def enough(alpha: float) -> int:
@@ -63,7 +62,6 @@ def enough(alpha: float) -> int:
     return ENOUGH if alpha >= RARE else ENOUGH_JOINT
 
 
-def honest_range(points: Floats, said: Ends, fakes: float) -> Ends:
-    """Return what the honest part says, if fakes of the reports say the most or the least."""
-    least, most = said
+def honest_range(points: Floats, least: Floats, most: Floats, fakes: float) -> Ends:
+    """Return the range of the honest figures, if fakes of the reports count the most or least."""
     return (points - fakes * most) / (1 - fakes), (points - fakes * least) / (1 - fakes)

@@ -1,9 +1,9 @@
-"""Shares of a part: of those who answered, or of those with another value.
+"""Ratio estimates: shares of a part, of those who answered or have another value.
 
 Both parts of such a ratio are estimated from the same reports. Fieller's interval holds every ratio
 rho at which numerator - rho denominator is within its own error of 0 [Fie54]; where counts are
 small, both get an interval with half the error probability, and what is possible within the two is
-the ratio's. A denominator that might be nothing leaves every ratio possible.
+the ratio's. A denominator that may be 0 leaves every ratio possible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RatioEstimator:
 
     @property
     def n(self) -> int:
-        """All reports, those outside the whole included: they too are needed to tell."""
+        """All reports, those outside the whole included."""
         return self.parts.n
 
     @property
@@ -64,7 +64,7 @@ class RatioEstimator:
         return np.minimum(ends[0], self.points), np.maximum(ends[1], self.points)
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return what the honest answers may say, if the fakes work on both parts at once."""
+        """Return the range of the honest ratios, if the fakes work on both parts at once."""
         low, high = (np.clip(end, 0, 1) for end in self.parts.poisoned(fakes))
         under, over = self._turned(self.whole.poisoned(fakes))
         return _divided(low, high, under, over)

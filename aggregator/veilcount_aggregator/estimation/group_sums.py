@@ -1,4 +1,4 @@
-"""Sums over groups of values: the share of all dark themes, whatever the plan; of "other" brands.
+"""Sums over groups of values, such as all dark themes, or all other brands.
 
 Unbiased like the shares they add up, with the variance of the sum itself: supports of two values
 are not independent, so errors of shares do not add up.
@@ -25,8 +25,8 @@ from .response_distribution import ResponseDistribution
 class CellSums:
     """How many of a group's points the reports' hyperplanes hold, cell by cell.
 
-    Three points may lie on a line or not, so that no formula tells the variance of such a count;
-    the counters do. `least` and `most` are the fewest and the most that any hyperplane holds.
+    Three points may lie on a line or not, so the variance of such a count has no formula and is
+    estimated from the counters. Any hyperplane holds `least` to `most` of the points.
     """
 
     n: int
@@ -42,7 +42,7 @@ class CellSums:
     def from_counters(
         cls, mechanism: ProjectiveGeometry, counters: Counts, groups: Sequence[Counts]
     ) -> CellSums:
-        """Return what the counters say of groups of inputs."""
+        """Return the counts of groups of inputs."""
         n, response = int(counters.sum()), ResponseDistribution.from_mechanism(mechanism)
         rows = []
         for each in groups:
@@ -80,9 +80,8 @@ class CellSums:
         return np.zeros(len(self.sizes), np.bool_)
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return what the honest answers may say: a report says what some hyperplane holds."""
-        least, most = (self.share(end) for end in (self.least, self.most))
-        return honest_range(self.points, (least, most), fakes)
+        """Return the range of the honest shares: a report counts what some hyperplane holds."""
+        return honest_range(self.points, self.share(self.least), self.share(self.most), fakes)
 
     def share(self, counts: Floats) -> Floats:
         """Return the shares at which these mean counts are expected."""

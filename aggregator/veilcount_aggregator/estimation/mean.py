@@ -130,4 +130,4 @@ class DecodedMean:
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest mean: each fake report gives one of the levels."""
         least, most = (np.array([end]) for end in self.reach)
-        return honest_range(self.points, (least, most), fakes)
+        return honest_range(self.points, least, most, fakes)

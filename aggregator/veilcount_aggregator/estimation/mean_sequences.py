@@ -21,7 +21,7 @@ def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> 
 
     def ends(alpha: float, target: IntervalTarget) -> Ends:
         bound = float(np.log(2 / alpha))
-        found = _of_population if target.sampled else _of_cohort
+        found = _population_ends if target.sampled else _cohort_ends
         low, high = found(mechanism, counters, bound)
         start, width = float(domain.low), float(domain.high - domain.low)
         return start + width * low, start + width * high
@@ -29,7 +29,7 @@ def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> 
     return AnytimeEstimator(DecodedMean.from_counters(mechanism, domain, counters), ends)
 
 
-def _of_cohort(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:
+def _cohort_ends(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:
     """Return the ends for the mean of these numbers: whatever they are."""
     n, levels = int(counters.sum()), decoded_levels(mechanism)
     mean = np.array([float(counters @ levels) / n])
@@ -45,7 +45,7 @@ def _of_cohort(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends
     return low, high
 
 
-def _of_population(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:
+def _population_ends(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:
     n, levels = int(counters.sum()), decoded_levels(mechanism)
     width = float(np.ptp(levels))
     scaled = (levels - levels.min()) / width

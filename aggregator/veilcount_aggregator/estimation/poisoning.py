@@ -1,8 +1,8 @@
-"""What fake reports could do, and what can be seen of them [CJG21].
+"""Poisoning: how far fake reports can move a figure, and a test for some of them [CJG21].
 
-One fake report moves a share by as much as it can say: far more than an honest answer, since every
-report is scaled up to undo the noise. So a small part of fakes moves every figure within a band,
-and no statistics narrows it. What can be seen are fakes that say what no honest crowd would.
+One fake report moves a share far more than an honest answer, since every report is scaled up to
+undo the noise. So a small part of fakes moves every figure within a band, and no statistics narrows
+it. The test detects messages that no honest population would send.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .confidence_intervals import Counts, Floats, at_least
 from .estimator import Estimator
 
 FAKES = Fraction(1, 100)
-ALARM = 1e-6  # how often an honest crowd is suspected, by each of the two tests
+ALARM = 1e-6  # how often an honest population fails each of the two tests
 PATIENT = (
-    "Nothing here tells patient fakes, whose messages are drawn as those of one answer are, from"
-    " that answer being popular: only who may report at all can be limited."
+    "No test tells patient fakes, whose messages are drawn as those of one answer are, from that"
+    " answer being popular: only who may report at all can be limited."
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoisoningBand:
-    """What the honest answers say, if so many of the reports may be fake."""
+    """The range of the honest figures, if this share of the reports may be fake."""
 
     fakes: Fraction
     low: Floats
@@ -50,7 +50,7 @@ def poisoning_band(evidence: Estimator, fakes: Fraction = FAKES) -> PoisoningBan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoisoningTest:
-    """The test for fake reports: messages that came too often, supporters of values nobody has.
+    """The test for fake reports: messages that came too often, supporters of impossible values.
 
     `tested` is false for subsets of several inputs, whose counters keep no messages.
     """
@@ -68,10 +68,12 @@ class PoisoningTest:
         if not self.tested:
             return f"These counters keep no messages, so none was tested. {PATIENT}"
         if not self.failed:
-            return f"No message came more often than any crowd would send it. {PATIENT}"
+            return f"No message came more often than from any honest population. {PATIENT}"
         parts = []
         if len(self.messages):
-            parts.append(f"{len(self.messages)} messages came more often than from any crowd")
+            parts.append(
+                f"{len(self.messages)} messages came more often than from any honest population"
+            )
         if len(self.values):
             parts.append(f"{len(self.values)} values that nobody can choose are not at 0")
         return f"Fake or broken: {', and '.join(parts)}. {PATIENT}"

@@ -1,4 +1,4 @@
-"""Views: the same estimate, raw, as a composition, or as a list of what stands out.
+"""Views of an estimate: raw, consistent, or a list of the values above the noise.
 
 Raw shares are unbiased and may be negative; sums, comparisons and intervals use them. A consistent
 view moves them toward what is likely and possible: none negative, together 1. It errs less in all,
@@ -68,7 +68,7 @@ def denoised(shares: Floats, error: float) -> Floats:
 def _posterior(likelihood: Floats, prior: Floats) -> Floats:
     weighted = likelihood * prior
     whole = weighted.sum(axis=1, keepdims=True)
-    # far below 0 every true share is as unlikely as can be said: none is the nearest
+    # far below 0 the likelihood of every true share underflows: 0 is the nearest
     weighted[:, 0] += whole[:, 0] == 0
     return np.divide(weighted, np.where(whole == 0, 1.0, whole))
 

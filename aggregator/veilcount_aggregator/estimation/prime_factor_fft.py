@@ -72,7 +72,7 @@ class Grid:
             yield places[there], np.take_along_axis(grid, places % self.columns, axis=1)[there]
 
     def _blocks(self) -> Iterator[tuple[slice, Places]]:
-        """Yield some rows, and the places in each of them; a few are beyond the line's end."""
+        """Yield some rows, and the places in each of them; a few lie past the line's end."""
         turns = np.arange(0, self.length, self.rows, dtype=np.int32)
         for first in range(0, self.rows, AT_ONCE):
             last = min(first + AT_ONCE, self.rows)

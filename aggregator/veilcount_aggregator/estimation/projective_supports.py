@@ -39,7 +39,7 @@ def points_held(mechanism: ProjectiveGeometry, group: Counts) -> Counts:
 
 
 def _cheaper(counters: Counts, places: Counts) -> bool:
-    """Whether few inputs of few messages are asked for: below the work of a transform."""
+    """Whether few inputs of few messages are requested: below the work of a transform."""
     return len(places) * int(np.count_nonzero(counters)) < 4 * len(counters)
 
 

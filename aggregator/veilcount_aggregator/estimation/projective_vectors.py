@@ -74,7 +74,7 @@ def vectors(q: int, t: int, numbered: NDArray[np.int64]) -> list[Elements]:
 
 
 def meets(plane: ProjectiveGeometry, hyperplanes: list[Elements], x: int) -> Bools:
-    """Whether each hyperplane, given by its vectors, holds input x."""
+    """Whether each hyperplane, by its vectors, holds input x."""
     gf = get_field(plane.q)
     product = hyperplanes[0] * 0
     for coordinate, scale in zip(hyperplanes, plane.point(x), strict=True):

@@ -1,4 +1,4 @@
-"""Shares whose reports count so much for those who hold a value, and so much for all others."""
+"""Shares of values and of groups of values, from how many reports support them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .response_distribution import ResponseDistribution
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SupportCounts:
-    """What n reports count for each value, or group of values, in all; one law for all of them."""
+    """How often n reports support each value or group, all with one response distribution."""
 
     n: int
     counts: Counts
@@ -40,7 +40,7 @@ class SupportCounts:
         return np.sqrt(self.response.variance(self.points, sampled=target.sampled) / self.n)
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
-        """Return score intervals; where counts are small, those of the exact law.
+        """Return score intervals; where counts are small, exact ones.
 
         Counts repeat, small ones above all, and each is worked out once.
         """
@@ -72,9 +72,10 @@ class SupportCounts:
         return self.n * variance < enough(alpha)
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return what the honest answers may say: a report counts the least or the most."""
-        said = self.response.share(np.array([self.response.least, self.response.most], np.float64))
-        return honest_range(self.points, (said[:1], said[1:]), fakes)
+        """Return the range of the honest shares: a report counts the least or the most."""
+        reach = np.array([self.response.least, self.response.most], np.float64)
+        least, most = self.response.share(reach)
+        return honest_range(self.points, least, most, fakes)
 
     def rows(self, chosen: slice) -> SupportCounts:
         """Return the evidence on some of the values."""
@@ -83,7 +84,7 @@ class SupportCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupSums:
-    """What the reports count for groups of values of a subset design, each group with its law."""
+    """Groups of values under subset selection, each with its response distribution."""
 
     groups: tuple[SupportCounts, ...]
 
@@ -103,7 +104,7 @@ class GroupSums:
         return np.concatenate([group.points for group in self.groups])
 
     def error(self, target: IntervalTarget) -> Floats:
-        """Return the standard errors, from the law of the whole group."""
+        """Return the standard errors, from the distribution of the whole group."""
         return np.concatenate([group.error(target) for group in self.groups])
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
@@ -115,7 +116,7 @@ class GroupSums:
         return np.concatenate([group.few(alpha, target) for group in self.groups])
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return what the honest answers may say of each group."""
+        """Return the range of each group's honest share."""
         return _side_by_side([group.poisoned(fakes) for group in self.groups])
 
 

@@ -2,8 +2,8 @@
 
 All levels together overdetermine the buckets. The best linear unbiased reading of them is taken,
 weighted for an even spread of the numbers: what constrained inference over the tree comes to where
-the levels' exact laws are known. A share between two bounds, the curve and the mean are sums of its
-rows: averages of one weight a report, unbiased for every crowd, however its numbers are spread.
+the levels' exact distributions are known. A share between two bounds, the curve and the mean are
+sums of its rows: averages of one weight a report, unbiased however the numbers are spread.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from ..series.packed_rows import Counters
-from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram, isotonic, middles
+from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram, isotonic
 from .estimator import IntervalTarget
-from .linear_estimators import WeightedFigures, weighted_figures
 from .results import ESTIMANDS
-from .weighted_estimator import WeightedEstimator
+from .weighted_estimator import WeightedEstimator, WeightedFigures, weighted_figures
 
 GUARANTEED = "every edge at once, however the numbers are spread"
 AN_EDGE = 1e-9  # buckets: so near to an edge, a bound was meant to be that edge
@@ -132,17 +131,14 @@ def estimate_ranges(
         return RangeEstimator.extend(empty_histogram(domain, level, target), reports)
     below = reports.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
     share = np.clip(isotonic(below.value), 0, 1)
-    places = middles()
+    middles = (np.arange(BUCKETS) + 0.5) / BUCKETS
     found = histogram(
-        domain,
-        n,
         level,
         target,
-        mean=reports.read(places[np.newaxis]),
         frequency=weights @ (counters / n),
         curve=Cdf.between(domain, share, below.low, below.high, GUARANTEED),
         evidence=WeightedEstimator.mean(
-            domain, counters, reports.weighted(places), reports.weighted(places**2)
+            domain, counters, reports.weighted(middles), reports.weighted(middles**2)
         ),
     )
     return RangeEstimator.extend(found, reports)
@@ -150,7 +146,7 @@ def estimate_ranges(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelResponse:
-    """The distribution of one level's messages, given the level."""
+    """The distribution of the messages of one level."""
 
     outside: float  # the probability of a message that a node does not own
     added: Floats  # what the messages that it owns have above that: a row per bucket

@@ -78,7 +78,7 @@ class ResponseDistribution:
         return (mean - self.Q) / self.gap
 
     def variance(self, share: Floats, *, sampled: bool) -> Floats:
-        """Return n times the variance of a share; if sampled, who was asked varies too."""
+        """Return n times the variance of a share; if sampled, the persons vary too."""
         known = np.clip(share, 0.0, 1.0)
         sampling = self.gap**2 * known * (1 - known) if sampled else 0.0
         return (self.floor + self.slope * known + sampling) / self.gap**2

@@ -1,4 +1,4 @@
-"""What an estimate says, and of whom."""
+"""Estimates: figures, their intervals, and what these cover."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ESTIMANDS = {
 
 @dataclass(frozen=True, slots=True)
 class IntervalTerms:
-    """What is asked of an interval: its level, what it covers, alone or all together, how often."""
+    """The terms of an interval: its level, target, alone or simultaneous, one look or every."""
 
     level: float
     target: IntervalTarget
@@ -34,16 +34,16 @@ class IntervalTerms:
     def interval(self, evidence: Estimator) -> Ends:
         """Return the intervals, each wrong with 1 - level, or any of them [Bonferroni]."""
         figures = evidence.families if self.simultaneous else 1
-        return self.seen(evidence).interval((1 - self.level) / figures, self.target)
+        return self.at_looks(evidence).interval((1 - self.level) / figures, self.target)
 
-    def seen(self, evidence: Estimator) -> Estimator:
-        """Return the evidence with intervals for as many looks as are asked for."""
+    def at_looks(self, evidence: Estimator) -> Estimator:
+        """Return the evidence with intervals for these looks."""
         return evidence if self.looks is LookCount.ONE else anytime(evidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ShareEstimates:
-    """Shares, each with its interval, in domain order; or of the groups or values asked for."""
+    """Shares, each with its interval, in domain order; or of the requested groups or values."""
 
     n: int
     frequency: Floats
@@ -102,7 +102,7 @@ def estimate_frequencies(
     view: View = View.RAW,
     absent: ShareEstimates | None = None,
 ) -> ShareEstimates:
-    """Return what the evidence says on these terms.
+    """Return the shares of the evidence on these terms.
 
     The consistent view shows the nearest composition with the raw intervals cut to [0, 1]; its
     points may leave them, since their bias is in no interval.
@@ -126,7 +126,7 @@ def estimate_frequencies(
 
 
 def estimate_average(evidence: Estimator, terms: IntervalTerms) -> MeanEstimate:
-    """Return what the evidence of one mean says on these terms."""
+    """Return the mean of the evidence on these terms."""
     low, high = terms.interval(evidence)
     return MeanEstimate(
         n=evidence.n,
@@ -142,7 +142,7 @@ def estimate_average(evidence: Estimator, terms: IntervalTerms) -> MeanEstimate:
 def select_rows(
     shown: ShareEstimates, chosen: slice, evidence: Estimator, absent: ShareEstimates | None = None
 ) -> ShareEstimates:
-    """Return some rows of an estimate, with their own evidence and what it says of absence."""
+    """Return some rows of an estimate, with their own evidence."""
     return replace(
         shown,
         frequency=shown.frequency[chosen],

@@ -16,7 +16,7 @@ from .confidence_sequences import LEAST, AnytimeEstimator
 from .estimator import IntervalTarget
 
 SPLITS = 24  # of the bound between the two sides
-FARTHEST = 34.0  # of a log wealth: p below 4e-15 is not told apart
+FARTHEST = 34.0  # of a log wealth: p below 4e-15 is not resolved
 
 
 def difference(

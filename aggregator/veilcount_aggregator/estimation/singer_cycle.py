@@ -51,8 +51,8 @@ class Cycle:
         """
         common = int(cells.min())
         rest = cells - common if common else cells
-        room = ERROR * np.log2(len(cells)) * np.sqrt(2 * self.owned)  # the repeated ones too
-        if room * float(np.linalg.norm(rest)) < 1 / 4:
+        error = ERROR * np.log2(len(cells)) * np.sqrt(2 * self.owned)  # the repeated ones too
+        if error * float(np.linalg.norm(rest)) < 1 / 4:
             found = self._rounded(rest)
         else:
             found = self._rounded(rest & (1 << DIGIT) - 1)
@@ -93,7 +93,7 @@ def _made(q: int, t: int) -> Cycle:
     low = polynomial(q, t)
     first = _first_coordinates(gf, low, v + t)
     grid = Grid.from_length(v)
-    meets = grid.repeated(first[:v] == 0)  # first: nothing else takes room yet
+    meets = grid.repeated(first[:v] == 0)  # first: before the rest takes memory
     hyperplanes = numbers(gf, [first[place : place + v] for place in range(t)])
     return Cycle(
         points(q, t - 1),

@@ -1,9 +1,10 @@
-"""How a number is spread, from the square wave: the likeliest histogram by EM [LWLS20].
+"""The distribution of a number from the square wave: the likeliest histogram by EM [LWLS20].
 
 EM starts even and stops early, so that what the noise alone would suggest is not followed: details
-that the counters hardly tell stay even. The band of the curve covers the noise that got through,
-by the delta method, and not what the early stop has evened out: it is labelled so. The mean has an
-unbiased estimate of its own, with an interval that holds; it may differ from the histogram's.
+on which the counters have next to no information stay even. The band of the curve covers the noise
+that got through, by the delta method, and not what the early stop has evened out: it is labelled
+so. The mean has an unbiased estimate of its own, with an interval that holds; it may differ from
+the histogram's.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from veilcount_shared.mechanisms.square_wave import BUCKETS
 from ..series.packed_rows import Counters
 from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram
 from .estimator import IntervalTarget
-from .linear_estimators import WeightedFigures, weighted_figures
 from .weighted_estimator import WeightedEstimator
 
 NOISE_ONLY = "noise only: not the details that too few answers leave even"
@@ -50,23 +50,20 @@ def estimate_distribution(
     below = np.cumsum(frequency)[:-1]
     half = NormalDist().inv_cdf((1 + level) / 2) * wave.noise(frequency, steps, target) / sqrt(n)
     curve = Cdf.between(domain, below, below - half, below + half, NOISE_ONLY)
-    mean = wave.mean(counters, 1 - level, target)
     evidence = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
-    return histogram(
-        domain, n, level, target, mean=mean, frequency=frequency, curve=curve, evidence=evidence
-    )
+    return histogram(level, target, frequency=frequency, curve=curve, evidence=evidence)
 
 
 @dataclass(frozen=True, eq=False)
 class SquareWaveTables:
-    """The square wave's exact law, as the nearest floats."""
+    """The square wave's exact distribution, as the nearest floats."""
 
     width: int
     levels: int
     inside: float  # the probability of a level of the start's window
     outside: float  # and of any other
-    decoded: Floats  # what each level says about the number in [0, 1], unbiased; one row
-    squares: Floats  # and about its square; one row
+    decoded: Floats  # unbiased estimates of the number in [0, 1] from each level; one row
+    squares: Floats  # and of its square; one row
     gain: float
 
     @cached_property
@@ -79,10 +76,10 @@ class SquareWaveTables:
 
     @cached_property
     def least_steps(self) -> int:
-        """How many steps EM takes at least: by then, what the wave tells best has been heard."""
+        """The fewest steps of EM: by then, the mode with most information has been fitted."""
         even = np.full(BUCKETS, 1 / BUCKETS)
-        best_told = float(_modes(self.rows, even)[0][-2])
-        return ceil(1 / max(best_told, np.finfo(np.float64).tiny))
+        most = float(_modes(self.rows, even)[0][-2])
+        return ceil(1 / max(most, np.finfo(np.float64).tiny))
 
     def likeliest(self, counters: Counters) -> tuple[Floats, int]:
         """Return the histogram at which EM stops, and after how many steps."""
@@ -93,7 +90,7 @@ class SquareWaveTables:
             likelihood = float(counters @ np.log(expected))
             if steps >= self.least_steps and likelihood - before < self.gain:
                 break
-            frequency = frequency * self._told(share / expected)
+            frequency = frequency * self._expectation(share / expected)
             before, steps = likelihood, steps + 1
         return frequency, steps
 
@@ -106,28 +103,17 @@ class SquareWaveTables:
         these modes is s (a population's sample) or s - s^2 (the cohort: the noise alone), over n.
         The first mode, s = 1, is the sum of all shares, which has no noise.
 
-        An epsilon so small that no step was enough has no such band: nothing at all was heard.
+        An epsilon so small that no step was enough has no such band.
         """
         if steps < self.least_steps:
             return np.full(BUCKETS - 1, np.inf)
-        told, modes = _modes(self.rows, frequency)
-        told, modes = np.clip(told[:-1], np.finfo(np.float64).tiny, 1), modes[:, :-1]
-        come = -np.expm1(steps * np.log1p(-np.minimum(told, 1 - 1e-12)))
-        variance = come**2 / told * (1 - told if target == IntervalTarget.COHORT else 1)
+        known, modes = _modes(self.rows, frequency)
+        known, modes = np.clip(known[:-1], np.finfo(np.float64).tiny, 1), modes[:, :-1]
+        fitted = -np.expm1(steps * np.log1p(-np.minimum(known, 1 - 1e-12)))
+        variance = fitted**2 / known * (1 - known if target == IntervalTarget.COHORT else 1)
         curves = np.cumsum(np.sqrt(frequency)[:, np.newaxis] * modes, axis=0)[:-1]
         error: Floats = np.sqrt(curves**2 @ variance)
         return error
-
-    def mean(self, counters: Counters, miss: float, target: IntervalTarget) -> WeightedFigures:
-        """Return the mean of the decoded levels: unbiased, in [0, 1], its interval holds.
-
-        The histogram is no source for the mean square of a cohort's numbers: EM spreads a single
-        bucket over its neighbours, and what it adds would be taken off the noise.
-        """
-        fixed = self.squares @ (counters / counters.sum())
-        return weighted_figures(
-            self.decoded, counters, miss, fixed if target == IntervalTarget.COHORT else None
-        )
 
     # In a window all probabilities are alike, so sums over windows are differences of running sums.
 
@@ -138,7 +124,7 @@ class SquareWaveTables:
         in_reach: Floats = running[self.width :] - running[: -self.width]
         return self.outside + (self.inside - self.outside) * in_reach
 
-    def _told(self, ratio: Floats) -> Floats:
+    def _expectation(self, ratio: Floats) -> Floats:
         """Return the expectation of a function of the level, for each bucket."""
         running = np.concatenate([[0.0], np.cumsum(ratio)])
         in_window: Floats = running[self.width :] - running[: -self.width]
@@ -148,7 +134,7 @@ class SquareWaveTables:
 
 @lru_cache(maxsize=64)
 def get_wave(mechanism: DistributionMechanism) -> SquareWaveTables:
-    """Return a design's wave, as the nearest floats; its tables are made once."""
+    """Return the tables of a mechanism's wave, as the nearest floats."""
     window = mechanism.window
     width, levels = window.width, window.levels
     outside = (1 - window.P) / (levels - width)
@@ -176,11 +162,11 @@ def get_wave(mechanism: DistributionMechanism) -> SquareWaveTables:
 
 
 def _modes(rows: Floats, frequency: Floats) -> tuple[Floats, Floats]:
-    """Return what the wave tells of each mode of a histogram, from 0 to 1 ascending, and the modes.
+    """Return the information on each mode of a histogram, from 0 to 1 ascending, and the modes.
 
-    They are the eigenvectors of the Fisher information, for the histogram divided by its root.
+    The modes are the eigenvectors of the Fisher information, for the histogram divided by its root.
     """
     root = np.sqrt(frequency)[:, np.newaxis]
     half = root * rows / np.sqrt(frequency @ rows)
-    told, modes = np.linalg.eigh(half @ half.T)
-    return told, modes
+    information, modes = np.linalg.eigh(half @ half.T)
+    return information, modes

@@ -1,11 +1,15 @@
-"""The mean of a distribution as an estimator: an average of one weight per report.
+"""Figures that are averages of one weight a report: unbiased, with intervals that hold.
 
-So it has a poisoning band, and two of them can be compared.
+The weights are chosen so that, whatever a device's number is, the expected weight of its message is
+that number's own contribution to the figure. So the average is unbiased for every population, and
+its variance is estimated without bias from the same counters.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
+from statistics import NormalDist
 
 import numpy as np
 
@@ -13,12 +17,66 @@ from veilcount_shared.domain import Number
 
 from .confidence_intervals import Bools, Counts, Ends, Floats
 from .estimator import IntervalTarget, honest_range
-from .linear_estimators import MANY, weighted_figures
+
+#: the normal approximation is used where n times the variance is this many times the largest
+#: squared deviation: no report then moves the average by more than a seventh of its standard error
+MANY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedFigures:
+    """Figures in [0, 1]: unbiased values, which may leave it, and bounds, which do not."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def weighted_figures(
+    weights: Floats, counters: Counts, miss: float, fixed: Floats | None = None
+) -> WeightedFigures:
+    """Return the figures of weights (one row each), each interval missing with probability `miss`.
+
+    Population: reports are independent draws, and their spread is noise and sampling together.
+    Cohort: the numbers are fixed, and `fixed`, the average squared contribution of a number to the
+    figure, is taken off the mean square: what is left is the noise's variance alone.
+
+    A value outside [0, 1] is first moved to its nearer end, which is nowhere farther from the true
+    figure: so no interval is empty, nor of width zero unless the figure is certain.
+    """
+    n = int(counters.sum())
+    share = counters / n
+    value = weights @ share
+    square = weights**2 @ share
+    spread = square - value**2
+    variance = spread if fixed is None else square - fixed
+    farthest = np.abs(weights - value[:, np.newaxis]).max(axis=1)
+    enough = n * variance >= MANY * farthest**2
+    normal = _normal(np.maximum(variance, 0), n, miss)
+    half = np.where(enough, normal, _bernstein(spread, np.ptp(weights, axis=1), n, miss))
+    near = np.clip(value, 0, 1)
+    return WeightedFigures(value, np.maximum(near - half, 0), np.minimum(near + half, 1))
+
+
+def _normal(variance: Floats, n: int, miss: float) -> Floats:
+    return NormalDist().inv_cdf(1 - miss / 2) * np.sqrt(variance / n)
+
+
+def _bernstein(spread: Floats, width: Floats, n: int, miss: float) -> Floats:
+    """Return half an interval that holds for any independent reports and any n [MP09, thm. 11].
+
+    For the cohort as well: its reports are independent, and their spread includes its numbers'.
+    """
+    if n == 1:  # one report has no spread
+        return width
+    each_side = log(4 / miss)
+    sample = np.maximum(spread, 0) * n / (n - 1)
+    return np.sqrt(2 * sample * each_side / n) + 7 * width * each_side / (3 * (n - 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedEstimator:
-    """One figure in [0, 1], from low to low + span in its own units.
+    """One figure in [0, 1], from low to low + width in its own units.
 
     `fixed` is the average squared contribution of a number to the figure: no noise, so none of a
     cohort's.
@@ -75,9 +133,9 @@ class WeightedEstimator:
         return few
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return what honest answers may say: a report says one of the weights."""
+        """Return the range of the honest figure: a report counts one of the weights."""
         least, most = self._scaled(self.weights.min(axis=1)), self._scaled(self.weights.max(axis=1))
-        return honest_range(self.points, (least, most), fakes)
+        return honest_range(self.points, least, most, fakes)
 
     def _scaled(self, figure: Floats) -> Floats:
         return self.low + self.width * figure

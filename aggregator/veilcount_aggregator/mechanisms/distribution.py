@@ -54,8 +54,8 @@ class DistributionHandler(WindowHandler[DistributionMechanism]):
 
     def reach(self) -> tuple[float, float]:
         """Return the outermost levels, decoded linearly; the range is symmetric."""
-        beyond = (self.mechanism.messages - 1) / 2 / (self._slope * self.mechanism.inputs) - 0.5
-        return 1 + beyond, beyond
+        margin = (self.mechanism.messages - 1) / 2 / (self._slope * self.mechanism.inputs) - 0.5
+        return 1 + margin, margin
 
     def draw_inputs(self, points: Ints, generator: Generator) -> Ints:  # noqa: ARG002 - nothing is drawn
         """Return each device's bucket."""

@@ -156,18 +156,18 @@ def estimate_sums(
 
 
 def target_of(
-    collection: Collection, asked: RequestedTarget, contributions: int | None
+    collection: Collection, requested: RequestedTarget, contributions: int | None
 ) -> IntervalTarget:
-    """Return what an interval is of: the population only where each person answers at most once."""
+    """Return what an interval covers: the population only where no person answers twice."""
     most = collection.answering * collection.per_period if contributions is None else contributions
-    if asked == "auto":
+    if requested == "auto":
         return IntervalTarget.POPULATION if most == 1 else IntervalTarget.COHORT
-    if IntervalTarget(asked) is IntervalTarget.POPULATION and most > 1:
+    if IntervalTarget(requested) is IntervalTarget.POPULATION and most > 1:
         raise ValueError(
             f"{collection.name}: one person may have given {most} of these answers, so they are"
             " no sample of the population: ask for the cohort, or for a range with one answer each"
         )
-    return IntervalTarget(asked)
+    return IntervalTarget(requested)
 
 
 def poisoning_test(collection: Collection, counters: Counts) -> PoisoningTest:
@@ -190,7 +190,7 @@ def _with_absent(
     places: Counts,
     of_all: bool,
 ) -> ShareEstimates:
-    """Return the shares of all devices, `absent` beside them, or of those that answered."""
+    """Return the shares of all devices, with those absent, or of those that answered."""
     absent = np.array([handler.mechanism.k - 1])
     everywhere = np.append(places, absent)
     everything = _supports(handler, counters, everywhere)

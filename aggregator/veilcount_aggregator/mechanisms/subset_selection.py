@@ -57,8 +57,8 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
     def _valid_masks(self, rows: Packed) -> Flags:
         """Exactly w bits, none of them beyond the k-th."""
         bits = np.unpackbits(rows, axis=1)
-        beyond = bits.shape[1] - self.mechanism.bits
-        fits: Flags = (bits.sum(axis=1) == self.mechanism.w) & ~bits[:, :beyond].any(axis=1)
+        unused = bits.shape[1] - self.mechanism.bits
+        fits: Flags = (bits.sum(axis=1) == self.mechanism.w) & ~bits[:, :unused].any(axis=1)
         return fits
 
     def _valid_members(self, rows: Packed) -> Flags:

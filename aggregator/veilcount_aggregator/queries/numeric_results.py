@@ -103,7 +103,7 @@ def _spread(found: BucketHistogram) -> Spread:
         curve.covers,
         [BucketRow(*bucket, each) for bucket, each in zip(ends, frequency, strict=False)],
         [CurveRow(*row) for row in points],
-        [QuantileRow(q.share, q.value, q.low, q.high) for q in found.quantiles(SHARES)],
+        [QuantileRow(q.share, q.value, q.low, q.high) for q in map(curve.quantile, SHARES)],
     )
 
 

@@ -1,12 +1,17 @@
-"""Collections to estimate, of any size and design, and populations that answer them."""
+"""Collections to estimate, of any size and mechanism, populations that answer, and estimates."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
+from veilcount_aggregator.mechanisms import estimate, estimate_sums
 from veilcount_shared import Collection, parse_collections
 
 Ints = NDArray[np.int64]
@@ -22,9 +27,9 @@ until = 2027-12-01
 
 
 @cache
-def question(asks: str, epsilon: str = "1", k: int = 2) -> Collection:
-    """One answer a person, at this epsilon; `asks` are the keys of the domain."""
-    text = f"{ONE_OF}epsilon = {epsilon}\n{asks}\n"
+def question(domain: str, epsilon: str = "1", k: int = 2) -> Collection:
+    """One answer a person, at this epsilon; `domain` are the keys of the domain."""
+    text = f"{ONE_OF}epsilon = {epsilon}\n{domain}\n"
     return parse_collections(text, lambda _: [f"value {place}" for place in range(k)])["c"]
 
 
@@ -40,5 +45,33 @@ def of_number(low: int = 0, high: int = 1, epsilon: str = "1") -> Collection:
 
 def falling(k: int, n: int, s: float = 1.3) -> Ints:
     """How many of n persons hold each value, the i-th as likely as i^-s."""
-    response = np.arange(1, k + 1, dtype=np.float64) ** -s
-    return np.random.default_rng(k).multinomial(n, response / response.sum())
+    shares = np.arange(1, k + 1, dtype=np.float64) ** -s
+    return np.random.default_rng(k).multinomial(n, shares / shares.sum())
+
+
+def received(collection: Collection, people: Sequence[int] | Ints, seed: int = 1) -> Ints:
+    """The counters of these people's reports, seeded."""
+    return simulate(collection, np.array(people), np.random.default_rng(seed))
+
+
+def shares(collection: Collection, counters: Ints, **options: Any) -> ShareEstimates:
+    """The shares of values, where there are reports."""
+    shown = estimate(collection, counters, **options)
+    assert isinstance(shown, ShareEstimates)
+    return shown
+
+
+def sums(
+    collection: Collection, counters: Ints, groups: Sequence[Any], **options: Any
+) -> ShareEstimates:
+    """The shares of groups of values, where there are reports."""
+    shown = estimate_sums(collection, counters, groups, **options)
+    assert isinstance(shown, ShareEstimates)
+    return shown
+
+
+def mean(collection: Collection, counters: Ints, **options: Any) -> MeanEstimate:
+    """The mean of a number, where there are reports."""
+    shown = estimate(collection, counters, **options)
+    assert isinstance(shown, MeanEstimate)
+    return shown

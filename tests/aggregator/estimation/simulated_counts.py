@@ -1,4 +1,4 @@
-"""Crowds of numbers with a known spread, and what their devices would send, by the exact rows."""
+"""Populations of numbers with a known spread, and what their devices send, by the exact rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from veilcount_aggregator.estimation.cdf import BucketHistogram
+from veilcount_aggregator.estimation.estimator import IntervalTarget
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import DistributionMechanism, ProjectiveGeometry, RangeTree
 
@@ -24,7 +26,7 @@ Counts = NDArray[np.int64]
 
 @cache
 def rows_of(mechanism: RangeTree | DistributionMechanism) -> Floats:
-    """The probability of every message, for every bucket: from who owns what, asked one by one."""
+    """The probability of every message, for every bucket: from who owns what, one by one."""
     if isinstance(mechanism, DistributionMechanism):
         return np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     rows = np.empty((BUCKETS, mechanism.messages))
@@ -52,17 +54,17 @@ def numbers(name: str, n: int, generator: Generator) -> Floats:
     return np.where(generator.random(n) < 0.5, spikes, generator.random(n))
 
 
-CROWDS = ("one hump", "two humps", "long tail", "spikes")
+SPREADS = ("one hump", "two humps", "long tail", "spikes")
 
 
-def crowd(name: str, n: int, generator: Generator) -> Counts:
+def population(name: str, n: int, generator: Generator) -> Counts:
     """How many of n devices have a number in each bucket."""
     buckets = (numbers(name, n, generator) * BUCKETS).astype(np.int64)
     return np.bincount(buckets, minlength=BUCKETS)
 
 
 def few(n: int, *shares: tuple[int, float]) -> Counts:
-    """n devices with numbers of a few buckets, given with their shares; the rest is in the last."""
+    """n devices with numbers of a few buckets and their shares; the rest is in the last."""
     held = np.zeros(BUCKETS, np.int64)
     for bucket, share in shares:
         held[bucket] = int(share * n)
@@ -70,23 +72,28 @@ def few(n: int, *shares: tuple[int, float]) -> Counts:
     return held
 
 
-def sample(
-    shares: Floats, mechanism: RangeTree | DistributionMechanism, n: int, generator: Generator
+def draw(
+    held: Counts,
+    mechanism: RangeTree | DistributionMechanism,
+    target: IntervalTarget,
+    generator: Generator,
 ) -> Counts:
-    """The counters of n devices, whose numbers are drawn from a population."""
-    response = shares @ rows_of(mechanism)
-    return generator.multinomial(n, response / response.sum())
-
-
-def answers(
-    held: Counts, mechanism: RangeTree | DistributionMechanism, generator: Generator
-) -> Counts:
-    """The counters of exactly these devices: only the noise is drawn."""
+    """The counters of exactly these devices (a cohort), or of as many drawn like them."""
+    n = int(held.sum())
+    if target.sampled:
+        chances = held / n @ rows_of(mechanism)
+        return generator.multinomial(n, chances / chances.sum())
     some = np.flatnonzero(held)
     rows = rows_of(mechanism)[some]
     drawn = generator.multinomial(held[some], rows / rows.sum(axis=1, keepdims=True))
     counters: Counts = drawn.sum(axis=0)
     return counters
+
+
+def curve_of(found: BucketHistogram) -> Floats:
+    """The estimated curve, which is there."""
+    assert found.curve.share is not None
+    return found.curve.share
 
 
 @dataclass(frozen=True)
@@ -98,12 +105,12 @@ class Distance:
 
     @classmethod
     def between(cls, curve: Floats, held: Counts) -> Distance:
-        """Compare a curve over the 257 edges with a crowd."""
+        """Compare a curve over the 257 edges with a population."""
         true = np.concatenate([[0.0], np.cumsum(held) / held.sum()])
         off = np.searchsorted(curve, DECILES) - np.searchsorted(true, DECILES)
         return cls(float(abs(curve - true)[1:].mean()), float(abs(off).mean() / BUCKETS))
 
 
 def could_be(hits: int, runs: int, claimed: float, alpha: float = 1e-4) -> bool:
-    """Whether a coverage may be as high as claimed: Clopper-Pearson, 99.99 % unless told."""
+    """Whether a coverage may be as high as claimed: Clopper-Pearson, at 99.99 % by default."""
     return hits == runs or float(beta.isf(alpha / 2, hits + 1, runs - hits)) >= claimed

@@ -1,6 +1,8 @@
-"""What an estimate says of itself: of whom, how surely, and when there is nothing to say."""
+"""Estimates: their target, their intervals, hidden presence, sums, and no reports yet."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,20 +10,21 @@ import pytest
 from tests.aggregator.estimation.collection_fixtures import (
     ONE_OF,
     falling,
+    mean,
     of_number,
     of_values,
     question,
+    received,
+    shares,
+    sums,
 )
-from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import (
     IntervalTarget,
-    MeanEstimate,
     NoReports,
-    ShareEstimates,
     margin,
 )
+from veilcount_aggregator.estimation.results import ESTIMANDS
 from veilcount_aggregator.mechanisms import estimate, estimate_sums
-from veilcount_aggregator.series.packed_rows import Counters
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.domain import Boolean, Choice, Cross
 from veilcount_shared.errors import TrustModelError
@@ -30,26 +33,7 @@ HIDDEN = 'values = ["a", "b", "c"]\npresence = "hidden"'
 CROSSED = 'values = ["light", "dark"]\ncross = {arm = ["A", "B", "C"], plan = ["free", "paid"]}'
 
 
-def received(collection: Collection, people: list[int] | Counters, seed: int = 1) -> Counters:
-    """The counters of these people's reports, seeded."""
-    return simulate(collection, np.array(people), np.random.default_rng(seed))
-
-
-def shares(collection: Collection, counters: Counters, **keys: object) -> ShareEstimates:
-    """The estimate of a collection of values."""
-    shown = estimate(collection, counters, **keys)  # type: ignore[arg-type] # as the caller asks
-    assert isinstance(shown, ShareEstimates)
-    return shown
-
-
-# -- of whom ---------------------------------------------------------------------------------------
-
-
-def test_one_answer_a_person_is_a_sample_of_the_population() -> None:
-    shown = shares(of_values(5), received(of_values(5), falling(5, 1000)))
-
-    assert shown.terms.target is IntervalTarget.POPULATION
-    assert shown.estimand == "of the population that could have been asked"
+# -- the target ------------------------------------------------------------------------------------
 
 
 def monthly() -> Collection:
@@ -59,17 +43,22 @@ def monthly() -> Collection:
     )["c"]
 
 
-def test_several_answers_a_person_are_a_cohort() -> None:
-    shown = shares(monthly(), received(monthly(), [300, 700]))
+@pytest.mark.parametrize(
+    ("collection", "options", "target"),
+    [
+        (of_values(2), {}, IntervalTarget.POPULATION),
+        (monthly(), {}, IntervalTarget.COHORT),
+        (monthly(), {"contributions": 1}, IntervalTarget.POPULATION),
+    ],
+    ids=["one answer a person", "several answers", "one period of several"],
+)
+def test_only_one_answer_a_person_is_a_sample_of_the_population(
+    collection: Collection, options: dict[str, Any], target: IntervalTarget
+) -> None:
+    shown = shares(collection, received(collection, [300, 700]), **options)
 
-    assert shown.terms.target is IntervalTarget.COHORT
-    assert shown.estimand == "of these n answers"
-
-
-def test_one_period_of_several_is_a_sample_again() -> None:
-    shown = shares(monthly(), received(monthly(), [300, 700]), contributions=1)
-
-    assert shown.terms.target is IntervalTarget.POPULATION
+    assert shown.terms.target is target
+    assert shown.estimand == ESTIMANDS[target]
 
 
 def test_several_answers_a_person_are_never_called_a_sample() -> None:
@@ -96,25 +85,20 @@ def test_a_level_is_a_probability(level: float) -> None:
 # -- nothing yet -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (20, "1"), (300, "1")])
-def test_without_answers_every_share_is_possible(k: int, epsilon: str) -> None:
-    collection = of_values(k, epsilon)
-
+@pytest.mark.parametrize(
+    ("collection", "low", "high"),
+    [(of_values(k), [0.0] * k, [1.0] * k) for k in (2, 20, 300)]
+    + [(of_number(-40, 60), [-40.0], [60.0])],
+    ids=["2 values", "20 values", "300 values", "a mean"],
+)
+def test_without_answers_everything_is_possible(
+    collection: Collection, low: list[float], high: list[float]
+) -> None:
     shown = estimate(collection, np.zeros(collection.mechanism.counters, np.int64))
 
     assert isinstance(shown, NoReports)
     assert (shown.n, shown.frequency, shown.mean) == (0, None, None)
-    assert shown.low.tolist() == [0.0] * k
-    assert shown.high.tolist() == [1.0] * k
-
-
-def test_without_answers_the_mean_may_be_anywhere_in_the_range() -> None:
-    collection = of_number(-40, 60)
-
-    shown = estimate(collection, np.zeros(collection.mechanism.counters, np.int64))
-
-    assert isinstance(shown, NoReports)
-    assert (shown.low.tolist(), shown.high.tolist()) == ([-40.0], [60.0])
+    assert (shown.low.tolist(), shown.high.tolist()) == (low, high)
 
 
 @pytest.mark.parametrize("target", ["population", "cohort"])
@@ -125,8 +109,7 @@ def test_one_answer_has_an_interval_too(level: int, target: str) -> None:
     for times in (1, 1000):
         counters = np.zeros(collection.mechanism.counters, np.int64)
         counters[level] = times
-        shown = estimate(collection, counters, target=target)  # type: ignore[arg-type] # both words
-        assert isinstance(shown, MeanEstimate)
+        shown = mean(collection, counters, target=target)
 
         assert shown.high - shown.low > 0.05
         assert shown.low < shown.mean < shown.high
@@ -207,7 +190,7 @@ def test_a_composition_has_the_raw_intervals_within_0_and_1() -> None:
 # -- hidden presence -------------------------------------------------------------------------------
 
 
-def test_hidden_presence_gives_shares_of_all_devices_and_the_absent_beside_them() -> None:
+def test_hidden_presence_gives_shares_of_all_devices_and_those_of_the_absent() -> None:
     collection = question(HIDDEN, "4")
     shown = shares(collection, received(collection, [2000, 1000, 500, 6500]))
 
@@ -218,7 +201,7 @@ def test_hidden_presence_gives_shares_of_all_devices_and_the_absent_beside_them(
     assert shown.estimand.startswith("of all devices")
 
 
-def test_or_shares_of_those_who_answered() -> None:
+def test_hidden_presence_gives_shares_of_those_who_answered() -> None:
     collection = question(HIDDEN, "4")
     shown = shares(collection, received(collection, [2000, 1000, 500, 6500]), among="answered")
 
@@ -251,8 +234,7 @@ def test_a_sum_is_the_sum_of_the_shares(k: int, epsilon: str) -> None:
     counters = received(collection, falling(k, 2000))
     single = shares(collection, counters)
     groups = [range(3), [0, k - 1], [2]]
-    shown = estimate_sums(collection, counters, groups)
-    assert isinstance(shown, ShareEstimates)
+    shown = sums(collection, counters, groups)
 
     assert shown.frequency == pytest.approx([single.frequency[list(g)].sum() for g in groups])
     assert (shown.low <= shown.frequency).all()
@@ -260,12 +242,11 @@ def test_a_sum_is_the_sum_of_the_shares(k: int, epsilon: str) -> None:
 
 @pytest.mark.parametrize("target", ["population", "cohort"])
 def test_a_group_of_one_is_that_value(target: str) -> None:
-    """Of a subset design to the last digit, since the law is the same."""
+    """Of subset selection to the last digit, since the distribution is the same."""
     collection = of_values(20)
     counters = received(collection, falling(20, 2000))
     single = shares(collection, counters, target=target)
-    shown = estimate_sums(collection, counters, [[4]], target=target)  # type: ignore[arg-type] # both words
-    assert isinstance(shown, ShareEstimates)
+    shown = sums(collection, counters, [[4]], target=target)
 
     assert (shown.low[0], shown.high[0]) == pytest.approx((single.low[4], single.high[4]))
 
@@ -273,48 +254,31 @@ def test_a_group_of_one_is_that_value(target: str) -> None:
 def test_all_values_together_are_certain() -> None:
     collection = of_values(20)
     counters = received(collection, falling(20, 500))
-    shown = estimate_sums(collection, counters, [range(20)], target="cohort")
-    assert isinstance(shown, ShareEstimates)
+    shown = sums(collection, counters, [range(20)], target="cohort")
 
     assert (shown.low[0], shown.high[0]) == pytest.approx((1, 1))
 
 
-def test_margins_of_a_crossed_question_add_up_what_belongs_together() -> None:
+def test_margins_of_a_crossed_question_and_shares_within_one() -> None:
+    """The parts of all, and the plans of the dark ones."""
     collection = question(CROSSED, "4")
     domain = collection.domain
     assert isinstance(domain, Cross)
     people = np.arange(1, 13) * 500
     counters = received(collection, people)
-    for part, true in (
-        (None, [people[:6].sum(), people[6:].sum()]),
-        ("plan", [people[::2].sum(), people[1::2].sum()]),
+    answer, plan = (list(margin(domain, part).values()) for part in (None, "plan"))
+    everyone = people.sum()
+    dark = sums(collection, counters, plan, within=margin(domain)["dark"])
+    for shown, true in (
+        (sums(collection, counters, answer), people.reshape(2, 6).sum(axis=1) / everyone),
+        (sums(collection, counters, plan), people.reshape(6, 2).sum(axis=0) / everyone),
+        (dark, [27 / 57, 30 / 57]),
     ):
-        groups = margin(domain, part)
-        shown = estimate_sums(collection, counters, list(groups.values()))
-        assert isinstance(shown, ShareEstimates)
-
-        assert shown.frequency == pytest.approx(np.array(true) / people.sum(), abs=0.03)
+        assert shown.frequency == pytest.approx(true, abs=0.03)
+    assert dark.frequency.sum() == pytest.approx(1)
+    assert dark.estimand.startswith("of those in the group")
     assert list(margin(domain)) == ["light", "dark"]
     assert list(margin(domain, "arm")) == ["A", "B", "C"]
-
-
-def test_a_margin_may_be_given_another() -> None:
-    """The plans of the dark ones."""
-    collection = question(CROSSED, "4")
-    domain = collection.domain
-    assert isinstance(domain, Cross)
-    people = np.arange(1, 13) * 500
-    shown = estimate_sums(
-        collection,
-        received(collection, people),
-        list(margin(domain, "plan").values()),
-        within=margin(domain)["dark"],
-    )
-    assert isinstance(shown, ShareEstimates)
-
-    assert shown.frequency == pytest.approx([27 / 57, 30 / 57], abs=0.03)
-    assert shown.frequency.sum() == pytest.approx(1)
-    assert shown.estimand.startswith("of those in the group")
 
 
 def test_a_margin_has_a_name() -> None:

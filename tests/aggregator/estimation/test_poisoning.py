@@ -1,4 +1,4 @@
-"""What fakes can do is said beforehand, and what they did is seen where it can be."""
+"""The poisoning band covers what fake reports can do; the poisoning test detects what it can."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values, question
+from tests.aggregator.estimation.collection_fixtures import (
+    falling,
+    mean,
+    of_number,
+    of_values,
+    question,
+    received,
+    shares,
+    sums,
+)
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates, poisoning_band
+from veilcount_aggregator.estimation import poisoning_band
 from veilcount_aggregator.estimation.projective_supports import points_held
-from veilcount_aggregator.mechanisms import estimate, estimate_sums, poisoning_test
+from veilcount_aggregator.mechanisms import poisoning_test
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 FAKES = Fraction(1, 100)
@@ -19,21 +28,19 @@ FAKES = Fraction(1, 100)
 
 @pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (10, "4"), (16, "1"), (300, "1")])
 def test_one_percent_of_fakes_cannot_leave_the_band(k: int, epsilon: str) -> None:
-    """All fakes for one value, and all against it: the band holds what the honest ones said."""
+    """All fakes for one value, and all against it: the band holds the honest estimate."""
     collection, rng = of_values(k, epsilon), np.random.default_rng(1)
     mechanism = collection.mechanism
     assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
     honest = simulate(collection, falling(k, 99_000), rng)
-    truth = estimate(collection, honest)
-    assert isinstance(truth, ShareEstimates)
+    truth = shares(collection, honest)
     for message in (0, mechanism.counters - 1):
         counters = honest.copy()
         if isinstance(mechanism, SubsetSelection):
             counters[(message + np.arange(mechanism.w)) % k] += 1000
         else:
             counters[message] += 1000
-        shown = estimate(collection, counters)
-        assert isinstance(shown, ShareEstimates)
+        shown = shares(collection, counters)
         bounds = poisoning_band(shown.evidence, FAKES)
 
         assert (bounds.low <= truth.frequency + 1e-9).all()
@@ -44,8 +51,7 @@ def test_one_percent_of_fakes_cannot_leave_the_band(k: int, epsilon: str) -> Non
 
 def test_the_band_of_a_share_is_the_formula() -> None:
     """1 % of fakes at epsilon 1: E / (E - 1) = 1.582 for a yes, 0.582 against it."""
-    shown = estimate(of_values(2), np.array([40_000, 60_000]))
-    assert isinstance(shown, ShareEstimates)
+    shown = shares(of_values(2), np.array([40_000, 60_000]))
     bounds = poisoning_band(shown.evidence)
 
     assert bounds.low[1] == pytest.approx((shown.frequency[1] - 0.01 * 1.58198) / 0.99, abs=1e-6)
@@ -55,18 +61,18 @@ def test_the_band_of_a_share_is_the_formula() -> None:
 
 def test_means_and_groups_and_parts_have_a_band_too() -> None:
     number = of_number(0, 10)
-    mean = estimate(number, np.full(number.mechanism.counters, 100))
-    assert isinstance(mean, MeanEstimate)
+    average = mean(number, np.full(number.mechanism.counters, 100))
     assert isinstance(number.mechanism, MeanMechanism)
     most = 10 * float(max(number.mechanism.decoded))
 
-    assert poisoning_band(mean.evidence).low[0] == pytest.approx((mean.mean - most / 100) / 0.99)
+    assert poisoning_band(average.evidence).low[0] == pytest.approx(
+        (average.mean - most / 100) / 0.99
+    )
     for k in (16, 300):
         collection = of_values(k)
-        counters = simulate(collection, falling(k, 5000), np.random.default_rng(1))
+        counters = received(collection, falling(k, 5000), 1)
         for within in (None, range(10)):
-            groups = estimate_sums(collection, counters, [range(2), range(5)], within=within)
-            assert isinstance(groups, ShareEstimates)
+            groups = sums(collection, counters, [range(2), range(5)], within=within)
             bounds = poisoning_band(groups.evidence)
 
             assert (bounds.low < groups.frequency).all()
@@ -74,38 +80,36 @@ def test_means_and_groups_and_parts_have_a_band_too() -> None:
 
 
 def test_no_band_for_all_reports_fake() -> None:
-    shown = estimate(of_values(2), np.array([4, 6]))
-    assert isinstance(shown, ShareEstimates)
+    shown = shares(of_values(2), np.array([4, 6]))
 
     with pytest.raises(ValueError, match="below 1"):
         poisoning_band(shown.evidence, Fraction(1))
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (10, "4"), (300, "1"), (2000, "2")])
-@pytest.mark.parametrize("crowd", ["spread", "all the same"])
-def test_an_honest_crowd_is_not_suspected(k: int, epsilon: str, crowd: str) -> None:
+@pytest.mark.parametrize("population", ["spread", "all the same"])
+def test_an_honest_population_passes_the_test(k: int, epsilon: str, population: str) -> None:
     collection = of_values(k, epsilon)
-    people = falling(k, 20_000) if crowd == "spread" else np.eye(k, dtype=np.int64)[k // 2] * 20_000
+    same = np.eye(k, dtype=np.int64)[k // 2] * 20_000
     for seed in range(10):
-        verdict = poisoning_test(
-            collection, simulate(collection, people, np.random.default_rng(seed))
-        )
+        people = falling(k, 20_000) if population == "spread" else same
+        result = poisoning_test(collection, received(collection, people, seed))
 
-        assert verdict.tested
-        assert not verdict.failed
+        assert result.tested
+        assert not result.failed
 
 
 def test_one_message_sent_again_and_again_is_seen() -> None:
     """Of a plane one message in ten thousand comes from any honest device; here one in 100."""
     collection = of_values(2000, "2")
-    counters = simulate(collection, falling(2000, 20_000), np.random.default_rng(1))
+    counters = received(collection, falling(2000, 20_000), 1)
     counters[77] += 200
 
-    verdict = poisoning_test(collection, counters)
+    result = poisoning_test(collection, counters)
 
-    assert verdict.failed
-    assert 77 in verdict.messages
-    assert "1 messages came more often" in str(verdict)
+    assert result.failed
+    assert 77 in result.messages
+    assert "1 messages came more often" in str(result)
 
 
 def test_a_share_of_more_than_everyone_is_seen() -> None:
@@ -119,13 +123,13 @@ def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
     collection = of_values(300, "2")
     mechanism = collection.mechanism
     assert isinstance(mechanism, ProjectiveGeometry)
-    counters = simulate(collection, falling(300, 20_000), np.random.default_rng(2))
+    counters = received(collection, falling(300, 20_000), 2)
     nobody = mechanism.k + 5
     counters[points_held(mechanism, np.array([nobody])) > 0] += 1000 // mechanism.support_size + 1
 
-    verdict = poisoning_test(collection, counters)
+    result = poisoning_test(collection, counters)
 
-    assert nobody in verdict.values
+    assert nobody in result.values
 
 
 def test_a_patient_attacker_is_not_seen_and_the_text_says_so() -> None:
@@ -134,24 +138,24 @@ def test_a_patient_attacker_is_not_seen_and_the_text_says_so() -> None:
     fakes = np.eye(300, dtype=np.int64)[7] * 2000
     counters = simulate(collection, falling(300, 20_000) + fakes, rng)
 
-    verdict = poisoning_test(collection, counters)
+    result = poisoning_test(collection, counters)
 
-    assert not verdict.failed
-    assert "patient fakes" in str(verdict)
-    assert "only who may report at all can be limited" in str(verdict)
+    assert not result.failed
+    assert "patient fakes" in str(result)
+    assert "only who may report at all can be limited" in str(result)
 
 
 def test_subsets_of_several_keep_no_messages_to_look_at() -> None:
     collection = of_values(16)
-    counters = simulate(collection, falling(16, 100), np.random.default_rng(1))
-    verdict = poisoning_test(collection, counters)
+    counters = received(collection, falling(16, 100), 1)
+    result = poisoning_test(collection, counters)
 
-    assert not verdict.tested
-    assert "keep no messages" in str(verdict)
+    assert not result.tested
+    assert "keep no messages" in str(result)
 
 
 def test_hidden_presence_is_looked_at_alike() -> None:
     collection = question('boolean = true\npresence = "hidden"', "2")
-    counters = simulate(collection, np.array([10, 20, 300]), np.random.default_rng(1))
+    counters = received(collection, np.array([10, 20, 300]), 1)
 
     assert not poisoning_test(collection, counters).failed

@@ -32,7 +32,7 @@ def test_a_grid_convolves_around_a_circle(length: int) -> None:
 
 
 @pytest.mark.parametrize("reversed_", [False, True])
-def test_it_tells_one_direction_from_the_other(reversed_: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_convolution_has_a_direction(reversed_: bool) -> None:  # noqa: FBT001 - a parameter
     """A mark at place 1 moves a line forward, one at the last place back."""
     line, marks = np.arange(21), np.zeros(21, np.bool_)
     marks[20 if reversed_ else 1] = True

@@ -113,7 +113,7 @@ def test_what_every_answer_carries(stocked: Deployment) -> None:
     assert series.fingerprint == stocked.series("theme").fingerprint
     assert "Epsilon (substitution) 2 an event" in series.promise[1]
     assert not series.poisoning_test_failed
-    assert "Nothing here tells patient fakes" in series.poisoning_test
+    assert "No test tells patient fakes" in series.poisoning_test
     assert sum(row.frequency or 0 for row in time_range.values) == pytest.approx(1)
 
 
