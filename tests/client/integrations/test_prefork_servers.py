@@ -1,0 +1,218 @@
+"""Integrations with servers that fork: gunicorn, Celery, and hosts that run no hooks of Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.redis_server import RedisServer
+from veilcount_client import Client
+from veilcount_client.state.key_derivation import person_key
+
+from ..delivery.app_client import NOBODY
+from ..delivery.server_fixtures import wait_until
+from .app_file import COLLECTIONS, FILE
+
+PERSONS = 12
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with definitions, in which processes start; their clients find all they need."""
+    (tmp_path / "collections.toml").write_text(FILE, encoding="utf-8")
+    for name, value in {
+        "URL": NOBODY,
+        "COLLECTIONS": tmp_path / "collections.toml",
+        "STATE": tmp_path / "state",
+        "PERSONS": "1",
+    }.items():
+        monkeypatch.setenv(f"VEILCOUNT_{name}", str(value))
+    return tmp_path
+
+
+@contextmanager
+def running(folder: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process until the end of the block, then end it as an operator would."""
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], cwd=folder, stdout=log, stderr=log
+        )
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(60)
+            finally:
+                process.kill()
+
+
+def wait_for(folder: Path, words: str) -> re.Match[str]:
+    """Wait until a process has logged these words."""
+
+    def logged() -> re.Match[str] | None:
+        text = (folder / "log").read_text(encoding="utf-8", errors="replace")
+        return re.search(words, text)
+
+    assert wait_until(lambda: logged() is not None)
+    found = logged()
+    assert found is not None
+    return found
+
+
+def stored(folder: Path, persons: Iterable[object] = range(PERSONS)) -> Counter[str]:
+    """Return how many reports of each collection the processes have stored, of all persons."""
+    names = {each.fingerprint: name for name, each in COLLECTIONS.items()}
+    with Client(NOBODY, collections=COLLECTIONS, state_dir=folder / "state", threaded=False) as one:
+        assert one._session.worker is not None
+        state = one._session.worker.state
+        return Counter(
+            names[sent.report.fingerprint]
+            for person in persons
+            for sent in state.sent(person_key(state.root, f"id {person}"))
+        )
+
+
+ALL = {"theme": PERSONS, "minutes": PERSONS}
+
+
+# -- gunicorn --------------------------------------------------------------------------------------
+
+WEB = """
+import os
+from veilcount_client import Client
+
+client = Client()    # before the fork: gunicorn runs with --preload
+client.person("master").consent(True)
+client.person("master").record("theme", "dark")    # its thread is busy while the workers are forked
+
+def app(environ, start_response):
+    person = client.person(environ["PATH_INFO"].strip("/"))
+    person.consent(True)
+    person.record("theme", "dark")
+    person.record("minutes", 5)
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Connection", "close")])
+    return [str(os.getpid()).encode()]
+"""
+CONFIGURATION = """
+from veilcount_client.integrations.gunicorn import post_worker_init, worker_exit
+"""
+
+
+def test_gunicorn_workers_store_everything(folder: Path) -> None:
+    """Preloaded, two workers, a thread that is busy at the fork: nothing is lost or doubled."""
+    (folder / "web.py").write_text(WEB)
+    (folder / "conf.py").write_text(CONFIGURATION)
+    flags = ["--preload", "--workers", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    with running(folder, "gunicorn", *flags, "--config", "conf.py", "web:app"):
+        port = wait_for(folder, r"http://127\.0\.0\.1:(\d+)")[1]
+        pids = {
+            requests.get(f"http://127.0.0.1:{port}/{person}", timeout=10).text
+            for person in range(PERSONS)
+        }
+
+    assert len(pids) in {1, 2}  # the system chooses who takes a connection
+    assert stored(folder) == ALL
+    assert stored(folder, ["master"]) == {"theme": 1}
+
+
+# -- Celery ----------------------------------------------------------------------------------------
+
+TASKS = """
+import os
+from celery import Celery
+from veilcount_client import Client
+from veilcount_client.integrations.celery import connect
+
+app = Celery(broker=os.environ["BROKER"])
+client = Client()
+CONNECT
+
+@app.task
+def use(person):
+    client.person(person).consent(True)
+    client.person(person).record("theme", "dark")
+    client.person(person).record("minutes", 5)
+    print("used", person, flush=True)
+"""
+SEND = f"""
+from tasks import use
+for person in range({PERSONS}):
+    use.delay(person)
+"""
+WORKER = ["celery", "--app", "tasks", "worker", "--pool", "prefork", "--concurrency", "2"]
+QUIET = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
+
+
+@pytest.fixture
+def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A Redis of this test's own."""
+    (tmp_path / "broker").mkdir()
+    server = RedisServer(tmp_path / "broker")
+    monkeypatch.setenv("BROKER", server.url)
+    yield
+    server.kill()
+
+
+def run_celery(folder: Path, tasks: str) -> None:
+    """Send tasks, run them in two children, end the worker."""
+    (folder / "tasks.py").write_text(tasks)
+    subprocess.run([sys.executable, "-c", SEND], cwd=folder, check=True)
+    with running(folder, *WORKER, *QUIET):
+        wait_for(folder, rf"(?s)(succeeded.*){{{PERSONS}}}")
+
+
+@pytest.mark.usefixtures("broker")
+def test_celery_children_store_everything(folder: Path) -> None:
+    """Prefork children leave by os._exit; what they hold in memory is stored before that."""
+    run_celery(folder, TASKS.replace("CONNECT", "connect()"))
+
+    assert stored(folder) == ALL
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("broker")
+def test_without_its_signals_celery_loses_what_is_held(folder: Path) -> None:
+    """The planted bug: no exit handler of Python runs in those children."""
+    run_celery(folder, TASKS.replace("CONNECT", ""))
+
+    assert stored(folder)["minutes"] == 0
+
+
+# -- a host that forks without Python's hooks ------------------------------------------------------
+
+FORK = f"""
+import ctypes, os
+from veilcount_client import Client
+
+client = Client()
+for person in range({PERSONS}):
+    client.person(person).consent(True)
+for person in range({PERSONS}):
+    child = ctypes.PyDLL(None).fork()     # as a C host does: no hook of Python's runs
+    if child == 0:
+        client.person(person).record("theme", "dark")
+        client.person(person).record("minutes", 5)
+        client.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_fork_without_hooks_works(folder: Path) -> None:
+    """Each child of a C host records and stores its own, and nothing of its parent's."""
+    subprocess.run([sys.executable, "-c", FORK], cwd=folder, check=True, timeout=30)
+
+    assert stored(folder) == ALL
