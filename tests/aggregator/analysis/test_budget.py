@@ -59,80 +59,79 @@ def test_the_three_figures_stand_together() -> None:
     assert shown.answers == 28
 
 
-def test_of_events_the_figures_are_of_values_only() -> None:
-    assert figures(asked(unit='"event"')).scope == "values only; counts and times are public"
+CENTRAL = {"epsilon": None, "model": '"central"', "budget": 2}
 
 
-def test_hidden_presence_claims_what_it_hides_and_no_more() -> None:
-    for unit in ("event", "month"):
-        shown = figures(asked(unit=f'"{unit}"', presence='"hidden"'))
-
-        assert shown.scope.startswith("values, and whether there was one")
-        assert "while the app runs, no more" in shown.scope
-
-
-def test_of_period_units_it_is_said_that_answering_is_public() -> None:
-    assert "in which months a person answered is public" in figures(asked()).scope
-    assert "whether a person answered is public" in figures(asked(unit='"user"')).scope
-
-
-def test_linked_campaigns_are_enforced_by_the_server_too() -> None:
-    shown = figures(asked(answers=5))
-
-    assert shown.server_cap == shown.user == 5
-    assert "refuses beyond epsilon 5 a pseudonym and campaign" in shown.server
-    assert "in 5 periods drawn beforehand" in shown.device
-
-
-def test_across_new_pseudonyms_the_device_alone_enforces() -> None:
-    shown = figures(asked(unit='"event"', per_day=3))
-
-    assert (shown.server_cap, shown.time_range) == (Fraction(3), "day")
-    assert shown.server.endswith("across days, under new pseudonyms, the device alone enforces")
+@pytest.mark.parametrize(
+    ("keys", "field", "text"),
+    [
+        ({"unit": '"event"'}, "scope", "values only; counts and times are public"),
+        ({"presence": '"hidden"'}, "scope", "values, and whether there was one"),
+        ({"unit": '"event"', "presence": '"hidden"'}, "scope", "while the app runs, no more"),
+        ({}, "scope", "in which months a person answered is public"),
+        ({"unit": '"user"'}, "scope", "whether a person answered is public"),
+        ({"answers": 5}, "server", "refuses beyond epsilon 5 a pseudonym and campaign"),
+        ({"answers": 5}, "device", "in 5 periods drawn beforehand"),
+        (
+            {"unit": '"event"'},
+            "server",
+            "across days, under new pseudonyms, the device alone enforces",
+        ),
+        ({"linkage": '"none"'}, "server", "the device alone enforces"),
+        (CENTRAL, "device", "true value, to a trusted curator"),
+        (CENTRAL, "server", "charges every release: at most epsilon 2"),
+    ],
+)
+def test_the_figures_state_what_they_protect_and_who_enforces_it(
+    keys: dict[str, object], field: str, text: str
+) -> None:
+    assert text in getattr(figures(asked(**keys)), field)
 
 
-def test_without_pseudonyms_the_device_alone_enforces() -> None:
-    shown = figures(asked(linkage='"none"'))
+@pytest.mark.parametrize(
+    ("keys", "cap", "time_range"),
+    [
+        ({"answers": 5}, 5, "campaign"),
+        ({"unit": '"event"', "per_day": 3}, 3, "day"),
+        ({"linkage": '"none"'}, None, "report"),
+    ],
+)
+def test_the_server_caps_what_one_pseudonym_sends(
+    keys: dict[str, object], cap: int | None, time_range: str
+) -> None:
+    shown = figures(asked(**keys))
 
-    assert shown.server_cap is None
-    assert "the device alone enforces" in shown.server
-
-
-def test_a_curator_is_named_as_one() -> None:
-    shown = figures(asked(epsilon=None, model='"central"', budget=2))
-
-    assert "true value, to a trusted curator" in shown.device
-    assert "charges every release: at most epsilon 2" in shown.server
+    assert (shown.server_cap, shown.time_range) == (cap, time_range)
 
 
 # -- counted spend ---------------------------------------------------------------------------------
 
 
-def test_counted_spend_is_mean_and_worst_in_epsilon() -> None:
-    """100 pseudonyms with one slot spent and 50 with three, at epsilon 1/2 each."""
-    shown = count_spending(asked(epsilon="0.5"), [0, 100, 0, 50])
+@pytest.mark.parametrize(
+    ("histogram", "bars", "mean", "worst"),
+    [
+        ([0, 100, 0, 50], [(1, 1, 100), (3, 3, 50)], Fraction(5, 3), 3),
+        ([5, 10, 8, 0, 30, 3], [(0, 2, 23), (4, 5, 33)], Fraction(161, 56), 5),
+        ([0, 10, 9], [], None, None),
+        ([], [], None, None),
+    ],
+    ids=["mean and worst", "small bars are joined", "too few pseudonyms", "nobody"],
+)
+def test_spend_is_counted_in_bars_of_at_least_20_pseudonyms(
+    histogram: list[int],
+    bars: list[tuple[int, int, int]],
+    mean: Fraction | None,
+    worst: int | None,
+) -> None:
+    shown = count_spending(asked(epsilon="0.5"), histogram)
 
-    assert (shown.pseudonyms, shown.mean, shown.worst) == (150, Fraction(5, 6), Fraction(3, 2))
-    assert shown.bars == (HistogramBar(1, 1, HALF, 100), HistogramBar(3, 3, Fraction(3, 2), 50))
+    assert shown.bars == tuple(
+        HistogramBar(least, most, most * HALF, count) for least, most, count in bars
+    )
+    assert shown.pseudonyms == sum(histogram)
+    assert shown.mean == (mean and mean * HALF)
+    assert shown.worst == (worst and worst * HALF)
     assert shown.cap == 6
-
-
-def test_small_cells_are_joined_until_they_are_large_enough() -> None:
-    shown = count_spending(asked(), [5, 10, 8, 0, 30, 3])
-
-    assert shown.bars == (HistogramBar(0, 2, TWO, 23), HistogramBar(4, 5, Fraction(5), 33))
-    assert all(bar.pseudonyms >= shown.floor for bar in shown.bars)
-
-
-def test_too_few_pseudonyms_show_nothing_but_their_number() -> None:
-    """19 of them, with a floor of 20."""
-    shown = count_spending(asked(), [0, 10, 9])
-
-    assert (shown.pseudonyms, shown.bars, shown.mean, shown.worst) == (19, (), None, None)
-
-
-def test_nobody_has_spent_nothing() -> None:
-    assert count_spending(asked(), [], floor=0).bars == ()
 
 
 def test_spend_is_not_counted_where_periods_are_not_joined() -> None:
@@ -252,9 +251,9 @@ def test_dp_accounting_agrees_on_subsets_planes_and_windows(
     times: int,
 ) -> None:
     (pair,) = handler_of(mechanism).overlaps()
-    told = float(pair.P * pair.alone / pair.own)
-    mistold = float((1 - pair.P) * pair.alone / (1 - pair.own))
-    upper = {0: np.log(told), 1: np.log(mistold), 2: np.log1p(-told - mistold)}
+    right = float(pair.P * pair.alone / pair.own)
+    wrong = float((1 - pair.P) * pair.alone / (1 - pair.own))
+    upper = {0: np.log(right), 1: np.log(wrong), 2: np.log1p(-right - wrong)}
     lower = {0: upper[1], 1: upper[0], 2: upper[2]}
     theirs = pld.from_two_probability_mass_functions(lower, upper).self_compose(times)
 
@@ -276,7 +275,7 @@ def test_a_wrong_epsilon_would_not_agree() -> None:
     )
 
 
-def test_a_tree_s_answers_tell_less_than_the_plain_sum() -> None:
+def test_a_tree_s_answers_reveal_less_than_the_plain_sum() -> None:
     shown = compose_answers(RangeTree.for_epsilon(ONE), 30)
 
     assert shown.optimal is not None
@@ -292,7 +291,7 @@ def test_a_campaign_counts_all_its_answers() -> None:
 
 
 def test_of_a_curator_and_of_very_long_campaigns_the_plain_sum_is_shown() -> None:
-    central = compose_campaign(asked(epsilon=None, model='"central"', budget=2))
+    central = compose_campaign(asked(**CENTRAL))
     long = compose_campaign(asked(unit='"event"', per_day=50, linkage='"none"'))
 
     assert (central.plain, central.optimal, central.specific) == (Fraction(24), None, None)
@@ -359,10 +358,7 @@ def test_the_page_has_all_of_it() -> None:
     assert page.composition == compose_campaign(collection)
     assert [point.answers for point in page.guessing_curve] == [1, 7, 12]
     assert budget(collection).spent is None
-
-
-def test_a_curator_need_not_guess() -> None:
-    assert budget(asked(epsilon=None, model='"central"', budget=2)).guessing_curve == ()
+    assert budget(asked(**CENTRAL)).guessing_curve == ()  # who holds the truth need not guess
 
 
 # -- across collections ----------------------------------------------------------------------------
@@ -380,7 +376,7 @@ def test_collections_add_up() -> None:
     assert shown.draws == ()
 
 
-def test_nothing_is_summed_across_adjacencies() -> None:
+def test_nothing_is_summed_over_different_adjacencies() -> None:
     curated = f'{KEYS}model = "central"\nbudget = '
     text = (
         f"[a]\n{KEYS}epsilon = 1\n"

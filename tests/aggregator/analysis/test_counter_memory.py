@@ -59,12 +59,12 @@ def test_sizes_are_written_with_three_digits() -> None:
 
 
 def test_limits_are_settings_and_reach_the_workers() -> None:
-    given = {
+    environment = {
         "VEILCOUNT_STORE": "sqlite:///x.db",
         "VEILCOUNT_MAX_SERIES_MEMORY": "64MB",
         "VEILCOUNT_MAX_STORE_MEMORY": "2GB",
     }
-    settings = Settings.from_environment(given)
+    settings = Settings.from_environment(environment)
 
     assert settings.max_series_memory == 64 * MEGABYTE
     assert settings.max_store_memory == 2048 * MEGABYTE
@@ -118,7 +118,7 @@ def test_a_secret_count_has_a_secret_limit() -> None:
     assert PseudonymLimit(100, lambda: b"other").memory(secret, limits) != drawn
 
 
-def test_a_report_beyond_the_memory_of_its_series_is_full(tmp_path: Path) -> None:
+def test_a_report_over_the_memory_of_its_series_is_full(tmp_path: Path) -> None:
     one = tally_bytes(3)
     with deployment(tmp_path, FILE, max_series_memory=one) as made:
         first = made.report("theme")

@@ -47,7 +47,7 @@ def test_a_key_is_found_by_its_secret_alone(store: Store) -> None:
     assert ring.find("\udcff") is None
 
 
-def test_a_secret_is_32_random_bytes_behind_its_role(store: Store) -> None:
+def test_a_secret_is_32_random_bytes_after_its_role(store: Store) -> None:
     secrets = [create_key(store, Role.DEVICE, "", NOW)[1] for _ in range(5)]
 
     assert len(set(secrets)) == 5
@@ -67,8 +67,10 @@ def test_a_store_holds_no_secret(store: Store) -> None:
 
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("door", Role)
-def test_an_admin_is_an_analyst_too_and_no_other_is_another(role: Role, door: Role) -> None:
-    assert role.opens(door) == (role is door or (role, door) == (Role.ADMIN, Role.ANALYST))
+def test_an_admin_is_an_analyst_too_and_no_other_is_another(role: Role, required: Role) -> None:
+    assert role.opens(required) == (
+        role is required or (role, required) == (Role.ADMIN, Role.ANALYST)
+    )
 
 
 def test_a_key_that_was_taken_back_opens_nothing(store: Store) -> None:

@@ -51,9 +51,9 @@ def whole(low: int, high: int) -> Number:
 
 
 def ask(
-    asked: Collection, query: object, epsilon: object = 1, *, month: int | None = None
+    which: Collection, query: object, epsilon: object = 1, *, month: int | None = None
 ) -> PricedQuery:
     """The question, of all three months or of one."""
     days = {1: ("2026-01-10", "2026-01-31"), 2: ("2026-02-01", "2026-02-28")}
     dates = dict(zip(("from", "to"), days[month], strict=True)) if month else {}
-    return price_query({"query": query, "epsilon": epsilon, **dates}, asked)
+    return price_query({"query": query, "epsilon": epsilon, **dates}, which)

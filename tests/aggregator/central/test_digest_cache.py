@@ -1,4 +1,4 @@
-"""What bytes say is worked out once, and anew for whoever changes a bit."""
+"""The digest cache: each argument is computed once; errors and what was dropped, again."""
 
 from __future__ import annotations
 
@@ -8,52 +8,34 @@ from veilcount_aggregator.central import digest_cache
 from veilcount_aggregator.central.digest_cache import DigestCache
 
 
-class Reader:
-    """Tells how long bytes are, and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[bytes] = []
-
-    def __call__(self, given: bytes) -> int:
-        self.asked.append(given)
-        if not given:
-            raise ValueError("nothing")
-        return len(given)
-
-
-def test_the_same_bytes_are_read_once() -> None:
-    reader = Reader()
-    told = DigestCache(reader)
-    twice = [told(bytes(bytearray(b"a line"))) for _ in range(2)]
-
-    assert twice == [6, 6]
-    assert reader.asked == [b"a line"]
-
-
-def test_one_bit_makes_them_others() -> None:
-    reader = Reader()
-    told = DigestCache(reader)
-    told(b"price 5")
-    told(b"price 4")
-
-    assert reader.asked == [b"price 5", b"price 4"]
-
-
-def test_an_error_is_raised_every_time() -> None:
-    reader = Reader()
-    told = DigestCache(reader)
-    for _ in range(2):
-        with pytest.raises(ValueError, match="nothing"):
-            told(b"")
-
-    assert reader.asked == [b"", b""]
-
-
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "calls"),
+    [
+        ([b"a line", bytes(bytearray(b"a line"))], [b"a line"]),
+        ([b"price 5", b"price 4"], [b"price 5", b"price 4"]),
+        ([b"", b""], [b"", b""]),
+        ([b"x", b"xx", b"xxx", b"xxxx", b"xxxx", b"x"], [b"x", b"xx", b"xxx", b"xxxx", b"x"]),
+    ],
+    ids=["equal bytes", "one bit differs", "errors are not cached", "cleared when full"],
+)
+def test_a_result_is_computed_once_per_argument(
+    arguments: list[bytes], calls: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(digest_cache, "MAX_ENTRIES", 3)
-    reader = Reader()
-    told = DigestCache(reader)
-    lengths = [told(b"x" * length) for length in (1, 2, 3, 4, 4, 1)]
+    called: list[bytes] = []
 
-    assert lengths == [1, 2, 3, 4, 4, 1]
-    assert list(map(len, reader.asked)) == [1, 2, 3, 4, 1]
+    def length(argument: bytes) -> int:
+        called.append(argument)
+        if not argument:
+            raise ValueError("nothing")
+        return len(argument)
+
+    cached = DigestCache(length)
+    for argument in arguments:
+        if argument:
+            assert cached(argument) == len(argument)
+        else:
+            with pytest.raises(ValueError, match="nothing"):
+                cached(argument)
+
+    assert called == calls

@@ -22,7 +22,7 @@ from veilcount_aggregator.central import DiscreteLaplaceNoise
 from veilcount_aggregator.central.opendp_noise import add_noise, calibrated_scale
 
 ALPHA = 1e-9
-DRAWS = 60_000
+DRAWS = 20_000
 
 PRICES = [(1, "1"), (2, "1"), (1, "0.7"), (2, "0.7"), (1, "0.000001"), (120, "0.3"), (1, "16")]
 

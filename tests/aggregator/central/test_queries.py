@@ -28,9 +28,9 @@ SWITCH = collection(Boolean())
 PLANS = collection(Cross(Boolean(), (("plan", Choice(("free", "paid"))),)))
 
 
-def meaning(asked: Collection, query: object) -> object:
+def meaning(collection_: Collection, query: object) -> object:
     """The query's piece of the canonical form."""
-    return json.loads(ask(asked, query).canonical)["query"]
+    return json.loads(ask(collection_, query).canonical)["query"]
 
 
 # -- one spelling ----------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ def meaning(asked: Collection, query: object) -> object:
     ],
 )
 def test_what_means_the_same_is_spelled_the_same(
-    asked: Collection, spellings: list[object], one: object
+    collection_: Collection, spellings: list[object], one: object
 ) -> None:
-    assert [meaning(asked, spelling) for spelling in spellings] == [one] * len(spellings)
+    assert [meaning(collection_, spelling) for spelling in spellings] == [one] * len(spellings)
 
 
 def test_dates_and_epsilons_are_spelled_in_one_way() -> None:
@@ -112,10 +112,12 @@ def test_each_period_pays_the_whole_epsilon_for_its_own_units() -> None:
         (collection(Boolean(), unit=Unit.WEEK), 13),
     ],
 )
-def test_a_person_is_as_many_units_as_it_gives_answers(asked: Collection, person: int) -> None:
-    question = ask(asked, "count")
+def test_a_person_is_as_many_units_as_it_gives_answers(
+    collection_: Collection, person: int
+) -> None:
+    question = ask(collection_, "count")
 
-    assert person_contributions(asked, question.periods) == person
+    assert person_contributions(collection_, question.periods) == person
     assert question.person_epsilon == person
     assert question.sensitivity == 1
 
@@ -134,11 +136,12 @@ def test_a_person_is_as_many_units_as_it_gives_answers(asked: Collection, person
     ],
 )
 def test_n_is_public_only_where_each_person_gives_one_answer_in_every_period(
-    asked: Collection, *, public: bool
+    collection_: Collection, *, public: bool
 ) -> None:
-    assert publishes_n(asked) is counts_are_public(asked) is public
+    assert publishes_n(collection_) is counts_are_public(collection_) is public
     assert {
-        ask(asked, "histogram", month=month).publishes_n for month in MONTHS_OF[asked.unit]
+        ask(collection_, "histogram", month=month).publishes_n
+        for month in MONTHS_OF[collection_.unit]
     } == {public}
 
 
@@ -148,10 +151,11 @@ MONTHS_OF = dict.fromkeys(Unit, (None,)) | {Unit.MONTH: (1, 2, None)}
 
 @pytest.mark.parametrize("answers", [1, 2])
 def test_cheap_releases_of_each_period_do_not_add_up_to_n(answers: int) -> None:
-    asked = collection(whole(0, 1), SUBSTITUTE, answers=answers)
+    collection_ = collection(whole(0, 1), SUBSTITUTE, answers=answers)
     cheap = Fraction(1, 10**6)
     released = [
-        draw_release(ask(asked, "mean", cheap, month=month), np.array([3, 4])) for month in (1, 2)
+        draw_release(ask(collection_, "mean", cheap, month=month), np.array([3, 4]))
+        for month in (1, 2)
     ]
 
     assert [each.n for each in released] == [None, None]
@@ -217,10 +221,10 @@ LOCAL = Collection(
     ],
 )
 def test_a_request_is_refused_with_its_field_its_value_and_the_fix(
-    asked: Collection, request_: dict[str, object], field: str, says: str
+    collection_: Collection, request_: dict[str, object], field: str, says: str
 ) -> None:
     with pytest.raises(QueryError) as refused:
-        price_query(request_, asked)
+        price_query(request_, collection_)
 
     assert refused.value.field == field
     assert says in str(refused.value)

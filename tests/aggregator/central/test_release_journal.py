@@ -67,7 +67,7 @@ def test_lines_are_only_ever_added(journal: ReleaseJournal) -> None:
 
 
 @pytest.mark.parametrize("kept", range(1, 60, 7))
-def test_a_torn_line_is_none_and_makes_room(journal: ReleaseJournal, kept: int) -> None:
+def test_a_torn_line_is_ignored_and_replaced(journal: ReleaseJournal, kept: int) -> None:
     journal.keep([ONE])
     whole = journal.path.read_bytes()
     journal.path.write_bytes(whole + whole[:kept])
@@ -130,10 +130,10 @@ def test_no_file_is_no_lines_and_no_reading_is_an_error(journal: ReleaseJournal)
         ("redis-cluster://localhost:1", None, None),
     ],
 )
-def test_a_journal_stands_beside_the_file_or_where_it_is_put(
-    store: str, given: Path | None, path: str | None
+def test_a_journal_is_next_to_the_store_s_file_or_where_it_is_set(
+    store: str, journal: Path | None, path: str | None
 ) -> None:
-    found = ReleaseJournal.from_settings(Settings(store, journal=given))
+    found = ReleaseJournal.from_settings(Settings(store, journal=journal))
 
     assert (found and str(found.path)) == path
 
@@ -152,17 +152,17 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def asked(store: Store, journal: ReleaseJournal) -> Curator:
+def asker(store: Store, journal: ReleaseJournal) -> Curator:
     """A curator over it."""
     return curator(store, journal.path)
 
 
-def forgetful(tmp_path: Path, asked: Curator) -> Store:
+def forgetful(tmp_path: Path, asker: Curator) -> Store:
     """Release, back up, release again; return what was restored of the backup."""
-    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    asker.answer(AGE, wanted("count", "0.25"), OVER, "")
     backup(f"sqlite:///{tmp_path}/store.db", tmp_path / "backup.db")
-    asked.answer(AGE, wanted("histogram", "0.5"), OVER, "")
-    asked.answer(AGE, wanted("mean", "0.75", 1), OVER, "")
+    asker.answer(AGE, wanted("histogram", "0.5"), OVER, "")
+    asker.answer(AGE, wanted("mean", "0.75", 1), OVER, "")
     restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
     return open_store(f"sqlite:///{tmp_path}/again.db")
 
@@ -173,9 +173,9 @@ def spent(store: Store, period: int = 0) -> Fraction:
 
 
 def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again(
-    asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
+    asker: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
-    again = forgetful(tmp_path, asked)
+    again = forgetful(tmp_path, asker)
     mine = curator(again, journal.path)
 
     with pytest.raises(ReleasesLocked, match="store unlock"):
@@ -195,9 +195,9 @@ def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again
 
 
 def test_entering_again_is_safe_to_repeat(
-    asked: Curator, journal: ReleaseJournal, tmp_path: Path
+    asker: Curator, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
-    again = forgetful(tmp_path, asked)
+    again = forgetful(tmp_path, asker)
     mine = curator(again, journal.path).filter
     first, second = mine.restore_missing(OVER, "cli"), mine.restore_missing(OVER, "cli")
 
@@ -206,8 +206,8 @@ def test_entering_again_is_safe_to_repeat(
     again.close()
 
 
-def test_without_its_journal_a_lock_stays(asked: Curator, tmp_path: Path) -> None:
-    again = forgetful(tmp_path, asked)
+def test_without_its_journal_a_lock_stays(asker: Curator, tmp_path: Path) -> None:
+    again = forgetful(tmp_path, asker)
     mine = curator(again, tmp_path / "never").filter
 
     with pytest.raises(SettingsError, match="no such file"):
@@ -220,9 +220,9 @@ def test_without_its_journal_a_lock_stays(asked: Curator, tmp_path: Path) -> Non
 
 
 def test_a_damaged_journal_opens_no_lock(
-    asked: Curator, journal: ReleaseJournal, tmp_path: Path
+    asker: Curator, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
-    again = forgetful(tmp_path, asked)
+    again = forgetful(tmp_path, asker)
     journal.path.write_text(journal.path.read_text().replace('"0": 500000', '"0": 5'))
 
     with pytest.raises(StoreUnfit, match="line 2"):
@@ -232,26 +232,26 @@ def test_a_damaged_journal_opens_no_lock(
 
 
 def test_a_damaged_journal_locks_releases(
-    asked: Curator, store: Store, journal: ReleaseJournal
+    asker: Curator, store: Store, journal: ReleaseJournal
 ) -> None:
-    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    asker.answer(AGE, wanted("count", "0.25"), OVER, "")
     whole = journal.path.read_text()
     journal.path.write_text(whole.replace("250000", "25"))
 
     with pytest.raises(ReleasesLocked):
-        asked.answer(AGE, wanted("sum", "0.25"), OVER, "")
+        asker.answer(AGE, wanted("sum", "0.25"), OVER, "")
     assert "line 1" in (release_lock_reason(store) or "")
     journal.path.write_text(whole)
-    asked.filter.restore_missing(OVER, "cli")
-    assert asked.answer(AGE, wanted("sum", "0.25"), OVER, "").charged
+    asker.filter.restore_missing(OVER, "cli")
+    assert asker.answer(AGE, wanted("sum", "0.25"), OVER, "").charged
 
 
-def test_what_is_entered_again_stands_behind_what_is_there(
-    asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
+def test_restored_releases_are_appended(
+    asker: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
     other = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
     fill(other, AGE, [3, 2, 1, 0])
-    mine = asked.answer(AGE, wanted("count", "0.5"), OVER, "")
+    mine = asker.answer(AGE, wanted("count", "0.5"), OVER, "")
     theirs = curator(other, tmp_path / "theirs.jsonl").answer(AGE, wanted("sum", 1), OVER, "")
     entered = curator(other, journal.path).filter.restore_missing(OVER, "cli")
 
@@ -266,14 +266,14 @@ def test_what_is_entered_again_stands_behind_what_is_there(
 
 
 def test_lines_of_other_hosts_are_as_good_as_ones_own(
-    asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
+    asker: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
     there = curator(store, tmp_path / "there.jsonl")
-    for host in (asked, there, asked):  # as their tickers do
+    for host in (asker, there, asker):  # as their tickers do
         host.filter.tick(OVER)
-    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    asker.answer(AGE, wanted("count", "0.25"), OVER, "")
     there.answer(AGE, wanted("sum", "0.25"), OVER, "")
-    asked.answer(AGE, wanted("mean", "0.25"), OVER, "")
+    asker.answer(AGE, wanted("mean", "0.25"), OVER, "")
     both = ReleaseJournal(tmp_path / "both.jsonl")
     both.path.write_bytes((tmp_path / "there.jsonl").read_bytes() + journal.path.read_bytes())
 
@@ -289,17 +289,17 @@ def test_lines_of_other_hosts_are_as_good_as_ones_own(
 
 
 def test_a_store_that_forgets_while_it_is_served_is_noticed_by_the_next_release(
-    asked: Curator, store: Store
+    asker: Curator, store: Store
 ) -> None:
-    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    asker.answer(AGE, wanted("count", "0.25"), OVER, "")
     (record,) = (kept.record(0) for kept in load_releases(store))
     store.change_records(store.generation(), [record._replace(value=None)])
 
     with pytest.raises(ReleasesLocked):
-        asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+        asker.answer(AGE, wanted("count", "0.25"), OVER, "")
     assert FORGOTTEN in (release_lock_reason(store) or "")
-    assert len(asked.filter.restore_missing(OVER, "cli")) == 1
-    assert not asked.answer(AGE, wanted("count", "0.25"), OVER, "").charged
+    assert len(asker.filter.restore_missing(OVER, "cli")) == 1
+    assert not asker.answer(AGE, wanted("count", "0.25"), OVER, "").charged
 
 
 def test_a_release_of_another_version_is_not_guessed_at(

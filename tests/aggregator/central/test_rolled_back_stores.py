@@ -229,7 +229,7 @@ def test_who_joins_waits_until_all_others_know_of_it(file: Rewindable, tmp_path:
     assert b.ask("sum", "0.1", 1).charged
 
 
-def test_the_audit_log_tells_a_store_that_went_back_although_no_release_is_missing(
+def test_the_audit_log_reveals_a_rollback_although_no_release_is_missing(
     file: Rewindable, tmp_path: Path
 ) -> None:
     a, b = hosts(file, tmp_path, "a", "b")
@@ -271,9 +271,9 @@ def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
 ) -> None:
     writes, add = threading.Event(), ReleaseJournal.add
 
-    def announced(*given: Any) -> None:
+    def announced(*arguments: Any) -> None:
         writes.set()
-        add(*given)
+        add(*arguments)
 
     monkeypatch.setattr(ReleaseJournal, "add", announced)
     with redis(tmp_path) as store:
@@ -287,15 +287,15 @@ def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
         with a.journal.open("ab") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             writes.clear()
-            asking = threading.Thread(target=lambda: refused.append(a.refusal("count")))
-            asking.start()
+            request = threading.Thread(target=lambda: refused.append(a.refusal("count")))
+            request.start()
             assert writes.wait(60)
             if loses:
                 store.rewind()
             else:
                 store.restart()
             fcntl.flock(held, fcntl.LOCK_UN)
-        asking.join(60)
+        request.join(60)
         a.start()
         a.tick()
 
@@ -448,5 +448,5 @@ def _link(replica: RedisServer) -> str:
 
 def _id(node: RedisServer) -> str:
     """Return a node's name in its cluster."""
-    told = node.ask("CLUSTER", "MYID")
-    return told.decode() if isinstance(told, bytes) else str(told)
+    answer = node.ask("CLUSTER", "MYID")
+    return answer.decode() if isinstance(answer, bytes) else str(answer)

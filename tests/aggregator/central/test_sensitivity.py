@@ -23,7 +23,7 @@ from veilcount_shared.domain import Boolean, Choice, Number
 
 Database = tuple[int, ...]  # the input of each unit, sorted
 
-ASKED: list[tuple[Boolean | Choice | Number, object]] = [
+QUERIES: list[tuple[Boolean | Choice | Number, object]] = [
     (Choice(("a", "b", "c")), "histogram"),
     (Choice(("a", "b", "c")), {"count": ["a", "c"]}),
     (Choice(("a", "b", "c")), "count"),
@@ -82,7 +82,7 @@ def farthest(question: PricedQuery, adjacency: Adjacency) -> list[int]:
 
 CASES = [
     (domain, query, month, adjacency)
-    for domain, query in ASKED
+    for domain, query in QUERIES
     for month in (None, 1)
     for adjacency in (ADD_REMOVE, SUBSTITUTE)
     if (query, month, adjacency) != ("count", 1, SUBSTITUTE)  # public: it is not sold
@@ -97,15 +97,15 @@ def test_no_neighbour_is_farther_than_the_sensitivity_and_one_is_as_far(
     question = ask(collection(domain, adjacency, answers=answers), query, month=month)
     found = farthest(question, adjacency)
     claimed = [part.sensitivity for part in question.parts]
-    whole_crowd = [part.name == "count" and query in ("count", "mean") for part in question.parts]
+    counts_all = [part.name == "count" and query in ("count", "mean") for part in question.parts]
 
-    for far, most, counts_everyone in zip(found, claimed, whole_crowd, strict=True):
+    for far, most, counts_everyone in zip(found, claimed, counts_all, strict=True):
         # A substitute leaves the number of units alone: noise on it is for the persons they are.
         assert far == (0 if counts_everyone and adjacency is SUBSTITUTE else most)
 
 
 def test_the_parts_of_a_question_share_its_epsilon() -> None:
-    for domain, query in ASKED:
+    for domain, query in QUERIES:
         for adjacency in (ADD_REMOVE, SUBSTITUTE):
             question = ask(collection(domain, adjacency, answers=2), query, "0.7")
 

@@ -33,7 +33,11 @@ def lines(text: str) -> int:
     return len(text.strip().splitlines())
 
 
-@pytest.mark.parametrize("missing", [THE_EXTRA, ("click",), ("granian",), ("numpy",)], ids=str)
+@pytest.mark.parametrize(
+    "missing",
+    [THE_EXTRA, *(pytest.param((name,), marks=pytest.mark.full) for name in THE_EXTRA)],
+    ids=str,
+)
 def test_without_the_extra_it_names_it(missing: tuple[str, ...]) -> None:
     run = subprocess.run(
         [sys.executable, "-c", BASE_INSTALL.format(names=missing)],
