@@ -85,7 +85,6 @@ SMALL = [
 
 
 def overlap_of(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[Overlap, ...]:
-    """A bare window's: its two ends."""
     if not isinstance(mechanism, SquareWave):
         return handler_of(mechanism).overlaps()
     apart = min(mechanism.width, mechanism.levels - mechanism.width)
@@ -96,7 +95,6 @@ def overlap_of(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> 
 def pairs_of(
     mechanism: SubsetSelection | ProjectiveGeometry | SquareWave,
 ) -> Iterable[tuple[int, int]]:
-    """Any two inputs; of subsets and planes two stand for all."""
     return (
         permutations(range(mechanism.inputs), 2) if isinstance(mechanism, SquareWave) else [(0, 1)]
     )

@@ -125,7 +125,6 @@ def test_symbols_of_no_width_or_too_wide_are_refused(bits: int) -> None:
 
 
 def rng() -> np.random.Generator:
-    """Return the same generator for every test."""
     return np.random.default_rng(7)
 
 

@@ -63,7 +63,6 @@ CASES = [
 
 
 def width(question: QuestionShape) -> float:
-    """Two percent of what there can be."""
     return 0.02 * question.quantity.width
 
 
@@ -192,7 +191,6 @@ def test_the_smallest_detectable_share_stands_out_from_all_empty_values(
 
 
 def planned_design(planned: PlanResult) -> SubsetSelection:
-    """The design it was computed for."""
     mechanism = Quantity.of_values(10).family(planned.device or ONE)
     assert isinstance(mechanism, SubsetSelection)
     return mechanism
@@ -240,7 +238,6 @@ def test_a_plan_states_the_cost_of_all_periods_and_the_population_s_error(
 
 
 def pasted(question: QuestionShape, planned: PlanResult) -> Collection:
-    """The definition, read as a collections file is."""
     lines = [f"label {number}" for number in range(question.values or 0)]
     return parse_collections(planned.toml, lambda _: lines)["planned"]
 

@@ -59,7 +59,6 @@ def collection(
     model: Model = Model.LOCAL,
     presence: Presence = Presence.PUBLIC,
 ) -> Collection:
-    """One question, asked once."""
     central = model is Model.CENTRAL
     return Collection(
         app="acme",
@@ -79,7 +78,6 @@ def collection(
 
 
 def choice(k: int, epsilon: Fraction = Fraction(1)) -> Collection:
-    """A question with k answers."""
     return collection(Choice(tuple(range(k))), epsilon)
 
 
@@ -125,8 +123,6 @@ class EnumeratedGenerator:
 def simulated(
     mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]
 ) -> Tallies:
-    """The distribution of the tally, from the simulation's code."""
-
     def run(randomness: RandomSource) -> tuple[int, ...]:
         generator = cast("Generator", EnumeratedGenerator(randomness))
         counts = np.array(held)
@@ -163,7 +159,6 @@ def counted(
 
 
 def differ(one: Tallies, two: Tallies) -> float:
-    """The total variation distance of two distributions."""
     return sum(abs(one.get(each, 0) - two.get(each, 0)) for each in {*one, *two}) / 2
 
 

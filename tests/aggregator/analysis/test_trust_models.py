@@ -269,7 +269,6 @@ def test_the_slopes_are_a_half_and_one() -> None:
 
 
 def slope(near: float, far: float) -> float:
-    """Over one decade."""
     return log(far / near) / log(10)
 
 

@@ -30,7 +30,6 @@ NOW = datetime(2026, 12, 3, 12, 34, 56, tzinfo=UTC)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
     opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
     yield opened
     opened.close()

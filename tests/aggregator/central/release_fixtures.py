@@ -46,14 +46,12 @@ def collection(
 
 
 def whole(low: int, high: int) -> Number:
-    """Whole numbers from low to high."""
     return Number(Fraction(low), Fraction(high))
 
 
 def ask(
     which: Collection, query: object, epsilon: object = 1, *, month: int | None = None
 ) -> PricedQuery:
-    """The question, of all three months or of one."""
     days = {1: ("2026-01-10", "2026-01-31"), 2: ("2026-02-01", "2026-02-28")}
     dates = dict(zip(("from", "to"), days[month], strict=True)) if month else {}
     return price_query({"query": query, "epsilon": epsilon, **dates}, which)

@@ -128,7 +128,6 @@ class Deployment:
             self.filters[host].tick(OVER)
 
     def release(self, host: int, query: str, epsilon: str, period: int) -> None:
-        """Ask a host; what it answers has left."""
         question = price_query(wanted(query, epsilon, period), AGE.collection)
         drawn = {"draw": next(self.draws)}
         paid = self.filters[host].release(AGE, question, lambda: drawn, OVER, "")
@@ -139,14 +138,12 @@ class Deployment:
             self.filters[host].restore_missing(OVER, "cli")
 
     def retire(self, host: int) -> None:
-        """Retire the journal of a host that is gone, with its files."""
         state = StateFile.for_journal(self.journals[host].path).load()
         known = registered_journals(cast("Store", self.store))
         if state is not None and state.id in known and host not in self.running:
             self.filters[host].retire(state.id, OVER, "cli")
 
     def spent(self) -> dict[str, Fraction]:
-        """Return what has left, by period."""
         total: defaultdict[str, Fraction] = defaultdict(Fraction)
         for charges in self.left.values():
             for period, charge in charges.items():
@@ -177,7 +174,6 @@ ACTS: st.SearchStrategy[Act] = st.one_of(
 
 
 def do(deployed: Deployment, act: Act) -> None:
-    """Have one thing happen; a release that is refused is none."""
     match act:
         case ("start", who):
             deployed.running.add(who)

@@ -28,7 +28,6 @@ PRICES = [(1, "1"), (2, "1"), (1, "0.7"), (2, "0.7"), (1, "0.000001"), (120, "0.
 
 
 def delivered(sensitivity: int, scale: float) -> Fraction:
-    """The epsilon that OpenDP says a scale delivers."""
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     mechanism: Any = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)

@@ -62,7 +62,6 @@ MARKED = re.compile(rf"(?<![\w.])({'|'.join(map(str, (*TRUTH, sum(TRUTH))))})(?!
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
     opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
     yield opened
     opened.close()
@@ -70,19 +69,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
-    """Where releases are written."""
     return tmp_path / "releases.jsonl"
 
 
 @pytest.fixture
 def asker(store: Store, journal: Path) -> Curator:
-    """A curator of six answers on the first day."""
     fill(store, AGE, [3, 2, 1, 0])
     return curator(store, journal)
 
 
 def spent(store: Store, period: int = 0) -> Fraction:
-    """Return what a period was charged."""
     return period_accounts(AGE, load_releases(store), [period])[0].spent
 
 
@@ -431,7 +427,6 @@ def test_a_fault_between_counts_and_noise_carries_no_count(
 
 
 def seen(trace: TracebackType | None) -> Iterator[str]:
-    """Yield what the aggregator's frames of a traceback hold."""
     while trace is not None:
         if "veilcount_aggregator" in trace.tb_frame.f_code.co_filename:
             yield repr(trace.tb_frame.f_locals)

@@ -29,7 +29,6 @@ PLANS = collection(Cross(Boolean(), (("plan", Choice(("free", "paid"))),)))
 
 
 def meaning(collection_: Collection, query: object) -> object:
-    """The query's piece of the canonical form."""
     return json.loads(ask(collection_, query).canonical)["query"]
 
 

@@ -37,7 +37,6 @@ ONE, TWO = {"day": "2027-01-01", "low": 0.1}, {"day": "2027-01-02", "low": -2.5e
 
 @pytest.fixture
 def journal(tmp_path: Path) -> ReleaseJournal:
-    """One in a folder that is not there yet."""
     return ReleaseJournal(tmp_path / "beside" / "releases.jsonl")
 
 
@@ -143,7 +142,6 @@ def test_a_journal_is_next_to_the_store_s_file_or_where_it_is_set(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """A store with six answers on the first two days."""
     opened = open_store(f"sqlite:///{tmp_path}/store.db", make=True)
     for period in (0, 1):
         fill(opened, AGE, [3, 2, 1, 0], period)
@@ -153,7 +151,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def asker(store: Store, journal: ReleaseJournal) -> Curator:
-    """A curator over it."""
     return curator(store, journal.path)
 
 
@@ -168,7 +165,6 @@ def forgetful(tmp_path: Path, asker: Curator) -> Store:
 
 
 def spent(store: Store, period: int = 0) -> Fraction:
-    """Return what a period was charged."""
     return period_accounts(AGE, load_releases(store), [period])[0].spent
 
 

@@ -30,7 +30,6 @@ AGES: Counters = np.array([0, 3, 0, 5, 2, 0, 7, 1])  # of 0..7; n = 18, sum = 71
 
 
 def off_by(*steps: int) -> Callable[[Sequence[int], float], list[int]]:
-    """Noise that is known: one step a part."""
     left = list(steps)
 
     def noise(true: Sequence[int], scale: float) -> list[int]:

@@ -42,7 +42,6 @@ from veilcount_aggregator.store.restore_lock import release_lock_reason
 
 @pytest.fixture(params=["sqlite", "redis", pytest.param("redis-cluster", marks=pytest.mark.full)])
 def rewindable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rewindable]:
-    """A store of each engine."""
     with REWINDABLE[request.param](tmp_path) as made:
         make(made)
         yield made
@@ -50,21 +49,18 @@ def rewindable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rewin
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Rewindable]:
-    """A SQLite store, for what is the same in every engine."""
     with sqlite(tmp_path) as made:
         make(made)
         yield made
 
 
 def id_of(host: Host) -> str:
-    """Return the identity of a host's journal."""
     state = StateFile.for_journal(host.journal).load()
     assert state is not None
     return state.id
 
 
 def spent(store: Store, period: int = 0) -> float:
-    """Return what a period was charged."""
     return float(period_accounts(AGE, load_releases(store), [period])[0].spent)
 
 
@@ -155,7 +151,6 @@ def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_ret
 
 
 def registered_label(host: Host) -> str:
-    """Return the label of a host's journal."""
     state = StateFile.for_journal(host.journal).load()
     assert state is not None
     return state.label
@@ -434,19 +429,16 @@ def _accepts(node: RedisServer, *command: str) -> bool:
 
 
 def _held(host: Host) -> int | None:
-    """Return how many releases a host's store has, once it answers."""
     with suppress(StoreError):
         return host.held()
     return None
 
 
 def _link(replica: RedisServer) -> str:
-    """Return how a replica's link to its master is."""
     with replica.connection() as connection:
         return str(connection.info("replication").get("master_link_status"))
 
 
 def _id(node: RedisServer) -> str:
-    """Return a node's name in its cluster."""
     answer = node.ask("CLUSTER", "MYID")
     return answer.decode() if isinstance(answer, bytes) else str(answer)

@@ -43,13 +43,11 @@ QUERIES: list[tuple[Boolean | Choice | Number, object]] = [
 
 
 def databases(inputs: int) -> Iterator[Database]:
-    """All databases of up to three units that give one answer each."""
     for size in range(4):
         yield from combinations_with_replacement(range(inputs), size)
 
 
 def neighbours(database: Database, inputs: int, adjacency: Adjacency) -> Iterator[Database]:
-    """One unit less, or one that answers otherwise."""
     for place in range(len(database)):
         rest = database[:place] + database[place + 1 :]
         if adjacency is ADD_REMOVE:
@@ -59,7 +57,6 @@ def neighbours(database: Database, inputs: int, adjacency: Adjacency) -> Iterato
 
 
 def true(question: PricedQuery, database: Database) -> list[list[int]]:
-    """The integers that noise would be added to, part by part."""
     counters: Counters = np.bincount(database, minlength=question.collection.inputs)
     released = draw_release(
         question, counters.astype(np.int64), noise=lambda exact, scale: list(exact)

@@ -35,7 +35,6 @@ class Typed:
 
     @property
     def json(self) -> Any:
-        """Its JSON document."""
         return json.loads(self.out)
 
 
@@ -44,8 +43,6 @@ Type = Callable[..., Typed]
 
 @pytest.fixture
 def typed(capfd: pytest.CaptureFixture[str]) -> Type:
-    """A function that runs a typed command."""
-
     def type_it(*words: str) -> Typed:
         capfd.readouterr()
         code = run(words)
@@ -56,7 +53,6 @@ def typed(capfd: pytest.CaptureFixture[str]) -> Type:
 
 @pytest.fixture
 def store(tmp_path: Path, typed: Type) -> str:
-    """The URL of a new store."""
     url = f"sqlite:///{tmp_path}/store.db"
     assert typed("init", "--store", url).code == 0
     return url
@@ -64,7 +60,6 @@ def store(tmp_path: Path, typed: Type) -> str:
 
 @pytest.fixture
 def definitions(tmp_path: Path) -> Path:
-    """A file with one collection."""
     file = tmp_path / "collections.toml"
     file.write_text(FILE, encoding="utf-8")
     return file

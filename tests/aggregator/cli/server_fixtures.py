@@ -26,7 +26,6 @@ class Quiet(WSGIRequestHandler):
 
 @contextmanager
 def listening(app: WSGIApplication, certificate: Path | None = None) -> Iterator[str]:
-    """Serve an application; behind TLS, if there is a certificate."""
     server = make_server(HOST, 0, app, handler_class=Quiet)
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -44,7 +43,6 @@ def listening(app: WSGIApplication, certificate: Path | None = None) -> Iterator
 
 @contextmanager
 def serving(store: str) -> Iterator[str]:
-    """Serve from a store."""
     with (
         closing(Aggregator.open(Settings(store))) as aggregator,
         listening(create_app(aggregator).wsgi_app) as url,

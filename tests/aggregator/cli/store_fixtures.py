@@ -54,7 +54,6 @@ PEOPLE = 4_000  # in each arm
 
 
 def written(folder: Path) -> Path:
-    """Write a file whose campaigns began ten days ago."""
     start = datetime.now(UTC).date() - timedelta(days=10)
     file = folder / "analyst.toml"
     file.write_text(FILE.format(start=start, until=start + timedelta(days=60)), encoding="utf-8")
@@ -76,7 +75,6 @@ def filled(folder: Path, file: Path, seed: int = 7) -> str:
 
 
 def _answers(which: Series, arm: int, generator: np.random.Generator) -> SeriesReports:
-    """Return the reports of one arm's people, one each."""
     devices = np.array([round(share * PEOPLE) for share in TRUTH])
     inputs = np.repeat(np.arange(len(TRUTH)), devices)
     sent = simulate_messages(which.collection, inputs, generator)

@@ -27,7 +27,6 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The same on a server of its own, and the words that ask it."""
     folder = tmp_path_factory.mktemp("served")
     url = filled(folder, written(folder))
     store = open_store(url)

@@ -12,7 +12,6 @@ from .store_fixtures import written
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file with a choice, a number and a central collection."""
     return written(tmp_path)
 
 

@@ -17,7 +17,6 @@ from .server_fixtures import serving
 
 @pytest.fixture(params=["store", "server"])
 def place(request: pytest.FixtureRequest, typed: Type, store: str) -> Iterator[list[str]]:
-    """Where to: once a store, once a server with an admin's key."""
     if request.param == "store":
         yield ["--store", store]
         return

@@ -37,7 +37,6 @@ complete -C "veilcount co"
 
 
 def offered(*words: str) -> list[str]:
-    """Return what is offered for the last word."""
     *before, incomplete = words
     completion = BashComplete(veilcount, {}, NAME, VARIABLE)
     return [item.value for item in completion.get_completions(list(before), incomplete)]

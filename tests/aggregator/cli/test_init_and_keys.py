@@ -13,7 +13,6 @@ from .conftest import Type
 
 
 def secrets_of(url: str) -> int:
-    """Return how many keys a store knows."""
     store = open_store(url)
     try:
         return len(load_api_keys(store).keys)

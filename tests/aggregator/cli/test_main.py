@@ -29,7 +29,6 @@ main()
 
 
 def lines(text: str) -> int:
-    """Return how many lines a text has."""
     return len(text.strip().splitlines())
 
 
@@ -62,7 +61,6 @@ def test_the_table_names_every_command_by_its_module() -> None:
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Return the paths of all commands below one."""
     if isinstance(command, click.Group):
         below = command.commands.items()
         return [leaf for name, each in below for leaf in leaves(each, (*path, name))]

@@ -28,12 +28,10 @@ KEPT = "What is kept, and how long"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file with a choice, a number and a central collection."""
     return written(tmp_path)
 
 
 def part_text(collection: Collection, title: str) -> str:
-    """Return what a collection's notice says under a heading."""
     return next(part.text for part in notice(collection).parts if part.title == title)
 
 

@@ -19,13 +19,11 @@ REQUEST = ("--query", "histogram", "--epsilon", "0.5", *MONTH)
 
 
 def analyst(store: Store) -> str:
-    """Make an analyst's key."""
     return create_key(store, Role.ANALYST, "test", datetime.now(UTC))[1]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    """The words that ask a server whose central campaign is over."""
     folder = tmp_path_factory.mktemp("past")
     url, key = filled_in_secret(folder, analyst)
     with serving(url) as address:

@@ -16,7 +16,6 @@ from .store_fixtures import written
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    """A file with a choice, a number and a central collection."""
     return str(written(tmp_path))
 
 

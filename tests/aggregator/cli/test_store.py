@@ -85,7 +85,6 @@ def test_a_store_stays_read_only_until_somebody_says_that_the_copy_is_gone(
 
 
 def typed_by_hand(typed: Type, monkeypatch: pytest.MonkeyPatch, answer: str, *words: str) -> Typed:
-    """Type a command, and an answer to what it asks, at a terminal."""
     mine, its = pty.openpty()
     with os.fdopen(its, encoding="utf-8") as terminal:
         os.write(mine, answer.encode())

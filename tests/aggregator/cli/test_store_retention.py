@@ -18,20 +18,17 @@ from veilcount_aggregator.store import open_store
 
 
 def day_of(url: str) -> str | None:
-    """Return the day that is on record."""
     with closing(open_store(url)) as store:
         found = read_confirmed_day(store)
     return None if found is None else str(found.day)
 
 
 def last_act(url: str) -> AuditEntry:
-    """Return the newest entry of the audit log."""
     with closing(open_store(url)) as store:
         return load_audit_log(store)[-1]
 
 
 def drop_all(url: str, *, sweep: bool = False) -> None:
-    """Drop an epoch of every series, and perhaps sweep it."""
     with closing(open_store(url)) as store:
         for series in load_catalog(store).series.values():
             if sweep:

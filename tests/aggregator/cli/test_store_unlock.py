@@ -13,14 +13,12 @@ from veilcount_aggregator.store import open_store
 
 
 def release(url: str, journal: Path, query: str) -> None:
-    """Have something released, as a server would."""
     store = open_store(url)
     curator(store, journal).answer(AGE, wanted(query, "0.5"), OVER, "a key")
     store.close()
 
 
 def held(url: str) -> int:
-    """Return how many releases a store knows."""
     store = open_store(url)
     known = len(load_releases(store))
     store.close()

@@ -65,7 +65,6 @@ Screen = Callable[..., str]
 
 
 def named(words: tuple[str, ...], folder: Path) -> list[str]:
-    """Return the words of a command with the name of a file."""
     return [str(written(folder)) if word == "FILE" else word for word in words]
 
 
