@@ -1,0 +1,97 @@
+"""The consistency check: counters, ledgers and histogram agree, and a changed one is found."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import FILE, deployment
+from tests.aggregator.store.series_fixtures import drop_and_delete
+from veilcount_aggregator.doctor import Severity, examine_backups, worst
+from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.backup import backup
+
+from .doctor_fixtures import examine, examine_deployment
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("update tally set n = n + 1", "differ by 1"),
+        ("update new_rows set rows = rows + 2", "rows of the ledger differ by 2"),
+        ("update spent_rows set rows = zeroblob(8)", "histogram differ by 3"),
+    ],
+)
+def test_a_changed_count_is_wrong(tmp_path: Path, statement: str, message: str) -> None:
+    with deployment(tmp_path, FILE) as made:
+        for _ in range(3):
+            made.verdicts(made.report("alone"))
+        before = examine_deployment(made, deep=True)["consistency"]
+        with closing(sqlite3.connect(tmp_path / "store.db")) as database, database:
+            assert database.execute(statement).rowcount
+        found = examine_deployment(made, deep=True)["consistency"]
+
+    assert (before.state, found.state) == (Severity.OK, Severity.WRONG)
+    assert message in found.what
+
+
+def test_counts_agree_while_reports_arrive(tmp_path: Path) -> None:
+    with deployment(tmp_path, FILE) as made:
+        sender = threading.Thread(
+            target=lambda: [made.verdicts(made.report("theme")) for _ in range(60)]
+        )
+        sender.start()
+        states = {examine_deployment(made, deep=True)["consistency"].state}
+        while sender.is_alive():
+            states.add(examine_deployment(made, deep=True)["consistency"].state)
+        sender.join()
+
+    assert states == {Severity.OK}
+
+
+def test_counts_agree_after_a_closed_row_and_a_dropped_epoch(tmp_path: Path) -> None:
+    """A closed row has all its slots spent, and a dropped epoch has no rows."""
+    with deployment(tmp_path, FILE) as made:
+        report = made.report("theme")
+        made.verdicts(report, made.report("opened"))
+        made.aggregator.store.close_row(made.series("theme"), [0], report.pseudonym[:12])
+        drop_and_delete(made.aggregator.store, made.series("opened"), 20)
+
+        assert examine_deployment(made, deep=True)["consistency"].state is Severity.OK
+
+
+def test_a_damaged_page_is_found(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/damaged.db"
+    open_store(url, make=True).close()
+    with (tmp_path / "damaged.db").open("r+b") as file:
+        file.seek(-4096 * 2, os.SEEK_END)
+        file.write(os.urandom(4096))
+
+    assert worst(examine(url, deep=True).values()) is Severity.WRONG
+
+
+def test_the_newest_backup_is_verified(tmp_path: Path) -> None:
+    folder, now = tmp_path / "backups", datetime.now(UTC)
+    folder.mkdir()
+    (folder / "notes.txt").write_text("not a backup")
+    (empty,) = examine_backups(folder, now)
+    with deployment(tmp_path, FILE) as made:
+        backup(made.aggregator.settings.store, folder / "monday.db")
+    fresh, intact = examine_backups(folder, now)
+    late, _ = examine_backups(folder, now + timedelta(days=3))
+    too_late, _ = examine_backups(folder, now + timedelta(days=8))
+    (folder / "tuesday.db").write_bytes((folder / "monday.db").read_bytes()[:-4096])
+    os.utime(folder / "tuesday.db", (now.timestamp() + 9, now.timestamp() + 9))
+    *_, cut = examine_backups(folder, now)
+    (missing,) = examine_backups(tmp_path / "none", now)
+
+    assert {empty.state, too_late.state, cut.state, missing.state} == {Severity.WRONG}
+    assert {fresh.state, intact.state} == {Severity.OK}
+    assert late.state is Severity.WARN
+    assert "tuesday.db" in cut.what

@@ -1,0 +1,360 @@
+"""Checks of a store: a healthy one passes, and each planted problem is found with its fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, Deployment, deployment
+from veilcount_aggregator.api.request_metrics import ANSWERED, REFUSED
+from veilcount_aggregator.auth.api_keys import (
+    Role,
+    create_key,
+    load_api_keys,
+    record_key_use,
+    revoke_key,
+)
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.central.budget_ledger import StoredRelease
+from veilcount_aggregator.central.release_journal import ReleaseJournal
+from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.dashboard.operations.view import FOR_ANALYSTS
+from veilcount_aggregator.doctor import Finding, Severity
+from veilcount_aggregator.doctor.store_checks import STORED
+from veilcount_aggregator.doctor.verdict_checks import read_metrics, verdict_problems
+from veilcount_aggregator.ingest.pipeline import LOSS
+from veilcount_aggregator.retention.retention_guard import confirm_day
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
+from veilcount_aggregator.store.records import update_records
+from veilcount_aggregator.store.restore_lock import lock_releases
+from veilcount_aggregator.store.transfer_format import content_digest
+from veilcount_shared.verdict import Verdict
+
+from .doctor_fixtures import examine, examine_deployment
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class StoreFile:
+    """A SQLite store in a folder."""
+
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self.folder / "sound.db"
+
+    @property
+    def url(self) -> str:
+        """The store's URL."""
+        return f"sqlite:///{self.path}"
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        """Open the store."""
+        with closing(open_store(self.url)) as store:
+            yield store
+
+    def examine(self, now: datetime = NOW, **options: Any) -> dict[str, Finding]:
+        """Return its findings, by check."""
+        return examine(self.url, now, **options)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> StoreFile:
+    """A healthy store with definitions and an admin's key."""
+    made = StoreFile(tmp_path)
+    with closing(open_store(made.url, make=True)) as store:
+        add_definitions(store, DefinitionSource(FILE), NOW, "test")
+        create_key(store, Role.ADMIN, "init", NOW)
+    return made
+
+
+def test_a_healthy_store_has_only_a_remark_on_a_definition_and_is_not_changed(
+    file: StoreFile,
+) -> None:
+    def content() -> str:
+        with file.opened() as store:
+            return content_digest(store.export_pieces())
+
+    before = content()
+    found = file.examine(deep=True)
+
+    assert {check for check, each in found.items() if each.state is not Severity.OK} == {"remarks"}
+    assert "theme, epsilon" in found["remarks"].what
+    assert len(found) >= 12
+    assert content() == before
+
+
+def test_analysts_see_checks_that_exist() -> None:
+    assert STORED.keys() >= FOR_ANALYSTS
+
+
+@pytest.mark.parametrize(
+    ("days", "state", "message"),
+    [
+        (0, Severity.OK, "the confirmed day, 2026-12-03"),
+        (2, Severity.OK, "the confirmed day, 2026-12-03"),
+        (3, Severity.WARN, "3 days before this machine's"),
+        (-1, Severity.WARN, "2026-12-03, is in the future"),
+    ],
+)
+def test_a_day_that_waits_for_confirmation_is_found(
+    file: StoreFile, days: int, state: Severity, message: str
+) -> None:
+    with file.opened() as store:
+        confirm_day(store, NOW, "test")
+    found = file.examine(NOW + timedelta(days=days))["retention"]
+
+    assert (found.state, message in found.what) == (state, True)
+    assert ("store confirm-clock" in found.fix) == (days > 2)
+
+
+def read_only(file: StoreFile) -> None:
+    with file.opened() as store:
+        store.set_read_only(on=True)
+
+
+def locked(file: StoreFile) -> None:
+    with file.opened() as store:
+        lock_releases(store, "restored from a backup")
+
+
+def readable_by_others(file: StoreFile) -> None:
+    file.path.chmod(0o644)
+
+
+def grown_log(file: StoreFile) -> None:
+    with file.path.with_name("sound.db-wal").open("wb") as log:
+        log.truncate(200 << 20)  # sparse: fills no disk
+
+
+def no_admin(file: StoreFile) -> None:
+    with file.opened() as store:
+        (key,) = load_api_keys(store).keys.values()
+        revoke_key(store, key.id, NOW)
+
+
+def revoked_device_keys(file: StoreFile) -> None:
+    with file.opened() as store:
+        key, _ = create_key(store, Role.DEVICE, "app", NOW)
+        revoke_key(store, key.id, NOW)
+
+
+def unused_key(file: StoreFile) -> None:
+    with file.opened() as store:
+        create_key(store, Role.ANALYST, "ann", NOW - 40 * DAY)
+
+
+def admin_in_daily_use(file: StoreFile) -> None:
+    with file.opened() as store:
+        key, _ = create_key(store, Role.ADMIN, "bob", NOW - 20 * DAY)
+        record_key_use(store, key, NOW)
+
+
+def release_missing_in_store(file: StoreFile) -> None:
+    with file.opened() as store:
+        add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
+    journal = ReleaseJournal.from_settings(Settings(file.url))
+    assert journal is not None
+    line = {"fingerprint": "f", "canonical": "q", "charges": {}, "answer": {}, "day": "", "who": ""}
+    journal.keep([line])
+
+
+def damaged_journal(file: StoreFile) -> None:
+    release_missing_in_store(file)
+    journal = file.folder / "sound.db.releases.jsonl"
+    journal.write_text(journal.read_text().replace('"q"', '"p"'))
+
+
+WARN, WRONG = Severity.WARN, Severity.WRONG
+
+
+@pytest.mark.parametrize(
+    ("plant", "check", "state", "texts"),
+    [
+        (read_only, "accepts reports", WRONG, ("read-only", "store allow-writes")),
+        (locked, "releases", WRONG, ("restored", "store unlock")),
+        (readable_by_others, "permissions", WARN, ("sound.db", "chmod 600")),
+        (grown_log, "log", WARN, ("200 MiB", "end the long-running reader")),
+        (no_admin, "keys", WARN, ("no admin key", "init --key")),
+        (revoked_device_keys, "keys", WARN, ("device keys are revoked", "--role device")),
+        (unused_key, "keys", WARN, ("(ann) was made on 2026-10-24", "keys revoke")),
+        (admin_in_daily_use, "keys", WARN, ("(bob) was used on 2026-12-03", "--role analyst")),
+        (release_missing_in_store, "journal", WRONG, ("the store lacks", "store unlock")),
+        (damaged_journal, "journal", WRONG, ("line 1: damaged", "run it again")),
+    ],
+)
+def test_a_planted_problem_is_found_with_its_fix(
+    file: StoreFile,
+    plant: Callable[[StoreFile], None],
+    check: str,
+    state: Severity,
+    texts: tuple[str, str],
+) -> None:
+    before = file.examine()[check]
+    plant(file)
+    found = file.examine()[check]
+
+    assert (before.state, found.state) == (Severity.OK, state)
+    assert texts[0] in found.what
+    assert texts[1] in found.fix
+
+
+def test_releases_without_a_journal_are_wrong(file: StoreFile) -> None:
+    release = StoredRelease("f", "q", {}, {}, "2026-12-03", "ann")
+    with file.opened() as store:
+        add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
+        update_records(store, lambda: ([release.record(0)], None))
+    lost = file.examine()["journal"]
+    elsewhere = file.folder / "elsewhere.jsonl"
+    ReleaseJournal(elsewhere).keep([release.line()])
+    found = file.examine(journal=elsewhere)["journal"]
+
+    assert (lost.state, found.state) == (WRONG, Severity.OK)
+    assert "--journal" in lost.fix
+
+
+def test_relaxed_durability_is_wrong(file: StoreFile) -> None:
+    assert examine(f"{file.url}?durability=relaxed")["durable"].state is WRONG
+
+
+def test_definitions_are_followed_to_their_end(file: StoreFile, tmp_path: Path) -> None:
+    """`theme` ends a year after its start, the others in December."""
+    empty = f"sqlite:///{tmp_path}/empty.db"
+    open_store(empty, make=True).close()
+
+    assert "opened ends on 2026-12-31" in file.examine(NOW + 20 * DAY)["definitions"].what
+    assert "no report is counted" in file.examine(NOW + 600 * DAY)["definitions"].what
+    assert "collections push" in examine(empty)["definitions"].fix
+
+
+def test_the_limit_of_new_pseudonyms_is_checked(tmp_path: Path) -> None:
+    with deployment(tmp_path, FILE) as made:
+        for _ in range(5):
+            made.verdicts(made.report("theme"))
+        states = [
+            examine_deployment(made, max_new_pseudonyms=limit)["new pseudonyms"].state
+            for limit in (5, 6, 100)
+        ]
+
+    assert states == [WRONG, WARN, Severity.OK]
+
+
+@pytest.mark.parametrize(
+    ("limits", "state", "message"),
+    [
+        ({}, Severity.OK, "limits: 256 MB each"),
+        ({"max_series_memory": 400}, WRONG, "counters take 344 bytes of 400 bytes"),
+        ({"max_series_memory": 4000}, WARN, "beyond 3.91 KB reports get `full`"),
+        ({"max_store_memory": 400}, WRONG, "all counters take 344 bytes of 400 bytes"),
+    ],
+)
+def test_the_memory_of_counters_is_compared_with_its_limits(
+    tmp_path: Path, limits: dict[str, Any], state: Severity, message: str
+) -> None:
+    with deployment(tmp_path, FILE) as made:
+        made.verdicts(made.report("theme"))
+        found = examine_deployment(made, **limits)["memory of counters"]
+
+    assert (found.state, message in found.what) == (state, True)
+
+
+# -- verdicts --------------------------------------------------------------------------------------
+
+
+def count_verdicts(made: Deployment, verdict: Verdict, times: int, fingerprint: str = "") -> None:
+    made.aggregator.store.commit([], {ServiceCounter(VERDICT, fingerprint, -1, verdict): times})
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [Verdict.OVER_BUDGET, Verdict.MALFORMED, Verdict.EARLY, Verdict.STALE, Verdict.FULL],
+)
+def test_verdicts_that_honest_devices_do_not_get_are_reported(
+    tmp_path: Path, verdict: Verdict
+) -> None:
+    with deployment(tmp_path, FILE) as made:
+        fingerprint = made.series("theme").fingerprint
+        count_verdicts(made, Verdict.DUPLICATE, 90, fingerprint)
+        before = examine_deployment(made)["verdicts"]
+        count_verdicts(made, verdict, 10, fingerprint)
+        after = examine_deployment(made)["verdicts"]
+
+    assert (before.state, after.state) == (Severity.OK, WARN)
+    assert f"10.00% of theme's reports were {verdict}" in after.what
+
+
+def test_reports_of_a_definition_that_was_never_pushed_are_reported(tmp_path: Path) -> None:
+    with deployment(tmp_path, FILE) as made:
+        count_verdicts(made, Verdict.UNKNOWN_COLLECTION, 100)
+        found = examine_deployment(made)["verdicts"]
+
+    assert "collections push" in found.fix
+
+
+def test_requests_without_a_key_are_reported_alike_by_store_and_metrics(tmp_path: Path) -> None:
+    counters = {
+        ServiceCounter(ANSWERED, "", -1, "reports:2xx:0.001"): 60,
+        ServiceCounter(ANSWERED, "", -1, "reports:4xx:0.001"): 40,
+        ServiceCounter(ANSWERED, "", -1, "health:2xx:0.001"): 900,
+        ServiceCounter(REFUSED, "", -1, "no-key"): 40,
+        ServiceCounter(LOSS, "x", -1, "aged:1"): 7,
+    }
+    with deployment(tmp_path, FILE) as made:
+        made.aggregator.store.commit([], counters)
+        analyst = made.key(Role.ANALYST)
+        found = examine_deployment(made)["verdicts"]
+        metrics = made.ask("GET", "/metrics", key=analyst).body.decode()
+
+    assert found.what == "40.00% of requests were without a key"
+    assert [each.what for each in verdict_problems(read_metrics(metrics))] == [found.what]
+
+
+def test_no_share_of_a_count_that_is_not_public_is_shown(tmp_path: Path) -> None:
+    with deployment(tmp_path, CENTRAL) as made:
+        count_verdicts(made, Verdict.MALFORMED, 1_000, made.series("visits").fingerprint)
+        requests = {
+            ServiceCounter(REFUSED, "", -1, "no-key"): 1_000,
+            ServiceCounter(ANSWERED, "", -1, "reports:4xx:0.1"): 1_000,
+        }
+        made.aggregator.store.commit([], requests)
+        found = examine_deployment(made, max_new_pseudonyms=1)
+
+    assert found["verdicts"].state is Severity.OK
+    assert found["new pseudonyms"].state is Severity.OK
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_prints_the_fix_and_exits_with_1_on_a_problem(
+    file: StoreFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = run(["doctor", "--store", file.url]), capsys.readouterr()
+    read_only(file)
+    after = run(["doctor", "--store", file.url]), capsys.readouterr()
+
+    assert (before[0], after[0]) == (0, 1)
+    assert "no backup directory is given" in before[1].out
+    assert "read-only" in after[1].out
+    assert "-> " in after[1].out
+    assert after[1].err == ""
+
+
+def test_a_command_without_a_target_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VEILCOUNT_STORE", raising=False)
+
+    assert run(["doctor"]) == 2
+    assert "VEILCOUNT_STORE" in capsys.readouterr().err
