@@ -312,7 +312,7 @@ def test_a_question_nobody_could_ask_is_refused(key: str, more: dict[str, object
 
 
 @pytest.mark.parametrize(
-    "given",
+    "numbers",
     [
         {},
         {"devices": 10},

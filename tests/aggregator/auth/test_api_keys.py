@@ -65,7 +65,7 @@ def test_a_store_holds_no_secret(store: Store) -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("door", Role)
+@pytest.mark.parametrize("required", Role)
 def test_an_admin_is_an_analyst_too_and_no_other_is_another(role: Role, required: Role) -> None:
     assert role.opens(required) == (
         role is required or (role, required) == (Role.ADMIN, Role.ANALYST)

@@ -36,7 +36,7 @@ def meaning(collection_: Collection, query: object) -> object:
 
 
 @pytest.mark.parametrize(
-    ("asked", "spellings", "one"),
+    ("collection_", "spellings", "one"),
     [
         (AGE, ["age >= 40", "age>=40", " age  >  39 ", "age > 39.5"], {"count": [[40, 120]]}),
         (
@@ -101,7 +101,7 @@ def test_each_period_pays_the_whole_epsilon_for_its_own_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "person"),
+    ("collection_", "person"),
     [
         (collection(Boolean()), 3),
         (collection(Boolean(), answers=2), 2),
@@ -122,7 +122,7 @@ def test_a_person_is_as_many_units_as_it_gives_answers(
 
 
 @pytest.mark.parametrize(
-    ("asked", "public"),
+    ("collection_", "public"),
     [
         (collection(Boolean(), SUBSTITUTE), True),
         (collection(Boolean(), SUBSTITUTE, answers=3), True),
@@ -177,7 +177,7 @@ LOCAL = Collection(
 
 
 @pytest.mark.parametrize(
-    ("asked", "request_", "field", "says"),
+    ("collection_", "request_", "field", "says"),
     [
         (LOCAL, {"query": "sum", "epsilon": 1}, "collection", "read its estimate"),
         (AGE, {"query": "sum", "epsilon": 1, "by": "day"}, "by", "remove it"),

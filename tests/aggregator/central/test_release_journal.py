@@ -120,7 +120,7 @@ def test_no_file_is_no_lines_and_no_reading_is_an_error(journal: ReleaseJournal)
 
 
 @pytest.mark.parametrize(
-    ("store", "given", "path"),
+    ("store", "journal", "path"),
     [
         ("sqlite:////srv/veil%20count.db?durability=relaxed", None, f"/srv/veil count.db{ENDING}"),
         ("sqlite:////srv/a.db", Path("/else/where"), "/else/where"),
