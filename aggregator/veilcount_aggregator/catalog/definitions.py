@@ -40,13 +40,20 @@ class DefinitionSource:
         """The digest in its record's key."""
         return hashlib.sha256(self._bytes()).hexdigest()
 
-    def collections(self) -> dict[str, Collection]:
-        """Return its collections, or refuse it as a device would."""
-        return _parse(self)
+    def collections(self, *, legacy: bool = False) -> dict[str, Collection]:
+        """Return its collections, or refuse it as a device would.
 
-    def stored_collections(self) -> dict[str, Collection]:
-        """Return its collections as the version that accepted it understood them."""
-        return _parse(self, legacy=True)
+        `legacy`: as the version that accepted it understood them.
+        """
+
+        def read_values(name: str) -> list[str]:
+            if name not in self.files:  # a path on our own disk is never read for a client
+                raise DefinitionError(
+                    "values_file", name, "send the file along with the definitions"
+                )
+            return _lines(self.files[name].removeprefix("\ufeff"))
+
+        return parse_collections(self.text, read_values, legacy=legacy)
 
     def _bytes(self) -> bytes:
         kept = {"text": self.text, "files": dict(self.files)}
@@ -57,17 +64,6 @@ class DefinitionSource:
         return Record(SOURCE, f"{place:06}-{self.digest}", self._bytes())
 
 
-def _parse(source: DefinitionSource, *, legacy: bool = False) -> dict[str, Collection]:
-    supplied = source.files
-
-    def read_values(name: str) -> list[str]:
-        if name not in supplied:  # a path on our own disk is nothing that may be asked for
-            raise DefinitionError("values_file", name, "send the file along with the definitions")
-        return _lines(supplied[name].removeprefix("\ufeff"))
-
-    return parse_collections(source.text, read_values, legacy=legacy)
-
-
 def _lines(text: str) -> list[str]:
     """Return the lines of a text as a file's would be read."""
     return [line.rstrip("\n") for line in StringIO(text, newline=None)]
@@ -75,21 +71,22 @@ def _lines(text: str) -> list[str]:
 
 def read_source(path: Path) -> DefinitionSource:
     """Return a definitions file from the disk, with the value lists it names."""
-    read: dict[str, str] = {}
+    files: dict[str, str] = {}
 
     def read_values(name: str) -> list[str]:
-        try:
-            read[name] = (path.parent / name).read_text(encoding="utf-8-sig")
-        except (OSError, ValueError) as error:
-            raise DefinitionError("values_file", name, f"cannot be read: {error}") from error
-        return _lines(read[name])
+        files[name] = _read_text(path.parent / name, "values_file", name)
+        return _lines(files[name])
 
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise DefinitionError("file", path.name, f"cannot be read: {error}") from error
+    text = _read_text(path, "file", path.name)
     parse_collections(text, read_values, path.name)
-    return DefinitionSource(text, read)
+    return DefinitionSource(text, files)
+
+
+def _read_text(path: Path, field: str, name: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise DefinitionError(field, name, f"cannot be read: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,7 @@ def parse_catalog(sources: Records, closed: Container[str]) -> Catalog:
 
 def _collections(key: str, value: bytes) -> tuple[Collection, ...]:
     try:
-        return tuple(DefinitionSource(**json.loads(value)).stored_collections().values())
+        return tuple(DefinitionSource(**json.loads(value)).collections(legacy=True).values())
     except DefinitionError as error:
         why = f"the kept definitions {key[:14]} cannot be read by this version: {error}"
         raise StoreUnfit(f"{why}; run the version that loaded them, or a newer one") from error

@@ -155,7 +155,8 @@ def _collect_series(store: Store, series: Series, now: datetime) -> int:
     if not over:
         return 0
     try:
-        return store.mark_dropped(series, over, _midnight(series.due(over - 1)), now)
+        due = datetime.combine(series.due(over - 1), time(), UTC)
+        return store.mark_dropped(series, over, due, now)
     finally:
         store.delete_dropped(series, RECOVERABLE, now)
 
@@ -164,7 +165,3 @@ def epochs_over(series: Series, day: date) -> int:
     """Return how many epochs of a series have ended on a UTC day."""
     epochs = 1 if series.linked else series.collection.periods
     return next((epoch for epoch in range(epochs) if not series.over(epoch, day)), epochs)
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

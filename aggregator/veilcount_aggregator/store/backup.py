@@ -40,6 +40,7 @@ WHY = "restored from a backup: enter again what was released since, from the rel
 
 def backup(url: str, to: Path) -> None:
     """Write a store's present state to a new file that only its owner may read."""
+    to = to.absolute()
     with _exclusive(to, "to"):
         if to.exists():
             raise SettingsError("to", str(to), "the file exists: give a new name")
@@ -57,7 +58,7 @@ def restore(backed_up: Path, url: str) -> None:
     if _is_redis(url):
         _restore_to_redis(backed_up, url)
         return
-    place, file = SqliteUrl.parse(url), SqliteDatabase(SqliteUrl(backed_up))
+    place, file = SqliteUrl.parse(url), SqliteDatabase(SqliteUrl(backed_up.absolute()))
     with _exclusive(place.path, "store"):
         for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):
             if path.exists():

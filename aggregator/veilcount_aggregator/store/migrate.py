@@ -68,12 +68,14 @@ def copy_store(
     lease = CopyLease(target, KIND, RUN)
     with lease.held():
         known, kept = _begun(source, target, where)
-        arriving = known or _arrive(lease, kept or _leave(source, where))
-        _carry(source, target, lease, arriving, progress)
+        if known is None:
+            known = IncomingCopy((kept or _make_read_only(source, where)).ticket)
+            _keep(lease, known)
+        _carry(source, target, lease, known, progress)
         found = content_digest(_carried(source))
         if found != content_digest(_carried(target)):
             raise StoreUnfit("the copy differs from its source: begin again with an empty target")
-        _keep(lease, replace(arriving, done=True))
+        _keep(lease, replace(known, done=True))
     return found
 
 
@@ -81,7 +83,7 @@ def _begun(
     source: Store, target: Store, where: str
 ) -> tuple[IncomingCopy | None, OutgoingCopy | None]:
     """Return what both sides know of this copy; refuse one that cannot be begun or gone on with."""
-    known, kept = _arriving(target), _copy_of_read_only(source)
+    known, kept = _incoming_copy(target), _copy_of_read_only(source)
     if known is None:
         _refuse_other(target, kept, where)
     else:
@@ -95,18 +97,9 @@ def outgoing_copy(source: Store) -> OutgoingCopy | None:
     return None if kept is None else OutgoingCopy(**json.loads(kept))
 
 
-def _arriving(target: Store) -> IncomingCopy | None:
+def _incoming_copy(target: Store) -> IncomingCopy | None:
     kept = target.records(KIND).get(FROM)
     return None if kept is None else IncomingCopy(**json.loads(kept))
-
-
-def _known(target: Store) -> IncomingCopy:
-    known = _arriving(target)
-    if known is None:
-        raise StoreUnfit(
-            "the target has lost its record of the copy: begin again with an empty one"
-        )
-    return known
 
 
 def _copy_of_read_only(source: Store) -> OutgoingCopy | None:
@@ -141,8 +134,8 @@ def _refuse_again(known: IncomingCopy, kept: OutgoingCopy | None) -> None:
         )
 
 
-def _leave(source: Store, where: str) -> OutgoingCopy:
-    """Fence a source for a copy, unless another copy of it has begun meanwhile."""
+def _make_read_only(source: Store, where: str) -> OutgoingCopy:
+    """Make a source read-only for a copy, unless another copy of it has begun meanwhile."""
     made, seen = OutgoingCopy(secrets.token_hex(16), where), outgoing_copy(source)
 
     def decide() -> tuple[list[Record], None]:
@@ -155,27 +148,21 @@ def _leave(source: Store, where: str) -> OutgoingCopy:
     return made
 
 
-def _arrive(lease: CopyLease, outgoing: OutgoingCopy) -> IncomingCopy:
-    made = IncomingCopy(outgoing.ticket)
-    _keep(lease, made)
-    return made
-
-
 def _carry(
     source: Store,
     target: Store,
     lease: CopyLease,
-    arriving: IncomingCopy,
+    incoming: IncomingCopy,
     progress: Callable[[CopyProgress], None],
 ) -> None:
     """Carry what is not there yet, a step at a time; a step that is done twice changes nothing."""
-    moved = CopyProgress(0, 0)
+    pieces = size = 0
     for step in _steps(_carried(source)):
-        moved = CopyProgress(moved.pieces + len(step), moved.bytes + _size(step))
-        if moved.pieces > arriving.pieces:
+        pieces, size = pieces + len(step), size + sum(len(piece.body) for piece in step)
+        if pieces > incoming.pieces:
             target.import_pieces(step)
-            _keep(lease, replace(arriving, pieces=moved.pieces))
-        progress(moved)
+            _keep(lease, replace(incoming, pieces=pieces))
+        progress(CopyProgress(pieces, size))
 
 
 def _carried(store: Store) -> Iterator[TransferPiece]:
@@ -195,10 +182,6 @@ def _steps(pieces: Iterator[TransferPiece]) -> Iterator[list[TransferPiece]]:
             step, size = [], 0
     if step:
         yield step
-
-
-def _size(step: list[TransferPiece]) -> int:
-    return sum(len(piece.body) for piece in step)
 
 
 def _keep(lease: CopyLease, what: IncomingCopy) -> None:

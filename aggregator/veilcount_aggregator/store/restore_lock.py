@@ -22,8 +22,3 @@ def release_lock_reason(store: Store) -> str | None:
 def lock_releases(store: Store, why: str) -> None:
     """Have releases wait."""
     update_records(store, lambda: ([Record(KIND, RELEASES, why.encode())], None))
-
-
-def unlock_releases(store: Store) -> None:
-    """Let releases go on."""
-    update_records(store, lambda: ([Record(KIND, RELEASES, None)], None))

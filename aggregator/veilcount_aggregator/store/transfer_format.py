@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .interface import TransferPiece
+from .interface import Cell, Record, TransferPiece
 from .series_reports import Counters
 
 KINDS = ("record", "dropped", "new_rows", "service_counter", "spent_rows", "tally", "rows")
@@ -45,6 +45,30 @@ def decode_numbers(body: bytes) -> Counters:
 def join_key(*parts: str | int) -> str:
     """Return the key with these parts."""
     return "/".join(map(str, parts))
+
+
+def numbers_piece(
+    kind: str, numbers: Iterable[int] | NDArray[np.int64], *key: str | int
+) -> TransferPiece:
+    """Return a piece of numbers."""
+    return TransferPiece(kind, join_key(*key), encode_numbers(numbers))
+
+
+def histogram_piece(numbers: Counters, fingerprint: str, epoch: int) -> TransferPiece:
+    """Return the piece of a spend histogram."""
+    return numbers_piece("spent_rows", trim_zeros(numbers), fingerprint, epoch)
+
+
+def tally_piece(reports: int, counters: Counters, fingerprint: str, cell: Cell) -> TransferPiece:
+    """Return the piece of a tally."""
+    numbers = trim_zeros(np.concatenate([[reports], counters]))
+    return numbers_piece("tally", numbers, fingerprint, *cell)
+
+
+def parse_record(piece: TransferPiece) -> Record:
+    """Return the record of a piece."""
+    kind, key = piece.key.split("/", 1)
+    return Record(kind, key, piece.body)
 
 
 def bitmap_bytes(slots: int) -> int:

@@ -14,9 +14,10 @@ from tests.system.deploy.alert_states import SLOW, STATES
 from tests.system.deploy.files import DEPLOY, documents, unit
 from tests.system.deploy.promql import Sample, fires, meets, read
 from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.store import Record
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_aggregator.store.restore_lock import lock_releases, unlock_releases
+from veilcount_aggregator.store.restore_lock import KIND, RELEASES, lock_releases
 from veilcount_shared.report import Report
 
 GROUP = documents("alerts.yml")[0]["groups"][0]
@@ -139,7 +140,7 @@ def test_a_store_that_is_read_only_and_releases_that_wait_are_told(tmp_path: Pat
         deployed.ask("GET", "/v1/plan", key=key)  # what is not written yet keeps nothing back
         during = metrics(deployed, key)
         store.set_read_only(on=False)
-        unlock_releases(store)
+        store.change_records(store.generation(), [Record(KIND, RELEASES, None)])
         after = metrics(deployed, key)
 
     for name in ("veilcount_store_read_only", "veilcount_releases_locked"):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...errors import StoreError
 from ..memory_limit import SHARE, UNLIMITED, series_cap, share
-from .connections import Host, RedisNode, Wait, execute_each, parse_info
+from .connections import Host, Wait, execute_each, parse_info
 from .identity import StoreIdentity
 from .shard_client import ShardClient
 
@@ -49,9 +49,8 @@ class RedisMemoryLimits:
     def by_shard(self, operator_limit: int | None) -> Sequence[ShardLimits]:
         """Return each shard's limits: its share of an operator's, or of what its server has."""
         if operator_limit is not None:
-            return [
-                ShardLimits(share(operator_limit, self._identity.shards), UNLIMITED)
-            ] * self._identity.shards
+            shards = self._identity.shards
+            return [ShardLimits(share(operator_limit, shards), UNLIMITED)] * shards
         return [ShardLimits(each, series_cap(each)) for each in self._by_server()]
 
     def total(self) -> int | None:
@@ -79,13 +78,8 @@ class RedisMemoryLimits:
                 self._memory[host] = int(parse_info(answer).get("maxmemory", "0"))
         if not self._memory.keys() >= by_host.keys():
             self._until = self._seconds() + UNKNOWN_SECONDS
-        return [_share(self._memory.get(host, 0), shards[host]) for host in _hosts(owners)]
-
-
-def _hosts(servers: Sequence[RedisNode]) -> list[Host]:
-    return [server.host for server in servers]
-
-
-def _share(maxmemory: int, shards: int) -> int:
-    """Return what each of a server's shards may take; 0: it sets no limit."""
-    return int(SHARE * maxmemory) // shards if maxmemory else UNLIMITED
+        limits = {
+            host: int(SHARE * memory) // shards[host] if memory else UNLIMITED
+            for host, memory in self._memory.items()
+        }
+        return [limits.get(owner.host, UNLIMITED) for owner in owners]

@@ -18,7 +18,10 @@ def server_times(servers: ShardClient) -> list[datetime]:
     """Return the time of each server that answers, or raise StoreUnavailable: none does."""
     requests = [(server, ("TIME",)) for server in servers.all()]
     answers = execute_each(requests, Wait.PROBE)
-    found = [_instant(*answer) for answer in answers if isinstance(answer, list)]
+    found = [
+        datetime.fromtimestamp(int(seconds) + int(microseconds) / 1e6, UTC)
+        for seconds, microseconds in (each for each in answers if isinstance(each, list))
+    ]
     if not found:
         raise StoreUnavailable("no server of the store answers TIME")
     return found
@@ -42,13 +45,11 @@ def delete_dropped(
     """Delete the rows of the epochs that were dropped so long ago, some buckets at a time."""
     errors = []
     for base in identity.bases:
-        words = call(
-            "give_up_dropped", base, identity.store, fingerprint, int(kept.total_seconds())
-        )
+        seconds = int(kept.total_seconds())
+        words = call("give_up_dropped", base, identity.store, fingerprint, seconds)
         try:
-            _free(
-                servers, identity, base, fingerprint, int(servers.execute_one(Command(base, words)))
-            )
+            epochs = int(servers.execute_one(Command(base, words)))
+            _free(servers, identity, base, fingerprint, epochs)
         except StoreError as error:  # the other shards' rows go all the same
             errors.append(error)
     if errors:
@@ -74,8 +75,3 @@ def _each(servers: ShardClient, identity: StoreIdentity, name: str, *arguments: 
         Command(base, call(name, base, identity.store, *arguments)) for base in identity.bases
     ]
     return max(int(answer) for answer in servers.execute_all(requests))
-
-
-def _instant(seconds: bytes, microseconds: bytes) -> datetime:
-    """Return a server's answer to TIME."""
-    return datetime.fromtimestamp(int(seconds) + int(microseconds) / 1e6, UTC)

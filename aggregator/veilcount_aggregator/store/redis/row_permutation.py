@@ -38,13 +38,10 @@ class RowPermutation:
     """The keyed permutation of one store."""
 
     secret: bytes = field(repr=False)
-    _keys: tuple[np.uint64, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no secret of a store."""
         if len(self.secret) != SECRET_BYTES:
             raise ValueError(f"a secret has {SECRET_BYTES} bytes")
-        object.__setattr__(self, "_keys", tuple(np.frombuffer(self.secret, "<u8")))
 
     @classmethod
     def new(cls) -> RowPermutation:
@@ -66,11 +63,11 @@ class RowPermutation:
         return words.view(np.uint8)
 
     def _first(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        a, b, *_ = self._keys
+        a, b, *_ = np.frombuffer(self.secret, "<u8")
         return _high(words[:, 0].astype(np.uint64) * a + b)
 
     def _second(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        *_, start, a, b, c = self._keys
+        *_, start, a, b, c = np.frombuffer(self.secret, "<u8")
         low, high = words[:, 1].astype(np.uint64), words[:, 2].astype(np.uint64)
         mixed = _mix((high << _HALF | low) + start)
         return _high((mixed & _LOW) * a + (mixed >> _HALF) * b + c)

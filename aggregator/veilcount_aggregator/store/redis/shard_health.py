@@ -76,7 +76,11 @@ def read_shard_states(
         _found(name, owners[name], answer, identity.store, monitor)
         for name, answer in zip(bases, answers, strict=True)
     ]
-    up = {seen.server.host: seen.server for seen in found if seen.server and _answered(seen.error)}
+    up = {
+        seen.server.host: seen.server
+        for seen in found
+        if seen.server and not isinstance(seen.error, StoreUnavailable)
+    }
     info = _info(list(up.values()))
     return [
         replace(seen, info=info.get(seen.server.host)) if seen.server else seen for seen in found
@@ -95,12 +99,12 @@ def store_health(
     why = durability.why
     if serving and len(serving) < len(shards):
         why = f"{len(serving)} of {len(shards)} shards take reports; {why}"
-    commands = [records] if records.error is None else serving
+    consulted = [records] if records.error is None else serving
     return StoreHealth(
         "redis-cluster" if servers.address.cluster else "redis",
         durability.durable,
         why,
-        any(seen.read_only for seen in commands),
+        any(seen.read_only for seen in consulted),
         len(serving),
         len(shards),
         durability.weaknesses,
@@ -144,11 +148,6 @@ def _found(
     return ShardState(name, server, error, mark is not None)
 
 
-def _answered(error: StoreError | None) -> bool:
-    """Whether a shard's server answered, well or not."""
-    return not isinstance(error, StoreUnavailable)
-
-
 def _owner(servers: ShardClient, base: bytes) -> RedisNode | None:
     try:
         return servers.owner(base)
@@ -159,9 +158,9 @@ def _owner(servers: ShardClient, base: bytes) -> RedisNode | None:
 def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:
     """Return what each server says of its memory and its append-only file, where it says so."""
     sections = ("memory", "persistence")
-    commands = [(server, ("INFO", section)) for server in servers for section in sections]
+    requests = [(server, ("INFO", section)) for server in servers for section in sections]
     found: dict[Host, dict[str, str]] = {}
-    for (server, _), answer in zip(commands, execute_each(commands, Wait.PROBE), strict=True):
+    for (server, _), answer in zip(requests, execute_each(requests, Wait.PROBE), strict=True):
         if isinstance(answer, bytes):
             found.setdefault(server.host, {}).update(parse_info(answer))
     return found

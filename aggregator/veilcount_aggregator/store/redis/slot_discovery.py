@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -19,6 +20,7 @@ from .circuit_breaker import BreakerState
 from .connections import TIMEOUTS, Host, RedisNode, Wait
 
 NEXT_SECONDS = 0.2  # after which another node is asked too
+LONGEST_SECONDS = sum(TIMEOUTS[Wait.PROBE]) * 2 + NEXT_SECONDS  # until the last node has answered
 
 Slots = list[tuple[tuple[int, int], Host]]
 
@@ -28,24 +30,21 @@ class Topology:
     """The owners of slots, as reported by one node."""
 
     slots: Sequence[tuple[int, int, RedisNode]] = ()
-    owners: dict[bytes, RedisNode] = field(
-        default_factory=dict
-    )  # of base keys, as they are asked for
 
     def owner(self, base: bytes) -> RedisNode | None:
         """Return the server that has a base's keys, if any has."""
-        found = self.owners.get(base)
-        if found is None:
-            slot = key_slot(base)
-            having = (server for first, last, server in self.slots if first <= slot <= last)
-            found = next(having, None)
-            if found is not None:
-                self.owners[base] = found
-        return found
+        slot = _slot_of(base)
+        having = (server for first, last, server in self.slots if first <= slot <= last)
+        return next(having, None)
 
     def servers(self) -> list[RedisNode]:
         """Return every server that has slots."""
         return list({server.host: server for _, _, server in self.slots}.values())
+
+
+@cache  # of a few dozen base keys
+def _slot_of(base: bytes) -> int:
+    return key_slot(base)
 
 
 def fetch_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
@@ -62,7 +61,7 @@ def fetch_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
             threading.Thread(target=_ask, args=(server, answers), daemon=True).start()
             waiting += 1
         try:
-            node, slots = answers.get(timeout=NEXT_SECONDS if left else _longest())
+            node, slots = answers.get(timeout=NEXT_SECONDS if left else LONGEST_SECONDS)
         except Empty:
             if not left:
                 break
@@ -82,11 +81,6 @@ def likely_first(servers: Sequence[RedisNode], last: RedisNode | None) -> list[R
     return sorted(
         servers, key=lambda each: (each.breaker.state != BreakerState.CLOSED, each is not last)
     )
-
-
-def _longest() -> float:
-    """Return how long a node that was asked may take at most."""
-    return sum(TIMEOUTS[Wait.PROBE]) * 2 + NEXT_SECONDS
 
 
 def _ask(server: RedisNode, answers: SimpleQueue[tuple[RedisNode, Slots | StoreError]]) -> None:

@@ -13,11 +13,17 @@ from zlib import crc32
 import numpy as np
 
 from ...errors import StoreReadOnly
-from ..interface import Record, TransferPiece
+from ..interface import TransferPiece
 from ..memory_limit import PAGE
 from ..series_reports import ROW_BYTES, Bytes, Counters
-from ..transfer_format import decode_numbers, encode_numbers, join_key, trim_zeros
-from .connections import Words
+from ..transfer_format import (
+    decode_numbers,
+    histogram_piece,
+    join_key,
+    numbers_piece,
+    parse_record,
+    tally_piece,
+)
 from .identity import RECORDS_BASE, StoreIdentity
 from .lua_library import call, pack, raw
 from .queries import ShardReader, figure_key
@@ -62,7 +68,7 @@ class RedisTransfer:
             for series in known:
                 yield from kind(series)
         for note, times in sorted(self._reader.service_counts().items()):
-            yield TransferPiece("service_counter", join_key(*note), encode_numbers([times]))
+            yield numbers_piece("service_counter", [times], *note)
         for kind in (self._spent_rows, self._tallies, self._rows):
             for series in known:
                 yield from kind(series)
@@ -76,23 +82,19 @@ class RedisTransfer:
     def _dropped(self, series: str) -> Iterator[TransferPiece]:
         dropped = self._reader.dropped(series)
         if dropped:
-            yield TransferPiece("dropped", series, encode_numbers([dropped]))
+            yield numbers_piece("dropped", [dropped], series)
 
     def _new_rows(self, series: str) -> Iterator[TransferPiece]:
         for period, rows in sorted(self._reader.new_pseudonyms(series).items()):
-            yield TransferPiece("new_rows", join_key(series, period), encode_numbers([rows]))
+            yield numbers_piece("new_rows", [rows], series, period)
 
     def _spent_rows(self, series: str) -> Iterator[TransferPiece]:
         for epoch, rows in sorted(self._reader.spend_histograms(series, 0).items()):
-            yield TransferPiece(
-                "spent_rows", join_key(series, epoch), encode_numbers(trim_zeros(rows))
-            )
+            yield histogram_piece(rows, series, epoch)
 
     def _tallies(self, series: str) -> Iterator[TransferPiece]:
         for cell, reports in sorted(self._reader.report_counts(series).items()):
-            counters = self._reader.counters(series, [cell], 0)
-            body = encode_numbers(trim_zeros(np.concatenate([[reports], counters])))
-            yield TransferPiece("tally", join_key(series, *cell), body)
+            yield tally_piece(reports, self._reader.counters(series, [cell], 0), series, cell)
 
     def _rows(self, series: str) -> Iterator[TransferPiece]:
         dropped = self._reader.dropped(series)
@@ -138,15 +140,11 @@ class RedisTransfer:
         """
         if is_read_only(self._servers):
             raise StoreReadOnly("the store is read-only: nothing is copied into it")
-        records = [piece for piece in pieces if piece.kind == "record"]
+        records = [parse_record(piece) for piece in pieces if piece.kind == "record"]
         if records:
-            arguments = [_record(piece) for piece in records]
-            self._ask(
-                RECORDS_BASE,
-                *call(
-                    "import_records", RECORDS_BASE, self._identity.store, pack_records(arguments)
-                ),
-            )
+            packed = pack_records(records)
+            words = call("import_records", RECORDS_BASE, self._identity.store, packed)
+            self._ask(RECORDS_BASE, *words)
         others = [piece for piece in pieces if piece.kind != "record"]
         self._servers.execute_all([each for one in others for each in self._writers[one.kind](one)])
 
@@ -163,22 +161,29 @@ class RedisTransfer:
         """Divide them evenly, as devices would: each shard has its share of the limit."""
         series, period = piece.key.split("/")
         (rows,) = decode_numbers(piece.body).tolist()
-        shard_numbers = self._identity.shards
+        count = self._identity.shards
         for shard, base in enumerate(self._identity.bases):
-            share = rows * (shard + 1) // shard_numbers - rows * shard // shard_numbers
+            share = rows * (shard + 1) // count - rows * shard // count
             yield Command(base, ("HSET", figure_key(base, "new", series), period, share))
         yield from self._know(series)
 
     def _put_service_counter(self, piece: TransferPiece) -> Iterator[Command]:
         (times,) = decode_numbers(piece.body).tolist()
-        yield from self._put_field(piece.key, ("counts",), piece.key, times)
+        for base in self._identity.bases:
+            counts = figure_key(base, "counts")
+            if base == self._home(piece.key):
+                yield Command(base, ("HSET", counts, piece.key, times))
+            else:
+                yield Command(base, ("HDEL", counts, piece.key))
 
     def _put_spent_rows(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch = piece.key.split("/")
-        yield from self._put_string(piece.key, ("spent", series, epoch), decode_numbers(piece.body))
-        yield from self._each(
-            lambda base: ("HSETNX", figure_key(base, "epochs", series), epoch, "")
-        )
+        held = decode_numbers(piece.body).astype(BIG_ENDIAN).tobytes()
+        for base in self._identity.bases:
+            spent = figure_key(base, "spent", series, epoch)
+            at_home = base == self._home(piece.key)
+            yield Command(base, ("SET", spent, held) if at_home else ("DEL", spent))
+            yield Command(base, ("HSETNX", figure_key(base, "epochs", series), epoch, ""))
         yield from self._know(series)
 
     def _put_tally(self, piece: TransferPiece) -> Iterator[Command]:
@@ -212,32 +217,12 @@ class RedisTransfer:
                 )
                 yield Command(base, words)
 
-    def _put_field(
-        self, home: str, words: tuple[str, ...], field: str, number: int
-    ) -> Iterator[Command]:
-        def one(base: bytes) -> Words:
-            if base == self._home(home):
-                return ("HSET", figure_key(base, *words), field, number)
-            return ("HDEL", figure_key(base, *words), field)
-
-        return self._each(one)
-
-    def _put_string(self, home: str, words: tuple[str, ...], held: Counters) -> Iterator[Command]:
-        def one(base: bytes) -> Words:
-            if base == self._home(home):
-                return ("SET", figure_key(base, *words), held.astype(BIG_ENDIAN).tobytes())
-            return ("DEL", figure_key(base, *words))
-
-        return self._each(one)
-
     def _home(self, of: str) -> bytes:
         return self._identity.bases[crc32(of.encode()) % self._identity.shards]
 
     def _know(self, series: str) -> Iterator[Command]:
-        return self._each(lambda base: ("SADD", figure_key(base, "series"), series))
-
-    def _each(self, words: Callable[[bytes], Words]) -> Iterator[Command]:
-        return (Command(base, words(base)) for base in self._identity.bases)
+        for base in self._identity.bases:
+            yield Command(base, ("SADD", figure_key(base, "series"), series))
 
     def _ask(self, base: bytes, *words: bytes | str | int) -> Any:
         return self._servers.execute_one(Command(base, words))
@@ -255,8 +240,3 @@ def _tally(reports: int, counters: Counters) -> list[Any]:
         [number, raw(held) if isinstance(held, bytes) else held] for number, held in split(counters)
     ]
     return [reports, len(counters), raw(b""), arguments]
-
-
-def _record(piece: TransferPiece) -> Record:
-    kind, record = piece.key.split("/", 1)
-    return Record(kind, record, piece.body)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock, get_ident
 from weakref import WeakSet
@@ -268,21 +268,18 @@ class SqliteDatabase:
 _live: WeakSet[SqliteDatabase] = WeakSet()
 
 
-def _before_fork() -> None:
-    for file in list(_live):
-        file.before_fork()
+def _for_each_live(act: Callable[[SqliteDatabase], None]) -> Callable[[], None]:
+    """Return a hook that does something to each database of this process."""
 
+    def hook() -> None:
+        for database in list(_live):
+            act(database)
 
-def _after_fork_in_parent() -> None:
-    for file in list(_live):
-        file.after_fork_in_parent()
-
-
-def _after_fork_in_child() -> None:
-    for file in list(_live):
-        file.after_fork_in_child()
+    return hook
 
 
 os.register_at_fork(
-    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    before=_for_each_live(SqliteDatabase.before_fork),
+    after_in_parent=_for_each_live(SqliteDatabase.after_fork_in_parent),
+    after_in_child=_for_each_live(SqliteDatabase.after_fork_in_child),
 )

@@ -56,7 +56,9 @@ class WriteHealth:
         if isinstance(error, StoreUnfit):
             self.damaged()
             return
-        self._trouble = FULL if isinstance(error, StoreFull) else f"a write failed: {_name(cause)}"
+        # SQLite's or the system's own name: never its words, which hold a path
+        name = getattr(cause, "sqlite_errorname", type(cause).__name__)
+        self._trouble = FULL if isinstance(error, StoreFull) else f"a write failed: {name}"
         if not probe:
             self._until = self._seconds() + MEMORY_SECONDS
 
@@ -72,11 +74,6 @@ class WriteHealth:
                 return False
             self._due[what] = now + every
             return True
-
-
-def _name(error: Exception) -> str:
-    """Return SQLite's or the system's own name of an error: never its words, which hold a path."""
-    return str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 
 def is_damaged(database: sqlite3.Connection, seconds: float) -> bool:

@@ -17,7 +17,7 @@ from .memory_limit import SeriesMemoryBudget, StoreMemoryBudget
 from .tallies import SqliteTally
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
-#: so many rows are asked for or written at once; fewer than `LEAST` are asked for one by one
+#: so many rows are read or written at once; fewer than `LEAST` are read one by one
 MOST, LEAST = 100, 8
 #: one statement for each number of rows, so that each is prepared once
 _SPENT_MANY = [
@@ -30,34 +30,29 @@ _SPEND_MANY = [
     for marks in (", ".join(["(?, ?, ?, ?)"] * many) for many in range(MOST + 1))
 ]
 _NEW_ROWS = "select rows from new_rows where series = ? and period = ?"
-_GROW = (
-    "insert into new_rows (series, period, rows) values (?, ?, ?)"
-    " on conflict do update set rows = excluded.rows"
-)
+_GROW = "replace into new_rows (series, period, rows) values (?, ?, ?)"
 _HOURLY = "select rows from hourly where hour = ? and series = ? and source = ?"
-_CHARGE = (
-    "insert into hourly (hour, series, source, rows) values (?, ?, ?, ?)"
-    " on conflict do update set rows = excluded.rows"
-)
+_CHARGE = "replace into hourly (hour, series, source, rows) values (?, ?, ?, ?)"
 #: hours whose quotas are kept: the running one, and one for clocks that differ
 _HOURS_KEPT = 2
 _SPENT_ROWS = "select rows from spent_rows where series = ? and epoch = ?"
-_MOVE = (
-    "insert into spent_rows (series, epoch, rows) values (?, ?, ?)"
-    " on conflict do update set rows = excluded.rows"
-)
+_MOVE = "replace into spent_rows (series, epoch, rows) values (?, ?, ?)"
 _COUNT = (
     "insert into service_counter (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
     " on conflict do update set times = times + excluded.times"
 )
 
 
-class _Rows(dict[Row, int]):
-    """The rows of a series: looked up many at once, or else when one is first asked for."""
+class _Lookup:
+    """What a series has spent, looked up when a key is first read."""
 
     def __init__(self, database: sqlite3.Connection, number: int) -> None:
         self._database = database
         self._number = number
+
+
+class _Rows(_Lookup, dict[Row, int]):
+    """The rows of a series: looked up many at once, or else one by one."""
 
     def __missing__(self, key: Row) -> int:
         found = self._database.execute(_SPENT, (self._number, *key)).fetchone()
@@ -84,12 +79,8 @@ class _Rows(dict[Row, int]):
                 self[epoch, row] = int.from_bytes(found.get(row, b""), "little")
 
 
-class _Periods(dict[int, int]):
-    """The new rows of each period of a series, looked up likewise."""
-
-    def __init__(self, database: sqlite3.Connection, number: int) -> None:
-        self._database = database
-        self._number = number
+class _Periods(_Lookup, dict[int, int]):
+    """The new rows of each period of a series."""
 
     def __missing__(self, period: int) -> int:
         found = self._database.execute(_NEW_ROWS, (self._number, period)).fetchone()
@@ -97,12 +88,8 @@ class _Periods(dict[int, int]):
         return self[period]
 
 
-class _Hourly(dict[Quota, int]):
-    """What of each quota is spent, looked up likewise."""
-
-    def __init__(self, database: sqlite3.Connection, number: int) -> None:
-        self._database = database
-        self._number = number
+class _Hourly(_Lookup, dict[Quota, int]):
+    """What of each quota is spent."""
 
     def __missing__(self, quota: Quota) -> int:
         key = (quota.hour, self._number, quota.source)

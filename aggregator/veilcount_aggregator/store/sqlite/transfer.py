@@ -15,7 +15,16 @@ import numpy as np
 
 from ..interface import Cell, TransferPiece
 from ..series_reports import ROW_BYTES
-from ..transfer_format import add_padded, decode_numbers, encode_numbers, join_key, trim_zeros
+from ..transfer_format import (
+    add_padded,
+    decode_numbers,
+    encode_numbers,
+    histogram_piece,
+    join_key,
+    numbers_piece,
+    parse_record,
+    tally_piece,
+)
 from .database import SqliteDatabase
 from .intake import ensure_series
 from .records import advance_generation, put_record
@@ -52,9 +61,9 @@ def absorb(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> Non
     kinds = set()
     for piece in pieces:
         if piece.kind == "record":
-            kind, key = piece.key.split("/", 1)
-            put_record(database, kind, key, piece.body)
-            kinds.add(kind)
+            record = parse_record(piece)
+            put_record(database, record.kind, record.key, piece.body)
+            kinds.add(record.kind)
         else:
             _WRITERS[piece.kind](database, piece, add=False)
     if kinds:
@@ -79,7 +88,7 @@ def _dropped(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for fingerprint, dropped in database.execute(
         "select fingerprint, dropped from series where dropped > 0 order by fingerprint"
     ):
-        yield TransferPiece("dropped", fingerprint, encode_numbers([dropped]))
+        yield numbers_piece("dropped", [dropped], fingerprint)
 
 
 def _new_rows(database: sqlite3.Connection) -> Iterator[TransferPiece]:
@@ -87,12 +96,12 @@ def _new_rows(database: sqlite3.Connection) -> Iterator[TransferPiece]:
         "select fingerprint, period, rows from new_rows join series on series = number"
         " order by fingerprint, period"
     ):
-        yield TransferPiece("new_rows", join_key(fingerprint, period), encode_numbers([rows]))
+        yield numbers_piece("new_rows", [rows], fingerprint, period)
 
 
 def _service_counters(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for *words, times in database.execute("select * from service_counter"):
-        yield TransferPiece("service_counter", join_key(*words), encode_numbers([times]))
+        yield numbers_piece("service_counter", [times], *words)
 
 
 def _spent_rows(database: sqlite3.Connection, series: _Series) -> Iterator[TransferPiece]:
@@ -100,11 +109,7 @@ def _spent_rows(database: sqlite3.Connection, series: _Series) -> Iterator[Trans
     for epoch, rows in database.execute(
         "select epoch, rows from spent_rows where series = ? order by epoch", (number,)
     ):
-        yield TransferPiece(
-            "spent_rows",
-            join_key(fingerprint, epoch),
-            encode_numbers(trim_zeros(decode_numbers(rows))),
-        )
+        yield histogram_piece(decode_numbers(rows), fingerprint, epoch)
 
 
 def _tallies(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
@@ -114,36 +119,32 @@ def _tallies(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
             "select period, segment, n from tally where series = ? order by period, segment",
             (number,),
         ).fetchall()
-    for period, segment, n in cells:
+    for *place, n in cells:
+        cell = Cell(*place)
         with file.reading() as database:
-            counters = SqliteTally(database, number, Cell(period, segment)).read()
-        body = encode_numbers(trim_zeros(np.concatenate([[n], counters])))
-        yield TransferPiece("tally", join_key(fingerprint, period, segment), body)
+            counters = SqliteTally(database, number, cell).read()
+        yield tally_piece(n, counters, fingerprint, cell)
 
 
 def _rows(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
     number, fingerprint, epoch = series
+    after = b""
     while True:
         with file.reading() as database:
-            found = database.execute(
-                "select epoch, length(spent) from ledger where series = ? and epoch >= ?"
-                " order by epoch limit 1",
-                (number, epoch),
-            ).fetchone()
-        if found is None:
-            return
-        epoch, size = found
-        for first in range(256):
-            with file.reading() as database:
-                rows = database.execute(_BUCKET, (number, epoch, *_between(first))).fetchall()
-            if rows:
-                body = b"".join(part for row in rows for part in row)
-                yield TransferPiece(
-                    "rows", join_key(fingerprint, epoch, size, f"{first:02x}"), body
-                )
-        epoch += 1
+            found = database.execute(_NEXT, (number, epoch, after)).fetchone()
+            if found is None:
+                return
+            epoch, row, size = found
+            least, after = _between(row[0])
+            rows = database.execute(_BUCKET, (number, epoch, least, after)).fetchall()
+        body = b"".join(part for row in rows for part in row)
+        yield TransferPiece("rows", join_key(fingerprint, epoch, size, f"{least[0]:02x}"), body)
 
 
+_NEXT = (
+    "select epoch, row, length(spent) from ledger where series = ? and (epoch, row) > (?, ?)"
+    " order by epoch, row limit 1"
+)
 _BUCKET = (
     "select row, spent from ledger where series = ? and epoch = ? and row between ? and ?"
     " order by row"

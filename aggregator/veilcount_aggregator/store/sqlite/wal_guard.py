@@ -90,7 +90,11 @@ class WalGuard:
         if self._lock is None:
             return
         alone = _locks(self._lock, LOCK_EX)
-        if alone and not self._names[0].exists() and self._identities[0] == self._held():
+        if (
+            alone
+            and not self._names[0].exists()
+            and self._identities[0] == _identity(self._links[0])
+        ):
             for link in self._links:
                 link.unlink(missing_ok=True)
         self.abandon()
@@ -104,9 +108,6 @@ class WalGuard:
     def _own_links(self) -> list[Path]:
         inode = self._path.stat().st_ino
         return [self._path.with_name(f".{self._path.name}-{inode}-{end}") for end in ENDS]
-
-    def _held(self) -> Identity | None:
-        return _identity(self._links[0])
 
     def _intact_for_others(self) -> bool:
         """Whether the log is the one that writing processes use, for one that only reads."""
