@@ -38,7 +38,6 @@ PENDING = frozenset(
         "tests",
         "tests/aggregator",
         "tests/aggregator/api",
-        "tests/aggregator/dashboard",
         "tests/aggregator/ingest",
         "tests/aggregator/queries",
         "tests/aggregator/reader",

@@ -1,4 +1,4 @@
-"""A deployment whose pages are asked for."""
+"""Deployments whose pages are opened."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from tests.browser.browser_population import NOW, stock
-from veilcount_aggregator.auth.api_keys import Role
 
 
 @pytest.fixture
@@ -21,14 +20,21 @@ def deployed(tmp_path: Path) -> Iterator[Deployment]:
 
 
 @pytest.fixture
+def public(tmp_path: Path) -> Iterator[Deployment]:
+    """A deployment with local collections only: all counts are public."""
+    with deployment(tmp_path, FILE) as made:
+        yield made
+
+
+@pytest.fixture
 def visitor(deployed: Deployment) -> Visitor:
-    """A stranger."""
+    """A visitor who has not logged in."""
     return Visitor(deployed)
 
 
 @pytest.fixture(scope="session")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A deployment with questions of every kind and their crowds, for tests that change nothing."""
+    """Collections of every kind with reports, for tests that change nothing."""
     with deployment(tmp_path_factory.mktemp("stocked"), now=NOW) as made:
         stock(made)
         yield made
@@ -37,6 +43,4 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 @pytest.fixture
 def analyst(stocked: Deployment) -> Visitor:
     """An analyst who has logged in there."""
-    found = Visitor(stocked)
-    found.enter(Role.ANALYST)
-    return found
+    return logged_in(stocked)

@@ -1,7 +1,8 @@
-"""A person at the pages, without a browser: keeps a cookie, reads HTML, sends forms back."""
+"""A visitor of the pages without a browser, and the pages as tests read them."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from html import unescape
@@ -20,7 +21,7 @@ _TOKEN = re.compile(rf'name="{FIELD}" value="([0-9a-f]+)"')
 
 @dataclass
 class Page:
-    """What came back."""
+    """A response, read as a page."""
 
     response: TestResponse
 
@@ -36,13 +37,13 @@ class Page:
 
     @property
     def text(self) -> str:
-        """What is read, in one line."""
+        """Its text, in one line."""
         bare = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", self.html, flags=re.DOTALL)
         return " ".join(unescape(bare).split())
 
     @property
     def leads_to(self) -> str:
-        """Where it sends the browser; "" if it is a page itself."""
+        """Where it redirects to; "" if it is a page itself."""
         return self.response.headers.get("Location", "")
 
     @property
@@ -50,27 +51,50 @@ class Page:
         """The cookie that is set, with its attributes; "" if none is."""
         return self.response.headers.get("Set-Cookie", "")
 
+    @property
+    def charts(self) -> dict[str, Any]:
+        """The descriptions that the scripts draw, by the charts' names."""
+        pattern = r'<script type="application/json" id="(\S+)-data">(.*?)</script>'
+        found = re.findall(pattern, self.html, re.DOTALL)
+        return {name: json.loads(description) for name, description in found}
+
+    def field(self, name: str) -> str:
+        """Return the value of an input or the selected option of a choice."""
+        (select,) = re.findall(
+            rf'<select[^>]*name="{name}".*?</select>|<input[^>]*name="{name}"[^>]*>',
+            self.html,
+            re.DOTALL,
+        )
+        options = re.findall(r'value="([^"]*)" selected', select)
+        values = options or re.findall(r'value="([^"]*)"', select)
+        return str(values[0]) if values else ""
+
+    def links(self, text: str) -> list[str]:
+        """Return the addresses behind a text."""
+        found = re.findall(rf'<a [^>]*?href="([^"]*)"[^>]*>{text}</a>', self.html)
+        return [unescape(each) for each in found]
+
 
 @dataclass
 class Visitor:
-    """Somebody at the pages: a stranger until they log in."""
+    """A client of the pages that keeps its cookie and sends forms back; a stranger at first."""
 
     deployment: Deployment
     headers: dict[str, str] = field(default_factory=dict)
     token: str = ""
 
     def __post_init__(self) -> None:
-        """Come with a browser of their own."""
+        """Start without a cookie."""
         self.client: Client = self.deployment.app.test_client()
 
-    def get(self, path: str, **given: Any) -> Page:
+    def get(self, path: str, **options: Any) -> Page:
         """Open a page."""
-        return self._seen(self.client.get(path, headers=self.headers, **given))
+        return self._read(self.client.get(path, headers=self.headers, **options))
 
     def post(self, path: str, **fields: Any) -> Page:
-        """Send a form of the page that was seen last."""
-        given = {FIELD: self.token} | fields
-        return self._seen(self.client.post(path, data=given, headers=self.headers))
+        """Send a form of the page that was opened last."""
+        data = {FIELD: self.token} | fields
+        return self._read(self.client.post(path, data=data, headers=self.headers))
 
     def enter(self, role: Role) -> Page:
         """Log in by a one-time link."""
@@ -87,13 +111,22 @@ class Visitor:
 
     @property
     def secret(self) -> str:
-        """What the browser keeps."""
+        """The cookie that the client keeps."""
         cookie = self.client.get_cookie(COOKIE)
         return cookie.value if cookie else ""
 
-    def _seen(self, response: TestResponse) -> Page:
-        response.request.environ["wsgi.input"].close()  # a file, if what was sent is long
+    def _read(self, response: TestResponse) -> Page:
+        response.request.environ["wsgi.input"].close()  # a file, if the body is long
         page = Page(response)
         found = _TOKEN.search(page.html)
         self.token = found[1] if found else self.token
         return page
+
+
+def logged_in(deployment: Deployment, role: Role = Role.ANALYST, path: str = "") -> Visitor:
+    """Return a visitor who has logged in, at a page if one is named."""
+    visitor = Visitor(deployment)
+    visitor.enter(role)
+    if path:
+        visitor.get(path)
+    return visitor

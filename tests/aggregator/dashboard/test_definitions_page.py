@@ -1,4 +1,4 @@
-"""The page of definitions: a preview that changes nothing, then push; and close."""
+"""The definitions page: a preview that changes nothing, then push; and close."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment
-from tests.aggregator.dashboard.page_fixtures import Page, Visitor
+from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import SOURCE, DefinitionSource
 from veilcount_shared.verdict import Verdict
@@ -32,14 +32,12 @@ _FIELD = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 
 
 @pytest.fixture
-def admin(visitor: Visitor) -> Visitor:
-    """An admin who looks at the definitions."""
-    visitor.enter(Role.ADMIN)
-    visitor.get("/definitions")
-    return visitor
+def admin(deployed: Deployment) -> Visitor:
+    """An admin at the definitions page."""
+    return logged_in(deployed, Role.ADMIN, "/definitions")
 
 
-def test_a_preview_says_what_is_new_and_changes_nothing(
+def test_a_preview_shows_a_new_collection_and_changes_nothing(
     deployed: Deployment, admin: Visitor
 ) -> None:
     before = deployed.aggregator.store.generation()
@@ -52,8 +50,8 @@ def test_a_preview_says_what_is_new_and_changes_nothing(
     assert deployed.aggregator.store.generation() == before
 
 
-def test_a_preview_says_what_held_means_and_is_refused_without(admin: Visitor) -> None:
-    """A running value waits for weeks: where it does is for the author to say."""
+def test_a_running_value_requires_held_and_the_preview_explains_it(admin: Visitor) -> None:
+    """It waits for weeks: the author decides where."""
     running = CITY.replace('unit = "day"', 'unit = "week"\ntakes = "last"')
     refused = admin.post(PREVIEW, text=running)
     page = admin.post(PREVIEW, text=running.replace('"last"', '"last"\nheld = "device"'))
@@ -63,36 +61,42 @@ def test_a_preview_says_what_held_means_and_is_refused_without(admin: Visitor) -
     assert "the running value is kept on the device" in page.text
 
 
-def test_a_preview_says_what_is_otherwise(admin: Visitor) -> None:
-    page = admin.post(PREVIEW, text=FILE.replace("epsilon = 0.5", "epsilon = 0.25"))
+@pytest.mark.parametrize(
+    ("old", "new", "shown", "not_shown"),
+    [
+        (
+            "epsilon = 0.5",
+            "epsilon = 0.25",
+            ("opened · each event", "A new series begins", "epsilon was 0.5, is 0.25"),
+            "Privacy and meaning stay",
+        ),
+        (
+            "How was it opened?",
+            "How did you open it?",
+            ("Privacy and meaning stay",),
+            "A new series begins",
+        ),
+        ("", "", ("Nothing: every definition is known.",), 'id="push"'),
+    ],
+    ids=["a new series", "texts only", "nothing"],
+)
+def test_a_preview_shows_the_effect_of_each_change(
+    admin: Visitor, old: str, new: str, shown: tuple[str, ...], not_shown: str
+) -> None:
+    page = admin.post(PREVIEW, text=FILE.replace(old, new) if old else FILE)
 
-    assert "opened · each event" in page.text
-    assert "A new series begins" in page.text
-    assert "epsilon was 0.5, is 0.25" in page.text
-    assert page.text.count("Identical to the known definition.") == 2
+    assert [each for each in shown if each not in page.text] == []
+    assert not_shown not in page.html
+    assert page.text.count("Identical to the known definition.") == (2 if old else 3)
 
 
-def test_a_preview_tells_other_words_from_another_series(admin: Visitor) -> None:
-    page = admin.post(PREVIEW, text=FILE.replace("How was it opened?", "How did you open it?"))
-
-    assert "Privacy and meaning stay" in page.text
-    assert "A new series begins" not in page.text
-
-
-def test_what_is_known_cannot_be_pushed_again(admin: Visitor) -> None:
-    page = admin.post(PREVIEW, text=FILE)
-
-    assert "Nothing: every definition is known." in page.text
-    assert 'id="push"' not in page.html
-
-
-def test_remarks_are_of_as_many_answers_as_are_expected(admin: Visitor) -> None:
+def test_remarks_are_on_the_expected_number_of_reports(admin: Visitor) -> None:
     few = admin.post(PREVIEW, text=FILE, reports="20")
 
     assert "Remarks, at 20 reports" in few.text
 
 
-def test_what_was_previewed_is_pushed_and_counted(deployed: Deployment, admin: Visitor) -> None:
+def test_a_previewed_definition_is_pushed_and_counted(deployed: Deployment, admin: Visitor) -> None:
     pushed = _push(admin, admin.post(PREVIEW, text=CITY))
 
     assert pushed.leads_to == "/definitions?pushed=city"
@@ -100,36 +104,36 @@ def test_what_was_previewed_is_pushed_and_counted(deployed: Deployment, admin: V
     assert deployed.verdicts(deployed.report("city")) == [Verdict.COUNTED]
 
 
-def test_a_browsers_line_ends_make_no_other_file(deployed: Deployment, admin: Visitor) -> None:
+def test_line_ends_of_a_browser_do_not_change_the_file(
+    deployed: Deployment, admin: Visitor
+) -> None:
     _push(admin, admin.post(PREVIEW, text=CITY.replace("\n", "\r\n")))
-    kept = deployed.aggregator.store.records(SOURCE)
+    stored = deployed.aggregator.store.records(SOURCE)
 
-    assert any(key.endswith(DefinitionSource(CITY).digest) for key in kept)
+    assert any(key.endswith(DefinitionSource(CITY).digest) for key in stored)
 
 
-def test_a_wrong_definition_is_told_and_the_text_kept(admin: Visitor) -> None:
-    page = admin.post(PREVIEW, text=CITY.replace("epsilon = 2", "epsilon = -2"))
+@pytest.mark.parametrize(
+    ("text", "file", "fix"),
+    [
+        (CITY.replace("epsilon = 2", "epsilon = -2"), b"", "[city]: epsilon = -2"),
+        (CITY, b"\xff\xfe", "not UTF-8 text"),
+        (WORDS, b"", "send the file along with the definitions"),
+    ],
+    ids=["an invalid definition", "no text", "a missing list"],
+)
+def test_an_invalid_file_is_refused_with_the_fix_and_the_text_is_kept(
+    admin: Visitor, text: str, file: bytes, fix: str
+) -> None:
+    files = {"file": _file("collections.toml", file)} if file else {}
+    page = admin.post(PREVIEW, text=text, **files)
 
     assert page.status == 422
-    assert "[city]: epsilon = -2" in page.text
+    assert fix in page.text
     assert "Which city?" in page.html
 
 
-def test_what_is_no_text_is_told(admin: Visitor) -> None:
-    page = admin.post(PREVIEW, file=_file("collections.toml", b"\xff\xfe"))
-
-    assert page.status == 422
-    assert "not UTF-8 text" in page.text
-
-
-def test_a_list_that_is_missing_is_asked_for(admin: Visitor) -> None:
-    page = admin.post(PREVIEW, text=WORDS)
-
-    assert page.status == 422
-    assert "send the file along with the definitions" in page.text
-
-
-def test_a_long_list_comes_through(deployed: Deployment, admin: Visitor) -> None:
+def test_a_long_list_is_pushed(deployed: Deployment, admin: Visitor) -> None:
     """Over a megabyte: longer than a form's fields may usually be."""
     words = "\n".join(f"a word of the list, number {number:06}" for number in range(40_000))
     page = admin.post(
@@ -150,7 +154,7 @@ def test_a_file_wins_over_the_text(admin: Visitor) -> None:
     assert "Which theme" not in page.text
 
 
-def test_a_collection_that_is_closed_takes_no_more(deployed: Deployment, admin: Visitor) -> None:
+def test_a_closed_collection_accepts_no_more_reports(deployed: Deployment, admin: Visitor) -> None:
     report = deployed.report("theme")
     closed = admin.post("/definitions/theme/close")
 
@@ -160,11 +164,11 @@ def test_a_collection_that_is_closed_takes_no_more(deployed: Deployment, admin: 
     assert deployed.verdicts(report) == [Verdict.CLOSED]
 
 
-def test_a_collection_that_is_none_cannot_be_closed(admin: Visitor) -> None:
+def test_an_unknown_collection_cannot_be_closed(admin: Visitor) -> None:
     assert admin.post("/definitions/nothing/close").status == 404
 
 
-def test_words_in_the_address_are_not_told_as_ours(admin: Visitor) -> None:
+def test_only_known_names_of_the_address_are_shown(admin: Visitor) -> None:
     page = admin.get("/definitions?closed=everything&pushed=your+money")
 
     assert "everything" not in page.text
@@ -172,7 +176,7 @@ def test_words_in_the_address_are_not_told_as_ours(admin: Visitor) -> None:
 
 
 def _push(admin: Visitor, page: Page) -> Page:
-    """Send what the preview's form holds."""
+    """Send the form of a preview."""
     form = page.html[page.html.rindex("<form") :]
     fields = dict(_FIELD.findall(form))
     return admin.post("/definitions", **{name: unescape(value) for name, value in fields.items()})

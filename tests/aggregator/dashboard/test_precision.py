@@ -1,4 +1,4 @@
-"""Figures as pages write them: no more digits than an interval deserves, and no exponents."""
+"""Figures on pages: as many digits as their intervals allow, and no exponents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from veilcount_aggregator.dashboard.precision import FigureFormat
 from veilcount_aggregator.text import number_format
 
 
-def test_the_narrowest_interval_decides_how_many_digits_all_figures_have() -> None:
+def test_the_narrowest_interval_decides_the_digits_of_all_figures() -> None:
     figures = FigureFormat.for_widths([0.2, 0.012], of_shares=True)
 
     assert figures.figure(0.31234) == "31.2%"
@@ -21,14 +21,14 @@ def test_the_narrowest_interval_decides_how_many_digits_all_figures_have() -> No
     assert figures.signed(-0.041) == "-4.1"
 
 
-def test_a_number_is_told_in_its_own_units() -> None:
+def test_a_number_is_written_in_its_own_units() -> None:
     figures = FigureFormat.for_widths([35.0], of_shares=False)
 
     assert (figures.figure(1234.56), figures.size(12.3)) == ("1,235", "12")
 
 
 @pytest.mark.parametrize("almost", [0.0, 0.0001, -0.0001])
-def test_nothing_has_no_sign(almost: float) -> None:
+def test_zero_has_no_sign(almost: float) -> None:
     figures = FigureFormat.for_widths([0.1], of_shares=True)
 
     assert (figures.signed(almost), figures.bare(almost)) == ("0", "0")
@@ -58,7 +58,7 @@ def test_a_half_width_has_two_or_three_digits_and_no_exponent(
 
 
 @pytest.mark.parametrize(
-    ("figures", "marks"),
+    ("figures", "ticks"),
     [
         ([0.3, 20.0, None], ["0.2", "0.5", "1", "2", "5", "10", "20"]),
         ([0.41, 0.45], ["0.2", "0.5"]),
@@ -67,10 +67,10 @@ def test_a_half_width_has_two_or_three_digits_and_no_exponent(
         ([None, 0.0], ["1"]),
     ],
 )
-def test_a_logarithmic_axis_reaches_from_a_mark_to_a_mark(
-    figures: list[float | None], marks: list[str]
+def test_a_logarithmic_axis_reaches_from_tick_to_tick(
+    figures: list[float | None], ticks: list[str]
 ) -> None:
     drawn = logarithmic_axis("", figures)
 
-    assert [text for _, text in drawn["ticks"]] == marks
+    assert [text for _, text in drawn["ticks"]] == ticks
     assert all(drawn["range"][0] < log10(each) < drawn["range"][1] for each in figures if each)

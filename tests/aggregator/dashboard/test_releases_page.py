@@ -1,4 +1,4 @@
-"""The page of releases: a dry run that looks at nothing, a release that is paid for, a journal."""
+"""The releases tab: a dry run that reads no data, a release that is charged, past releases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import Page, Visitor
+from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.central.budget_ledger import load_releases
@@ -31,7 +31,7 @@ TWO_DAYS = {"from": "2026-12-01", "to": "2026-12-02"}
 
 @pytest.fixture
 def deployed(tmp_path: Path) -> Iterator[Deployment]:
-    """A curator who holds answers of two days, long closed."""
+    """A curator with answers of two days, long closed."""
     with deployment(tmp_path, FILE, CENTRAL, COLOURS, AGES, ONCE, now=FIRST) as made:
         counted(send(made, "visits", [30, 70]))
         counted(send(made, "colours", [30, 70]))
@@ -44,14 +44,11 @@ def deployed(tmp_path: Path) -> Iterator[Deployment]:
 
 @pytest.fixture
 def analyst(deployed: Deployment) -> Visitor:
-    """An analyst who looks at the releases."""
-    visitor = Visitor(deployed)
-    visitor.enter(Role.ANALYST)
-    visitor.get(HERE)
-    return visitor
+    """An analyst at the releases."""
+    return logged_in(deployed, path=HERE)
 
 
-def test_a_question_to_devices_has_no_releases_and_the_page_says_why(analyst: Visitor) -> None:
+def test_a_local_collection_has_no_releases_and_the_page_states_why(analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/releases")
 
     assert page.status == 200
@@ -59,7 +56,7 @@ def test_a_question_to_devices_has_no_releases_and_the_page_says_why(analyst: Vi
     assert "no true value leaves them" in page.text
 
 
-def test_a_dry_run_says_what_it_costs_and_spends_nothing(
+def test_a_dry_run_states_cost_and_error_and_charges_nothing(
     deployed: Deployment, analyst: Visitor
 ) -> None:
     before = deployed.aggregator.store.generation()
@@ -72,20 +69,17 @@ def test_a_dry_run_says_what_it_costs_and_spends_nothing(
     assert deployed.aggregator.store.generation() == before
 
 
-def test_a_dry_run_looks_at_no_answer(
-    deployed: Deployment, analyst: Visitor, tmp_path: Path
-) -> None:
-    """The same page of a curator who holds nothing."""
+def test_a_dry_run_reads_no_answer(deployed: Deployment, analyst: Visitor, tmp_path: Path) -> None:
+    """A curator without answers has the same page."""
     (tmp_path / "empty").mkdir()
     with deployment(tmp_path / "empty", FILE, CENTRAL, COLOURS, AGES, ONCE, now=OVER) as empty:
-        other = Visitor(empty)
-        other.enter(Role.ANALYST)
-        pages = [_dry(each, query="histogram", epsilon="1", **DAY) for each in (analyst, other)]
+        analysts = analyst, logged_in(empty)
+        pages = [_dry(each, query="histogram", epsilon="1", **DAY) for each in analysts]
 
         assert pages[0].text == pages[1].text
 
 
-def test_a_release_is_charged_and_told(deployed: Deployment, analyst: Visitor) -> None:
+def test_a_release_is_charged_and_shown(deployed: Deployment, analyst: Visitor) -> None:
     done = _release(analyst, query="histogram", epsilon="0.25", **DAY)
     page = analyst.get(done.leads_to)
 
@@ -94,10 +88,11 @@ def test_a_release_is_charged_and_told(deployed: Deployment, analyst: Visitor) -
     assert _spent(deployed) == {"0": 250_000}
     assert "Released counts with their intervals, 2026-12-01" in page.text
     assert "Answers withheld" in page.text
+    assert "100 answers" not in page.text
     assert "2026-12-01 0.25 0.75 closed: can be released" in page.text
 
 
-def test_the_same_question_again_is_the_same_answer_free(
+def test_the_same_query_again_returns_the_same_release_free(
     deployed: Deployment, analyst: Visitor
 ) -> None:
     first = _release(analyst, query="sum", epsilon="0.25", **DAY)
@@ -109,7 +104,7 @@ def test_the_same_question_again_is_the_same_answer_free(
     assert _spent(deployed) == {"0": 250_000}
 
 
-def test_what_the_budget_does_not_pay_for_is_told_before_and_refused(
+def test_an_insufficient_budget_is_shown_by_the_dry_run_and_refused(
     deployed: Deployment, analyst: Visitor
 ) -> None:
     _release(analyst, query="sum", epsilon="0.75", **DAY)
@@ -123,7 +118,7 @@ def test_what_the_budget_does_not_pay_for_is_told_before_and_refused(
     assert _spent(deployed) == {"0": 750_000}
 
 
-def test_a_period_that_takes_answers_still_is_told_before_and_refused(
+def test_an_open_period_is_shown_by_the_dry_run_and_refused(
     deployed: Deployment, analyst: Visitor
 ) -> None:
     deployed.clocks.now = FIRST + timedelta(days=2)
@@ -137,7 +132,7 @@ def test_a_period_that_takes_answers_still_is_told_before_and_refused(
     assert not load_releases(deployed.aggregator.store)
 
 
-def test_a_lock_is_told_and_nothing_released(deployed: Deployment, analyst: Visitor) -> None:
+def test_while_locked_nothing_is_released(deployed: Deployment, analyst: Visitor) -> None:
     lock_releases(deployed.aggregator.store, "restored")
     page = _dry(analyst, query="sum", epsilon="0.5", **DAY)
 
@@ -151,15 +146,14 @@ def test_without_a_journal_nothing_is_released(deployed: Deployment) -> None:
     aggregator = deployed.aggregator
     curator = replace(aggregator.curator, filter=PrivacyFilter(aggregator.store, None))
     without = replace(aggregator, curator=curator)
-    visitor = Visitor(Deployment(without, create_app(without, lambda: 0.0), deployed.clocks))
-    visitor.enter(Role.ANALYST)
+    visitor = logged_in(Deployment(without, create_app(without, lambda: 0.0), deployed.clocks))
 
     assert "starts the server with --journal FILE" in visitor.get(HERE).text
     assert _release(visitor, query="sum", epsilon="0.5", **DAY).status == 409
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ({"epsilon": "much"}, 'epsilon = "much": give an exact number'),
         ({"epsilon": "2"}, "a period's whole budget is 1"),
@@ -172,68 +166,61 @@ def test_without_a_journal_nothing_is_released(deployed: Deployment) -> None:
         ({"from": "someday"}, "give a day"),
     ],
 )
-def test_a_mistake_is_told_where_it_is_and_the_form_kept(
-    analyst: Visitor, typed: dict[str, str], said: str
+def test_an_error_names_its_field_and_the_form_is_kept(
+    analyst: Visitor, typed: dict[str, str], message: str
 ) -> None:
     page = _dry(analyst, **{"query": "sum", "epsilon": "0.125", **DAY, **typed})
 
     assert page.status == 200
-    assert said in page.text
+    assert message in page.text
     assert f'value="{typed.get("epsilon", "0.125")}"' in page.html
     assert 'id="release"' not in page.html
 
 
-def test_some_values_are_typed_one_a_line(analyst: Visitor) -> None:
-    here = "/collections/colours/releases"
-    some = {"query": "some", "epsilon": "0.5", **DAY}
-    page = _dry(analyst, here, **some, argument="dark blue\r\nred\r\n")
-    wrong = _dry(analyst, here, **some, argument="blue")
-
-    assert "How many answers are dark blue or red" in page.text
-    assert 'argument = "blue": give values, one a line, such as red, dark blue' in wrong.text
-
-
-def test_a_condition_is_asked_of_a_number(analyst: Visitor) -> None:
-    here = "/collections/age/releases"
-    page = _dry(analyst, here, query="condition", argument="age >= 40", epsilon="0.5", **DAY)
-
-    assert "How many answers have age >= 40" in page.text
-
-
-def test_a_count_that_is_public_is_told_and_not_sold(
-    deployed: Deployment, analyst: Visitor
+@pytest.mark.parametrize(
+    ("name", "query", "argument", "message"),
+    [
+        ("colours", "some", "dark blue\r\nred\r\n", "How many answers are dark blue or red"),
+        (
+            "colours",
+            "some",
+            "blue",
+            'argument = "blue": give values, one a line, such as red, dark blue',
+        ),
+        ("age", "condition", "age >= 40", "How many answers have age >= 40"),
+    ],
+)
+def test_values_and_conditions_are_typed(
+    analyst: Visitor, name: str, query: str, argument: str, message: str
 ) -> None:
+    typed = {"query": query, "argument": argument, "epsilon": "0.5", **DAY}
+    page = _dry(analyst, f"/collections/{name}/releases", **typed)
+
+    assert message in page.text
+
+
+def test_a_public_count_is_shown_and_not_charged(deployed: Deployment, analyst: Visitor) -> None:
     here = "/collections/once/releases"
     page = analyst.get(here)
     analyst.get(here)
     done = analyst.post(here, query="histogram", epsilon="0.5")
-    told = analyst.get(done.leads_to)
+    result = analyst.get(done.leads_to)
 
     assert "how many answers there are" not in page.text
-    assert "Answers 100" in told.text
+    assert "Answers 100" in result.text
 
 
-def test_an_exact_count_that_must_not_leave_is_on_no_page(
-    deployed: Deployment, analyst: Visitor
-) -> None:
-    _release(analyst, query="histogram", epsilon="0.25", **DAY)
-    page = analyst.get(f"{HERE}?shown=1")
-
-    assert "withheld" in page.text
-    assert "100 answers" not in page.text
-
-
-def test_who_asked_is_written_down(deployed: Deployment) -> None:
+def test_a_release_records_who_requested_it(deployed: Deployment) -> None:
     visitor = Visitor(deployed)
     visitor.log_in(deployed.key(Role.ANALYST, "Ada"))
     visitor.get(HERE)
     _release(visitor, query="sum", epsilon="0.5", **DAY)
     (key,) = deployed.aggregator.known().api_keys.keys.values()
 
-    assert [kept.who for kept in load_releases(deployed.aggregator.store)] == [key.id]
+    assert [each.who for each in load_releases(deployed.aggregator.store)] == [key.id]
 
 
-def test_the_journal_is_told_a_page_at_a_time(analyst: Visitor) -> None:
+def test_past_releases_are_shown_in_pages(analyst: Visitor) -> None:
     for number in range(1, 23):
         _release(analyst, query="sum", epsilon=f"0.{number:04}", **DAY)
     first, second = analyst.get(HERE), analyst.get(f"{HERE}?page=1")
@@ -244,18 +231,18 @@ def test_the_journal_is_told_a_page_at_a_time(analyst: Visitor) -> None:
     assert "Newer releases" in second.text
 
 
-def _dry(visitor: Visitor, path: str = HERE, **asked: str) -> Page:
-    return visitor.get(path, query_string=asked)
+def _dry(visitor: Visitor, path: str = HERE, **parameters: str) -> Page:
+    return visitor.get(path, query_string=parameters)
 
 
-def _release(visitor: Visitor, **asked: str) -> Page:
+def _release(visitor: Visitor, **parameters: str) -> Page:
     visitor.get(HERE)
-    return visitor.post(HERE, **asked)
+    return visitor.post(HERE, **parameters)
 
 
 def _spent(deployed: Deployment) -> dict[str, int]:
     spent: dict[str, int] = {}
-    for kept in load_releases(deployed.aggregator.store):
-        for period, charge in kept.charges.items():
+    for release in load_releases(deployed.aggregator.store):
+        for period, charge in release.charges.items():
             spent[period] = spent.get(period, 0) + charge
     return spent

@@ -1,4 +1,4 @@
-"""Compare: a sentence first, then each value with its interval, and what would have been seen."""
+"""The compare tab: a sentence, each value with its interval, and the detectable difference."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import re
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.dashboard.chapters.reading import chosen, drawn, entry
-from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import compare, counted, send
-from veilcount_aggregator.auth.api_keys import Role
 
 NOVEMBER = "from=2026-11-01&to=2026-11-30"
 
 
-def test_a_page_without_an_address_sets_two_segments_against_each_other(analyst: Visitor) -> None:
+def test_two_segments_are_compared_by_default(analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/compare")
 
-    assert (chosen(page, "a"), chosen(page, "b")) == ("arm:A", "arm:B")
+    assert (page.field("a"), page.field("b")) == ("arm:A", "arm:B")
     assert "n = 8,000" in page.text
     assert "n = 4,000" in page.text
 
 
 def test_the_largest_difference_is_a_sentence_with_its_interval(
-    asked: Deployment, analyst: Visitor
+    answered: Deployment, analyst: Visitor
 ) -> None:
     """And the figures are those of the answer."""
     page = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&{NOVEMBER}")
@@ -32,7 +30,7 @@ def test_the_largest_difference_is_a_sentence_with_its_interval(
         r"(light|dark) is (\S+) points \((\S+) to (\S+)\) (higher|lower) in arm A than in arm B\.",
         page.text,
     )
-    answer = compare(asked, "theme", a="arm:A", b="arm:B", from_="2026-11-01", to="2026-11-30")
+    answer = compare(answered, "theme", a="arm:A", b="arm:B", from_="2026-11-01", to="2026-11-30")
 
     assert found is not None
     row = max(answer.rows, key=lambda each: abs(each.difference))
@@ -45,20 +43,20 @@ def test_the_largest_difference_is_a_sentence_with_its_interval(
     assert "Of 3 values compared, 2 differ, taken all together: light, dark." in page.text
 
 
-def test_the_form_offers_intervals_for_every_look_and_the_page_says_so(analyst: Visitor) -> None:
+def test_intervals_are_valid_at_one_look_or_at_every_look(analyst: Visitor) -> None:
     one = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&{NOVEMBER}")
     every = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&looks=every&{NOVEMBER}")
 
-    assert (chosen(one, "looks"), chosen(every, "looks")) == ("one", "every")
+    assert (one.field("looks"), every.field("looks")) == ("one", "every")
     assert "valid at one planned look." in one.text
     assert "valid at every look." in every.text
 
 
 def test_the_picture_is_in_points_with_an_interval_for_each_value(
-    asked: Deployment, analyst: Visitor
+    answered: Deployment, analyst: Visitor
 ) -> None:
-    picture = drawn(analyst.get(f"/collections/theme/compare?{NOVEMBER}"), "differences")
-    answer = compare(asked, "theme", a="arm:A", b="arm:B", from_="2026-11-01", to="2026-11-30")
+    picture = analyst.get(f"/collections/theme/compare?{NOVEMBER}").charts["differences"]
+    answer = compare(answered, "theme", a="arm:A", b="arm:B", from_="2026-11-01", to="2026-11-30")
     (part,) = picture["parts"]
 
     assert picture["labels"] == ["light", "dark", "system"]
@@ -68,39 +66,41 @@ def test_the_picture_is_in_points_with_an_interval_for_each_value(
     assert picture["x"]["title"] == "A minus B, in points"
 
 
-def test_that_nothing_differs_is_never_said_without_what_would_have_been_seen(
+def test_no_significant_difference_is_stated_with_the_detectable_one(
     analyst: Visitor,
 ) -> None:
-    """Both weeks have the same crowd."""
+    """Both weeks have the same true shares."""
     page = analyst.get("/collections/opened/compare")
 
     assert re.search(r"No significant difference: less than \S+ points would not have", page.text)
     assert "is detected in 4 of 5 such comparisons" in page.text
 
 
-def test_of_days_the_newest_week_is_set_against_the_one_before(analyst: Visitor) -> None:
+def test_of_days_the_newest_week_is_compared_with_the_one_before(analyst: Visitor) -> None:
     page = analyst.get("/collections/opened/compare")
-    stands = [entry(page, name) for name in ("a_from", "a_to", "b_from", "b_to")]
+    days = [page.field(name) for name in ("a_from", "a_to", "b_from", "b_to")]
 
-    assert stands == ["2026-11-28", "2026-12-04", "2026-11-21", "2026-11-27"]
+    assert days == ["2026-11-28", "2026-12-04", "2026-11-21", "2026-11-27"]
     assert "open period: may still change" in page.text
     assert "worst correlation" not in page.text
 
 
-def test_of_months_the_newest_is_set_against_the_one_before(analyst: Visitor) -> None:
+def test_of_months_the_newest_is_compared_with_the_one_before(analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/compare?by=days")
-    stands = [entry(page, name) for name in ("a_from", "a_to", "b_from", "b_to")]
+    days = [page.field(name) for name in ("a_from", "a_to", "b_from", "b_to")]
 
-    assert stands == ["2026-11-01", "2026-11-30", "2026-10-01", "2026-10-31"]
+    assert days == ["2026-11-01", "2026-11-30", "2026-10-01", "2026-10-31"]
     assert "from 2026-11-01 to 2026-11-30 than from 2026-10-01 to 2026-10-31" in page.text
     assert "worst correlation" in page.text
 
 
-def test_two_definitions_are_set_against_each_other(asked: Deployment, analyst: Visitor) -> None:
-    newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalog.by_name["once"])
+def test_two_definitions_are_compared(answered: Deployment, analyst: Visitor) -> None:
+    newest, oldest = (
+        each.fingerprint for each in answered.aggregator.known().catalog.by_name["once"]
+    )
     page = analyst.get("/collections/once/compare")
 
-    assert (chosen(page, "a"), chosen(page, "b")) == (f"series:{newest}", f"series:{oldest}")
+    assert (page.field("a"), page.field("b")) == (f"series:{newest}", f"series:{oldest}")
     assert f"under definition {newest[:12]} than under definition {oldest[:12]}" in page.text
 
 
@@ -114,32 +114,32 @@ def test_of_a_number_the_mean_is_compared_in_its_own_units(analyst: Visitor) -> 
 def test_values_can_be_chosen_and_the_level_too(analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/compare?values=light,dark&level=0.99")
 
-    assert drawn(page, "differences")["labels"] == ["light", "dark"]
+    assert page.charts["differences"]["labels"] == ["light", "dark"]
     assert "Intervals are at 99 %" in page.text
-    assert entry(page, "values") == "light,dark"
+    assert page.field("values") == "light,dark"
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("curated", "A curator holds these answers"),
         ("word", "Nothing to compare yet"),
         ("minutes", "Nothing to compare yet"),
     ],
 )
-def test_where_nothing_can_be_compared_it_says_why(analyst: Visitor, name: str, told: str) -> None:
+def test_where_nothing_can_be_compared_the_page_states_why(
+    analyst: Visitor, name: str, message: str
+) -> None:
     page = analyst.get(f"/collections/{name}/compare")
 
     assert page.status == 200
-    assert told in page.text
+    assert message in page.text
     assert '<form method="get"' not in page.html
 
 
-def test_without_answers_on_one_side_it_says_so(alone: Deployment) -> None:
+def test_a_side_without_reports_is_named(alone: Deployment) -> None:
     counted(send(alone, "theme", [10, 10, 10], period=1))
-    visitor = Visitor(alone)
-    visitor.enter(Role.ANALYST)
-    page = visitor.get("/collections/theme/compare")
+    page = logged_in(alone).get("/collections/theme/compare")
 
     assert "Nothing to compare: 30 answers of arm:A, 0 of arm:B." in page.text
     assert "Both sides need reports." in page.text
@@ -155,18 +155,18 @@ def test_without_answers_on_one_side_it_says_so(alone: Deployment) -> None:
         ("level=2", "level", "give a number between 0 and 1"),
     ],
 )
-def test_a_mistake_names_the_field_and_the_fix_and_the_form_stays_filled(
+def test_an_error_names_the_field_and_the_fix_and_keeps_the_form(
     analyst: Visitor, query: str, field: str, fix: str
 ) -> None:
     page = analyst.get(f"/collections/theme/compare?{query}")
 
     assert page.status == 400
     assert f"{field} : {fix}" in page.text
-    given = dict(each.split("=") for each in query.split("&"))
-    assert entry(page, "values") == given.get("values", "")
+    typed = dict(each.split("=") for each in query.split("&"))
+    assert page.field("values") == typed.get("values", "")
 
 
-def test_a_collection_that_is_not_there_is_a_page_too(analyst: Visitor) -> None:
+def test_an_unknown_collection_has_an_error_page(analyst: Visitor) -> None:
     page = analyst.get("/collections/themes/compare")
 
     assert page.status == 404

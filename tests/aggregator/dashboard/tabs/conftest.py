@@ -1,4 +1,4 @@
-"""One deployment with crowds behind it, for pages that only read."""
+"""One deployment with reports, for pages that only read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, send_numbers
-from veilcount_aggregator.auth.api_keys import Role
 
 OCTOBER = datetime(2026, 10, 31, 12, tzinfo=UTC)
 DECEMBER = datetime(2026, 12, 5, 12, tzinfo=UTC)
@@ -20,16 +19,16 @@ TWICE = FILE.replace("values = [1, 2]", "values = [3, 2, 1]")  # `once`, defined
 
 
 @pytest.fixture(scope="package")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """It is the fifth of December: arms differ, weeks do not, twins were asked both ways."""
-    folder = tmp_path_factory.mktemp("asked")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """December 5: arms differ, weeks do not, both collections of a pair have reports."""
+    folder = tmp_path_factory.mktemp("answered")
     with deployment(folder, now=OCTOBER, journal=folder / "journal") as made:
         made.push(FILE, **LISTS)
-        _answer(made)
+        _send_reports(made)
         yield made
 
 
-def _answer(made: Deployment) -> None:
+def _send_reports(made: Deployment) -> None:
     counted(send(made, "theme", [1000, 3000, 0], seed=2))
     counted(send(made, "local", [3000, 1000], seed=3))
     counted(send(made, "curated", [3000, 1000], seed=4))
@@ -49,26 +48,14 @@ def _answer(made: Deployment) -> None:
 
 
 @pytest.fixture
-def analyst(asked: Deployment) -> Visitor:
-    """An analyst, logged in."""
-    return _logged_in(asked, Role.ANALYST)
-
-
-@pytest.fixture
-def admin(asked: Deployment) -> Visitor:
-    """An admin, logged in."""
-    return _logged_in(asked, Role.ADMIN)
-
-
-def _logged_in(asked: Deployment, role: Role) -> Visitor:
-    visitor = Visitor(asked)
-    visitor.enter(role)
-    return visitor
+def analyst(answered: Deployment) -> Visitor:
+    """An analyst who has logged in there."""
+    return logged_in(answered)
 
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment of the test's own."""
+    """An own deployment without reports."""
     with deployment(tmp_path, now=DECEMBER) as made:
         made.push(FILE, **LISTS)
         yield made

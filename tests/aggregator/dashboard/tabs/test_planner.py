@@ -7,7 +7,6 @@ from html import unescape
 
 import pytest
 
-from tests.aggregator.dashboard.chapters.reading import chosen, drawn, entry
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from veilcount_aggregator.queries.json_encoding import decimal
 from veilcount_aggregator.text.privacy_guarantees import epsilons
@@ -23,13 +22,13 @@ def definition(page: Page, values: int = 2) -> Collection:
     return made
 
 
-def test_a_page_without_an_address_has_a_plan_already(analyst: Visitor) -> None:
+def test_the_page_opens_with_a_common_plan(analyst: Visitor) -> None:
     page = analyst.get("/plan")
 
     assert "With 20,000 consenting devices and epsilon 1 a month," in page.text
     assert "each share is known to +/- 1.3 points." in page.text
     assert "Someone who sees one answer guesses a yes/no right at most 73.2 %" in page.text
-    assert (entry(page, "devices"), entry(page, "epsilon")) == ("20,000", "1")
+    assert (page.field("devices"), page.field("epsilon")) == ("20,000", "1")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ def test_the_three_epsilons_are_those_of_the_definition_to_copy(
         assert f"Epsilon, {level} {getattr(promised, level)} " in page.text
 
 
-def test_behind_a_shuffler_it_says_what_a_report_alone_reveals(analyst: Visitor) -> None:
+def test_with_a_shuffler_the_page_states_what_a_single_report_reveals(analyst: Visitor) -> None:
     page = analyst.get("/plan?devices=5000&epsilon=1&trust=shuffled")
     alone = definition(page).epsilon
 
@@ -89,11 +88,11 @@ def test_behind_a_shuffler_it_says_what_a_report_alone_reveals(analyst: Visitor)
         in page.text
     )
     assert f"Epsilon, event {decimal(alone)} " in page.text
-    assert [part["name"] for part in drawn(page, "margins")["parts"]] == ["epsilon 1"]
+    assert [part["name"] for part in page.charts["margins"]["parts"]] == ["epsilon 1"]
 
 
 def test_the_curve_falls_and_more_epsilon_lies_below(analyst: Visitor) -> None:
-    picture = drawn(analyst.get("/plan?devices=3000&epsilon=1.5"), "margins")
+    picture = analyst.get("/plan?devices=3000&epsilon=1.5").charts["margins"]
     names = [part["name"] for part in picture["parts"]]
 
     assert names == [f"epsilon {each}" for each in ("0.5", "1", "1.5", "2", "4")]
@@ -131,7 +130,7 @@ def test_the_definition_begins_today(analyst: Visitor) -> None:
         ("devices=5000&epsilon=1&trust=me", "trust", "Give one of local, shuffled, central"),
     ],
 )
-def test_a_mistake_stands_beside_its_field_and_the_form_stays_filled(
+def test_an_error_is_shown_at_its_field_and_the_form_is_kept(
     analyst: Visitor, query: str, name: str, fix: str
 ) -> None:
     page = analyst.get(f"/plan?{query}")
@@ -140,10 +139,10 @@ def test_a_mistake_stands_beside_its_field_and_the_form_stays_filled(
     assert page.status == 400
     assert fix in unescape(words)
     assert f'aria-invalid="true" aria-describedby="{name}-wrong"' in page.html
-    assert entry(page, "devices") == re.findall(r"devices=(\w+)", query)[0]
+    assert page.field("devices") == re.findall(r"devices=(\w+)", query)[0]
 
 
-def test_what_is_typed_stays_text(analyst: Visitor) -> None:
+def test_typed_text_is_escaped(analyst: Visitor) -> None:
     page = analyst.get("/plan", query_string={"devices": '"><script>alert(1)</script>'})
 
     assert "<script>alert" not in page.html
@@ -153,4 +152,4 @@ def test_what_is_typed_stays_text(analyst: Visitor) -> None:
 def test_choices_stay_chosen(analyst: Visitor) -> None:
     page = analyst.get("/plan?devices=9000&epsilon=1&unit=week&arms=2&trust=central")
 
-    assert [chosen(page, name) for name in ("unit", "arms", "trust")] == ["week", "2", "central"]
+    assert [page.field(name) for name in ("unit", "arms", "trust")] == ["week", "2", "central"]

@@ -1,4 +1,4 @@
-"""Budget: three figures that stand together, what they protect, who enforces, how they add up."""
+"""The budget tab: the three epsilons, what they protect, who enforces them, how they compose."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import re
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.dashboard.chapters.reading import drawn, entry
-from tests.aggregator.dashboard.page_fixtures import Page, Visitor
+from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.analysis.budget import budget
 from veilcount_aggregator.auth.api_keys import Role
@@ -16,7 +15,7 @@ from veilcount_aggregator.dashboard.budget.composition_charts import MOST_DRAWN,
 
 
 def big(page: Page) -> list[str]:
-    """Return the three figures in large letters."""
+    """Return the three epsilons."""
     found = re.search(r'<dl class="facts big">(.*?)</dl>', page.html, re.DOTALL)
 
     assert found is not None
@@ -33,7 +32,7 @@ def big(page: Page) -> list[str]:
         ("curated", ["1", "1", "1"], "values only"),
     ],
 )
-def test_event_day_and_user_stand_together_with_what_they_protect(
+def test_event_day_and_user_are_shown_with_what_they_protect(
     analyst: Visitor, name: str, figures: list[str], scope: str
 ) -> None:
     page = analyst.get(f"/collections/{name}/budget")
@@ -43,7 +42,7 @@ def test_event_day_and_user_stand_together_with_what_they_protect(
     assert "any 24 hours touch two" in page.text
 
 
-def test_each_figure_says_what_it_means_to_somebody_who_guesses(analyst: Visitor) -> None:
+def test_each_epsilon_bounds_what_an_attacker_guesses(analyst: Visitor) -> None:
     """Of three values at epsilon 2: e^2 / (e^2 + 2) and the like, never below a half."""
     text = analyst.get("/collections/theme/budget").text
     one, every = (
@@ -57,7 +56,7 @@ def test_each_figure_says_what_it_means_to_somebody_who_guesses(analyst: Visitor
     assert 50 < one < 88.1 < every < 100
 
 
-def test_who_enforces_is_said_of_both_sides(analyst: Visitor) -> None:
+def test_the_page_states_what_device_and_server_enforce(analyst: Visitor) -> None:
     linked = analyst.get("/collections/theme/budget").text
     apart = analyst.get("/collections/opened/budget").text
 
@@ -74,48 +73,43 @@ def test_mean_and_worst_are_for_analysts_and_the_histogram_for_admins(alone: Dep
             pseudonym = bytes([person]) * 16
             report = alone.report("theme", period=period, slot=period, pseudonym=pseudonym)
             counted(alone.verdicts(report))
-    analyst, admin = Visitor(alone), Visitor(alone)
-    analyst.enter(Role.ANALYST)
-    admin.enter(Role.ADMIN)
-    told, shown = (each.get("/collections/theme/budget") for each in (analyst, admin))
-
-    for page in (told, shown):
+    analyst, admin = logged_in(alone), logged_in(alone, Role.ADMIN)
+    pages = [each.get("/collections/theme/budget") for each in (analyst, admin)]
+    for page in pages:
         assert "65 pseudonyms have spent epsilon 2.76923 on average, 4 at most" in page.text
-    assert "Only admins see the distribution." in told.text
-    assert 'id="spent"' not in told.html
-    picture = drawn(shown, "spent")
+    assert "Only admins see the distribution." in pages[0].text
+    assert "spent" not in pages[0].charts
+    picture = pages[1].charts["spent"]
     assert picture["labels"] == ["1", "2"]
     assert picture["parts"][0]["values"] == [40, 25]
 
 
-def test_one_bar_is_a_sentence(admin: Visitor) -> None:
-    page = admin.get("/collections/theme/budget")
+def test_one_bar_is_a_sentence(answered: Deployment) -> None:
+    page = logged_in(answered, Role.ADMIN).get("/collections/theme/budget")
 
     assert "All of them: 1 answer, at most epsilon 2 each." in page.text
-    assert 'id="spent"' not in page.html
+    assert "spent" not in page.charts
 
 
-def test_few_pseudonyms_are_told_by_nothing(alone: Deployment) -> None:
+def test_figures_of_fewer_than_20_pseudonyms_are_withheld(alone: Deployment) -> None:
     counted(send(alone, "theme", [9, 10, 0], period=1))
-    visitor = Visitor(alone)
-    visitor.enter(Role.ADMIN)
-    page = visitor.get("/collections/theme/budget")
+    page = logged_in(alone, Role.ADMIN).get("/collections/theme/budget")
 
     assert "fewer than 20 pseudonyms: none is shown" in page.text
     assert "in the mean" not in page.text
 
 
-def test_of_a_curators_collection_no_count_is_told(asked: Deployment, admin: Visitor) -> None:
+def test_counts_of_a_central_collection_are_withheld(answered: Deployment) -> None:
     """Under add-remove it would reveal whether one person took part."""
-    page = admin.get("/collections/visits/budget")
+    page = logged_in(answered, Role.ADMIN).get("/collections/visits/budget")
 
     assert big(page)[0] == "1"
     assert "pseudonyms have spent" not in page.text
     assert "n = 10,000 persons (assumed" in page.text
 
 
-def test_the_plain_sum_is_never_below_what_holds_together(analyst: Visitor) -> None:
-    picture = drawn(analyst.get("/collections/opened/budget"), "composed")
+def test_the_plain_sum_is_an_upper_bound_of_the_composition(analyst: Visitor) -> None:
+    picture = analyst.get("/collections/opened/budget").charts["composed"]
     plain, together = (part["values"] for part in picture["parts"])
 
     assert plain == picture["parts"][0]["x"]
@@ -127,19 +121,19 @@ def test_a_smaller_delta_costs_more_and_is_stated(analyst: Visitor) -> None:
     usual, strict = (
         analyst.get(f"/collections/opened/budget{query}") for query in ("", "?delta=0.000000001")
     )
-    ends = [drawn(page, "composed")["parts"][-1]["values"][-1] for page in (usual, strict)]
+    ends = [page.charts["composed"]["parts"][-1]["values"][-1] for page in (usual, strict)]
 
     assert ends[0] < ends[1]
     assert "with delta = 0.000001," in usual.text
     assert "with delta = 0.000000001," in strict.text
-    assert entry(strict, "delta") == "0.000000001"
+    assert strict.field("delta") == "0.000000001"
 
 
 def test_the_averaging_attack_grows_with_fresh_answers_and_not_with_a_frozen_one(
     analyst: Visitor,
 ) -> None:
     """A yes or no at epsilon 1: 73 % after one, 99.6 % after 30."""
-    picture = drawn(analyst.get("/collections/opened/budget"), "attack")
+    picture = analyst.get("/collections/opened/budget").charts["attack"]
     fresh, frozen = (part["values"] for part in picture["parts"])
     seen = picture["parts"][0]["x"]
 
@@ -148,31 +142,28 @@ def test_the_averaging_attack_grows_with_fresh_answers_and_not_with_a_frozen_one
     assert frozen == [frozen[0]] * 4 == [fresh[0]] * 4
 
 
-def test_one_answer_in_all_does_not_add_up(analyst: Visitor) -> None:
+def test_one_answer_in_total_does_not_compose(analyst: Visitor) -> None:
     page = analyst.get("/collections/once/budget")
 
     assert (
         "A person reveals at most epsilon 1 (substitution): one answer in the whole campaign."
         in page.text
     )
-    assert 'id="composed"' not in page.html
-    assert 'id="attack"' not in page.html
+    assert not page.charts.keys() & {"composed", "attack"}
 
 
-def test_of_very_many_answers_a_part_of_the_line_is_drawn(alone: Deployment) -> None:
+def test_the_line_of_very_many_answers_ends_early(alone: Deployment) -> None:
     long = 'app = "a"\n[long]\nquestion = "?"\nboolean = true\nepsilon = 0.1\nunit = "event"\n'
     alone.push(long + "per_day = 4\nfrom = 2026-11-01\nuntil = 2027-08-01\n")
-    visitor = Visitor(alone)
-    visitor.enter(Role.ANALYST)
-    page = visitor.get("/collections/long/budget")
+    page = logged_in(alone).get("/collections/long/budget")
 
     assert page.status == 200
-    assert drawn(page, "composed")["parts"][0]["x"][-1] == MOST_DRAWN
+    assert page.charts["composed"]["parts"][0]["x"][-1] == MOST_DRAWN
 
 
-def test_units_are_compared_at_one_user_epsilon_with_what_each_stops(analyst: Visitor) -> None:
+def test_units_are_compared_at_one_epsilon_of_a_user(analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/budget")
-    local, central = (part["values"] for part in drawn(page, "units")["parts"])
+    local, central = (part["values"] for part in page.charts["units"]["parts"])
 
     assert "The same epsilon of 24 a user" in page.text
     assert "n = 12,000 persons (pseudonyms of the campaign)" in page.text
@@ -181,17 +172,19 @@ def test_units_are_compared_at_one_user_epsilon_with_what_each_stops(analyst: Vi
     assert "averaging altogether: one answer, frozen, however often it is sent" in page.text
 
 
-def test_errors_are_told_for_as_many_persons_as_are_asked_about(analyst: Visitor) -> None:
+def test_errors_are_those_of_the_requested_n(analyst: Visitor) -> None:
     some, more = (
-        drawn(analyst.get(f"/collections/theme/budget?n={n}"), "units")["parts"][0]["values"]
+        analyst.get(f"/collections/theme/budget?n={n}").charts["units"]["parts"][0]["values"]
         for n in (1000, 4000)
     )
 
     assert some[4] == pytest.approx(2 * more[4])
 
 
-def test_definitions_are_chosen_by_a_link(asked: Deployment, analyst: Visitor) -> None:
-    newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalog.by_name["once"])
+def test_definitions_are_chosen_by_a_link(answered: Deployment, analyst: Visitor) -> None:
+    newest, oldest = (
+        each.fingerprint for each in answered.aggregator.known().catalog.by_name["once"]
+    )
     page = analyst.get("/collections/once/budget")
     older = analyst.get(f"/collections/once/budget?series={oldest}")
 
@@ -201,24 +194,24 @@ def test_definitions_are_chosen_by_a_link(asked: Deployment, analyst: Visitor) -
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("delta=2&n=50", "delta : give at least 1e-30 and less than 1"),
         ("delta=x&n=50", "delta : give a number, such as 0.5"),
         ("n=0", "n : give at least one person"),
     ],
 )
-def test_a_mistake_names_the_field_and_the_fix(analyst: Visitor, query: str, told: str) -> None:
+def test_an_error_names_the_field_and_the_fix(analyst: Visitor, query: str, message: str) -> None:
     page = analyst.get(f"/collections/theme/budget?{query}")
 
     assert page.status == 400
-    assert told in page.text
-    assert entry(page, "n") == query.rpartition("n=")[2]
+    assert message in page.text
+    assert page.field("n") == query.rpartition("n=")[2]
 
 
-def test_a_curators_truth_has_no_line(asked: Deployment) -> None:
+def test_a_central_collection_has_no_composition(answered: Deployment) -> None:
     """Nothing is randomized on its devices."""
-    collection = asked.series("curated").collection
+    collection = answered.series("curated").collection
 
     found = budget(collection)
 

@@ -1,26 +1,23 @@
-"""Contrast: local, shuffled and central on the same question, and what changes in trust."""
+"""The contrast tab: local, shuffled and central models of one question."""
 
 from __future__ import annotations
 
+import re
 from math import log10
 from typing import Any
 
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.dashboard.chapters.reading import drawn, entry
-from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import snapshot
 from veilcount_aggregator import queries
-from veilcount_aggregator.auth.api_keys import Role
 
 
-def test_four_rows_stand_with_their_errors_and_guarantees(
-    asked: Deployment, analyst: Visitor
-) -> None:
+def test_four_rows_have_their_errors_and_guarantees(answered: Deployment, analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/contrast")
     question = queries.ContrastQuery.parse({})
-    (series,) = queries.contrast(snapshot(asked), "theme", question).series
+    (series,) = queries.contrast(snapshot(answered), "theme", question).series
 
     for line in series.contrast.lines:
         assert f"{line.devices_as_central:,}" in page.text
@@ -30,7 +27,7 @@ def test_four_rows_stand_with_their_errors_and_guarantees(
     assert "The curator holds every true value." in page.text
 
 
-def test_the_price_of_trusting_nobody_is_the_first_sentence(analyst: Visitor) -> None:
+def test_the_cost_of_trusting_nobody_is_the_first_sentence(analyst: Visitor) -> None:
     text = analyst.get("/collections/theme/contrast").text
 
     assert "Here each share is known to +/- " in text
@@ -45,7 +42,7 @@ def slope(part: Any) -> float:
 
 
 def test_local_error_falls_with_the_root_and_central_error_with_n(analyst: Visitor) -> None:
-    picture = drawn(analyst.get("/collections/theme/contrast"), "scaling")
+    picture = analyst.get("/collections/theme/contrast").charts["scaling"]
     local, shuffled, central = picture["parts"]
     rows = zip(local["values"], shuffled["values"], central["values"], strict=True)
 
@@ -56,10 +53,10 @@ def test_local_error_falls_with_the_root_and_central_error_with_n(analyst: Visit
     assert (picture["x"]["type"], picture["y"]["type"]) == ("log", "log")
 
 
-def test_a_twin_stands_beside_with_both_intervals(analyst: Visitor) -> None:
+def test_a_paired_collection_is_drawn_with_both_intervals(analyst: Visitor) -> None:
     """A quarter is dark in both halves."""
     page = analyst.get("/collections/local/contrast")
-    picture = drawn(page, "paired")
+    picture = page.charts["paired"]
     local, central = picture["parts"]
 
     assert "local (n = 4,000) uses local privacy" in page.text
@@ -70,18 +67,18 @@ def test_a_twin_stands_beside_with_both_intervals(analyst: Visitor) -> None:
     assert central["high"][1] - central["low"][1] < local["high"][1] - local["low"][1]
 
 
-def test_of_a_twin_that_released_nothing_the_local_half_stands_alone(alone: Deployment) -> None:
-    visitor = Visitor(alone)
-    visitor.enter(Role.ANALYST)
-    page = visitor.get("/collections/local/contrast")
+def test_without_a_release_the_local_half_is_shown_alone(alone: Deployment) -> None:
+    page = logged_in(alone).get("/collections/local/contrast")
 
     assert "Nothing that shows the same was released yet" in page.text
-    assert 'id="paired"' not in page.html
+    assert "paired" not in page.charts
     assert "n = 10,000: assumed: there are no answers to count" in page.text
 
 
 @pytest.mark.parametrize(("name", "n"), [("curated", "n = 4,000"), ("visits", "n = 10,000")])
-def test_a_curators_count_is_told_only_where_it_may_be(analyst: Visitor, name: str, n: str) -> None:
+def test_the_count_of_a_central_collection_is_shown_only_if_public(
+    analyst: Visitor, name: str, n: str
+) -> None:
     """Of `visits`, an exact number would reveal whether one person took part."""
     page = analyst.get(f"/collections/{name}/contrast")
 
@@ -89,19 +86,21 @@ def test_a_curators_count_is_told_only_where_it_may_be(analyst: Visitor, name: s
     assert n in page.text
 
 
-def test_with_n_it_is_predicted_and_of_a_number_in_its_own_units(analyst: Visitor) -> None:
+def test_the_error_at_a_requested_n_is_predicted_in_the_units_of_the_number(
+    analyst: Visitor,
+) -> None:
     page = analyst.get("/collections/minutes/contrast?n=1000")
 
-    assert "n = 1,000: as asked. Predicted" in page.text
-    assert entry(page, "n") == "1000"
+    assert re.search(r"n = 1,000: as \w+\. Predicted", page.text)
+    assert page.field("n") == "1000"
     assert "Here each mean is known to +/- " in page.text
     assert "points" not in page.text
 
 
 @pytest.mark.parametrize(("n", "fix"), [("0", "give at least one person"), ("x", "a whole number")])
-def test_a_mistake_names_the_field_and_the_fix(analyst: Visitor, n: str, fix: str) -> None:
+def test_an_error_names_the_field_and_the_fix(analyst: Visitor, n: str, fix: str) -> None:
     page = analyst.get(f"/collections/theme/contrast?n={n}")
 
     assert page.status == 400
     assert fix in page.text
-    assert entry(page, "n") == n
+    assert page.field("n") == n

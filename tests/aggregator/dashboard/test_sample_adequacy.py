@@ -1,0 +1,176 @@
+"""The conclusion on a sample size, at its thresholds; the changes between definitions."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from veilcount_aggregator.analysis.planning import QuestionShape, plan
+from veilcount_aggregator.dashboard.collection.definition_history import changes, lines_of
+from veilcount_aggregator.dashboard.collection.sample_adequacy import (
+    GOAL,
+    ROUGH,
+    SampleAdequacy,
+    Terms,
+    error_model,
+    observed_adequacy,
+    rounded_up,
+    sample_adequacy,
+)
+from veilcount_shared import Collection, parse_collections
+from veilcount_shared.collection import Held, Measure
+
+DEFINITION = """
+app = "acme"
+[it]
+question = "What is it?"
+epsilon = 1
+unit = "month"
+from = 2026-10-01
+until = 2027-10-01
+"""
+
+
+def definition(more: str, **changed: str) -> Collection:
+    """Return a definition with these lines."""
+    text = DEFINITION
+    for key, value in changed.items():
+        text = re.sub(f"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
+    return parse_collections(f"{text}{more}\n", lambda _: [])["it"]
+
+
+YES_NO = definition("boolean = true")
+THREE = definition('values = ["a", "b", "c"]')
+MEAN = definition('range = [0, 240]\nmeasure = "mean"')
+RANGES = definition('range = [0, 240]\nmeasure = "ranges"')
+LONG = definition(f"values = [{', '.join(map(str, range(500)))}]")
+
+
+@pytest.mark.parametrize("terms", [Terms(), Terms(0.99, at_once=3), Terms(sampled=True)])
+@pytest.mark.parametrize("collection", [YES_NO, THREE, MEAN, RANGES, LONG])
+def test_the_needed_n_is_the_least_that_meets_the_goal(
+    collection: Collection, terms: Terms
+) -> None:
+    model, needed = error_model(collection), sample_adequacy(collection, 1, terms).needed
+
+    assert model.half_width(needed, terms) <= model.goal
+    assert model.half_width(needed - 1, terms) > model.goal
+
+
+@pytest.mark.parametrize("collection", [YES_NO, MEAN, LONG])
+def test_the_tone_changes_exactly_at_the_goal_and_at_three_times_the_goal(
+    collection: Collection,
+) -> None:
+    model = error_model(collection)
+    usable, rough = (model.needed(times * model.goal, Terms()) for times in (1, ROUGH))
+    tones = [sample_adequacy(collection, n).tone for n in (usable, usable - 1, rough, rough - 1)]
+
+    assert tones == ["good", "weak", "weak", "bad"]
+
+
+@pytest.mark.parametrize(
+    ("collection", "goal", "question"),
+    [
+        (YES_NO, GOAL, {"values": 2}),
+        (THREE, GOAL, {"values": 3}),
+        (MEAN, 240 * GOAL, {"range": (Fraction(0), Fraction(240))}),
+        (RANGES, GOAL, {"range": (Fraction(0), Fraction(240)), "measure": Measure.RANGES}),
+    ],
+)
+def test_the_planner_computes_the_same_n(
+    collection: Collection, goal: float, question: dict[str, Any]
+) -> None:
+    shape = QuestionShape(start=collection.start, **question)
+    planned = plan(shape, epsilon=Fraction(1), error=goal)
+
+    assert sample_adequacy(collection, 1).needed == planned.devices
+
+
+def test_the_planner_computes_the_same_significant_share() -> None:
+    shape = QuestionShape(start=LONG.start, values=500)
+    planned = plan(shape, epsilon=Fraction(1), devices=1_000_000)
+
+    assert sample_adequacy(LONG, 1_000_000).half_width == pytest.approx(planned.detectable)
+
+
+@pytest.mark.parametrize(
+    ("collection", "n", "text"),
+    [
+        (YES_NO, 20_000, "Usable: +/- 1.4 points"),
+        (YES_NO, 1_000, "Rough: +/- 6 points; 4,000 reports for +/- 3 points"),
+        (YES_NO, 10, "Insufficient: 4,000 reports needed for +/- 3 points"),
+        (YES_NO, 0, "No reports yet: 4,000 needed for +/- 3 points"),
+        (MEAN, 100, "Insufficient: 4,300 reports needed for +/- 7.2 for the mean"),
+        (RANGES, 1_000_000, "Usable: +/- 0.56 points for a quarter of the range"),
+        (LONG, 1_000_000, "Usable: shares above 0.75% are significant"),
+        (LONG, 1_000, "Insufficient: 560,000 reports needed until a share of 1% is significant"),
+    ],
+)
+def test_the_conclusion_is_one_sentence_in_the_units_of_its_question(
+    collection: Collection, n: int, text: str
+) -> None:
+    assert sample_adequacy(collection, n).text == text
+
+
+def test_figures_of_a_conclusion_are_rounded_up() -> None:
+    assert [rounded_up(x) for x in (0.0301, 0.03, 2.01, 14_001, 14_000, 9.91)] == [
+        0.031, 0.03, 2.1, 15_000, 14_000, 10,
+    ]  # fmt: skip
+
+
+def test_an_observed_interval_scales_with_the_root_of_n() -> None:
+    assert observed_adequacy(YES_NO, 1_000, 2 * GOAL) == SampleAdequacy(
+        "weak", "Rough: +/- 6 points; 4,000 reports for +/- 3 points", 1_000, 2 * GOAL, GOAL, 4_000
+    )
+
+
+# -- definitions -----------------------------------------------------------------------------------
+
+OLD = definition('values = ["a", "b"]\nowner = "us"')
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            OLD,
+            definition('values = ["b", "c"]\nper_day = 2', unit='"event"'),
+            [
+                '1 value is new: ["c"]',
+                '1 value is removed: ["a"]',
+                'unit was "month", is "event"',
+                "per_day is new: 2",
+                'linkage was "collection", is "period"',
+                'owner is removed; it was "us"',
+            ],
+        ),
+        (
+            YES_NO,
+            THREE,
+            ['3 values are new: ["a", "b", "c"]', "boolean is removed; it was true"],
+        ),
+        (
+            OLD,
+            definition('values = ["b", "a"]\nowner = "us"'),
+            ["the values are in another order"],
+        ),
+        (OLD, OLD, []),
+    ],
+    ids=["values and keys", "another domain", "another order", "none"],
+)
+def test_changes_of_a_definition_are_sentences(
+    old: Collection, new: Collection, expected: list[str]
+) -> None:
+    assert changes(old, new) == expected
+
+
+def test_held_is_a_line_of_the_definition() -> None:
+    """A definition on the page is a valid one."""
+    old, new = (definition(f'boolean = true\ntakes = "any"\nheld = "{each}"') for each in Held)
+
+    assert changes(old, new) == ['held was "process", is "device"']
+    assert 'held = "device"' in list(lines_of(new))
+    assert not any(line.startswith("held") for line in lines_of(YES_NO))
