@@ -33,7 +33,7 @@ STORY = "devices.jsonl"
 READY, GO = "devices-ready", "devices-go"
 TICK = 0.05
 #: what a device may say of a loss without having failed: it was not asked, or has answered
-NO_LOSS = ("not_asked", "frozen")
+NO_LOSS = ("not_selected", "frozen")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,12 @@ class Respondent:
 
     @property
     def consented(self) -> bool | None:
-        """True, False, or None where the person was not asked yet."""
+        """True, False, or None before the person has decided."""
         return self._session.consented(self._person)
 
-    def consent(self, given: bool) -> None:  # noqa: FBT001 - the one thing it is about
+    def consent(self, granted: bool) -> None:  # noqa: FBT001 - the one argument
         """Store the person's decision. False wipes what is still here and stops the sending."""
-        self._session.consent(self._person, given=given)
+        self._session.consent(self._person, granted=granted)
 
     def unasked(self) -> list[str]:
         """Return the collections that the person's consent does not cover."""
@@ -92,7 +92,7 @@ class Client(Respondent):
         randomness: RandomSource | None = None,
         threaded: bool = True,
     ) -> None:
-        """Load the definitions and open the state. Whatever is not given comes from VEILCOUNT_*."""
+        """Load the definitions and open the state. An argument left out comes from VEILCOUNT_*."""
         session = Session(
             url=url,
             collections=collections,
@@ -128,7 +128,7 @@ class Client(Respondent):
         """Which collections fit under the ceilings, and which were refused."""
         return self._session.reservation
 
-    def person(self, id: object, /) -> Person:  # noqa: A002 - what the app calls it
+    def person(self, id: object, /) -> Person:  # noqa: A002 - the app's own word
         """Return one of the many persons that this client acts for; the id is never stored."""
         if not self.settings.persons:
             raise NotUsable("person() needs Client(persons=True)")

@@ -1,8 +1,8 @@
 """Consent decisions: yes, no, forget me, and what a renewed consent must not reveal.
 
-A withdrawal wipes what waits, and what is wiped is not drawn again. Where presence is hidden, its
-place would be taken by an absence only for those who had not recorded; so who comes back answers
-hidden collections from the next period on. The note of it is kept before anything is wiped.
+A withdrawal wipes what waits, and what is wiped is not drawn again. Where presence is hidden, only
+those who had not recorded would send an absence in its place; so a returning person answers hidden
+collections from the next period on. The note of a departure is stored before anything is wiped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ConsentDecisions:
     now: Callable[[], float]
 
     def consented(self, key: bytes) -> bool | None:
-        """Return True, False, or None where the person was not asked yet."""
+        """Return True, False, or None before the person has decided."""
         return self.worker.state.person(key).consented
 
     def unasked(self, key: bytes) -> list[str]:
@@ -36,19 +36,19 @@ class ConsentDecisions:
         covered = self.worker.state.person(key).covered
         return [name for name, each in self.accepted.items() if each.fingerprint not in covered]
 
-    def consent(self, key: bytes, *, given: bool) -> None:
-        """Keep the answer; a no wipes at once what is queued, held and stored."""
+    def consent(self, key: bytes, *, granted: bool) -> None:
+        """Store the decision; a no wipes at once what is queued, held and stored."""
         state = self.worker.state
         with self.worker.storing:  # what is being stored was recorded before
-            if given:
+            if granted:
                 covered = frozenset(each.fingerprint for each in self.accepted.values())
                 state.consent(key, True, covered, self.now())
-                self._come_back(key)
+                self._return(key)
             else:
                 self._depart(key)
                 self.worker.discard(key)
                 state.consent(key, False, frozenset(), self.now())
-        self._go_on()
+        self._wake_if_due()
 
     def forget(self, key: bytes) -> None:
         """Wipe secret, answers and outbox, keep what was spent, have the rows closed."""
@@ -59,12 +59,11 @@ class ConsentDecisions:
         self.worker.wake()
 
     def load(self) -> None:
-        """Take up the definitions, and wipe what is left of those that are gone, or have changed.
+        """Wipe what is left of definitions that are gone or have changed.
 
-        Values that are held: nothing will freeze them any more. Where presence is hidden, waiting
-        reports too: they were recorded, and no absence is drawn any more for others. And whoever
-        has answered the old form may not be asked by the new one in the same time range, so nobody
-        is.
+        Held values: nothing will freeze them any more. Where presence is hidden, waiting reports
+        too: they were recorded, and no absence is drawn any more for others. And whoever has
+        answered the old form must not answer the new one in the same time range, so nobody does.
         """
         state = self.worker.state
         last = set((state.note(LOADED) or "").split())
@@ -74,16 +73,16 @@ class ConsentDecisions:
             state.retire(series.removesuffix(HIDDEN), reports=series.endswith(HIDDEN))
         new = {name: each for name, each in loaded.items() if name not in last and _hides(each)}
         for key in state.consenting() if gone and new else ():
-            self.worker.recorder.drawer.burn(key, new.values(), self.now())
+            self.worker.recorder.drawer.forgo(key, new.values(), self.now())
         if loaded.keys() != last:
             state.keep(LOADED, " ".join(sorted(loaded)))
 
     def resume(self, key: bytes) -> bool | None:
-        """Go on where another process ended, perhaps in the middle; return the consent."""
+        """Resume where another process ended, perhaps in the middle; return the consent."""
         consented = self.consented(key)
         if consented:
-            self._come_back(key)
-        self._go_on()
+            self._return(key)
+        self._wake_if_due()
         return consented
 
     def _hides(self) -> bool:
@@ -93,13 +92,13 @@ class ConsentDecisions:
         if self._hides() and self.worker.state.person(key).since:
             self.worker.state.keep(_departed(key), "yes")
 
-    def _come_back(self, key: bytes) -> None:
+    def _return(self, key: bytes) -> None:
         state = self.worker.state
         if self._hides() and state.note(_departed(key)):
-            self.worker.recorder.drawer.burn(key, self.accepted.values(), self.now())
+            self.worker.recorder.drawer.forgo(key, self.accepted.values(), self.now())
             state.keep(_departed(key), "")
 
-    def _go_on(self) -> None:
+    def _wake_if_due(self) -> None:
         """Start the thread before the first record only for what must not depend on one."""
         state = self.worker.state
         waiting = (state.next_due, state.next_row_close, state.next_held)

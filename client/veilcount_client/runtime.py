@@ -48,7 +48,7 @@ class RuntimeFactory:
         if self.transport is not None:
             return
         if self.settings.url is None:
-            raise NotUsable("no aggregator: give url= or VEILCOUNT_URL")
+            raise NotUsable("no aggregator: pass url= or set VEILCOUNT_URL")
         problem = in_clear(self.settings.url, self.settings.key)
         if problem and self.settings.key:
             raise NotUsable(problem)

@@ -35,7 +35,7 @@ from .state.location import state_location
 from .state.losses import Loss, LossCounter
 
 SELF = ""  # the one person of a client without persons
-RETRY_OPEN = 30.0  # seconds between two attempts to open a state that was out of reach
+RETRY_OPEN = 30.0  # seconds between two attempts to open a state that could not be reached
 
 Definitions = str | os.PathLike[str] | Mapping[str, Collection]
 
@@ -109,7 +109,7 @@ class Session:
                 return
             cell = collection.segment(**segments) if segments or collection.segments else 0
             if not worker.put(RecordCall(person, collection, value, cell, self._clock.now())):
-                worker.recorder.losses.add(Loss.CROWDED, name)
+                worker.recorder.losses.add(Loss.QUEUE_FULL, name)
         except Exception as error:
             is_segment = isinstance(error, UnknownSegment)
             if is_segment:
@@ -119,7 +119,7 @@ class Session:
                 raise
 
     def consented(self, person: str) -> bool | None:
-        """Return True, False, or None where the person was not asked, or the state is away."""
+        """Return True, False, or None: not decided yet, or the state cannot be reached."""
         if self._runtime is None:
             return None
         if person == SELF:
@@ -130,19 +130,19 @@ class Session:
             self._problems.add("state", str(error))
             return None
 
-    def consent(self, person: str, *, given: bool) -> None:
+    def consent(self, person: str, *, granted: bool) -> None:
         """Store the person's decision."""
         if self._runtime is None:
             return
         try:
-            self._runtime.consents.consent(self.key(person), given=given)
+            self._runtime.consents.consent(self.key(person), granted=granted)
         except StateError as error:
             self._problems.add("state", str(error))
             if self.settings.strict:
                 raise
             return
         if person == SELF:
-            self._own_consent = given
+            self._own_consent = granted
 
     def unasked(self, person: str) -> list[str]:
         """Return the collections that the person's consent does not cover."""
@@ -202,11 +202,11 @@ class Session:
 
     # -- opening -------------------------------------------------------------------------------
 
-    def _load(self, given: Definitions | None) -> Mapping[str, Collection]:
-        if isinstance(given, Mapping):
-            return dict(given)
+    def _load(self, definitions: Definitions | None) -> Mapping[str, Collection]:
+        if isinstance(definitions, Mapping):
+            return dict(definitions)
         if self.settings.collections is None:
-            raise NotUsable("no definitions: give collections= or VEILCOUNT_COLLECTIONS")
+            raise NotUsable("no definitions: pass collections= or set VEILCOUNT_COLLECTIONS")
         return load_collections(self.settings.collections)
 
     def _open(self) -> None:
@@ -226,7 +226,7 @@ class Session:
         self._runtime = runtime  # last: from here on it is usable
 
     def _open_again(self) -> None:
-        """Try in a thread to open a state that was out of reach, every RETRY_OPEN at most."""
+        """Try in a thread to open a state that could not be reached, every RETRY_OPEN at most."""
         now = time.monotonic()
         if now < self._retry_at or not self._threaded:
             return

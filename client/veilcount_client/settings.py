@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from veilcount_shared.epsilon import parse_exact
 
@@ -32,48 +33,42 @@ class ClientSettings:
     disabled: str | None = None
 
 
+def _is_on(value: object) -> bool:
+    return str(value).strip().lower() not in _OFF
+
+
+PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "url": str,
+    "collections": str,
+    "key": str,
+    "ceiling": parse_exact,  # refuses floats
+    "daily_ceiling": parse_exact,
+    "persons": _is_on,
+    "trust_curator": _is_on,
+    "development": _is_on,
+    "strict": _is_on,
+    "jitter": lambda value: JITTER if value == "" else float(value),
+}
+
+
 def read_settings(
-    environment: Mapping[str, str] | None = None, /, **given: str | Fraction | float | None
+    environment: Mapping[str, str] | None = None, /, **arguments: str | Fraction | float | None
 ) -> ClientSettings:
     """Return the settings: an argument that is not None wins over its VEILCOUNT_ variable."""
     environment = os.environ if environment is None else environment
-
-    def text(name: str) -> str | None:
-        found = given.get(name)
-        return environment.get(f"VEILCOUNT_{name.upper()}") if found is None else str(found)
-
-    def flag(name: str) -> bool:
-        return (text(name) or "").strip().lower() not in _OFF
-
-    def amount(name: str) -> Fraction | None:
-        found = given.get(name)
-        chosen = environment.get(f"VEILCOUNT_{name.upper()}") if found is None else found
-        return None if chosen is None else parse_exact(chosen)  # type: ignore[arg-type] # refuses floats
-
-    def place() -> str | None:
-        """Return the location of the state: either argument wins over both variables."""
-        named = given.get("state") or given.get("state_dir")
-        return str(named) if named else text("state") or text("state_dir")
-
-    return ClientSettings(
-        url=text("url"),
-        collections=text("collections"),
-        state=place(),
-        key=text("key"),
-        ceiling=amount("ceiling"),
-        daily_ceiling=amount("daily_ceiling"),
-        persons=flag("persons"),
-        trust_curator=flag("trust_curator"),
-        development=flag("development"),
-        strict=flag("strict"),
-        jitter=float(text("jitter") or JITTER),
-        disabled=_switch(environment),
+    variables = {name: environment.get(f"VEILCOUNT_{name.upper()}") for name in PARSERS}
+    chosen = variables | {name: each for name, each in arguments.items() if each is not None}
+    location = (
+        arguments.get("state")
+        or arguments.get("state_dir")
+        or environment.get("VEILCOUNT_STATE")
+        or environment.get("VEILCOUNT_STATE_DIR")
     )
-
-
-def _switch(environment: Mapping[str, str]) -> str | None:
-    """Return the kill switch that is on."""
-    for name in KILL_SWITCHES:
-        if environment.get(name, "").strip().lower() not in _OFF:
-            return name
-    return None
+    switches = (name for name in KILL_SWITCHES if _is_on(environment.get(name, "")))
+    return ClientSettings(
+        state=None if location is None else str(location),
+        disabled=next(switches, None),
+        **{
+            name: parse(chosen[name]) for name, parse in PARSERS.items() if chosen[name] is not None
+        },
+    )

@@ -1,23 +1,40 @@
-"""How a client is set up: arguments before variables."""
+"""How a client is set up: arguments before variables before defaults."""
 
 from __future__ import annotations
 
 import pytest
 
-from veilcount_client.settings import read_settings
+from veilcount_client.settings import JITTER, read_settings
 
 BOTH = {"VEILCOUNT_STATE": "redis://host", "VEILCOUNT_STATE_DIR": "there"}
 
 
-@pytest.mark.parametrize("name", ["state", "state_dir"])
-def test_an_argument_wins_over_every_variable_of_the_state(name: str) -> None:
-    assert read_settings(BOTH, **{name: "here"}).state == "here"
+@pytest.mark.parametrize(
+    ("variables", "arguments", "state"),
+    [
+        (BOTH, {"state": "here"}, "here"),
+        (BOTH, {"state_dir": "here"}, "here"),
+        (BOTH, {}, "redis://host"),
+        ({}, {"state": "redis://a", "state_dir": "here"}, "redis://a"),
+        ({}, {}, None),
+    ],
+)
+def test_an_argument_wins_over_every_variable_and_a_state_over_a_directory(
+    variables: dict[str, str], arguments: dict[str, str], state: str | None
+) -> None:
+    assert read_settings(variables, **arguments).state == state
 
 
-def test_a_state_wins_over_a_state_dir() -> None:
-    assert read_settings(BOTH).state == "redis://host"
-    assert read_settings({}, state="redis://a", state_dir="here").state == "redis://a"
-
-
-def test_without_any_the_client_chooses() -> None:
-    assert read_settings({}).state is None
+@pytest.mark.parametrize(
+    ("variables", "arguments", "jitter"),
+    [
+        ({}, {}, JITTER),
+        ({"VEILCOUNT_JITTER": ""}, {}, JITTER),
+        ({"VEILCOUNT_JITTER": "5"}, {}, 5),
+        ({"VEILCOUNT_JITTER": "5"}, {"jitter": 0}, 0),
+    ],
+)
+def test_no_jitter_is_a_choice(
+    variables: dict[str, str], arguments: dict[str, float], jitter: float
+) -> None:
+    assert read_settings(variables, **arguments).jitter == jitter

@@ -30,7 +30,7 @@ SELF = ""
 ADVICE = {
     Loss.AGED: "the aggregator could not be reached for longer than `late`",
     Loss.CORRUPT: "a damaged file was set aside beside the state: look at the disk",
-    Loss.CROWDED: "more was recorded at once than memory holds: record less often",
+    Loss.QUEUE_FULL: "more was recorded at once than memory holds: record less often",
     Loss.EVICTED: "the outbox was full: the aggregator could not be reached for long",
     Loss.MALFORMED: "the aggregator refused the bytes: a test client, or another release?",
     Loss.MOVED: "the state was copied or rolled back: do not ship or restore it",

@@ -99,15 +99,15 @@ class AnswerDrawer:
                 continue
             used[key] = (answer.period, number + 1)
             drawn.append((answer, *self._draw(answer, number)))
-        fates = self.state.commit([draw for _, draw, _ in drawn]) if drawn else []
+        outcomes = self.state.commit([draw for _, draw, _ in drawn]) if drawn else []
         for answer, loss in spent:
             self.losses.add(loss, answer.collection.name)
         again = []
-        for (answer, draw, report), fate in zip(drawn, fates, strict=True):
-            if fate is DrawOutcome.FROZEN:
+        for (answer, draw, report), outcome in zip(drawn, outcomes, strict=True):
+            if outcome is DrawOutcome.FROZEN:
                 again.append(answer)
-            elif fate is not DrawOutcome.STORED:
-                self.losses.add(Loss(fate), answer.collection.name)
+            elif outcome is not DrawOutcome.STORED:
+                self.losses.add(Loss(outcome), answer.collection.name)
             elif draw.report is None:
                 self.outbox.add(answer.collection.name, draw, report)
         return again
@@ -171,49 +171,32 @@ class AnswerDrawer:
             return answer.collection.reveal(answer.value, self.randomness)
         return answer.collection.randomize(answer.value, self.randomness)
 
-    def burn(self, key: bytes, collections: Iterable[Collection], now: float) -> None:
-        """Let a person who comes back give no more answers of hidden presence in this period.
+    def forgo(self, key: bytes, collections: Iterable[Collection], now: float) -> None:
+        """Use up a returning person's hidden answers of this period: no cost, no report.
 
         What was waiting was wiped and is not drawn again; an absence in its place would show it.
         """
         for collection in collections:
-            period = (
-                period_of(collection, now)
-                if now < last_instant(collection)
-                else collection.periods - 1
+            if now < last_instant(collection):
+                period = period_of(collection, now)
+            else:
+                period = collection.periods - 1
+            if collection.presence is not Presence.HIDDEN or period is None:
+                continue
+            series = collection.fingerprint
+            last, answers = self.state.used(key, series)
+            first = answers if last == period else 0
+            lineage = self.claims[collection.name].lineage
+            self.state.commit(
+                [
+                    ReportDraw(key, lineage, series, period, answer)
+                    for answer in range(first, collection.per_period)
+                ]
             )
-            if collection.presence is Presence.HIDDEN and period is not None:
-                last, answers = self.state.used(key, collection.fingerprint)
-                given = answers if last == period else 0
-                self.state.commit(
-                    [
-                        self._burnt(key, collection, period, answer)
-                        for answer in range(given, collection.per_period)
-                    ]
-                )
-
-    def _burnt(self, key: bytes, collection: Collection, period: int, answer: int) -> ReportDraw:
-        """Return a draw that takes a slot, costs nothing and sends nothing."""
-        return ReportDraw(
-            person=key,
-            lineage=self.claims[collection.name].lineage,
-            series=collection.fingerprint,
-            period=period,
-            answer=answer,
-            cost=0,
-            first_day=0,
-            end_day=0,
-            day_cap=0,
-            life_cap=0,
-            report=None,
-            earliest=0.0,
-            send_at=0.0,
-            expires=0.0,
-        )
 
 
 def _next_answer(used: tuple[int, int], answer: PersonAnswer) -> int | None:
-    """Return which of its period's answers this would be; None if they are given, or past."""
+    """Return which of its period's answers this is; None if all are, or it is past."""
     last, answers = used
     if answer.period < last:
         return None

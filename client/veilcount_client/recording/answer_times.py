@@ -20,9 +20,9 @@ CLOCKLESS = (ValueError, OverflowError, OSError)  # what a broken clock's readin
 
 @lru_cache(maxsize=4096)
 def is_answering(root: bytes, collection: Collection, period: int) -> bool:
-    """Return whether this person is asked in this period: drawn for good, before any data exists.
+    """Whether this person answers in this period: drawn for good, before any data exists.
 
-    By the root that survives `forget`: who could draw again could be asked by both of a pair.
+    By the root that survives `forget`: who could draw again could answer both of a pair.
     """
     if not schedule.is_selected(root, collection):
         return False

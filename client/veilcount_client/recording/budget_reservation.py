@@ -38,7 +38,7 @@ class Claim:
     reserved: int  # the most that any form of it could have spent, this one's included
     draw: str | None = None  # of the cohorts of one draw a person is in one
     number: int = 0
-    pair: str | None = None  # of two twins a person answers one
+    pair: str | None = None  # a person answers one half of a paired collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,13 @@ def _heirs(claims: Iterable[Claim]) -> list[Claim]:
 
 
 def _most(costs: list[tuple[Claim, int]]) -> int:
-    """Sum the costs; of two twins the dearer, of the cohorts of a draw the dearest counts."""
+    """Sum the costs: of a pair the larger half counts, of a draw's cohorts the largest."""
     pairs: dict[str, int] = defaultdict(int)
     draws: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     free = 0
     for claim, cost in costs:
         if claim.pair is not None:
-            cost, pairs[claim.pair] = (  # noqa: PLW2901 - what the second twin adds to the first
+            cost, pairs[claim.pair] = (  # noqa: PLW2901 - what the second half adds to the first
                 max(0, cost - pairs[claim.pair]),
                 max(cost, pairs[claim.pair]),
             )

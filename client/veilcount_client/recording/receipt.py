@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from veilcount_shared import Collection
@@ -21,7 +21,7 @@ TRUE_VALUE = "the true value, not kept here once it has left"
 NOT_COVERED = (
     "That you answered, and when, can be seen by the receiver (where presence is not hidden).",
     "Whoever sees your network address can connect what you send.",
-    "What you have in common with others is learnt from them, with or without you.",
+    "What you have in common with others is learned from them, with or without you.",
 )
 
 
@@ -57,26 +57,24 @@ class ReceiptEntry:
     event: str
     day: str
     life: str
-    frozen: int  # answers that are given and will not be drawn again
+    frozen: int  # answers that were drawn and will not be drawn again
     sent: tuple[Mapping[str, Any], ...]
-    closed: bool  # the receiver takes no more
+    closed: bool  # the receiver accepts no more
 
     def lines(self) -> list[str]:
         """Return the entry in plain words."""
         how = "a true value, to a trusted curator" if self.model == "central" else "randomized"
+        figures = f"{self.event} an answer, {self.day} a day, {self.life} in all"
         return [
             f"{self.question} [{self.name}]",
-            f"  {how}; epsilon ({ADJACENCY[self.adjacency]}) {self._figures()}",
+            f"  {how}; epsilon ({ADJACENCY[self.adjacency]}) {figures}",
             f"  spent {self.spent:g} of {self.life}; {self.frozen} answers given",
-            *(["  closed: no more is asked"] if self.closed else []),
+            *(["  closed: no more reports are accepted"] if self.closed else []),
             *(
                 f"  {each['status']}: period {each['period']}, {each['description']}"
                 for each in self.sent
             ),
         ]
-
-    def _figures(self) -> str:
-        return f"{self.event} an answer, {self.day} a day, {self.life} in all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +105,8 @@ class Receipt:
     def json(self) -> dict[str, Any]:
         """Return the receipt as JSON values."""
         return {
-            "collections": [
-                {field: getattr(entry, field) for field in ReceiptEntry.__slots__}
-                for entry in self.entries
-            ],
-            "spent": [
-                {field: getattr(total, field) for field in SpentTotal.__slots__}
-                for total in self.spent
-            ],
+            "collections": [asdict(entry) for entry in self.entries],
+            "spent": [asdict(total) for total in self.spent],
             "charged": self.charged,
             "ceiling": self.ceiling,
             "losses": dict(self.losses),
@@ -235,9 +227,9 @@ def _entry_report(collection: Collection, sent: SentReport) -> dict[str, Any]:
         "period": sent.report.period,
         "segment": sent.report.segment,
         "message": "" if is_wiped else sent.report.message.hex(),
-        "description": TRUE_VALUE
-        if is_true
-        else _describe_message(collection, sent.report.message),
+        "description": (
+            TRUE_VALUE if is_true else _describe_message(collection, sent.report.message)
+        ),
     }
 
 

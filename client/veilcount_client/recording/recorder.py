@@ -65,13 +65,13 @@ class Recorder:
 
     def take(self, records: Iterable[RecordCall]) -> None:
         """Store what can be drawn now; hold the rest. All of it, or on a StateError nothing."""
-        judged = [(record, self._answer(record)) for record in records]
-        answers = [answer for _, answer in judged if isinstance(answer, PersonAnswer)]
+        checked = [(record, self._answer(record)) for record in records]
+        answers = [answer for _, answer in checked if isinstance(answer, PersonAnswer)]
         self.drawer.store(answer for answer in answers if not self._waits(answer))
         for answer in answers:
             if self._waits(answer):
                 self._hold(answer)
-        for record, loss in judged:
+        for record, loss in checked:
             if isinstance(loss, Loss):
                 self.losses.add(loss, record.collection.name)
         with suppress(StateError):  # what could not be put on the device is still in memory
@@ -145,9 +145,9 @@ class Recorder:
             return Loss.NO_CONSENT
         period = period_of(collection, record.at)
         if period is None or not is_answering(person.root, collection, period):
-            return Loss.NOT_ASKED
+            return Loss.NOT_SELECTED
         if collection.presence is Presence.HIDDEN and period < first_period(person, collection):
-            return Loss.NOT_ASKED  # the clock was set back: no absence would be drawn for it either
+            return Loss.NOT_SELECTED  # the clock was set back: no absence would be drawn either
         if (
             self.drawer.uncapped
         ):  # each record as if of another person: nothing is frozen, nothing adds up
@@ -234,8 +234,8 @@ class Recorder:
                 person.root, collection, period
             ):
                 continue
-            given = answers if period == last else 0
-            for due in instants(person, collection, period)[given:]:
+            first_open = answers if period == last else 0
+            for due in instants(person, collection, period)[first_open:]:
                 if due <= now:
                     yield PersonAnswer(person, collection, period, 0, None, now, absent=True)
 

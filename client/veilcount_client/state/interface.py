@@ -19,7 +19,7 @@ from .losses import Loss
 KEY_BYTES = 16
 KEPT = 64  # finished reports of one person that stay for the receipt
 PUT_OFF = 2 * 3600.0  # seconds after its earliest instant from which a report's time was put off
-ROW_CLOSED = 0xFFFF  # in place of a number of answers: the aggregator takes no more for the row
+ROW_CLOSED = 0xFFFF  # in place of a number of answers: the aggregator has closed the row
 
 
 class StateError(Exception):
@@ -37,8 +37,8 @@ class PersonState:
     secret: bytes  # of answers, pseudonyms and slots: another one after `forget`
     root: bytes = b""  # of cohort, paired collection and answering periods: never another one
     consented: bool | None = None
-    covered: frozenset[str] = frozenset()  # the fingerprints that the consent was given for
-    since: float = 0.0  # when it was first given
+    covered: frozenset[str] = frozenset()  # the fingerprints that the consent covers
+    since: float = 0.0  # when it was first granted
 
 
 class DrawOutcome(StrEnum):
@@ -52,11 +52,12 @@ class DrawOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportDraw:
-    """A randomized answer that asks to be stored, with what it costs and where it counts.
+    """A randomized answer to be stored, with what it costs and where it counts.
 
-    Money is in millionths of an epsilon. `report` is None for a true value that stays in memory:
-    only its slot is charged. The range of days is the unit's whole calendar day, week or month,
-    which no other unit of the lineage may have paid for, not even in part.
+    Costs are in millionths of an epsilon. `report` is None for a true value that stays in memory,
+    of which only the slot is charged, and for a forgone answer, which costs nothing either. The
+    range of days is the unit's whole calendar day, week or month, which no other unit of the
+    lineage may have paid for, not even in part.
     """
 
     person: bytes
@@ -64,15 +65,15 @@ class ReportDraw:
     series: str
     period: int
     answer: int  # which of the period's answers
-    cost: int
-    first_day: int  # of the range that is paid for, as an ordinal
-    end_day: int  # the first day after it
-    day_cap: int
-    life_cap: int
-    report: Report | None
-    earliest: float  # it never leaves before
-    send_at: float  # it leaves then, unless hurried
-    expires: float
+    cost: int = 0
+    first_day: int = 0  # of the range that is paid for, as an ordinal
+    end_day: int = 0  # the first day after it
+    day_cap: int = 0
+    life_cap: int = 0
+    report: Report | None = None
+    earliest: float = 0.0  # it never leaves before
+    send_at: float = 0.0  # it leaves then, unless hurried
+    expires: float = 0.0
     free: bool = False  # in development: nothing is frozen and nothing adds up
     is_true: bool = False  # a true value: its message is wiped when it leaves the outbox
 
@@ -147,7 +148,7 @@ class ClientState(Protocol):
     def consenting(self) -> list[bytes]:
         """Return the keys of all persons who have consented."""
 
-    def consent(self, key: bytes, given: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
+    def consent(self, key: bytes, granted: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
         """Keep a person's answer; a withdrawal wipes the outbox and keeps the ledger."""
 
     def forget(self, key: bytes) -> None:
@@ -199,11 +200,11 @@ class ClientState(Protocol):
         sent: from now on its row counts as one that the aggregator may have.
         """
 
-    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
+    def overdue(self, before: float, after: float, most: int) -> list[int]:
         """Return reports that were due before, and that nobody has leased since.
 
-        And those that were put off beyond an instant that none is put off to: by a clock that was
-        ahead.
+        And those that were put off until after an instant that none is put off to: by a clock that
+        was ahead.
         """
 
     def attempts(self) -> int:
@@ -224,11 +225,11 @@ class ClientState(Protocol):
     def retire(self, series: str, *, reports: bool) -> None:
         """Wipe what is held of a series that is no longer collected, and its waiting reports.
 
-        The reports only if asked to. It is no loss.
+        It is no loss.
         """
 
-    def expire(self, now: float, bounds: OutboxLimits) -> None:
-        """Drop what is too old, then the oldest beyond the bounds; count both."""
+    def expire(self, now: float, limits: OutboxLimits) -> None:
+        """Drop what is too old, then the oldest over the limits; count both."""
 
     def row_closes(self, now: float, most: int) -> list[RowClose]:
         """Return the requests to close a row that are due."""

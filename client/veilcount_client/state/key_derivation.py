@@ -23,7 +23,7 @@ def new_root() -> bytes:
 
 
 def new_salt() -> bytes:
-    """Return what makes a person's secret another one after it was forgotten."""
+    """Return the salt of a person's secret, which `forget` renews."""
     return random_bytes(SALT_BYTES)
 
 
@@ -42,5 +42,5 @@ def person_root(root: bytes, key: bytes) -> bytes:
     return _derive(root, b"person", key)
 
 
-def _derive(root: bytes, purpose: bytes, what: bytes) -> bytes:
-    return hmac.digest(root, b"veilcount state " + purpose + b"\0" + what, hashlib.sha256)
+def _derive(root: bytes, purpose: bytes, subject: bytes) -> bytes:
+    return hmac.digest(root, b"veilcount state " + purpose + b"\0" + subject, hashlib.sha256)

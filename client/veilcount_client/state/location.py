@@ -16,22 +16,22 @@ from ..settings import ClientSettings
 def state_location(settings: ClientSettings, app: str) -> str | Path:
     """Return the directory or the URL of an app's state; two apps never share one."""
     if settings.development:
-        return _throwaway()
+        return _temporary_directory()
     if settings.state is None:
         return default_directory(app)
     shared = "://" in settings.state and "#" not in settings.state
     return f"{settings.state}#{app}" if shared else settings.state
 
 
-def _throwaway() -> Path:
+def _temporary_directory() -> Path:
     """Return a directory that goes with this process, and not with a child of it."""
     directory, maker = tempfile.mkdtemp(prefix="veilcount-"), os.getpid()
 
-    def throw_away() -> None:
+    def remove() -> None:
         if os.getpid() == maker:
             shutil.rmtree(directory, ignore_errors=True)
 
-    atexit.register(throw_away)  # before the worker's, so it runs after the last is stored
+    atexit.register(remove)  # before the worker's, so it runs after the last is stored
     return Path(directory)
 
 

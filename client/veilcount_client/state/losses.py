@@ -22,13 +22,13 @@ class Loss(StrEnum):
     #: it did not fit under the ceilings when the definitions were loaded
     REFUSED = "refused"
     #: outside the campaign, or in a period in which this person does not answer
-    NOT_ASKED = "not_asked"
+    NOT_SELECTED = "not_selected"
     #: this period's answer is given and does not change
     FROZEN = "frozen"
     #: the ledger's cap of the day or of the campaign is reached
     OVER_CAP = "over_cap"
     #: more was recorded at once than memory may hold
-    CROWDED = "crowded"
+    QUEUE_FULL = "queue_full"
     #: a true value for a trusted curator was in memory when the process died
     CRASHED = "crashed"
     #: a bug of veilcount's: see the log

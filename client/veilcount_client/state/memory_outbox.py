@@ -74,7 +74,6 @@ class MemoryOutbox:
     def lease(
         self, now: float, until: float, most: int, *, hurry: bool = False
     ) -> list[QueuedReport]:
-        """Take values that are due (hurry: that may leave), for oneself until the lease ends."""
         taken: list[QueuedReport] = []
         with self._lock:
             for number, entry in self._entries.items():
@@ -85,18 +84,16 @@ class MemoryOutbox:
                     taken.append(QueuedReport(number, *fields))
         return taken
 
-    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
-        """Return values that were due before, or that an attempt has put off beyond an instant."""
+    def overdue(self, before: float, after: float, most: int) -> list[int]:
         with self._lock:
             late = [
                 number
                 for number, entry in self._entries.items()
-                if entry.due < before or entry.due > beyond
+                if entry.due < before or entry.due > after
             ]
         return late[:most]
 
     def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
-        """Put values back, each due at its time. Unsent: the lease was no attempt after all."""
         with self._lock:
             for number, due in numbers.items():
                 if entry := self._entries.get(number):
@@ -104,7 +101,6 @@ class MemoryOutbox:
                     entry.tries = max(entry.tries - unsent, 0)
 
     def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
-        """Take values off: they are no longer among those that a crash would lose."""
         losses: dict[int, Loss | None] = {**dict.fromkeys(delivered), **dropped}
         for number, loss in losses.items():
             with self._lock:
@@ -122,11 +118,9 @@ class MemoryOutbox:
         self.settle((), dict.fromkeys(old, Loss.AGED))
 
     def next_due(self) -> float | None:
-        """Return when the next value is due."""
         with self._lock:
             return min((entry.due for entry in self._entries.values()), default=None)
 
     def waiting(self, now: float) -> int:
-        """Return how many values may leave now."""
         with self._lock:
             return sum(entry.earliest <= now for entry in self._entries.values())

@@ -1,12 +1,11 @@
 """A state in one Redis: several hosts share persons and their ledgers.
 
-Every write is one script, hence one step. Redis has it on the disk when it answers, if it says
+Every write is one script, hence one atomic step. It is on the disk when Redis replies, with
 `appendonly yes` and `appendfsync always`; a Redis that would evict or does not persist is refused.
-A step whose answer was lost is asked for once more: it then has been taken already and says what it
-did, or it changes nothing to take it twice. If that fails too, the step may or may not have been
-taken; a slot is charged once all the same.
+A step whose reply was lost is sent once more: it then returns what it did the first time, or is
+idempotent. If that fails too, the step may or may not be done; a slot is charged once all the same.
 
-What is not seen here: that the whole Redis was copied, or put back from a backup.
+Not detected: that the whole Redis was copied, or restored from a backup.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ AT_ONCE = 1000  # reports that one step drops, so that others get their turn
 BUCKETS_AT_ONCE = 256
 NEEDED = {"maxmemory-policy": "noeviction", "appendonly": "yes"}
 
-_SET = "see to it that it has " + ", ".join(f"{name} {value}" for name, value in NEEDED.items())
-_FATES = {
+_SET = "make sure that it has " + ", ".join(f"{name} {value}" for name, value in NEEDED.items())
+_OUTCOMES = {
     b"s": DrawOutcome.STORED,
     b"f": DrawOutcome.FROZEN,
     b"o": DrawOutcome.OVER_CAP,
@@ -80,7 +79,6 @@ class RedisState:
     # -- persons -------------------------------------------------------------------------------
 
     def person(self, key: bytes) -> PersonState:
-        """Return a person, made with a fresh secret if new."""
         row = self._run("person", key)
         if row is None:
             self._run("add_person", key, new_salt())
@@ -98,7 +96,6 @@ class RedisState:
         )
 
     def consenting(self) -> list[bytes]:
-        """Return the keys of all persons who have consented."""
         firsts = range(0, BUCKETS, BUCKETS_AT_ONCE)
         return [
             key
@@ -106,58 +103,47 @@ class RedisState:
             for key in self._run("consenting", first, first + BUCKETS_AT_ONCE - 1)
         ]
 
-    def consent(self, key: bytes, given: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
-        """Keep a person's answer; a withdrawal wipes the outbox and keeps the ledger."""
-        self._run("consent", key, 1 if given else 2, float(now), new_salt(), *sorted(covered))
+    def consent(self, key: bytes, granted: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
+        self._run("consent", key, 1 if granted else 2, float(now), new_salt(), *sorted(covered))
 
     def forget(self, key: bytes) -> None:
-        """Wipe secret, answers and outbox, keep what was spent; note the rows to be closed."""
         self._run("forget", key)
 
     # -- answers -------------------------------------------------------------------------------
 
     def used(self, key: bytes, series: str) -> tuple[int, int]:
-        """Return the last answered period of a series, -1 for none, and its number of answers."""
         period, answers = self._run("used", key, series)
         return period, answers
 
     def close_row(self, key: bytes, series: str, through: int) -> None:
-        """Keep that the aggregator closed a person's row, through its epoch's last period."""
         self._run("close_row", key, series, through)
 
     def spent(self, key: bytes) -> Mapping[str, SpentBudget]:
-        """Return what a person has revealed, by lineage."""
         rows = self._run("spent", key)
         return {lineage.decode(): SpentBudget(*figures) for lineage, *figures in rows}
 
     def commit(self, draws: Sequence[ReportDraw]) -> list[DrawOutcome]:
-        """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
-        fates = self._run_once("commit", *pack_draws(draws))
-        return [_FATES[fates[place : place + 1]] for place in range(len(fates))]
+        outcomes = self._run_once("commit", *pack_draws(draws))
+        return [_OUTCOMES[outcomes[place : place + 1]] for place in range(len(outcomes))]
 
-    # -- values that are held ------------------------------------------------------------------
+    # -- held values ---------------------------------------------------------------------------
 
     def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
-        """Replace a held value, unless another process has done so since `old` was read."""
         expected = pack_held(old) if old else b""
         done = self._run_once("hold", new.person, new.series, expected, pack_held(new), new.due)
         return bool(done == b"1")
 
     def held(self, key: bytes, series: str) -> HeldValue | None:
-        """Return the value that is held of a series."""
         packed = self._run("held", key, series)
         return unpack_held(key, series.encode(), packed) if packed else None
 
     def held_due(self, now: float, most: int) -> list[HeldValue]:
-        """Return held values whose instant has come."""
         return [unpack_held(*row) for row in self._run("held_due", float(now), most)]
 
     def next_held(self) -> float | None:
-        """Return when the next held value is due."""
         return self._first("held_due")
 
     def drop_held(self, value: HeldValue) -> None:
-        """Wipe a held value, unless it was replaced."""
         self._run("drop_held", value.person, value.series, pack_held(value))
 
     # -- the outbox ----------------------------------------------------------------------------
@@ -165,54 +151,44 @@ class RedisState:
     def lease(
         self, now: float, until: float, most: int, *, hurry: bool = False
     ) -> list[QueuedReport]:
-        """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
         rows = self._run("lease", float(now), float(until), most, int(hurry))
         return [
             QueuedReport(number, person, unpack_report(series, report), *TURN.unpack(turn))
             for number, person, turn, series, report in rows
         ]
 
-    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
-        """Return reports that were due before, or that an attempt has put off beyond an instant."""
-        return [int(each) for each in self._run("overdue", float(before), float(beyond), most)]
+    def overdue(self, before: float, after: float, most: int) -> list[int]:
+        return [int(each) for each in self._run("overdue", float(before), float(after), most)]
 
     def attempts(self) -> int:
-        """Return how often the waiting report with the most attempts was leased."""
         return int(self._run("attempts"))
 
     def next_due(self) -> float | None:
-        """Return when the next report is due."""
         return self._first("due")
 
     def waiting(self, now: float) -> int:
-        """Return how many stored reports may leave now."""
-        return int(self._ask(lambda server: server.zcount(self._space + "early", "-inf", now)))
+        return int(self._query(lambda server: server.zcount(self._space + "early", "-inf", now)))
 
     def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
-        """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
         ends = [part for number in delivered for part in (number, "delivered")]
         ends += [part for number, loss in dropped.items() for part in (number, loss.value)]
         if ends:
             self._run("settle", *ends)
 
     def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
-        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
         if numbers:
             turns = [part for number, due in numbers.items() for part in (number, float(due))]
             self._run_once("reschedule", int(unsent), *turns)
 
     def retire(self, series: str, *, reports: bool) -> None:
-        """Wipe what is held of a series that is no longer collected, and its waiting reports."""
         self._run("retire", series, int(reports))
 
-    def expire(self, now: float, bounds: OutboxLimits) -> None:
-        """Drop what is too old, then the oldest beyond the bounds; count both."""
+    def expire(self, now: float, limits: OutboxLimits) -> None:
         left = 0
         while not left:
-            left = self._run("expire", float(now), bounds.reports, bounds.message_bytes, AT_ONCE)
+            left = self._run("expire", float(now), limits.reports, limits.message_bytes, AT_ONCE)
 
     def sent(self, key: bytes) -> list[SentReport]:
-        """Return a person's reports: on their way, delivered or dropped."""
         return [
             SentReport(unpack_report(series, report), status.decode())
             for _, status, series, report in sorted(self._run("sent", key))
@@ -221,8 +197,7 @@ class RedisState:
     # -- rows to be closed ---------------------------------------------------------------------
 
     def row_closes(self, now: float, most: int) -> list[RowClose]:
-        """Return the requests to close a row that are due."""
-        rows = self._ask(
+        rows = self._query(
             lambda server: server.zrangebyscore(
                 self._space + "row_close", "-inf", now, start=0, num=most, withscores=True
             )
@@ -230,25 +205,21 @@ class RedisState:
         return [RowClose(name[:64].decode(), name[64:], float(due)) for name, due in rows]
 
     def schedule_row_closes(self, times: Mapping[tuple[str, bytes], float]) -> None:
-        """Set when requests to close a row, by series and pseudonym, are due."""
         if times:
             rows = ((series.encode() + row, float(due)) for (series, row), due in times.items())
             self._run("schedule_row_closes", *(part for row in rows for part in row))
 
     def finish_row_close(self, series: str, pseudonym: bytes) -> None:
-        """Take a request to close a row off: the aggregator has done it."""
-        self._ask(
+        self._query(
             lambda server: server.zrem(self._space + "row_close", series.encode() + pseudonym)
         )
 
     def next_row_close(self) -> float | None:
-        """Return when the next request to close a row is due."""
         return self._first("row_close")
 
     # -- losses and notes ----------------------------------------------------------------------
 
     def lose(self, losses: Mapping[tuple[Loss, str], int]) -> None:
-        """Add to the count of losses, by reason and collection."""
         counts = [
             part
             for (loss, collection), count in losses.items()
@@ -257,8 +228,7 @@ class RedisState:
         self._run_once("lose", *counts)
 
     def losses(self) -> Mapping[tuple[Loss, str], int]:
-        """Return the counts of losses."""
-        counts = self._ask(lambda server: server.hgetall(self._space + "loss"))
+        counts = self._query(lambda server: server.hgetall(self._space + "loss"))
         return {
             (Loss(reason), collection): int(count)
             for name, count in counts.items()
@@ -266,27 +236,23 @@ class RedisState:
         }
 
     def note(self, name: str) -> str | None:
-        """Return a small thing that was kept under a name."""
-        value = self._ask(lambda server: server.hget(self._space + "note", name))
+        value = self._query(lambda server: server.hget(self._space + "note", name))
         return None if value is None else value.decode()
 
     def keep(self, name: str, value: str) -> None:
-        """Keep a small thing under a name."""
-        self._ask(lambda server: server.hset(self._space + "note", name, value))
+        self._query(lambda server: server.hset(self._space + "note", name, value))
 
     # -- the server ----------------------------------------------------------------------------
 
     def _first(self, name: str) -> float | None:
         """Return the lowest score of a sorted set."""
-        first = self._ask(lambda server: server.zrange(self._space + name, 0, 0, withscores=True))
+        first = self._query(lambda server: server.zrange(self._space + name, 0, 0, withscores=True))
         return float(first[0][1]) if first else None
 
     def close(self) -> None:
-        """Let go of the connections."""
         self._redis.close()
 
     def after_fork(self) -> None:
-        """Leave the parent's connections to the parent."""
         self._redis = self._connect()
 
     def _connect(self) -> redis.Redis:
@@ -298,7 +264,7 @@ class RedisState:
                 self._url,
                 protocol=2,
                 socket_timeout=TIMEOUT,
-                retry=Retry(NoBackoff(), 0),  # what was sent may have been done: see _ask
+                retry=Retry(NoBackoff(), 0),  # what was sent may have been done: see _query
                 **options,
             )
         except (ValueError, redis.RedisError) as error:
@@ -311,7 +277,9 @@ class RedisState:
         except redis.ConnectionError as error:
             raise StateError(str(error)) from error
         except redis.RedisError as error:
-            log.warning("veilcount: this Redis does not tell how it is set (%s); %s", error, _SET)
+            log.warning(
+                "veilcount: this Redis does not return its configuration (%s); %s", error, _SET
+            )
             return
         for name, value in NEEDED.items():
             if _setting(set_to, name) != value:
@@ -322,31 +290,31 @@ class RedisState:
     def _begin(self) -> bytes:
         """Return the root secret of all who share this Redis."""
         name = self._space + "root"
-        self._ask(lambda server: server.set(name, new_root(), nx=True))
-        root: bytes | None = self._ask(lambda server: server.get(name))
+        self._query(lambda server: server.set(name, new_root(), nx=True))
+        root: bytes | None = self._query(lambda server: server.get(name))
         if root is None:
             raise StateError("the Redis was emptied just now")
         return root
 
-    def _run_once(self, name: str, *given: Any) -> Any:
-        """Take a step that must not be taken twice: its result is remembered for a while."""
-        return self._run(name, os.urandom(KEY_BYTES), *given)
+    def _run_once(self, name: str, *arguments: Any) -> Any:
+        """Run a step that must not run twice: its result is remembered for a while."""
+        return self._run(name, os.urandom(KEY_BYTES), *arguments)
 
-    def _run(self, name: str, *given: Any) -> Any:
-        """Take a step."""
-        script, arguments = self._scripts[name], [self._mark(), *given]
-        return self._ask(
-            lambda server: script(keys=[self._space + "root"], args=arguments, client=server)
+    def _run(self, name: str, *arguments: Any) -> Any:
+        """Run a step."""
+        script, values = self._scripts[name], [self._mark(), *arguments]
+        return self._query(
+            lambda server: script(keys=[self._space + "root"], args=values, client=server)
         )
 
-    def _ask(self, question: Callable[[redis.Redis], Any]) -> Any:
-        """Ask Redis, once more if the connection broke; every question may be put twice."""
+    def _query(self, query: Callable[[redis.Redis], Any]) -> Any:
+        """Query Redis, once more if the connection broke: every query may be sent twice."""
         try:
             try:
-                return question(self._redis)
+                return query(self._redis)
             except (redis.ConnectionError, redis.TimeoutError):
                 self._redis.connection_pool.disconnect(inuse_connections=False)
-                return question(self._redis)
+                return query(self._redis)
         except redis.ResponseError as error:
             if str(error).startswith("ANEW"):
                 self._begin_anew()
@@ -358,11 +326,11 @@ class RedisState:
         """The Redis was emptied, and with it the ledgers: counted by the first who sees it."""
         name = f"{self._space}lost:{self._mark()}"
         self.root = self._begin()
-        if self._ask(lambda server: server.set(name, 1, nx=True)):
+        if self._query(lambda server: server.set(name, 1, nx=True)):
             self.lose({(Loss.CORRUPT, ""): 1})
 
     def _mark(self) -> str:
-        """Return what tells the root from another, and does not tell the root."""
+        """Return a digest of the root: it identifies the root and does not reveal it."""
         return hashlib.sha1(self.root, usedforsecurity=False).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The steps that Redis takes as one: the Lua files of this package, one step each.
+"""The atomic steps of Redis: the Lua files of this package, one step each.
 
 Each file begins with its flags (`#!lua flags=no-writes`). `common.lua` and `outbox.lua` are put
 before every step, with the constants that Python knows.
@@ -18,7 +18,7 @@ PRELUDE = ("common", "outbox")
 
 _HEAD = 2 + REPORT.size  # bytes before a report's message: its series, and the rest
 _CONSTANTS = {
-    "REMEMBERED": 60,  # seconds for which a lost reply can be asked for again
+    "REMEMBERED": 60,  # seconds for which a lost reply can be read again
     "KEPT": KEPT,
     "ROW_CLOSED": ROW_CLOSED,
     "PUT_OFF": PUT_OFF,

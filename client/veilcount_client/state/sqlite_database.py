@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from threading import RLock, get_ident
 from typing import Any
@@ -33,52 +35,6 @@ BUSY_SECONDS = 5.0
 FORK_SECONDS = 1.0  # how long a fork waits for another thread's transaction
 VERSION = 1
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-SCHEMA = """
-create table person (
-    key blob primary key, salt blob not null, consented integer, covered text not null,
-    since real not null
-) strict, without rowid;
-
-create table used (
-    person blob, series blob, period integer not null, answers integer not null,
-    primary key (person, series)
-) strict, without rowid;
-
-create table ledger (
-    person blob, lineage text, life integer not null, first_day integer not null,
-    end_day integer not null, range_spent integer not null, primary key (person, lineage)
-) strict, without rowid;
-
-create table held (
-    person blob, series blob, period integer not null, segment integer not null,
-    value text not null, at real not null, due real not null, primary key (person, series)
-) strict, without rowid;
-create index held_due on held (due);
-
-create table row_close (
-    series blob, pseudonym blob, due real not null, primary key (series, pseudonym)
-) strict, without rowid;
-
-create table report (
-    number integer primary key autoincrement, -- a wiped one's must not settle another's
-    person blob not null, series blob not null,
-    period integer not null, segment integer not null, pseudonym blob not null,
-    slot integer not null, message blob not null, earliest real not null, send_at real not null,
-    expires real not null, is_true integer not null, leased real not null default 0,
-    tries integer not null default 0, status text not null default 'waiting'
-) strict;
-create index report_due on report (send_at) where status = 'waiting';
-create index report_ready on report (max(send_at, leased)) where status = 'waiting';
-create index report_late on report (expires) where status = 'waiting';
-create index report_person on report (person, number);
-
-create table loss (
-    reason text, collection text, count integer not null, primary key (reason, collection)
-) strict, without rowid;
-
-create table note (name text primary key, value text not null) strict, without rowid;
-"""
 
 
 class _Damaged(StateError):
@@ -105,12 +61,10 @@ class SqliteFile:
         _live.add(self)
 
     def close(self) -> None:
-        """Let go of the file."""
         with self._lock:
             self._let_go()
 
     def after_fork(self) -> None:
-        """Abandon the parent's connection, if a fork without Python's hooks left one."""
         self._pid = os.getpid()
         self._lock = RLock()
         self._forking = set()
@@ -201,7 +155,7 @@ class SqliteFile:
                 clone_detection.write_mark(self._mark, committed)
 
     def _fault(self, error: Exception) -> StateError:
-        """Return what to tell of an error; of damage only after the next file was begun."""
+        """Return the error to raise; of damage, only after the next file was begun."""
         if not _is_damage(error):
             return StateError(str(error))
         self._let_go()
@@ -234,34 +188,24 @@ class SqliteFile:
                     _count(database)
             self._write_mark(database)
 
-    def _read(self, query: str, *given: object) -> list[Any]:
+    def _read(self, query: str, *values: object) -> list[Any]:
         with self._reading() as database:
-            return database.execute(query, given).fetchall()
+            return database.execute(query, values).fetchall()
 
 
 _live: WeakSet[SqliteFile] = WeakSet()
 
 
-def _before_fork() -> None:
+def _for_each_live(call: Callable[[SqliteFile], None]) -> None:
     for state in list(_live):
-        state.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for state in list(_live):
-        state.after_fork_in_parent()
-
-
-def _after_fork_in_child() -> None:
-    for state in list(_live):
-        state.after_fork()
+        call(state)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
+        before=partial(_for_each_live, SqliteFile.before_fork),
+        after_in_parent=partial(_for_each_live, SqliteFile.after_fork_in_parent),
+        after_in_child=partial(_for_each_live, SqliteFile.after_fork),
     )
 
 
@@ -277,12 +221,18 @@ def _make(database: sqlite3.Connection, name: str) -> None:
     database.execute("pragma synchronous = full")
     database.execute("pragma secure_delete = on")  # a held value that is wiped is not left behind
     with transaction(database):
-        if _version(database) == 0:
-            for statement in SCHEMA.split(";"):
+        version = database.execute("pragma user_version").fetchone()[0]
+        if version == 0:
+            for statement in _schema().split(";"):
                 database.execute(statement)
             database.execute(f"pragma user_version = {VERSION}")
-    if _version(database) != VERSION:
+    if version not in {0, VERSION}:
         raise StateError(f"{name} was written by a newer veilcount: upgrade")
+
+
+@cache
+def _schema() -> str:
+    return (files(__package__) / "schema.sql").read_text("utf-8")
 
 
 def _is_damage(error: Exception) -> bool:
@@ -306,10 +256,6 @@ def transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         with suppress(sqlite3.Error):  # left open, it would swallow whatever is written later
             database.execute("rollback")
         raise
-
-
-def _version(database: sqlite3.Connection) -> int:
-    return int(database.execute("pragma user_version").fetchone()[0])
 
 
 def note(database: sqlite3.Connection, name: str) -> str | None:
@@ -348,7 +294,7 @@ def lose(database: sqlite3.Connection, loss: Loss, collection: str, count: int) 
 def _begin_as_another(database: sqlite3.Connection) -> None:
     """Begin as a new person: what was spent stays spent, everything else is gone.
 
-    Whoever had consented is noted as one who comes back [deciding.py].
+    Whoever had consented is noted as having departed [consent.py].
     """
     database.execute(
         "insert or replace into note select 'departed ' || lower(hex(key)), 'yes' from person"

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from veilcount_client import Client
 from veilcount_client.delivery import deadline, transport
-from veilcount_client.state import sqlite
+from veilcount_client.state import sqlite, sqlite_commit
 
 from . import fork_scripts
 from .app_client import MARKED, PER_DAY, around_sending, client_of, consenting, emit, worker_of
@@ -69,13 +69,13 @@ def kill(*_: object) -> NoReturn:
 
 
 def _die_in_commit(_: Client) -> None:
-    commit = sqlite._commit
+    commit = sqlite_commit.commit_draw
 
     def commit_and_die(*arguments: Any) -> Any:
         commit(*arguments)
         kill()
 
-    vars(sqlite)["_commit"] = commit_and_die
+    vars(sqlite)["commit_draw"] = commit_and_die
 
 
 def _die_in_settling(client: Client) -> None:

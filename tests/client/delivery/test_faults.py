@@ -86,7 +86,7 @@ def test_memory_is_bounded_and_the_rest_is_counted(
             client.record("event", True)
 
         assert client.flush(until="stored")
-        assert losses(client) == {"crowded": 5, "frozen": 1000 - PER_DAY}
+        assert losses(client) == {"queue_full": 5, "frozen": 1000 - PER_DAY}
 
 
 # -- disks and folders -----------------------------------------------------------------------------

@@ -298,7 +298,7 @@ def test_the_receipt_states_that_a_collection_is_closed(tmp_path: Path) -> None:
     receipt = house.device.client.receipt()
 
     assert [entry.closed for entry in receipt.entries] == [True, False]
-    assert receipt.text().count("closed: no more is asked") == 1
+    assert receipt.text().count("closed: no more reports are accepted") == 1
     assert receipt.json()["collections"][0]["closed"] is True
 
 

@@ -563,7 +563,7 @@ def redraws_daily() -> AbstractContextManager[object]:
     last: dict[str, float] = {}
     return _all(
         patch.object(answer_drawing, "_next_answer", fresh),
-        patch("veilcount_client.state.sqlite._spend", lambda *_: DrawOutcome.STORED),
+        patch("veilcount_client.state.sqlite_commit.spend", lambda *_: DrawOutcome.STORED),
     )
 
 

@@ -155,7 +155,7 @@ PLANTED: dict[str, tuple[Script, Callable[[], AbstractContextManager[object]]]] 
     ),
     "a new form asks those who have not answered the old one": (
         changed,
-        lambda: patch.object(AnswerDrawer, "burn", lambda *_: None),
+        lambda: patch.object(AnswerDrawer, "forgo", lambda *_: None),
     ),
     "a moved state does not know that somebody comes back": (
         moved,

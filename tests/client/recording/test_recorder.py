@@ -90,7 +90,7 @@ def test_nothing_is_collected_outside_the_dates(tmp_path: Path) -> None:
     device.run_until(at(7))
 
     assert periods(device) == [0, 1]
-    assert device.losses() == {Loss.NOT_ASKED: 4}
+    assert device.losses() == {Loss.NOT_SELECTED: 4}
 
 
 def test_a_person_answers_only_in_the_drawn_periods(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_person_answers_only_in_the_drawn_periods(tmp_path: Path) -> None:
 
     assert len(drawn) == 7
     assert set(periods(device)) == drawn
-    assert device.losses() == {Loss.NOT_ASKED: 23}
+    assert device.losses() == {Loss.NOT_SELECTED: 23}
 
 
 def test_a_person_answers_one_of_two_cohorts(tmp_path: Path) -> None:

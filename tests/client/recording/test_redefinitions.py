@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client.state import sqlite
+from veilcount_client.state import sqlite_commit
 from veilcount_client.state.interface import ReportDraw
 from veilcount_client.state.losses import Loss
 from veilcount_shared import Collection
@@ -128,14 +128,14 @@ def test_who_is_refused_reads_why(tmp_path: Path) -> None:
 
 def test_the_old_rule_pays_again(tmp_path: Path) -> None:
     """Charged by the first day alone, the month that became days is paid for up to 17 times."""
-    charge = sqlite._charge
+    charge = sqlite_commit.charge
 
     def old(database: Any, draw: ReportDraw) -> bool:
         database.execute("update ledger set end_day = first_day + 1")
         return charge(database, draw)
 
     before, answered = days_answered(
-        tmp_path, *CHANGES["month to day"], plant=patch.object(sqlite, "_charge", old)
+        tmp_path, *CHANGES["month to day"], plant=patch.object(sqlite_commit, "charge", old)
     )
 
     assert before == 1

@@ -35,7 +35,7 @@ from .state_fixtures import (
 )
 
 MONTH, A_DAY, WEEK = (DAY, DAY + 31), (DAY + 9, DAY + 10), (DAY + 28, DAY + 35)
-FORGONE = replace(draw(0, days=(0, 0)), cost=0, day_cap=0, life_cap=0, report=None)
+FORGONE = ReportDraw(ANN, "theme", SERIES, period=0, answer=0)
 
 #: draws, their outcomes, which period and number of answers is used, and what Ann has spent
 COMMITS: dict[str, tuple[list[ReportDraw], str, tuple[int, int], int]] = {

@@ -26,7 +26,7 @@ from veilcount_client.delivery import backoff
 from veilcount_client.delivery.closed_rows import ClosedRows
 from veilcount_client.delivery.transport import Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.state import DrawOutcome, QueuedReport, ReportDraw, sqlite
+from veilcount_client.state import DrawOutcome, QueuedReport, ReportDraw, sqlite, sqlite_commit
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
@@ -125,13 +125,13 @@ class Life(RuleBasedStateMachine):
             for step in STEPS:
                 stack.enter_context(patch.object(SqliteState, step, self.around(step)))
             stack.enter_context(patch.object(backoff, "SPACED_CEILINGS", (HOUR,)))
-            original = sqlite._commit
+            original = sqlite_commit.commit_draw
 
             def inside(*given: Any) -> DrawOutcome:
                 self.tick()
                 return original(*given)
 
-            stack.enter_context(patch.object(sqlite, "_commit", inside))
+            stack.enter_context(patch.object(sqlite, "commit_draw", inside))
             yield
 
     def around(self, step: str) -> Callable[..., Any]:
@@ -159,7 +159,7 @@ class Life(RuleBasedStateMachine):
                 raise Crash
 
     def see_stored(self, draws: list[ReportDraw]) -> None:
-        """Note what was made durable; what costs nothing only closes a period [Answers.burn]."""
+        """Note what was made durable; what costs nothing only uses a slot up [`forgo`]."""
         self.stored += draws
         if any(draw.report and row_of(draw.report) in self.closed for draw in draws):
             self.wrong.append("nothing of a closed row is drawn")
@@ -265,14 +265,14 @@ class Life(RuleBasedStateMachine):
         """The process goes on as a child."""
         self.surviving(self.device.fork)
 
-    @rule(given=st.booleans())
-    def consent(self, given: bool) -> None:  # noqa: FBT001 - a rule's arguments are named
+    @rule(granted=st.booleans())
+    def consent(self, granted: bool) -> None:  # noqa: FBT001 - a rule's arguments are named
         """The person is asked."""
 
         def ask() -> None:
-            self.device.client.consent(given)
-            self.consented = given
-            if not given:
+            self.device.client.consent(granted)
+            self.consented = granted
+            if not granted:
                 self.excuse_all()
 
         self.surviving(ask)
@@ -324,7 +324,7 @@ class Life(RuleBasedStateMachine):
         taken = [slot_of(draw.report) for draw in self.stored if draw.report is not None]
         assert len(set(taken)) == len(taken)
         for name, collection in COLLECTIONS.items():
-            # A draw that costs nothing sends nothing: it only closes a period [Answers.burn].
+            # A draw that costs nothing sends nothing: it only uses a slot up [`forgo`].
             draws = [draw for draw in self.stored if draw.lineage == name and draw.cost]
             a_period: dict[int, int] = {}
             for draw in draws:
@@ -393,7 +393,7 @@ def test_who_is_forgotten_and_comes_back_answers_hidden_presence_once_a_period(l
     """Answered, forgotten, back on the same day: the day is closed and costs nothing more."""
     life.flush()
     life.forget()
-    life.consent(given=True)
+    life.consent(granted=True)
     life.advance(11)
 
     assert [draw.cost for draw in life.stored if draw.lineage == "kept"] == [10**6, 0]
@@ -476,7 +476,7 @@ def loses_what_failed() -> Patch:
 
 def charges_too_late() -> Patch:
     """Wrong: the ledger is charged for what is delivered, not for what is drawn."""
-    return patch.object(sqlite, "_charge", lambda *_: True)
+    return patch.object(sqlite_commit, "charge", lambda *_: True)
 
 
 def closes_no_row() -> Patch:

@@ -40,7 +40,7 @@ local function slot(used, series, period, answer)
 end
 
 local function charged(key, lineage, cost, first_day, end_day, day_cap, life_cap)
-  if cost == 0 then return true end -- of an answer that is given up: nothing is revealed
+  if cost == 0 then return true end -- of a forgone answer: nothing is revealed
   local entries = ledger(key)
   local at, life, last_first, last_end, spent, _ =
     find(entries, 22, lineage), 0, first_day, end_day, 0

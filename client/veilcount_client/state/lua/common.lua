@@ -16,7 +16,7 @@
 --
 -- Lua does not roll back: a step reads and decides first, and writes only what cannot fail any more.
 -- What would make Redis grow is refused by Redis itself, before the first line, when memory is out;
--- reading, and what makes room (allow-oom), go on.
+-- reading, and what frees memory (allow-oom), go on.
 if redis.sha1hex(redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then
   return redis.error_reply('ANEW another root')
 end
