@@ -12,6 +12,8 @@ import pytest
 
 from veilcount_aggregator.cli.main import run
 
+from .store_fixtures import filled, written
+
 FILE = """
 app = "acme-editor"
 
@@ -63,3 +65,10 @@ def definitions(tmp_path: Path) -> Path:
     file = tmp_path / "collections.toml"
     file.write_text(FILE, encoding="utf-8")
     return file
+
+
+@pytest.fixture(scope="session")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store in which 8,000 have answered: 70 % of them dark."""
+    folder = tmp_path_factory.mktemp("answered")
+    return filled(folder, written(folder))

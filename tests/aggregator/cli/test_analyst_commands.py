@@ -19,13 +19,6 @@ from .store_fixtures import PEOPLE, filled, written
 
 
 @pytest.fixture(scope="module")
-def answered(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store in which 8,000 have answered: 70 % of them dark."""
-    folder = tmp_path_factory.mktemp("answered")
-    return filled(folder, written(folder))
-
-
-@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, tuple[str, ...]]]:
     folder = tmp_path_factory.mktemp("served")
     url = filled(folder, written(folder))
@@ -159,40 +152,6 @@ def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answ
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["estimate", "theem"], "did you mean theme?"),
-        (["estimate", "theme", "--values", "drk"], "dark"),
-        (["estimate", "theme", "--segment", "leg:A"], "segments are arm"),
-        (["estimate", "theme", "--level", "95"], "0.95"),
-        (["estimate", "theme", "--from", "yesterday"], "2026-12-01"),
-        (["estimate", "theme", "--alert", "dark"], "dark > 0.6"),
-        (["estimate", "crash"], "releases"),
-        (["compare", "theme", "arm:A", "B"], "arm:A"),
-        (["compare", "theme", "arm:A", "arm:A"], "shares reports"),
-        (["budget", "theme", "--n", "0"], "at least one"),
-        (["budget", "them"], "did you mean theme?"),
-        (["budget", "nothing_like_it"], "there are theme, minutes, crash"),
-        (["estimate", "theme", "--fakes", "2"], "0.01"),
-        (["estimate", "theme", "--size", "0"], "size"),
-        (["estimate", "theme", "--among", "answered"], "presence is public"),
-        (["contrast", "them"], "did you mean theme?"),
-        (["contrast", "theme", "--series", "123456"], "one of"),
-    ],
-    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
-)
-def test_a_wrong_word_is_2_and_says_what_to_write(
-    typed: Type, answered: str, words: list[str], says: str
-) -> None:
-    refused = typed(*words, "--store", answered)
-
-    assert refused.code == 2
-    assert says in refused.err
-    assert len(refused.err.splitlines()) == 1
-    assert refused.out == ""
-
-
-@pytest.mark.parametrize(
     "words",
     [
         ["estimate", "theme"],
@@ -243,26 +202,3 @@ def test_what_is_typed_comes_before_the_environment(
 
     assert typed("estimate", "theme", "--store", answered).code == 0
     assert typed("estimate", "theme").code == 3
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        ([], 2, "VEILCOUNT_URL"),
-        (["--url", "stats.example.org", "--key", "k"], 2, "https://"),
-        (["--url", "http://stats.example.org", "--key", "k"], 2, "in clear"),
-        (["--url", "http://127.0.0.1:9"], 2, "VEILCOUNT_KEY"),
-        (["--url", "http://127.0.0.1:9", "--key", "k"], 3, "veilcount serve"),
-        (["--url", "http://127.0.0.1:9", "--key", "k", "--store", "sqlite:////x"], 2, "not both"),
-    ],
-    ids=str,
-)
-def test_an_unusable_source_is_refused_with_the_fix(
-    typed: Type, words: list[str], code: int, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("VEILCOUNT_STORE", raising=False)
-    refused = typed("estimate", "theme", *words)
-
-    assert refused.code == code
-    assert says in refused.err
-    assert len(refused.err.splitlines()) == 1

@@ -84,30 +84,3 @@ def test_a_self_test_that_misses_a_bug_fails(typed: Type, monkeypatch: pytest.Mo
 
     assert tested.code == 1
     assert "the self-test failed: missed" in tested.err
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ([], "--self-test"),
-        (["--samples", "3"], "--samples"),
-        (["--alpha", "2"], "between 0 and 1"),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_audited_is_2(typed: Type, words: list[str], says: str) -> None:
-    refused = typed("audit", *words)
-
-    assert refused.code == 2
-    assert says in refused.err
-
-
-def test_too_few_samples_for_the_claim_are_refused(typed: Type, file: str) -> None:
-    refused = typed("audit", file, "theme", "--samples", "1000", "--alpha", "1e-300")
-
-    assert refused.code == 2
-    assert "give more" in refused.err
-
-
-def test_a_wrong_name_suggests_a_near_one(typed: Type, file: str) -> None:
-    assert "did you mean theme?" in typed("audit", file, "tehme").err

@@ -115,30 +115,3 @@ def test_a_month_with_a_running_value_is_refused_without_held(typed: Type, tmp_p
     assert refused.code == 2
     assert 'held = "process" (the answer is about the first process' in refused.err
     assert 'held = "device" (the running value is kept on the device)' in refused.err
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("app = ", "not readable TOML"),
-        ('app = "a"\n[b]\nquestoin = "?"', "did you mean question?"),
-        ('app = "a"\n[b]\nquestion = "?"', "this key is missing"),
-    ],
-)
-def test_a_broken_file_is_one_line_and_2(typed: Type, tmp_path: Path, text: str, says: str) -> None:
-    file = tmp_path / "broken.toml"
-    file.write_text(text, encoding="utf-8")
-
-    broken = typed("check", str(file))
-
-    assert broken.code == 2
-    assert says in broken.err
-    assert len(broken.err.splitlines()) == 1
-    assert broken.out == ""
-
-
-def test_a_file_that_is_not_there_is_2(typed: Type, tmp_path: Path) -> None:
-    missing = typed("check", str(tmp_path / "none.toml"))
-
-    assert missing.code == 2
-    assert "none.toml" in missing.err

@@ -113,10 +113,3 @@ def test_a_revoked_key_opens_nothing_and_stays_listed(typed: Type, store: str) -
     assert gone.code == 0
     assert found is None
     assert [each["id"] for each in listed if each["revoked"]] == [made["id"]]
-
-
-def test_a_key_that_nobody_has_cannot_be_revoked(typed: Type, store: str) -> None:
-    refused = typed("keys", "revoke", "00000000", "--store", store)
-
-    assert refused.code == 2
-    assert "veilcount keys list" in refused.err

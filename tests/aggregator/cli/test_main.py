@@ -82,31 +82,6 @@ def test_every_command_explains_itself_and_speaks_json(typed: Type, path: tuple[
     assert "--json" in printed.out
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (["nonsense"], 2, "--help"),
-        (["keys", "create", "--role", "owner"], 2, "device"),
-        (["keys", "list"], 2, "VEILCOUNT_STORE"),
-        (["keys", "list", "--store", "file:x"], 2, "sqlite:///"),
-        (["keys", "list", "--store", "sqlite:////nowhere/x.db"], 2, "veilcount init"),
-        (["keys", "list", "--store", "redis://127.0.0.1:1/0"], 3, "127.0.0.1:1"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_an_error_is_one_line_that_says_what_to_do(
-    typed: Type, words: list[str], code: int, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("VEILCOUNT_STORE", raising=False)
-
-    failed = typed(*words)
-
-    assert failed.code == code
-    assert says in failed.err
-    assert lines(failed.err) == 1
-    assert failed.out == ""
-
-
 def test_nothing_typed_is_answered_with_the_commands(typed: Type) -> None:
     printed = typed()
 

@@ -47,28 +47,6 @@ def test_every_model_plans_one_arm_or_two(typed: Type, model: str, arms: str) ->
     assert (planned.json["trust"], planned.json["arms"]) == (model, int(arms))
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--devices", "10"], "exactly two"),
-        (["--devices", "10", "--epsilon", "17"], "epsilon"),
-        (["--devices", "10", "--epsilon", "one"], "give a number"),
-        (["--devices", "0", "--epsilon", "1"], "devices = 0"),
-        (["--devices", "10", "--epsilon", "1", "--error", "0.1"], "exactly two"),
-        (["--devices", "10", "--epsilon", "1", "--range", "5..1"], "lower number first"),
-        (["--devices", "10", "--epsilon", "1", "--values", "3", "--range", "0..1"], "either"),
-        (["--devices", "20", "--error", "0.000000001", "--values", "50"], "more devices"),
-    ],
-    ids=lambda planned: " ".join(planned) if isinstance(planned, list) else "",
-)
-def test_what_cannot_be_planned_is_2_and_says_why(typed: Type, words: list[str], says: str) -> None:
-    refused = typed("plan", *words)
-
-    assert refused.code == 2
-    assert says in refused.err
-    assert len(refused.err.splitlines()) == 1
-
-
 def test_the_four_rows_stand_with_guarantee_and_interval(typed: Type, tmp_path: Path) -> None:
     file = str(written(tmp_path))
     table = typed("contrast", file, "theme", "--n", "10000")
@@ -89,21 +67,3 @@ def test_a_contrast_needs_no_file(typed: Type, tmp_path: Path) -> None:
     filed = typed("contrast", file, "theme", "--n", "10000", "--json").json
 
     assert planned["lines"][0]["cohort"] == filed["lines"][0]["cohort"]
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["theem"], "did you mean theme?"),
-        (["nothing_like_it"], "its collections are theme, minutes, crash"),
-        ([], "FILE and NAME"),
-    ],
-    ids=str,
-)
-def test_a_wrong_name_suggests_a_near_one(
-    typed: Type, tmp_path: Path, words: list[str], says: str
-) -> None:
-    refused = typed("contrast", str(written(tmp_path)), *words, "--n", "10")
-
-    assert refused.code == 2
-    assert says in refused.err

@@ -71,29 +71,3 @@ def test_a_condition_on_values_may_be_written_in_json(typed: Type, place: tuple[
     assert counted.code == 0
     assert counted.json["query"] == {"count": [True]}
     assert abs(counted.json["figures"][0]["figure"]) < 40
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--query", "count"], "--epsilon"),
-        (["--epsilon", "1"], "--query"),
-        (["--dry-run"], "--query"),
-        (["--query", "{count", "--epsilon", "1"], "JSON"),
-        (["--query", "count", "--epsilon", "0"], "--epsilon"),
-    ],
-    ids=str,
-)
-def test_half_a_request_is_2(typed: Type, words: list[str], says: str) -> None:
-    refused = typed("release", "crashed", *words, "--url", "http://127.0.0.1:9", "--key", "k")
-
-    assert refused.code == 2
-    assert says in refused.err
-
-
-def test_it_takes_a_running_server(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("VEILCOUNT_URL", raising=False)
-    refused = typed("release", "crashed")
-
-    assert refused.code == 2
-    assert "it has the journal" in refused.err

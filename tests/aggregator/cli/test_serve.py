@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, Server, free_port, wait_until
 from veilcount_aggregator.server.listen_address import ListenAddress
@@ -30,32 +28,6 @@ def test_a_port_that_is_taken_is_refused(typed: Type, store: str) -> None:
     assert f"{place}'" in refused.err
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--bind", "8420"], "host:port"),
-        (["--bind", "nowhere.invalid:8420"], "no such host"),
-        (["--workers", "0"], "workers"),
-        (["--workers", "many"], "--workers"),
-        (["--max-new-pseudonyms", "0"], "--max-new-pseudonyms"),
-        (["--rate-limit", "-1"], "--rate-limit"),
-        (["--max-series-memory", "much"], "--max-series-memory"),
-        (["--max-store-memory", "0"], "256MB or 2GB"),
-        (["--analysis-memory", "100"], "give 512 or more"),
-        (["--collections", "/nowhere.toml"], "cannot be read"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_settings_that_nobody_can_run_with_are_refused(
-    typed: Type, store: str, words: list[str], says: str
-) -> None:
-    refused = typed("serve", "--store", store, "--bind", f"{HOST}:{free_port()}", *words)
-
-    assert refused.code == 2
-    assert says in refused.err
-    assert len(refused.err.splitlines()) == 1
-
-
 def test_definitions_that_are_wrong_are_refused_with_their_key(
     typed: Type, store: str, tmp_path: Path
 ) -> None:
@@ -69,26 +41,6 @@ def test_definitions_that_are_wrong_are_refused_with_their_key(
     assert refused.code == 2
     assert "theme" in refused.err
     assert "epsilon" in refused.err
-
-
-def test_only_development_mode_creates_a_store(typed: Type, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/none.db"
-
-    refused = typed("serve", "--store", url, "--bind", f"{HOST}:{free_port()}")
-
-    assert refused.code == 2
-    assert "veilcount init" in refused.err
-    assert not (tmp_path / "none.db").exists()
-
-
-def test_a_file_that_is_no_store_is_refused(typed: Type, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine, and long enough to be looked at as a database" * 9)
-
-    refused = typed(
-        "serve", "--store", f"sqlite:///{tmp_path}/notes.txt", "--bind", f"{HOST}:{free_port()}"
-    )
-
-    assert refused.code == 2
 
 
 def test_a_store_that_does_not_answer_is_waited_for(tmp_path: Path) -> None:

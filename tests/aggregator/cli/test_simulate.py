@@ -88,28 +88,5 @@ def test_weights_are_shared_out_without_loss() -> None:
     assert sorted(devices) == [3, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["theme", "--truth", "drk=1"], "did you mean dark"),
-        (["theme", "--truth", "normal"], "zipf"),
-        (["theme", "--truth", "dark=0"], "above 0"),
-        (["theme", "--truth", "dark=x"], "not a number"),
-        (["minutes", "--truth", "300=1"], "0 to 240"),
-        (["crash"], "central"),
-        (["thme"], "did you mean theme?"),
-    ],
-    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
-)
-def test_what_cannot_be_simulated_is_2_and_says_why(
-    typed: Type, file: str, words: list[str], says: str
-) -> None:
-    refused = typed("simulate", file, *words, "--n", "100")
-
-    assert refused.code == 2
-    assert says in refused.err
-    assert len(refused.err.splitlines()) == 1
-
-
 def test_shares_that_are_no_decimals_add_up() -> None:
     assert Fraction(int(apportion(7, np.array([0.1, 0.2])).sum())) == 7

@@ -76,10 +76,3 @@ def test_drops_of_all_collections_are_taken_back(
     assert [first.json, again.json] == [{"restored": {"theme": 1}}, {"restored": {"theme": 0}}]
     assert swept.out.split() == ["collection", "restored", "epochs", "theme", "0"]
     assert (last_act(store).act, last_act(store).of) == ("restore epochs", "theme")
-
-
-def test_a_collection_that_is_not_there_is_named(typed: Type, store: str) -> None:
-    result = typed("store", "restore-epochs", "nothing", "--store", store)
-
-    assert result.code == 2
-    assert "'nothing'" in result.err
