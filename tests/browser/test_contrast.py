@@ -40,4 +40,4 @@ def test_another_n_is_asked_for(browser: Browser) -> None:
     browser.follow("form[method=get] button")
 
     assert browser.path.endswith("/contrast?n=500")
-    assert "n = 500: as asked. Predicted" in browser.text()
+    assert "n = 500: as requested. Predicted" in browser.text()

@@ -238,7 +238,7 @@ def test_a_list_of_the_largest_values_is_covered(n: tuple[int, int]) -> None:
 def test_a_list_picked_by_one_side_is_covered_too_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_first(a: SideData, b: SideData, first: Counts, second: Counts) -> Counts:
         del b, second
-        return np.argsort(-comparison_values._weighed(a, first)[0])
+        return np.argsort(-comparison_values._precision(a, first)[0])
 
     monkeypatch.setattr(comparison_values, "_most_frequent", by_first)
     found = outcome(of_two_series((3_000, 3_000), 150), 40)

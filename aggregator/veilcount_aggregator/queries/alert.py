@@ -49,8 +49,8 @@ class Alert:
             raise QueryError("alert", self.value, "the result has no series")
         last = result.series[0].time_ranges[-1]
         low, high = self._interval(last)
-        beyond = low > self.bound if self.above else high < self.bound
-        return AlertOutcome(beyond, self._sentence(last, low, high, result.level, beyond=beyond))
+        fires = low > self.bound if self.above else high < self.bound
+        return AlertOutcome(fires, self._sentence(last, low, high, result.level, fires=fires))
 
     def _interval(self, time_range: TimeRangeEstimate) -> tuple[float, float]:
         if self.value == MEAN and time_range.mean is not None:
@@ -62,11 +62,11 @@ class Alert:
         raise QueryError("alert", self.value, f"the result has no such value: give one of {known}")
 
     def _sentence(
-        self, time_range: TimeRangeEstimate, low: float, high: float, level: float, *, beyond: bool
+        self, time_range: TimeRangeEstimate, low: float, high: float, level: float, *, fires: bool
     ) -> str:
         side, bound = ("above", "below")[not self.above], f"{float(self.bound):g}"
         interval = f"{low:.4g} to {high:.4g} ({100 * level:.4g} % interval, n = {time_range.n:,})"
         days = f"{time_range.first} to {time_range.last}"
-        if beyond:
+        if fires:
             return f"ALARM: {self.value} is {side} {bound}: all of {interval} is; {days}."
         return f"No alarm: {self.value} need not be {side} {bound}: {interval}; {days}."

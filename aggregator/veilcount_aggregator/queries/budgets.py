@@ -114,7 +114,7 @@ def spent_slots(snapshot: Snapshot, series: Series) -> list[int] | None:
 def persons(snapshot: Snapshot, series: Series, query: int | None) -> tuple[int, str]:
     """Return the number of persons that errors are computed for, and its origin."""
     if query is not None:
-        return query, "as asked"
+        return query, "as requested"
     if counts_are_public(series.collection):
         fresh = snapshot.store.new_pseudonyms(series).values()
         if series.linked and fresh:

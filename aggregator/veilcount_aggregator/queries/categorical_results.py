@@ -132,7 +132,7 @@ def ranked(collection: Collection, counters: Counts, query: EstimateQuery) -> tu
     The consistent view lists no more than those that stand out.
     """
     raw = estimate_shares(collection, counters)
-    assert query.top is not None  # noqa: S101 - a top list was asked for
+    assert query.top is not None  # noqa: S101 - a top list was requested
     if not isinstance(raw, ShareEstimates):
         return np.arange(min(query.top, size_of(collection))), 0
     above = base_cut(raw.frequency, share_handler(collection).response, raw.n)

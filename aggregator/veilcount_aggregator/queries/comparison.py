@@ -101,7 +101,7 @@ def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> S
     return SideData.load(snapshot, side, query, chosen_series(snapshot, name, query)[0])
 
 
-# -- what is compared ------------------------------------------------------------------------------
+# -- the estimates ---------------------------------------------------------------------------------
 
 
 def _estimated(
@@ -150,7 +150,7 @@ def _alike(
     return second
 
 
-# -- what is said ----------------------------------------------------------------------------------
+# -- the result ------------------------------------------------------------------------------------
 
 
 def _side(read: SideData, n: int) -> SideView:
@@ -160,9 +160,9 @@ def _side(read: SideData, n: int) -> SideView:
         fingerprint=read.series.fingerprint,
         unit=collection.unit,
         epsilon=epsilons(collection),
-        first=read.span.first,
-        last=read.span.last,
-        open_period=read.span.open_period,
+        first=read.covered.first,
+        last=read.covered.last,
+        open_period=read.covered.open_period,
         segments=dict(read.query.segments),
         n=n,
         counts=REPORTS if presence_is_hidden(collection) else ANSWERS,
@@ -210,8 +210,8 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
     differing = [_called(row.value) for row in rows if row.differs]
     among = f"{len(rows)} of {family} values" if len(rows) < family else f"{len(rows)} values"
     if differing:
-        told = ", ".join(differing[:MOST_NAMED]) + (", ..." if len(differing) > MOST_NAMED else "")
-        return f"Of {among} compared, {len(differing)} differ, taken all together: {told}."
+        named = ", ".join(differing[:MOST_NAMED]) + (", ..." if len(differing) > MOST_NAMED else "")
+        return f"Of {among} compared, {len(differing)} differ, taken all together: {named}."
     least = min(row.detectable for row in rows)
     size = f"{100 * least:.3g} points" if percent else f"{least:.4g}"
     return (

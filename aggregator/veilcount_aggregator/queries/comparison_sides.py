@@ -86,7 +86,7 @@ class SideData:
     side: Side
     query: EstimateQuery
     series: Series
-    span: TimeRange
+    covered: TimeRange
     cells: tuple[int, ...]
     counters: Counts
 
@@ -107,13 +107,13 @@ class SideData:
     @property
     def contributions(self) -> int:
         """The largest number of its reports that one person may have sent."""
-        return self.span.contributions(self.series.collection)
+        return self.covered.contributions(self.series.collection)
 
 
 def refuse_overlap(first: SideData, second: SideData) -> None:
     """Refuse sides that share reports: the error of their difference is not estimated."""
     if first.series.fingerprint != second.series.fingerprint:
         return
-    periods = set(first.span.periods) & set(second.span.periods)
+    periods = set(first.covered.periods) & set(second.covered.periods)
     if periods and set(first.cells) & set(second.cells):
         raise QueryError("b", list(second.side.words), "it shares reports with a: give another")

@@ -30,7 +30,7 @@ class Pairs:
 
 
 def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
-    """Return the values that are asked for, all of them, or the most frequent on both sides."""
+    """Return the requested values, all of them, or the most frequent on both sides."""
     one, two = a.series.collection, b.series.collection
     if isinstance(one.domain, Number) or isinstance(two.domain, Number):
         if isinstance(one.domain, Number) != isinstance(two.domain, Number):
@@ -71,12 +71,12 @@ def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> C
     This average is uncorrelated with the difference, so that picking by it leaves the differences
     of the picked values as they are. Picked by one side, its errors would be picked with them.
     """
-    shares, precisions = zip(_weighed(a, first), _weighed(b, second), strict=True)
+    shares, precisions = zip(_precision(a, first), _precision(b, second), strict=True)
     average = (shares[0] * precisions[0] + shares[1] * precisions[1]) / sum(precisions)
     return np.argsort(-average, kind="stable")
 
 
-def _weighed(read: SideData, places: Counts) -> tuple[Floats, Floats]:
+def _precision(read: SideData, places: Counts) -> tuple[Floats, Floats]:
     found = estimate_shares(read.series.collection, read.counters, contributions=read.contributions)
     assert isinstance(found, ShareEstimates)  # noqa: S101 - there are answers
     error = found.evidence.error(found.terms.target)

@@ -42,7 +42,7 @@ class SeriesContrast(Struct, rename={"first": "from", "last": "to"}):
     last: date | None
     contrast: TrustComparison
     twin: Annotated[
-        PairedComparison | None, Meta(description="where one half was asked the other way")
+        PairedComparison | None, Meta(description="where the other half uses the other trust model")
     ]
 
 
@@ -80,8 +80,8 @@ def _series(snapshot: Snapshot, series: Series, query: ContrastQuery) -> SeriesC
         question=collection.question,
         epsilon=epsilons(collection),
         n_source=_where(query, seen),
-        first=seen.span.first if seen else None,
-        last=seen.span.last if seen else None,
+        first=seen.covered.first if seen else None,
+        last=seen.covered.last if seen else None,
         contrast=found,
         twin=compare_pair(snapshot, series, query.level),
     )
@@ -89,7 +89,7 @@ def _series(snapshot: Snapshot, series: Series, query: ContrastQuery) -> SeriesC
 
 def _where(query: ContrastQuery, seen: ObservedPeriod | None) -> str:
     if query.n is not None:
-        return "as asked"
+        return "as requested"
     return "answers of the fullest period" if seen else "assumed: there are no answers to count"
 
 
@@ -97,7 +97,7 @@ def _where(query: ContrastQuery, seen: ObservedPeriod | None) -> str:
 class ObservedPeriod:
     """What the fullest period shows; no shares of a mean, nor of a curator's true values."""
 
-    span: TimeRange
+    covered: TimeRange
     n: int
     frequencies: tuple[float, ...] | None
 
@@ -109,15 +109,15 @@ def _seen(snapshot: Snapshot, series: Series) -> ObservedPeriod | None:
     if not sizes:
         return None
     period = max(sizes, key=lambda each: sizes[each])
-    span = time_range(series, range(period, period + 1), snapshot.today)
-    return ObservedPeriod(span, sizes[period], _frequencies(snapshot, series, span))
+    covered = time_range(series, range(period, period + 1), snapshot.today)
+    return ObservedPeriod(covered, sizes[period], _frequencies(snapshot, series, covered))
 
 
-def _frequencies(snapshot: Snapshot, series: Series, span: TimeRange) -> tuple[float, ...] | None:
+def _frequencies(snapshot: Snapshot, series: Series, days: TimeRange) -> tuple[float, ...] | None:
     collection = series.collection
     if collection.epsilon is None:  # true values: they are for releases alone
         return None
-    counters = counters_of(snapshot, series, span.periods, range(collection.cells))
+    counters = counters_of(snapshot, series, days.periods, range(collection.cells))
     found = estimated(collection, counters)
     if isinstance(found, ShareEstimates):
         parts = [found.frequency] + ([found.absent.frequency] if found.absent else [])

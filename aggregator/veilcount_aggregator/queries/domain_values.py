@@ -31,7 +31,7 @@ Value = Plain | Mapping[str, Plain]
 
 @dataclass(frozen=True, slots=True)
 class ValuePlaces:
-    """The places of the values that a domain has, in the order asked, and what it has not."""
+    """The places of the values that a domain has, in the requested order, and unknown words."""
 
     places: Counts
     unknown: tuple[str, ...]
@@ -137,16 +137,16 @@ def _place(collection: Collection, table: Mapping[str, int], word: str) -> int |
 
 def _crossed(domain: Cross, word: str) -> int | None:
     try:
-        given = json.loads(word)
+        value = json.loads(word)
     except (ValueError, RecursionError):
         return None
     names = part_names(domain)
-    if not isinstance(given, dict) or set(given) != set(names):
+    if not isinstance(value, dict) or set(value) != set(names):
         return None
     place = 0
     for name, part in zip(names, domain.parts, strict=True):
         known = [spelled(label) for label in part.labels]
-        if spelled(given[name]) not in known:
+        if spelled(value[name]) not in known:
             return None
-        place = place * part.size + known.index(spelled(given[name]))
+        place = place * part.size + known.index(spelled(value[name]))
     return place

@@ -107,9 +107,9 @@ def _check(snapshot: Snapshot, series: Series, query: EstimateQuery) -> None:
 
 def _check_number(collection: Collection, query: EstimateQuery) -> None:
     ways: dict[str, object] = {"top": query.top, "group": list(query.groups)}
-    for name, given in ways.items():
-        if given:
-            raise QueryError(name, given, "this collection is of a number: remove it")
+    for name, value in ways.items():
+        if value:
+            raise QueryError(name, value, "this collection is of a number: remove it")
     if query.view is View.CONSISTENT:
         raise QueryError("view", str(query.view), "a number has the raw view alone: view=raw")
     if query.page > 1:

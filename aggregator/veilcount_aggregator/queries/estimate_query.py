@@ -165,11 +165,11 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
         """Refuse parameters that exclude each other."""
         super().__post_init__()
         ways = {"top": self.top, "values": self.values, "group": self.groups}
-        given = [name for name, value in ways.items() if value]
-        if len(given) > 1:
-            raise QueryError(given[1], ways[given[1]], f"give either this or {given[0]}")
-        if given and self.page > 1:
-            raise QueryError("page", self.page, f"with {given[0]} there are no pages: remove it")
+        used = [name for name, value in ways.items() if value]
+        if len(used) > 1:
+            raise QueryError(used[1], ways[used[1]], f"give either this or {used[0]}")
+        if used and self.page > 1:
+            raise QueryError("page", self.page, f"with {used[0]} there are no pages: remove it")
         if self.groups and self.view is View.CONSISTENT:
             raise QueryError("view", str(self.view), "sums are of the raw view: view=raw")
 

@@ -1,6 +1,6 @@
 """Results as tables: CSV, Arrow, Parquet, with the columns of `text.result_columns`.
 
-Each is written a part at a time, so that 100,000 rows are never in memory as cells at once.
+Each is written in parts, so that 100,000 rows are never in memory as cells at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IS_NUMBER = re.compile(r"[-+.0-9e]+").fullmatch  # or a range of them: what no 
 
 
 class ArrowUnavailable(RuntimeError):
-    """Arrow and Parquet need pyarrow, and it is not here."""
+    """Arrow and Parquet need pyarrow, which is not installed."""
 
 
 def stream_csv(answer: object) -> Iterator[bytes]:
@@ -63,13 +63,7 @@ def _cell(value: Any) -> object:
 
 def stream_arrow(answer: object) -> Iterator[bytes]:
     """Yield an answer as a stream of Arrow, one record batch a part."""
-    pa = _arrow()
-    sink, names, schema = _Sink(), column_names(answer), _schema(answer)
-    with pa.ipc.new_stream(sink, schema) as writer:
-        for part in split(answer):
-            writer.write_table(_table(part, names, schema))
-            yield sink.take()
-    yield sink.take()
+    return _stream(_arrow().ipc.new_stream, answer)
 
 
 def stream_parquet(answer: object) -> Iterator[bytes]:
@@ -77,12 +71,19 @@ def stream_parquet(answer: object) -> Iterator[bytes]:
     _arrow()
     import pyarrow.parquet  # noqa: PLC0415 - large, and most answers are JSON
 
-    sink, names, schema = _Sink(), column_names(answer), _schema(answer)
-    with pyarrow.parquet.ParquetWriter(sink, schema) as writer:
+    return _stream(pyarrow.parquet.ParquetWriter, answer)
+
+
+def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: object) -> Iterator[bytes]:
+    sink, names, schema = io.BytesIO(), column_names(answer), _schema(answer)
+    sent = 0
+    with open_writer(sink, schema) as writer:
         for part in split(answer):
             writer.write_table(_table(part, names, schema))
-            yield sink.take()
-    yield sink.take()
+            with sink.getbuffer() as written:
+                piece, sent = bytes(written[sent:]), len(written)
+            yield piece
+    yield sink.getvalue()[sent:]
 
 
 def _table(part: Document, names: Sequence[str], schema: pa.Schema) -> pa.Table:
@@ -100,42 +101,11 @@ def _schema(answer: object) -> pa.Schema:
     return pa.schema(fields, metadata={"veilcount.promises": promises})
 
 
-class _Sink(io.RawIOBase):
-    """A file that hands over what was written, and forgets it."""
-
-    def __init__(self) -> None:
-        """Begin empty."""
-        self._pieces: list[bytes] = []
-        self._written = 0
-
-    def writable(self) -> bool:
-        """It is."""
-        return True
-
-    def write(self, piece: Any) -> int:
-        """Keep a piece until it is taken."""
-        self._pieces.append(bytes(piece))
-        self._written += len(self._pieces[-1])
-        return len(self._pieces[-1])
-
-    def tell(self) -> int:
-        """Return how much was ever written."""
-        return self._written
-
-    def take(self) -> bytes:
-        """Return what was written since."""
-        taken = b"".join(self._pieces)
-        self._pieces.clear()
-        return taken
-
-
 def _arrow() -> Any:
     try:
         import pyarrow as pa  # noqa: PLC0415 - large, and most answers are JSON
     except ModuleNotFoundError as missing:
-        raise ArrowUnavailable(
-            "Arrow and Parquet need pyarrow here: pip install pyarrow"
-        ) from missing
+        raise ArrowUnavailable("Arrow and Parquet need pyarrow: pip install pyarrow") from missing
     return pa
 
 

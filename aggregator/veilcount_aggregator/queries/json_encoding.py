@@ -15,7 +15,7 @@ _DIGITS = 40
 
 
 def decimal(number: Fraction) -> str:
-    """Return an exact number as a decimal; one that has no end is rounded up: it is a cost."""
+    """Return an exact number as a decimal; without an end it is rounded up, as a cost."""
     with localcontext(Context(prec=_DIGITS)) as context:
         found = Decimal(number.numerator) / Decimal(number.denominator)
         if context.flags[Inexact]:

@@ -1,4 +1,4 @@
-"""Twins: one half of the persons is asked locally, the other by a trusted curator.
+"""Paired collections: half of the persons answer locally, half to a trusted curator.
 
 Both halves are drawn before any data, so they are samples of the same population.
 """
@@ -29,9 +29,9 @@ from .json_encoding import decimal
 from .snapshot import Snapshot
 from .time_ranges import time_range
 
-UNRELEASED = "Nothing that shows the same was released yet: a release is asked for, and paid for."
+UNRELEASED = "Nothing comparable was released yet: a release must be requested, and costs budget."
 SHARES = "Both as shares."
-COUNTS = "The curator's are counts: how many answers there are is no number that may be told."
+COUNTS = "The curator's are counts: the number of answers is secret."
 MEANS = "Both as means."
 
 
@@ -52,7 +52,7 @@ class PairedRow(Struct):
 
 
 class PairedComparison(Struct, rename={"first": "from", "last": "to"}):
-    """The local collection and its central twin over the same periods."""
+    """A local collection and its central pair over the same periods."""
 
     local: str
     central: str
@@ -70,7 +70,7 @@ class PairedComparison(Struct, rename={"first": "from", "last": "to"}):
 
 
 def compare_pair(snapshot: Snapshot, series: Series, level: float) -> PairedComparison | None:
-    """Return a collection beside its twin, over what was released last; None: it has none."""
+    """Return a collection and its pair over the last release; None: it has no pair."""
     other = _other(snapshot, series)
     if other is None:
         return None
@@ -79,9 +79,9 @@ def compare_pair(snapshot: Snapshot, series: Series, level: float) -> PairedComp
 
 
 def _other(snapshot: Snapshot, series: Series) -> Series | None:
-    """Return the newest series of the twin that knows this one for its own."""
-    twins = snapshot.catalog.by_name.get(series.collection.twin or "", ())
-    fit = (each for each in twins if each.collection.twin == series.collection.name)
+    """Return the newest series of the pair, if that names this collection too."""
+    paired = snapshot.catalog.by_name.get(series.collection.twin or "", ())
+    fit = (each for each in paired if each.collection.twin == series.collection.name)
     return next((each for each in fit if each.collection.model != series.collection.model), None)
 
 
@@ -90,9 +90,9 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
     periods = range(local.collection.periods)
     if release is not None:
         periods = range(release.first_period, release.last_period + 1)
-    span = time_range(local, periods, snapshot.today)
+    covered = time_range(local, periods, snapshot.today)
     query = EstimateQuery(
-        first=span.first, last=span.last, level=level, series=(local.fingerprint,)
+        first=covered.first, last=covered.last, level=level, series=(local.fingerprint,)
     )
     found = estimate(snapshot, local.collection.name, query).series[0].time_ranges[0]
     figures = {} if release is None else _figures(central.collection, release)
@@ -105,8 +105,8 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
         local=local.collection.name,
         central=central.collection.name,
         adjacency=central.collection.adjacency,
-        first=span.first,
-        last=span.last,
+        first=covered.first,
+        last=covered.last,
         n=found.n,
         estimand=found.estimand,
         central_n=release.n if release else None,
@@ -119,13 +119,13 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
 
 
 def _last(snapshot: Snapshot, central: Series) -> Release | None:
-    """Return the newest release that says of the curator's half what the local half says."""
+    """Return the newest release comparable with the local half."""
     wanted = "mean" if isinstance(central.collection.domain, Number) else "histogram"
-    kept = [
+    releases = [
         Release.from_json(each.answer)
         for each in load_releases(snapshot.store, central.fingerprint)
     ]
-    return next((each for each in reversed(kept) if each.kind == wanted), None)
+    return next((each for each in reversed(releases) if each.kind == wanted), None)
 
 
 def _figures(collection: Collection, release: Release) -> dict[str, PairedFigure]:

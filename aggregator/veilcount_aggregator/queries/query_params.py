@@ -4,7 +4,7 @@ A query is a subclass of `QueryParams`. The annotation of a field holds its type
 description (`msgspec.Meta`); parsing, refusals, OpenAPI parameters, click options
 (`cli.struct_options`) and form fields come from it. `Meta.extra` may hold
 
-- `parse`: a function of the name and the given words, for what is neither a number, a day, a flag
+- `parse`: a function of the name and the words, for what is neither a number, a day, a flag
   nor a member of an enumeration;
 - `repeated`: the parameter may be given several times (a tuple always may);
 - `fix`: what to write instead, where the bounds alone do not say it;
@@ -75,13 +75,13 @@ class QueryParams(Struct, frozen=True, kw_only=True):
             param.check(getattr(self, param.field))
 
     @classmethod
-    def parse(cls, given: Parameters) -> Self:
-        """Return the query that a query string or the command line asks."""
+    def parse(cls, arguments: Parameters) -> Self:
+        """Return the query of a query string or a command line."""
         known = {param.name: param for param in params(cls)}
-        for name in given:
+        for name in arguments:
             if name not in known:
-                raise _unknown(name, given[name], sorted(known))
-        words = {name: [word for word in given.get(name, ()) if word] for name in known}
+                raise _unknown(name, arguments[name], sorted(known))
+        words = {name: [word for word in arguments.get(name, ()) if word] for name in known}
         return cls(
             **{
                 param.field: param.parse(words[name])
@@ -216,9 +216,9 @@ def _unknown(name: str, words: Sequence[str], known: Sequence[str]) -> QueryErro
     return QueryError(name, " ".join(words), f"unknown parameter: {fix}")
 
 
-def single(given: Parameters, name: str) -> str | None:
+def single(arguments: Parameters, name: str) -> str | None:
     """Return a parameter that is given at most once; an empty word counts as absent."""
-    words = [word for word in given.get(name, ()) if word]
+    words = [word for word in arguments.get(name, ()) if word]
     if len(words) > 1:
         raise QueryError(name, words, "give it once")
     return words[0] if words else None

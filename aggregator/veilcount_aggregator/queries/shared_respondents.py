@@ -32,7 +32,7 @@ def possible(a: SideData, b: SideData) -> bool:
     if a.series.fingerprint != b.series.fingerprint:
         return True
     collection = a.series.collection
-    periods = len(set(a.span.periods) | set(b.span.periods))
+    periods = len(set(a.covered.periods) | set(b.covered.periods))
     return min(periods, collection.answering) * collection.per_period > 1
 
 

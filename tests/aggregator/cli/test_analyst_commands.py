@@ -100,7 +100,7 @@ def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str)
 
     assert "n is answers of the fullest period" in printed.out
     assert "n = 8,000 answers, observed" in printed.out
-    assert predicted["series"][0]["n_source"] == "as asked"
+    assert predicted["series"][0]["n_source"] == "as requested"
 
 
 @pytest.mark.parametrize(

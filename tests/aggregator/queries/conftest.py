@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,15 +25,23 @@ AFTER = datetime(2026, 12, 5, 12, tzinfo=UTC)
 
 @pytest.fixture(scope="package")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A store with a crowd behind each collection; it is the fifth of December."""
+    """A store with reports of each collection; it is the fifth of December."""
     with deployment(tmp_path_factory.mktemp("stocked"), now=AFTER) as made:
         made.push(FILE, **LISTS)
         stock(made)
         yield made
 
 
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Deployment]:
+    """A store with the same definitions and no reports."""
+    with deployment(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        yield made
+
+
 def stock(made: Deployment) -> None:
-    """Let the crowds answer."""
+    """Send the reports of each collection's devices."""
     made.clocks.now = BEFORE
     counted(send(made, "theme", [1000, 3000, 0], seed=2))
     counted(send(made, "local", [3000, 1000], seed=3))

@@ -1,4 +1,4 @@
-"""Crowds that answer through the intake of a real store, by the exact law of the devices."""
+"""Simulated devices that report to a real store, by the exact distribution of their messages."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def send(
     segment: int = 0,
     seed: int = 1,
 ) -> list[Verdict]:
-    """Let as many devices as is told hold each input, and answer; return their verdicts."""
+    """Send the reports of `held[i]` devices with each input i; return their verdicts."""
     inputs = np.repeat(np.arange(len(held)), held)
     return send_inputs(deployed, name, inputs, period=period, segment=segment, seed=seed)
 
@@ -146,7 +146,7 @@ def send_numbers(
     segment: int = 0,
     seed: int = 1,
 ) -> list[Verdict]:
-    """Let a device answer for each number, told as its place in the range."""
+    """Send a report for each number, a place in the range from 0 to 1."""
     inputs = np.rint(np.asarray(shares) * GRID).astype(np.int64)
     return send_inputs(deployed, name, inputs, period=period, segment=segment, seed=seed)
 
@@ -163,7 +163,7 @@ def send_inputs(
     def column(number: int) -> Any:
         return np.full(n, number, np.int64)
 
-    sheet = ReportColumns(
+    columns = ReportColumns(
         series.fingerprint,
         np.arange(n),
         pseudonyms.reshape(n, PSEUDONYM_BYTES),
@@ -172,7 +172,7 @@ def send_inputs(
         column(slot),
         rows,
     )
-    return deployed.aggregator.take(DecodedBody(n, (sheet,)))
+    return deployed.aggregator.take(DecodedBody(n, (columns,)))
 
 
 def counted(verdicts: list[Verdict]) -> None:
@@ -181,31 +181,31 @@ def counted(verdicts: list[Verdict]) -> None:
 
 
 def snapshot(deployed: Deployment) -> queries.Snapshot:
-    """What answers are read from."""
+    """What queries read."""
     aggregator = deployed.aggregator
     aggregator.flush()
     return queries.Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
 
 
-def question(**asked: str | list[str]) -> queries.EstimateQuery:
-    """A question as it is typed; `from_` is `from`."""
-    return queries.EstimateQuery.parse(typed(**asked))
+def question(**params: str | list[str]) -> queries.EstimateQuery:
+    """A query from its typed parameters; `from_` is `from`."""
+    return queries.EstimateQuery.parse(typed(**params))
 
 
-def typed(**asked: str | list[str]) -> dict[str, list[str]]:
-    """Parameters as a door gets them."""
+def typed(**params: str | list[str]) -> dict[str, list[str]]:
+    """Parameters as an endpoint gets them."""
     return {
         name.removesuffix("_"): [words] if isinstance(words, str) else words
-        for name, words in asked.items()
+        for name, words in params.items()
     }
 
 
-def estimate(deployed: Deployment, name: str, **asked: str | list[str]) -> queries.EstimateResult:
-    """Ask."""
-    return queries.estimate(snapshot(deployed), name, question(**asked))
+def estimate(deployed: Deployment, name: str, **params: str | list[str]) -> queries.EstimateResult:
+    """Query an estimate."""
+    return queries.estimate(snapshot(deployed), name, question(**params))
 
 
-def compare(deployed: Deployment, name: str, **asked: str | list[str]) -> queries.CompareResult:
-    """Compare."""
-    read = queries.CompareQuery.parse(typed(**asked))
+def compare(deployed: Deployment, name: str, **params: str | list[str]) -> queries.CompareResult:
+    """Query a comparison."""
+    read = queries.CompareQuery.parse(typed(**params))
     return queries.compare(snapshot(deployed), name, read)

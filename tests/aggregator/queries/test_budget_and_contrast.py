@@ -1,4 +1,4 @@
-"""Budgets, contrasts and plans: promised beside counted, predicted beside observed."""
+"""Budgets, trust-model comparisons and plans: guaranteed and spent, predicted and observed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def budget(
     return queries.budget(snapshot(deployed), name, read, bars=bars)
 
 
-def contrast(deployed: Deployment, name: str, **asked: str | list[str]) -> queries.ContrastResult:
+def contrast(deployed: Deployment, name: str, **params: str | list[str]) -> queries.ContrastResult:
     """Ask for a contrast."""
-    return queries.contrast(snapshot(deployed), name, queries.ContrastQuery.parse(typed(**asked)))
+    return queries.contrast(snapshot(deployed), name, queries.ContrastQuery.parse(typed(**params)))
 
 
 # -- budgets ---------------------------------------------------------------------------------------
@@ -62,13 +62,11 @@ def test_the_spent_slots_are_counted_and_the_bars_are_for_admins(stocked: Deploy
     assert analyst.budget.spent.worst == 2
 
 
-def test_few_pseudonyms_are_no_bar(tmp_path: Path) -> None:
-    """Nor is their mean told: it would be of these few people."""
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        for _ in range(19):
-            made.verdicts(made.report("theme"))
-        series = budget(made, "theme", bars=True).series[0]
+def test_few_pseudonyms_are_no_bar(empty: Deployment) -> None:
+    """Nor is their mean shown: it would be of these few people."""
+    for _ in range(19):
+        empty.verdicts(empty.report("theme"))
+    series = budget(empty, "theme", bars=True).series[0]
 
     assert series.budget.spent is not None
     assert (series.budget.spent.bars, series.budget.spent.mean) == ((), None)
@@ -83,20 +81,20 @@ def test_where_nobody_can_join_periods_the_cap_is_stated(stocked: Deployment) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "n", "n_source"),
+    ("name", "requested", "n", "n_source"),
     [
         ("theme", "", 13_000, "pseudonyms of the campaign"),
         ("opened", "", 100, "new pseudonyms of the fullest period"),
-        ("theme", "500", 500, "as asked"),
+        ("theme", "500", 500, "as requested"),
         ("visits", "", 10_000, "assumed: no number of persons is known"),
     ],
 )
-def test_errors_are_told_for_a_number_of_persons_and_where_it_comes_from(
-    stocked: Deployment, name: str, asked: str, n: int, n_source: str
+def test_errors_are_for_a_number_of_persons_of_a_stated_source(
+    stocked: Deployment, name: str, requested: str, n: int, n_source: str
 ) -> None:
-    """Of a curator's collection no number may leave that would tell of one person."""
+    """Of a curator's collection no number may leave that depends on one person."""
     stocked.push(CENTRAL)
-    (series,) = budget(stocked, name, n=asked).series
+    (series,) = budget(stocked, name, n=requested).series
 
     assert (series.levels.n, series.n_source) == (n, n_source)
     assert name != "visits" or series.budget.spent is None
@@ -156,12 +154,12 @@ def test_with_n_it_is_predicted_and_without_answers_assumed(stocked: Deployment)
 
 
 def release(made: Deployment, query: str) -> None:
-    """Ask the curator for what its half says."""
+    """Request a release of the curator's half."""
     request = {"query": query, "epsilon": "0.5"}
     made.aggregator.curator.answer(made.series("curated"), request, made.clocks.now, "test")
 
 
-def test_twins_stand_side_by_side_over_what_was_released(tmp_path: Path) -> None:
+def test_paired_collections_are_compared_over_the_released_periods(tmp_path: Path) -> None:
     """A quarter is dark in both halves: each with its own interval.
 
     The curator's noise cannot be seeded: it is five half-widths off once in three million times.
@@ -177,7 +175,7 @@ def test_twins_stand_side_by_side_over_what_was_released(tmp_path: Path) -> None
 
     assert before is not None
     assert after is not None
-    assert "Nothing that shows the same was released yet" in before.units
+    assert "Nothing comparable was released yet" in before.units
     assert [row.central for row in before.rows] == [None, None]
     assert after == same
     assert (after.local, after.central) == ("local", "curated")
@@ -196,7 +194,7 @@ def test_twins_stand_side_by_side_over_what_was_released(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "given",
+    "params",
     [
         {"devices": "10000", "epsilon": "1"},
         {"devices": "10000", "error": "0.02"},
@@ -206,15 +204,15 @@ def test_twins_stand_side_by_side_over_what_was_released(tmp_path: Path) -> None
         {"devices": "10000", "epsilon": "1", "trust": "central", "values": "10", "unit": "user"},
     ],
 )
-def test_two_numbers_give_the_third(given: dict[str, str | list[str]]) -> None:
-    found = queries.plan(queries.PlanQuery.parse(typed(**given)), TODAY)
+def test_two_numbers_give_the_third(params: dict[str, str | list[str]]) -> None:
+    found = queries.plan(queries.PlanQuery.parse(typed(**params)), TODAY)
 
-    assert found.found not in given
+    assert found.found not in params
     assert "guesses a yes/no right at most" in found.sentence
     assert f"from = {TODAY}" in found.toml
 
 
-# -- spelling --------------------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,16 +226,13 @@ def test_two_numbers_give_the_third(given: dict[str, str | list[str]]) -> None:
         (Fraction(1, 3), "0.333333333334"),
     ],
 )
-def test_an_exact_number_is_a_decimal_that_never_says_too_little(
-    number: Fraction, text: str
-) -> None:
+def test_an_exact_number_is_a_decimal_rounded_up(number: Fraction, text: str) -> None:
     assert decimal(number) == text
 
 
 @pytest.mark.parametrize("ask", [budget, contrast])
 def test_answers_are_json_with_exact_numbers_as_texts(stocked: Deployment, ask: Any) -> None:
-    said = queries.plain(ask(stocked, "theme"))
-    text = json.dumps(said)
+    text = json.dumps(queries.plain(ask(stocked, "theme")))
 
     assert "Fraction" not in text
     assert "NaN" not in text

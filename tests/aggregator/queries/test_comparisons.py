@@ -1,13 +1,10 @@
-"""Two sides, value by value: what differs, by how much, and what would have been seen."""
+"""Comparisons of two sides, value by value: differences and what would have been detected."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.queries.conftest import AFTER
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.queries.simulated_reports import (
     FILE,
     LISTS,
@@ -22,7 +19,7 @@ from veilcount_aggregator.errors import QueryError
 NOVEMBER: dict[str, str | list[str]] = {"from_": "2026-11-01", "to": "2026-11-30"}
 
 
-def test_two_segments_differ_where_their_crowds_do(stocked: Deployment) -> None:
+def test_two_segments_differ_where_their_populations_do(stocked: Deployment) -> None:
     """Light and dark were swapped by a quarter; system is the same in both."""
     answer = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
     light, dark, system = answer.rows
@@ -39,7 +36,7 @@ def test_two_segments_differ_where_their_crowds_do(stocked: Deployment) -> None:
     assert "would have been found in 4 of 5" in system.sentence
 
 
-def test_each_side_is_what_the_estimate_says_of_it(stocked: Deployment) -> None:
+def test_each_side_is_the_estimate_of_it(stocked: Deployment) -> None:
     answer = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
     rows = estimate(stocked, "theme", segment="arm:B", **NOVEMBER).series[0].time_ranges[0].values
 
@@ -51,7 +48,7 @@ def test_each_side_is_what_the_estimate_says_of_it(stocked: Deployment) -> None:
     )
 
 
-def test_that_nothing_differs_is_never_said_without_what_would_have(stocked: Deployment) -> None:
+def test_no_difference_comes_with_the_detectable_one(stocked: Deployment) -> None:
     answer = compare(stocked, "opened", a="..2026-11-20", b="2026-11-21..")
 
     assert "none is seen to differ" in answer.sentence
@@ -105,16 +102,14 @@ def test_a_side_may_be_several_words(stocked: Deployment) -> None:
     assert (answer.a.n, answer.b.n) == (4000, 1000)
 
 
-def test_two_series_are_compared_by_the_values_of_both(tmp_path: Path) -> None:
+def test_two_series_are_compared_by_the_values_of_both(empty: Deployment) -> None:
     """The newer one has one more, which only it could say."""
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        old = made.series("once").fingerprint
-        counted(send(made, "once", [1000, 3000]))
-        made.push(FILE.replace("values = [1, 2]", "values = [3, 2, 1]"), **LISTS)
-        new = made.series("once").fingerprint
-        counted(send(made, "once", [1000, 2000, 2000]))
-        answer = compare(made, "once", a=f"series:{new}", b=f"series:{old[:12]}")
+    old = empty.series("once").fingerprint
+    counted(send(empty, "once", [1000, 3000]))
+    empty.push(FILE.replace("values = [1, 2]", "values = [3, 2, 1]"), **LISTS)
+    new = empty.series("once").fingerprint
+    counted(send(empty, "once", [1000, 2000, 2000]))
+    answer = compare(empty, "once", a=f"series:{new}", b=f"series:{old[:12]}")
 
     assert [row.value for row in answer.rows] == [2, 1]
     assert [row.difference for row in answer.rows] == pytest.approx([-0.35, 0.15], abs=0.1)
@@ -143,34 +138,30 @@ def test_a_mean_over_two_ranges(stocked: Deployment) -> None:
 
 
 def test_of_a_large_domain_the_frequent_values_are_compared_in_the_family_of_all(
-    tmp_path: Path,
+    empty: Deployment,
 ) -> None:
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        held = [4000, 3000, 0] + [0] * 697
-        counted(send(made, "word", held))
-        counted(send(made, "word", [3000, 4000, 0] + [0] * 697, period=1))
-        answer = compare(made, "word", a="..2026-11-30", b="2026-12-01..", top="2")
-        hundred = compare(made, "word", a="..2026-11-30", b="2026-12-01..")
-        asked = compare(made, "word", a="..2026-11-30", b="2026-12-01..", values="w2")
+    held = [4000, 3000, 0] + [0] * 697
+    counted(send(empty, "word", held))
+    counted(send(empty, "word", [3000, 4000, 0] + [0] * 697, period=1))
+    answer = compare(empty, "word", a="..2026-11-30", b="2026-12-01..", top="2")
+    hundred = compare(empty, "word", a="..2026-11-30", b="2026-12-01..")
+    requested = compare(empty, "word", a="..2026-11-30", b="2026-12-01..", values="w2")
 
     assert {str(row.value) for row in answer.rows} == {"w0", "w1"}
     assert answer.family == 700
     assert answer.sentence.startswith("Of 2 of 700 values compared, 2 differ")
     assert len(hundred.rows) == 100
-    assert [row.value for row in asked.rows] == ["w2"]
+    assert [row.value for row in requested.rows] == ["w2"]
 
 
-def test_sides_of_different_kinds_are_refused(tmp_path: Path) -> None:
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        old = made.series("minutes").fingerprint
-        counted(send(made, "minutes", [100, 100]))
-        made.push(FILE.replace('range = [0, 100]\nmeasure = "mean"', "boolean = true"), **LISTS)
-        counted(send(made, "minutes", [100, 100]))
-        new = made.series("minutes").fingerprint
-        with pytest.raises(QueryError, match="one side is of a number"):
-            compare(made, "minutes", a=f"series:{old}", b=f"series:{new}")
+def test_sides_of_different_kinds_are_refused(empty: Deployment) -> None:
+    old = empty.series("minutes").fingerprint
+    counted(send(empty, "minutes", [100, 100]))
+    empty.push(FILE.replace('range = [0, 100]\nmeasure = "mean"', "boolean = true"), **LISTS)
+    counted(send(empty, "minutes", [100, 100]))
+    new = empty.series("minutes").fingerprint
+    with pytest.raises(QueryError, match="one side is of a number"):
+        compare(empty, "minutes", a=f"series:{old}", b=f"series:{new}")
 
 
 def test_a_word_of_a_side_stands_above_what_both_share() -> None:

@@ -1,4 +1,4 @@
-"""An estimate's answer: of which periods, of whom, how sure, and what stands beside it."""
+"""Results of estimates: periods, targets, levels, values, and uncounted reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.queries.conftest import AFTER
 from tests.aggregator.queries.simulated_reports import (
     FILE,
     LISTS,
@@ -30,13 +29,13 @@ from veilcount_aggregator.store import Cell
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 
-SURE = "0.9999"  # the level at which seeded crowds are looked for in their intervals
+SURE = "0.9999"  # the level at which seeded populations must be in their intervals
 COHORT = "of these n answers"
 POPULATION = "of the population that could have been asked"
 
 
 def only(answer: queries.EstimateResult) -> tuple[SeriesEstimate, TimeRangeEstimate]:
-    """The series and the stretch of an answer that has one of each."""
+    """The series and the time range of a result that has one of each."""
     (series,) = answer.series
     (time_range,) = series.time_ranges
     return series, time_range
@@ -100,7 +99,7 @@ def test_fakes_move_the_band_and_not_the_estimate(stocked: Deployment) -> None:
     assert estimate(stocked, "once", fakes="0.1").fakes == 0.1
 
 
-def test_what_every_answer_carries(stocked: Deployment) -> None:
+def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> None:
     """Epsilon three times, the unit, what n counts, the promise, the tests for fakes."""
     answer = estimate(stocked, "theme", view="consistent", simultaneous="true")
     series, time_range = only(answer)
@@ -119,14 +118,14 @@ def test_what_every_answer_carries(stocked: Deployment) -> None:
 
 def test_simultaneous_intervals_are_wider(stocked: Deployment) -> None:
     alone, together = (
-        only(estimate(stocked, "theme", simultaneous=said))[1].values[0]
-        for said in ("false", "true")
+        only(estimate(stocked, "theme", simultaneous=flag))[1].values[0]
+        for flag in ("false", "true")
     )
 
     assert together.low < alone.low < alone.high < together.high
 
 
-def test_intervals_for_every_look_are_wider_and_the_answer_says_which_it_shows(
+def test_intervals_for_every_look_are_wider_and_labelled(
     stocked: Deployment,
 ) -> None:
     """Shares, and the mean of a number alike."""
@@ -150,14 +149,14 @@ def test_bands_of_a_number_hold_at_one_look_alone(stocked: Deployment, name: str
     assert (it.value.field, it.value.value) == ("looks", "every")
 
 
-def test_a_message_that_no_crowd_would_send_is_told(tmp_path: Path) -> None:
+def test_a_message_of_no_honest_population_fails_the_poisoning_test(
+    empty: Deployment,
+) -> None:
     """A thousand devices that all send the same."""
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        report = made.report("once")
-        for _ in range(20):
-            made.verdicts(*(made.report("once", message=report.message) for _ in range(50)))
-        series, _ = only(estimate(made, "once"))
+    report = empty.report("once")
+    for _ in range(20):
+        empty.verdicts(*(empty.report("once", message=report.message) for _ in range(50)))
+    series, _ = only(estimate(empty, "once"))
 
     assert series.poisoning_test_failed
     assert series.poisoning_test.startswith("Fake or broken")
@@ -180,7 +179,7 @@ def test_periods_that_have_not_begun_are_not_covered(stocked: Deployment) -> Non
     assert time_range.n == 13_000
 
 
-def test_a_period_that_takes_reports_is_marked(stocked: Deployment) -> None:
+def test_an_open_period_is_marked(stocked: Deployment) -> None:
     """October closed ten days after its end; November closes on the tenth of December."""
     time_ranges = estimate(stocked, "theme", by="month").series[0].time_ranges
 
@@ -189,13 +188,11 @@ def test_a_period_that_takes_reports_is_marked(stocked: Deployment) -> None:
     assert [each.n for each in time_ranges] == [4000, 8000, 1000]
 
 
-def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        open_period = only(estimate(made, "once"))[1].open_period
-        close_collection(made.aggregator.store, "once", made.clocks.now, "cli")
-        made.aggregator.watch.refresh()
-        _, closed = only(estimate(made, "once"))
+def test_a_closed_collection_has_no_open_period(empty: Deployment) -> None:
+    open_period = only(estimate(empty, "once"))[1].open_period
+    close_collection(empty.aggregator.store, "once", empty.clocks.now, "cli")
+    empty.aggregator.watch.refresh()
+    _, closed = only(estimate(empty, "once"))
 
     assert (open_period, closed.open_period) == (True, False)
 
@@ -209,8 +206,8 @@ def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
         ("all", [date(2026, 11, 28)]),
     ],
 )
-def test_days_are_cut_as_asked(stocked: Deployment, by: str, firsts: list[date]) -> None:
-    """Weeks are ISO's, and none is lost: stretches add up to the whole."""
+def test_days_are_grouped_by_the_unit(stocked: Deployment, by: str, firsts: list[date]) -> None:
+    """Weeks are ISO's, and none is lost: time ranges add up to the whole."""
     answer = estimate(stocked, "opened", from_="2026-11-28", to="2026-12-01", by=by)
     time_ranges = answer.series[0].time_ranges
 
@@ -229,7 +226,7 @@ def test_weeks_are_shown_by_the_month_they_begin_in(stocked: Deployment) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "contributions", "of"),
+    ("name", "params", "contributions", "of"),
     [
         ("theme", {"to": "2026-10-31"}, 1, POPULATION),
         ("theme", {}, 3, COHORT),
@@ -241,23 +238,21 @@ def test_weeks_are_shown_by_the_month_they_begin_in(stocked: Deployment) -> None
     ],
 )
 def test_only_one_answer_a_person_is_a_sample_of_a_population(
-    stocked: Deployment, name: str, asked: dict[str, str | list[str]], contributions: int, of: str
+    stocked: Deployment, name: str, params: dict[str, str | list[str]], contributions: int, of: str
 ) -> None:
     """Otherwise the interval is of these answers; it always says which."""
-    _, time_range = only(estimate(stocked, name, **asked))
+    _, time_range = only(estimate(stocked, name, **params))
 
     assert (time_range.contributions, time_range.estimand) == (contributions, of)
 
 
-def test_before_any_answer_nothing_is_claimed(tmp_path: Path) -> None:
+def test_before_any_answer_nothing_is_claimed(empty: Deployment) -> None:
     """n is 0, no figure is given, and every one is still possible."""
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        _, shares = only(estimate(made, "theme"))
-        _, mean = only(estimate(made, "minutes"))
-        _, spread = only(estimate(made, "spread"))
-        _, ranges = only(estimate(made, "ranges", values="0..50"))
-        _, top = only(estimate(made, "word", top="3"))
+    _, shares = only(estimate(empty, "theme"))
+    _, mean = only(estimate(empty, "minutes"))
+    _, spread = only(estimate(empty, "spread"))
+    _, ranges = only(estimate(empty, "ranges", values="0..50"))
+    _, top = only(estimate(empty, "word", top="3"))
 
     assert (shares.n, shares.estimand) == (0, "no answers yet")
     assert shares.values[0] == ShareRow("light", None, None, 0.0, 1.0, 0.0, 1.0)
@@ -282,7 +277,7 @@ def test_a_campaign_that_has_not_begun_is_empty(tmp_path: Path) -> None:
 
 
 def test_large_domains_come_in_pages(stocked: Deployment) -> None:
-    """A hundred values unless told; each page says of how many."""
+    """A hundred values by default; each page says of how many."""
     pages = [only(estimate(stocked, "word", page=page)) for page in ("1", "7")]
 
     assert [(series.size, series.page, series.pages) for series, _ in pages] == [
@@ -292,7 +287,7 @@ def test_large_domains_come_in_pages(stocked: Deployment) -> None:
     assert [row.value for row in pages[1][1].values] == [f"w{place}" for place in range(600, 700)]
 
 
-def test_values_that_are_asked_for_are_those_of_the_whole(stocked: Deployment) -> None:
+def test_requested_values_have_the_figures_of_the_whole(stocked: Deployment) -> None:
     """However few are decoded, and in both views; commas part several."""
     for view in ("raw", "consistent"):
         _, whole = only(estimate(stocked, "word", size="700", view=view))
@@ -301,7 +296,7 @@ def test_values_that_are_asked_for_are_those_of_the_whole(stocked: Deployment) -
         assert few.values == [whole.values[place] for place in (3, 1, 699)]
 
 
-def test_all_values_come_in_the_order_they_are_asked_for(stocked: Deployment) -> None:
+def test_all_values_come_in_the_requested_order(stocked: Deployment) -> None:
     """Each with its own figures."""
     _, whole = only(estimate(stocked, "theme"))
     _, turned = only(estimate(stocked, "theme", values="system,light,dark"))
@@ -325,7 +320,7 @@ def test_a_top_list_is_the_largest_shares_under_intervals_that_hold_together(
     assert [row.value for row in consistent.values] == ["w0", "w1", "w2", "w3"]
 
 
-def test_a_top_list_is_one_list_for_all_stretches(stocked: Deployment) -> None:
+def test_a_top_list_is_one_list_for_all_time_ranges(stocked: Deployment) -> None:
     """So that each value can be followed through them."""
     time_ranges = estimate(stocked, "word", top="4", by="month").series[0].time_ranges
     listed = [[row.value for row in each.values] for each in time_ranges]
@@ -438,19 +433,17 @@ def test_ranges_have_shares_with_intervals(stocked: Deployment) -> None:
 # -- series, losses --------------------------------------------------------------------------------
 
 
-def test_series_stand_side_by_side_the_newest_first(tmp_path: Path) -> None:
-    """They are never summed; one without answers is left out unless asked for."""
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        old = made.series("once")
-        counted(send(made, "once", [100, 300]))
-        made.push(FILE.replace("values = [1, 2]", "values = [1, 2, 3]"), **LISTS)
-        new = made.series("once")
-        before = estimate(made, "once")
-        counted(send(made, "once", [100, 300, 50]))
-        after = estimate(made, "once")
-        third = estimate(made, "once", values="3")
-        named = estimate(made, "once", series=old.fingerprint[:8])
+def test_series_come_apart_the_newest_first(empty: Deployment) -> None:
+    """They are never summed; one without answers is left out unless it is named."""
+    old = empty.series("once")
+    counted(send(empty, "once", [100, 300]))
+    empty.push(FILE.replace("values = [1, 2]", "values = [1, 2, 3]"), **LISTS)
+    new = empty.series("once")
+    before = estimate(empty, "once")
+    counted(send(empty, "once", [100, 300, 50]))
+    after = estimate(empty, "once")
+    third = estimate(empty, "once", values="3")
+    named = estimate(empty, "once", series=old.fingerprint[:8])
 
     assert [each.fingerprint for each in before.series] == [old.fingerprint]
     assert [each.fingerprint for each in after.series] == [new.fingerprint, old.fingerprint]
@@ -460,33 +453,29 @@ def test_series_stand_side_by_side_the_newest_first(tmp_path: Path) -> None:
     assert [each.fingerprint for each in named.series] == [old.fingerprint]
 
 
-def test_a_series_of_true_values_is_left_out_and_refused_by_name(tmp_path: Path) -> None:
-    """Beside a local definition of the same name."""
+def test_a_series_of_true_values_is_left_out_and_refused_by_name(empty: Deployment) -> None:
+    """Along with a local definition of the same name."""
     central = 'model = "central"\nadjacency = "substitute"\nbudget = 1'
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        counted(send(made, "once", [100, 300]))
-        text = FILE.replace("values = [1, 2]\nepsilon = 1", f"values = [1, 2]\n{central}")
-        made.push(text, **LISTS)
-        answer = estimate(made, "once")
-        with pytest.raises(QueryError, match="releases"):
-            estimate(made, "once", series=made.series("once").fingerprint)
+    counted(send(empty, "once", [100, 300]))
+    text = FILE.replace("values = [1, 2]\nepsilon = 1", f"values = [1, 2]\n{central}")
+    empty.push(text, **LISTS)
+    answer = estimate(empty, "once")
+    with pytest.raises(QueryError, match="releases"):
+        estimate(empty, "once", series=empty.series("once").fingerprint)
 
     assert len(answer.series) == 1
 
 
-def test_what_was_not_counted_stands_beside_n(tmp_path: Path) -> None:
+def test_uncounted_reports_come_with_n(empty: Deployment) -> None:
     """By period where it is known; devices' losses in words."""
-    with deployment(tmp_path, now=AFTER) as made:
-        made.push(FILE, **LISTS)
-        report = made.report("theme")
-        assert made.verdicts(report, report) == [Verdict.COUNTED, Verdict.DUPLICATE]
-        assert made.verdicts(made.report("theme", slot=7)) == [Verdict.OVER_BUDGET]
-        assert made.verdicts(made.report("theme", period=0, slot=0)) == [Verdict.STALE]
-        fingerprint = made.series("theme").fingerprint
-        for _ in range(3):
-            made.send(Batch(losses=Losses(fingerprint, aged=2, evicted=4)))
-        (series,) = estimate(made, "theme", by="month").series
+    report = empty.report("theme")
+    assert empty.verdicts(report, report) == [Verdict.COUNTED, Verdict.DUPLICATE]
+    assert empty.verdicts(empty.report("theme", slot=7)) == [Verdict.OVER_BUDGET]
+    assert empty.verdicts(empty.report("theme", period=0, slot=0)) == [Verdict.STALE]
+    fingerprint = empty.series("theme").fingerprint
+    for _ in range(3):
+        empty.send(Batch(losses=Losses(fingerprint, aged=2, evicted=4)))
+    (series,) = estimate(empty, "theme", by="month").series
 
     assert series.unplaced == {"over_budget": 1}
     assert [each.verdicts for each in series.time_ranges] == [{"stale": 1}, {}, {"duplicate": 1}]
@@ -500,6 +489,6 @@ def test_what_was_not_counted_stands_beside_n(tmp_path: Path) -> None:
     assert series.losses[1].text.startswith("1,000 or more reports of 3 devices each")
 
 
-def test_a_question_is_asked_of_what_the_store_holds_alone(stocked: Deployment) -> None:
+def test_a_query_changes_nothing(stocked: Deployment) -> None:
     """Twice the same: reading changes nothing."""
     assert estimate(stocked, "theme") == queries.estimate(snapshot(stocked), "theme", question())

@@ -1,4 +1,4 @@
-"""CSV, Arrow and Parquet say what JSON says; and alerts look at whole intervals."""
+"""CSV, Arrow and Parquet have the figures of JSON; alerts look at whole intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from veilcount_aggregator.queries.export import (
 )
 from veilcount_aggregator.text import result_columns
 
-ASKED: list[tuple[str, dict[str, str | list[str]]]] = [
+QUERIES: list[tuple[str, dict[str, str | list[str]]]] = [
     ("theme", {"by": "month"}),
     ("plan", {}),
     ("quiet", {}),
@@ -36,17 +36,17 @@ ASKED: list[tuple[str, dict[str, str | list[str]]]] = [
     ("opened", {"by": "week", "view": "consistent"}),
     ("once", {"values": "1"}),
 ]
-asked = pytest.mark.parametrize(("name", "given"), ASKED, ids=str)
+each_query = pytest.mark.parametrize(("name", "params"), QUERIES, ids=str)
 
 
-def told(answer: object) -> tuple[list[str], list[dict[str, Any]]]:
-    """What JSON says, as columns and rows."""
+def rendered(answer: object) -> tuple[list[str], list[dict[str, Any]]]:
+    """The result in JSON, as columns and rows."""
     found = result_columns.columns_of(queries.plain(answer))
     return list(found.names), [dict.fromkeys(found.names) | row for row in found.rows]
 
 
 def from_csv(raw: bytes) -> tuple[list[str], list[dict[str, Any]]]:
-    """What CSV says, each cell read by its column's type."""
+    """The result in CSV, each cell read by its column's type."""
     reader = csv.DictReader(io.StringIO(raw.decode(), newline=""))
     rows = [{name: _read(name, cell) for name, cell in row.items()} for row in reader]
     return list(reader.fieldnames or ()), rows
@@ -59,25 +59,25 @@ def _read(name: str, cell: str) -> Any:
     return cell == "true" if kind is bool else kind(cell)
 
 
-@asked
-def test_csv_says_what_json_says(
-    stocked: Deployment, name: str, given: dict[str, str | list[str]]
+@each_query
+def test_csv_has_the_figures_of_json(
+    stocked: Deployment, name: str, params: dict[str, str | list[str]]
 ) -> None:
     """To the last digit."""
-    answer = estimate(stocked, name, **given)
+    answer = estimate(stocked, name, **params)
 
-    assert from_csv(as_csv(answer)) == told(answer)
+    assert from_csv(as_csv(answer)) == rendered(answer)
 
 
-@asked
-def test_arrow_and_parquet_say_what_json_says(
-    stocked: Deployment, name: str, given: dict[str, str | list[str]]
+@each_query
+def test_arrow_and_parquet_have_the_figures_of_json(
+    stocked: Deployment, name: str, params: dict[str, str | list[str]]
 ) -> None:
     """With the promises in their metadata."""
-    answer = estimate(stocked, name, **given)
+    answer = estimate(stocked, name, **params)
     streamed = pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all()
     filed = pyarrow.parquet.read_table(io.BytesIO(b"".join(stream_parquet(answer))))
-    names, rows = told(answer)
+    names, rows = rendered(answer)
 
     for table in (streamed, filed):
         assert table.column_names == names
@@ -86,18 +86,18 @@ def test_arrow_and_parquet_say_what_json_says(
         assert promises[answer.series[0].fingerprint] == answer.series[0].promise
 
 
-@asked
+@each_query
 def test_a_table_is_written_in_parts_of_bounded_size(
     stocked: Deployment,
     name: str,
-    given: dict[str, str | list[str]],
+    params: dict[str, str | list[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Parts of two rows make the same table, whatever the answer consists of."""
     monkeypatch.setattr(result_parts, "ROWS", 2)
-    answer = estimate(stocked, name, **given)
+    answer = estimate(stocked, name, **params)
     split = [result_columns.columns_of(part).rows for part in result_parts.split(answer)]
-    names, rows = told(answer)
+    names, rows = rendered(answer)
 
     assert [row for part in split for row in part] == list(
         result_columns.columns_of(queries.plain(answer)).rows
@@ -111,7 +111,7 @@ def test_a_table_is_written_in_parts_of_bounded_size(
 def test_a_comparison_is_a_table_too(stocked: Deployment) -> None:
     answer = compare(stocked, "plan", a="..2026-11-30", b="2026-12-01..")
     arms = compare(stocked, "theme", a="arm:A", b="arm:B")
-    names, rows = told(arms)
+    names, rows = rendered(arms)
 
     assert from_csv(as_csv(arms)) == (names, rows)
     assert pa.ipc.open_stream(b"".join(stream_arrow(arms))).read_all().to_pylist() == rows
@@ -120,9 +120,9 @@ def test_a_comparison_is_a_table_too(stocked: Deployment) -> None:
     assert from_csv(as_csv(answer))[1] == []
 
 
-def test_every_row_says_what_it_protects_and_counts(stocked: Deployment) -> None:
+def test_every_row_states_its_guarantee_and_n(stocked: Deployment) -> None:
     """A figure that is copied out of its table takes its meaning along."""
-    _, rows = told(estimate(stocked, "theme", by="month"))
+    _, rows = rendered(estimate(stocked, "theme", by="month"))
 
     for row in rows:
         for name in ("epsilon_event", "epsilon_day", "epsilon_user", "unit", "n", "counts",
@@ -150,7 +150,7 @@ def test_without_pyarrow_it_says_what_is_missing(
 
 
 @pytest.mark.parametrize(
-    ("name", "written", "sounds"),
+    ("name", "written", "fires"),
     [
         ("once", "2 > 0.6", True),  # three quarters
         ("once", "2 > 0.74", False),  # the estimate is, the interval is not
@@ -160,17 +160,17 @@ def test_without_pyarrow_it_says_what_is_missing(
         ("minutes", "mean<20", False),
     ],
 )
-def test_an_alarm_sounds_only_when_the_whole_interval_is_beyond(
-    stocked: Deployment, name: str, written: str, *, sounds: bool
+def test_an_alert_fires_only_when_the_whole_interval_is_past_the_bound(
+    stocked: Deployment, name: str, written: str, *, fires: bool
 ) -> None:
     alarm = queries.Alert.parse(written).evaluate(estimate(stocked, name))
 
-    assert alarm.fires is sounds
-    assert alarm.sentence.startswith("ALARM" if sounds else "No alarm")
+    assert alarm.fires is fires
+    assert alarm.sentence.startswith("ALARM" if fires else "No alarm")
     assert "95 % interval, n = " in alarm.sentence
 
 
-def test_without_answers_no_alarm_sounds(stocked: Deployment) -> None:
+def test_without_answers_no_alert_fires(stocked: Deployment) -> None:
     empty = estimate(stocked, "plan", from_="2026-12-01")
     alert = queries.Alert.parse("gone > 0.1")
 

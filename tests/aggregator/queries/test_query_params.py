@@ -1,7 +1,8 @@
-"""What cannot be asked is refused with the field, what stands there, and what to ask instead."""
+"""Query parameters: each is parsed once; a wrong one is refused with its name, value and fix."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
 from importlib import import_module
@@ -18,12 +19,10 @@ from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.estimation import LookCount, View
 from veilcount_aggregator.queries.query_params import QueryParams, params
 
-TODAY = date(2026, 12, 5)
 Words = str | list[str]
 
 
-def test_a_question_is_read_as_it_is_meant() -> None:
-    """Every parameter."""
+def test_every_parameter_is_parsed() -> None:
     read = question(
         from_="2026-11-01",
         to="2026-12-31",
@@ -89,17 +88,6 @@ WRONG: list[tuple[dict[str, Words], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "field", "fix"), WRONG)
-def test_a_wrong_parameter_is_named_with_its_fix(
-    asked: dict[str, Words], field: str, fix: str
-) -> None:
-    with pytest.raises(QueryError) as refused:
-        question(**asked)
-
-    assert refused.value.field == field
-    assert fix in str(refused.value)
-
-
 UNFIT: list[tuple[str, dict[str, Words], str, str]] = [
     ("theme", {"by": "week"}, "by", "a period of this collection is a month: give month or all"),
     ("once", {"by": "month"}, "by", "the whole campaign"),
@@ -128,42 +116,8 @@ UNFIT: list[tuple[str, dict[str, Words], str, str]] = [
     ("minutes", {"values": "0..10"}, "values", 'measure = "ranges"'),
     ("ranges", {"values": "10"}, "values", "such as 0..60"),
     ("ranges", {"values": "60..0"}, "values", "the lower number first"),
-    ("word", {"size": "700", "by": "month", "top": ""}, "", ""),
     ("curated", {}, "collection", "GET /v1/collections/curated/releases"),
 ]
-
-
-@pytest.mark.parametrize(("name", "asked", "field", "fix"), UNFIT)
-def test_what_has_no_meaning_for_a_collection_is_refused(
-    stocked: Deployment, name: str, asked: dict[str, Words], field: str, fix: str
-) -> None:
-    if not field:
-        estimate(stocked, name, **asked)  # the border: as much as there is
-        return
-    with pytest.raises(QueryError) as refused:
-        estimate(stocked, name, **asked)
-
-    assert refused.value.field == field
-    assert fix in str(refused.value)
-
-
-def test_more_figures_than_an_answer_holds_are_refused(
-    stocked: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before any of them is worked out."""
-    module = import_module("veilcount_aggregator.queries.estimate")  # its function has its name
-    monkeypatch.setattr(module, "MOST_ROWS", 1399)
-    with pytest.raises(QueryError, match="1,400 figures, at most 1,399: ask for fewer values"):
-        estimate(stocked, "word", size="700", by="month")
-
-    assert len(estimate(stocked, "word", size="699", by="month").series[0].time_ranges) == 2
-
-
-def test_a_name_that_is_none_says_which_are_like_it(stocked: Deployment) -> None:
-    with pytest.raises(queries.CollectionNotFound, match="did you mean theme") as refused:
-        estimate(stocked, "thme")
-
-    assert refused.value.near == ("theme",)
 
 
 COMPARED: list[tuple[dict[str, Words], str, str]] = [
@@ -177,17 +131,6 @@ COMPARED: list[tuple[dict[str, Words], str, str]] = [
     ({"a": "arm:A", "b": "arm:B", "view": "raw"}, "view", "unknown parameter"),
     ({"a": "arm:A", "b": "arm:B", "values": "drak"}, "values", "did you mean dark"),
 ]
-
-
-@pytest.mark.parametrize(("asked", "field", "fix"), COMPARED)
-def test_sides_that_cannot_be_compared_are_refused(
-    stocked: Deployment, asked: dict[str, Words], field: str, fix: str
-) -> None:
-    with pytest.raises(QueryError) as refused:
-        compare(stocked, "theme", **asked)
-
-    assert refused.value.field == field
-    assert fix in str(refused.value)
 
 
 PLANNED: list[tuple[dict[str, Words], str, str]] = [
@@ -212,37 +155,61 @@ PLANNED: list[tuple[dict[str, Words], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "field", "fix"), PLANNED)
-def test_a_plan_that_cannot_be_is_refused(asked: dict[str, Words], field: str, fix: str) -> None:
+OWN: list[tuple[dict[str, Words], str, str]] = [
+    ({"n": "0"}, "n", "at least one"),
+    ({"n": "many"}, "n", "whole number"),
+    ({"delta": "1"}, "delta", "at least 1e-30"),
+    ({"delta": "1e-40"}, "delta", "at least 1e-30"),
+    ({"level": "2"}, "level", "between 0 and 1"),
+    ({"by": "day"}, "by", "unknown parameter"),
+]
+CALLS: dict[str, Callable[[Deployment, str, dict[str, Words]], object]] = {
+    "estimate": lambda made, name, words: estimate(made, name, **words),
+    "compare": lambda made, name, words: compare(made, name, **words),
+    "plan": lambda _made, _name, words: queries.plan(
+        queries.PlanQuery.parse(typed(**words)), date(2026, 12, 5)
+    ),
+    "budget": lambda _made, _name, words: queries.BudgetQuery.parse(typed(**words)),
+    "contrast": lambda _made, _name, words: queries.ContrastQuery.parse(typed(**words)),
+}
+REFUSED = [
+    *(("estimate", "theme", *row) for row in WRONG),
+    *(("estimate", *row) for row in UNFIT),
+    *(("compare", "theme", *row) for row in COMPARED),
+    *(("plan", "", *row) for row in PLANNED),
+    *((query, "", *row) for query in ("budget", "contrast") for row in OWN),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_a_wrong_parameter_is_named_with_its_fix(
+    stocked: Deployment, case: tuple[str, str, dict[str, Words], str, str]
+) -> None:
+    query, name, words, field, fix = case
     with pytest.raises(QueryError) as refused:
-        queries.plan(queries.PlanQuery.parse(typed(**asked)), TODAY)
+        CALLS[query](stocked, name, words)
 
     assert refused.value.field == field
     assert fix in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "read", [queries.BudgetQuery.parse, queries.ContrastQuery.parse], ids=["budget", "contrast"]
-)
-@pytest.mark.parametrize(
-    ("asked", "field"),
-    [
-        ({"n": "0"}, "n"),
-        ({"n": "many"}, "n"),
-        ({"delta": "1"}, "delta"),
-        ({"delta": "1e-40"}, "delta"),
-        ({"level": "2"}, "level"),
-        ({"by": "day"}, "by"),
-    ],
-)
-def test_a_budget_and_a_contrast_take_their_own_parameters(
-    read: object, asked: dict[str, Words], field: str
+def test_more_figures_than_a_result_may_have_are_refused(
+    stocked: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert callable(read)
-    with pytest.raises(QueryError) as refused:
-        read(typed(**asked))
+    """Before any of them is computed; the limit itself is allowed."""
+    module = import_module("veilcount_aggregator.queries.estimate")  # its function has its name
+    monkeypatch.setattr(module, "MOST_ROWS", 1399)
+    with pytest.raises(QueryError, match="1,400 figures, at most 1,399: ask for fewer values"):
+        estimate(stocked, "word", size="700", by="month")
 
-    assert refused.value.field == field
+    assert len(estimate(stocked, "word", size="699", by="month").series[0].time_ranges) == 2
+
+
+def test_an_unknown_name_is_refused_with_similar_ones(stocked: Deployment) -> None:
+    with pytest.raises(queries.CollectionNotFound, match="did you mean theme") as refused:
+        estimate(stocked, "thme")
+
+    assert refused.value.near == ("theme",)
 
 
 QUERIES = [

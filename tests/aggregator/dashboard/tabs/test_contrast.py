@@ -70,7 +70,7 @@ def test_a_paired_collection_is_drawn_with_both_intervals(analyst: Visitor) -> N
 def test_without_a_release_the_local_half_is_shown_alone(alone: Deployment) -> None:
     page = logged_in(alone).get("/collections/local/contrast")
 
-    assert "Nothing that shows the same was released yet" in page.text
+    assert "Nothing comparable was released yet" in page.text
     assert "paired" not in page.charts
     assert "n = 10,000: assumed: there are no answers to count" in page.text
 
