@@ -104,7 +104,7 @@ class Support:
 def support(
     response: ResponseDistribution, n: int, share: float, target: IntervalTarget
 ) -> tuple[Support, float]:
-    """The support of a value, and the share that is true of what the interval is of."""
+    """The support of a value, and the true share of its estimand."""
     if target is IntervalTarget.POPULATION:
         return Support.binomial(n, response.Q + share * response.gap), share
     holders = round(share * n)
@@ -132,7 +132,7 @@ def coverage(
 # -- the mean of a number --------------------------------------------------------------------------
 
 
-def level_laws(mechanism: MeanMechanism, numbers: Floats) -> Floats:
+def level_probabilities(mechanism: MeanMechanism, numbers: Floats) -> Floats:
     """The probability of each level for each number, its start drawn as the device draws it."""
     rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     means = np.array([float(mean) for mean in mechanism.means])
@@ -165,7 +165,7 @@ def mean_errors(mechanism: MeanMechanism, numbers: Floats, counts: Ints) -> tupl
     n, top = int(counts.sum()), int(values.max()) * int(counts.sum())
     transform = np.ones(top // 2 + 2, complex)
     size = 2 * (top // 2 + 1)
-    for response, count in zip(level_laws(mechanism, numbers), counts, strict=True):
+    for response, count in zip(level_probabilities(mechanism, numbers), counts, strict=True):
         polynomial = np.zeros(size)
         np.add.at(polynomial, values, response)
         transform = transform * np.fft.rfft(polynomial) ** count

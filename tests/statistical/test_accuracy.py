@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from tests.aggregator.estimation.collection_fixtures import of_number, of_values
-from tests.statistical.coverage_harness import level_laws
+from tests.statistical.coverage_harness import level_probabilities
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
@@ -54,15 +54,15 @@ CONSISTENT = [
 
 
 def exact_error(mechanism: SubsetSelection | ProjectiveGeometry, shares: Floats) -> float:
-    """The root mean squared error of shares of a cohort of 100,000, by the law."""
+    """The root mean squared error of shares of a cohort of 100,000, exactly."""
     squares = ResponseDistribution.from_mechanism(mechanism).variance(shares, sampled=False) / N
     return float(np.sqrt(squares.mean()))
 
 
 def zipf(k: int) -> Floats:
     """The i-th value's share falls as i^-1.3."""
-    response = np.arange(1, k + 1, dtype=np.float64) ** -1.3
-    shares: Floats = response / response.sum()
+    weights = np.arange(1, k + 1, dtype=np.float64) ** -1.3
+    shares: Floats = weights / weights.sum()
     return shares
 
 
@@ -86,7 +86,7 @@ def test_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> 
 @pytest.mark.parametrize(
     ("k", "epsilon", "rounds"), [(2, "1", 300), (10, "2", 60), (256, "1", 4), (65_536, "2", 1)]
 )
-def test_simulated_shares_err_as_the_law_says(k: int, epsilon: str, rounds: int) -> None:
+def test_simulated_shares_err_as_computed(k: int, epsilon: str, rounds: int) -> None:
     """Chi-square, alpha = 1e-6; the distribution of an epsilon 30 % away would be rejected."""
     mechanism = of_values(k, epsilon).mechanism
     assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
@@ -110,7 +110,7 @@ def test_consistent_shares_err_no_more_than_they_may(k: int, epsilon: str, most:
 
 
 @pytest.mark.parametrize(("epsilon", "most"), [("1", 4.05), ("2", 0.88), ("4", 0.135)])
-def test_the_mean_of_any_crowd_has_at_most_this_variance(epsilon: str, most: float) -> None:
+def test_the_mean_of_any_population_has_at_most_this_variance(epsilon: str, most: float) -> None:
     """Of numbers on [-1, 1], n times; the error of a cohort's mean is the root of it over n."""
     collection = of_number(-1, 1, epsilon)
     mechanism = collection.mechanism
@@ -145,15 +145,15 @@ def test_the_mean_age_of_adult_is_known_to_a_third_of_a_year() -> None:
     mechanism = collection.mechanism
     assert isinstance(mechanism, MeanMechanism)
     people = np.array([counted[age] for age in range(17, 91)])
-    laws = level_laws(mechanism, np.linspace(0, 1, 74))
-    said = 17 + 73 * np.array([float(level) for level in mechanism.decoded])
-    variances = laws @ said**2 - (laws @ said) ** 2
+    chances = level_probabilities(mechanism, np.linspace(0, 1, 74))
+    decoded = 17 + 73 * np.array([float(level) for level in mechanism.decoded])
+    variances = chances @ decoded**2 - (chances @ decoded) ** 2
     error = sqrt(float(people @ variances)) / 48_842
 
     rng, squares, held = np.random.default_rng(4), 0.0, 0
     true = float(people @ np.arange(17, 91)) / 48_842
     for _ in range(300):
-        shown = estimate(collection, rng.multinomial(people, laws).sum(axis=0), target="cohort")
+        shown = estimate(collection, rng.multinomial(people, chances).sum(axis=0), target="cohort")
         assert isinstance(shown, MeanEstimate)
         squares += (shown.mean - true) ** 2 / error**2
         held += shown.low <= true <= shown.high

@@ -1,4 +1,4 @@
-"""Intervals that are said to hold at every look hold at every look, however often one looks.
+"""Confidence sequences hold at every look, however often one looks.
 
 Each run is a collection that grows, looked at over and over. A run fails if any of its looks leaves
 the truth out. The share of failing runs must be at most MISS, the error that the intervals state;
@@ -14,15 +14,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.estimation.collection_fixtures import of_number, of_values, question
+from tests.aggregator.estimation.collection_fixtures import (
+    mean,
+    of_number,
+    of_values,
+    question,
+    shares,
+    sums,
+)
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import (
     IntervalTarget,
     IntervalTerms,
     LookCount,
-    MeanEstimate,
-    NoReports,
-    ShareEstimates,
     compare,
 )
 from veilcount_aggregator.estimation.clopper_pearson import lower
@@ -30,7 +34,7 @@ from veilcount_aggregator.estimation.mean_sequences import worst_noise
 from veilcount_aggregator.estimation.proportions import SupportCounts
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_aggregator.estimation.results import estimate_frequencies
-from veilcount_aggregator.mechanisms import estimate, estimate_sums
+from veilcount_aggregator.mechanisms import estimate
 from veilcount_shared.mechanisms import MeanMechanism, select_mechanism
 
 Floats = NDArray[np.float64]
@@ -51,7 +55,7 @@ def holds(failing: Ints | NDArray[np.bool_], miss: float = MISS) -> bool:
 
 @dataclass(frozen=True)
 class Growing:
-    """A share that answers keep coming in for; in a cohort it moves as they do."""
+    """A share of growing data; in a cohort it moves as answers arrive."""
 
     response: ResponseDistribution
     target: IntervalTarget
@@ -85,14 +89,14 @@ class Growing:
 def growing(k: int, epsilon: str, share: float, target: IntervalTarget, days: int = 40) -> Growing:
     """Ten answers on the first day, a tenth more on each; a cohort's share climbs by a half."""
     sizes = tuple(int(10 * 1.1**day) for day in range(days))
-    shares = (share,) * days
+    held = (share,) * days
     if target is IntervalTarget.COHORT:
-        shares = tuple(share * (1 + day / days / 2) for day in range(days))
+        held = tuple(share * (1 + day / days / 2) for day in range(days))
     return Growing(
         ResponseDistribution.from_mechanism(select_mechanism(k, epsilon).mechanism),
         target,
         sizes,
-        shares,
+        held,
     )
 
 
@@ -130,12 +134,12 @@ def test_devices_with_another_epsilon_are_seen_to_be() -> None:
     claimed, truly = (
         growing(2, epsilon, 0.9, IntervalTarget.COHORT, 60) for epsilon in ("1", "0.7")
     )
-    shares = (0.9,) * len(claimed.days)
-    planted = Growing(claimed.response, IntervalTarget.COHORT, claimed.days, shares)
+    held = (0.9,) * len(claimed.days)
+    planted = Growing(claimed.response, IntervalTarget.COHORT, claimed.days, held)
     object.__setattr__(
         planted,
         "answers",
-        Growing(truly.response, IntervalTarget.COHORT, truly.days, shares).answers,
+        Growing(truly.response, IntervalTarget.COHORT, truly.days, held).answers,
     )
 
     assert not holds(planted.failing(LookCount.EVERY, 100))
@@ -204,10 +208,10 @@ def failing_means(
     looks: LookCount, target: IntervalTarget, epsilon: str, runs: int
 ) -> NDArray[np.bool_]:
     """Which runs leave out the mean of numbers at both ends, which are all that differ most."""
-    asked, rng = of_number(-40, 60, epsilon), np.random.default_rng(33)
+    collection, rng = of_number(-40, 60, epsilon), np.random.default_rng(33)
     failing = np.zeros(runs, np.bool_)
     for run in range(runs):
-        counters, people = (np.zeros(size, np.int64) for size in _sizes(asked.mechanism))
+        counters, people = (np.zeros(size, np.int64) for size in _sizes(collection.mechanism))
         for day in range(16):
             more = np.zeros_like(people)
             high = round(0.3 * 20 * 1.4**day)
@@ -215,9 +219,8 @@ def failing_means(
                 high = rng.binomial(int(20 * 1.4**day), 0.3)
             more[-1], more[0] = high, int(20 * 1.4**day) - high
             people += more
-            counters = counters + simulate(asked, more, rng)
-            shown = estimate(asked, counters, target=target.value, looks=looks)
-            assert isinstance(shown, MeanEstimate)
+            counters = counters + simulate(collection, more, rng)
+            shown = mean(collection, counters, target=target.value, looks=looks)
             share = 0.3 if target.sampled else people[-1] / people.sum()
             failing[run] |= not shown.low <= -40 + 100 * share <= shown.high
     return failing
@@ -247,11 +250,11 @@ def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
     levels = np.array([float(each) for each in mechanism.decoded])
     rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     numbers = np.linspace(0, 1, 2_001)
-    laws = np.stack([np.interp(numbers, rows @ levels, column) for column in rows.T], axis=1)
+    chances = np.stack([np.interp(numbers, rows @ levels, column) for column in rows.T], axis=1)
     for sign in (1.0, -1.0):
         worst = worst_noise(mechanism, sign)
         tilts = sign * (6.0 * 1.4 ** -np.arange(27.0)) / np.ptp(levels)
-        noise = np.log(np.exp(np.outer(tilts, levels)) @ laws.T) - np.outer(tilts, numbers)
+        noise = np.log(np.exp(np.outer(tilts, levels)) @ chances.T) - np.outer(tilts, numbers)
 
         assert (noise.max(axis=1) <= worst + 1e-12).all()
         assert (noise.max(axis=1) >= worst - 1e-3).all()
@@ -289,17 +292,15 @@ def test_every_look_costs_less_than_double_the_width(n: int, target: IntervalTar
 
 def test_groups_and_parts_have_intervals_for_every_look() -> None:
     """Each holds the truth, and the interval for one look."""
-    asked, rng = of_values(20, "2"), np.random.default_rng(34)
+    collection, rng = of_values(20, "2"), np.random.default_rng(34)
     people = np.full(20, 500)
-    counters = simulate(asked, people, rng)
+    counters = simulate(collection, people, rng)
     groups = [range(5), range(4, 9)]
     for within in (None, range(10)):
         one, every = (
-            estimate_sums(asked, counters, groups, within=within, target="cohort", looks=looks)
+            sums(collection, counters, groups, within=within, target="cohort", looks=looks)
             for looks in LookCount
         )
-        assert not isinstance(one, NoReports)
-        assert not isinstance(every, NoReports)
 
         assert (every.low <= one.low).all()
         assert (every.high >= one.high).all()
@@ -308,24 +309,21 @@ def test_groups_and_parts_have_intervals_for_every_look() -> None:
 def test_groups_of_a_large_domain_and_of_those_who_answered_too() -> None:
     large, rng = of_values(500, "1"), np.random.default_rng(35)
     one, every = (
-        estimate_sums(large, simulate(large, np.full(500, 20), rng), [range(50)], looks=looks)
+        sums(large, simulate(large, np.full(500, 20), rng), [range(50)], looks=looks)
         for looks in LookCount
     )
     hidden = question('values = ["a", "b"]\npresence = "hidden"', "2")
-    shown = estimate(
-        hidden,
-        simulate(hidden, np.array([900, 600, 1500]), rng),
-        among="answered",
-        looks=LookCount.EVERY,
-    )
+    counters = simulate(hidden, np.array([900, 600, 1500]), rng)
+    shown = shares(hidden, counters, among="answered", looks=LookCount.EVERY)
 
     assert every.high[0] - every.low[0] > one.high[0] - one.low[0]
-    assert isinstance(shown, ShareEstimates)
     assert (shown.low < [0.6, 0.4]).all()
     assert (shown.high > [0.6, 0.4]).all()
 
 
 def test_the_bands_of_a_distribution_are_refused() -> None:
-    asked = question('range = [0, 1]\nmeasure = "distribution"', "1")
+    collection = question('range = [0, 1]\nmeasure = "distribution"', "1")
     with pytest.raises(ValueError, match="one look alone"):
-        estimate(asked, np.ones(asked.mechanism.counters, np.int64), looks=LookCount.EVERY)
+        estimate(
+            collection, np.ones(collection.mechanism.counters, np.int64), looks=LookCount.EVERY
+        )
