@@ -13,8 +13,8 @@ from veilcount_shared import RandomSource
 
 FIRST = 5.0
 LONGEST = 3600.0
-# What a server may ask for is rounded up to one of these. One that drew another delay for each
-# request would tell by it, when they come back, which of them are one device's.
+# What a server requests is rounded up to one of these. One that drew another delay for each
+# request would recognize by it, when they come back, which of them are one device's.
 RETRY_DELAYS = (0.0, 60.0, 300.0, 900.0, 3600.0)
 LONGEST_RETRY_DELAY = RETRY_DELAYS[-1]
 SPACED_CEILINGS = (4 * 3600.0, 2 * 86_400.0, 7 * 86_400.0)
@@ -30,15 +30,15 @@ def delay(failures: int, randomness: RandomSource) -> float:
 def spaced_delay(attempts: int, randomness: RandomSource) -> float:
     """Return how many seconds to wait after so many attempts of which the server has read the body.
 
-    Each tells it an instant at which the device ran, and a few instants tell a device from others.
-    So a server that counts nothing receives a row three or four times in a week, not every hour.
+    Each reveals an instant at which the device ran, and a few instants identify a device. So a
+    server that counts nothing receives a row three or four times in a week, not every hour.
     """
     ceiling = SPACED_CEILINGS[min(max(attempts, 1), len(SPACED_CEILINGS)) - 1]
     return ceiling * randomness.below(GRAIN + 1) / GRAIN
 
 
 def retry_after(header: str | None, now: float) -> float:
-    """Return the seconds to wait for a Retry-After header, a number or a date: one of `ASKED`."""
+    """Return one of `RETRY_DELAYS` for a Retry-After header, a number or a date."""
     seconds = _seconds(header or "", now)
     return next((each for each in RETRY_DELAYS if seconds <= each), LONGEST_RETRY_DELAY)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
@@ -24,8 +24,8 @@ class Outbox(Protocol):
     def next_due(self) -> float | None:
         """Return when the next report is due."""
 
-    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
-        """Return reports that were due before, or that an attempt has put off beyond an instant."""
+    def overdue(self, before: float, after: float, most: int) -> list[int]:
+        """Return reports that were due before, or that an attempt has put off after an instant."""
 
     def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
         """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
@@ -56,14 +56,8 @@ class BodiesInFlight:
         self._bodies: list[Body] = []
         self._leaving = False
 
-    def __len__(self) -> int:
-        return len(self._bodies)
-
     def __contains__(self, body: object) -> bool:
         return body in self._bodies
-
-    def __iter__(self) -> Iterator[Body]:
-        return iter(list(self._bodies))
 
     def begin(self, lease: Callable[[], list[Body]]) -> list[Body]:
         """Return bodies that are now leased, and none if nothing would be sent soon."""
@@ -75,7 +69,7 @@ class BodiesInFlight:
             return leased
 
     def end(self, body: Body) -> None:
-        """Forget a body, unless it was given back meanwhile."""
+        """Forget a body, unless it was returned meanwhile."""
         with self._lock, suppress(ValueError):
             self._bodies.remove(body)
 
@@ -83,9 +77,8 @@ class BodiesInFlight:
         """Take a person's reports out of what has not left yet."""
         with self._lock:
             for body in self._bodies:
-                body.queued_reports = [
-                    each for each in body.queued_reports if each.person != person
-                ]
+                kept = [each for each in body.queued_reports if each.person != person]
+                body.queued_reports = kept
 
     def give_back(self) -> list[Body]:
         """Return everything under way; from now on nothing begins."""

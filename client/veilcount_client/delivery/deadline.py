@@ -1,7 +1,7 @@
 """One deadline for a whole HTTP exchange, from the first connection to the last byte; and a limit
 on what it reads, so that a peer that hurries takes no more than one that drips.
 
-A socket's timeout starts again with every byte, and `requests` knows no other. A peer that sends a
+A socket's timeout starts again with every byte, and `requests` has no other. A peer that sends a
 byte now and then (of a header, a TLS record, a chunk's size, an interim response) would hold the
 sending thread for ever. Here a timer shuts the sockets of an exchange down, which ends whatever
 call waits on them.
@@ -105,14 +105,12 @@ def session(deadline: Deadline) -> requests.Session:
 
 
 class _Adapter(HTTPAdapter):
-    """Connects as `requests` does, under a deadline."""
-
     def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
         super().__init__()
 
-    def init_poolmanager(self, *given: Any, **options: Any) -> None:
-        super().init_poolmanager(*given, **options)
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options)
         _guard(self.poolmanager, self._deadline)
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
@@ -132,14 +130,14 @@ def _guard(manager: Any, deadline: Deadline) -> Any:
     return manager
 
 
-def _pool(kind: Any, deadline: Deadline, *given: Any, **options: Any) -> Any:
-    pool = kind(*given, **options)
+def _pool(kind: Any, deadline: Deadline, *arguments: Any, **options: Any) -> Any:
+    pool = kind(*arguments, **options)
     pool.ConnectionCls = partial(_connection, pool.ConnectionCls, deadline)
     return pool
 
 
-def _connection(kind: Any, deadline: Deadline, *given: Any, **options: Any) -> Any:
-    connection = kind(*given, **options)
+def _connection(kind: Any, deadline: Deadline, *arguments: Any, **options: Any) -> Any:
+    connection = kind(*arguments, **options)
     connection._new_conn = partial(_open, connection, deadline)  # noqa: SLF001 - urllib3's hook
     connection.response_class = partial(limited_response, deadline.budget)
     connection._tunnel = partial(_tunnel, connection, deadline)  # noqa: SLF001 - http.client's
@@ -162,7 +160,7 @@ def _open(connection: Any, deadline: Deadline) -> socket.socket:
 
 
 def _tunnel(connection: Any, deadline: Deadline) -> None:
-    """Ask a proxy for a tunnel. An answer that the deadline cut short is none: no TLS begins."""
+    """Request a tunnel of a proxy. After a reply that the deadline cut short no TLS begins."""
     type(connection)._tunnel(connection)  # noqa: SLF001 - likewise
     deadline.remaining()
 
@@ -175,7 +173,7 @@ def _connect(connection: Any, deadline: Deadline) -> socket.socket:
     def dial(address: str) -> socket.socket:
         seconds = min(connection.timeout, deadline.remaining())
         opened = create_connection((address, port), seconds, socket_options=options)
-        opened.settimeout(connection.timeout)  # from here on the timer ends it, and says so
+        opened.settimeout(connection.timeout)  # from here on the timer ends it
         return opened
 
     try:

@@ -35,9 +35,7 @@ class ReadBudget:
             raise ReplyTooLong("the reply is too long")
 
 
-class _Limited(RawIOBase):
-    """The reading end of a socket, whose bytes are counted."""
-
+class _LimitedReader(RawIOBase):
     def __init__(self, raw: Any, budget: ReadBudget) -> None:
         self._raw, self._budget = raw, budget
 
@@ -54,8 +52,8 @@ class _Limited(RawIOBase):
         super().close()
 
 
-def limited_response(budget: ReadBudget, *given: Any, **options: Any) -> HTTPResponse:
+def limited_response(budget: ReadBudget, *arguments: Any, **options: Any) -> HTTPResponse:
     """Make a response as `http.client` does, which reads within a budget."""
-    made = HTTPResponse(*given, **options)
-    made.fp = BufferedReader(_Limited(made.fp.detach(), budget))
+    made = HTTPResponse(*arguments, **options)
+    made.fp = BufferedReader(_LimitedReader(made.fp.detach(), budget))
     return made

@@ -1,7 +1,7 @@
 """Row-close requests: they close the rows of forgotten persons, each at its own time.
 
-Together they would tell, in the last moment, which pseudonyms were one person's. Few people forget
-at once, so in an hour there would be nobody to be taken for: a row is closed after a day of running
+Together they would reveal, in the last moment, which pseudonyms were one person's. Few people
+forget at once, so an hour would not hide one among others: a row is closed after a day of running
 on the average. The time has no memory (it is exponential), so that a process which ends in between,
 and draws again, changes nothing about it.
 """
@@ -43,7 +43,7 @@ class RowCloses:
     def due(self, lease: float, grace: float) -> list[RowClose]:
         """Return the rows to be closed now; until the lease ends they are not returned again.
 
-        What was due while nothing could leave, or was never given a time, gets a new one.
+        What was due while nothing could leave, or has no time yet, gets a new one.
         """
         now = self._now()
         due = self._state.row_closes(now, MOST_LEASED)

@@ -1,7 +1,7 @@
 """The transport: one request, one of three outcomes; the uploader decides what follows.
 
-No connection outlives its request, no cookie is kept, no redirect is followed, nothing of the
-machine is named, and a reply is read only as far as a reply can be long.
+No connection outlives its request, no cookie is kept, no redirect is followed, no header names the
+machine, and a reply is read only as far as a reply can be long.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROBLEM_TYPE = "application/problem+json"
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The aggregator answered with a verdict a report."""
+    """The aggregator replied with a verdict a report."""
 
     verdicts: tuple[Verdict, ...]
 
@@ -67,7 +67,7 @@ class HttpTransport:
     """Posts to an aggregator by HTTP."""
 
     def __init__(self, url: str, key: str | None, now: Callable[[], float]) -> None:
-        """Remember where to, and under which key of the app."""
+        """Remember the URL, and the app's key."""
         self._url = url.rstrip("/")
         self._key = key
         self._now = now
@@ -75,15 +75,14 @@ class HttpTransport:
         # importing it when the process forks leaves the child a locked module for ever.
         from . import deadline  # noqa: PLC0415
 
-        self._deadline, self._session = deadline.Deadline, deadline.session
-        self._is_unsent = deadline.is_unsent
+        self._http = deadline
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
         try:
             return self._read(self.request("POST", "/v1/reports", body), reports)
         except Exception as error:  # noqa: BLE001 - whatever went wrong on the way, it is no verdict
-            return Later(type(error).__name__, seen=not self._is_unsent(error))
+            return Later(type(error).__name__, seen=not self._http.is_unsent(error))
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:
         """Ask for a pseudonym's row to be closed; whether it is done (or never was)."""
@@ -96,8 +95,8 @@ class HttpTransport:
     def request(self, method: str, path: str, body: bytes) -> Reply:
         """Return the bounded reply to one request on a connection of its own."""
         with (
-            self._deadline(MAX_SECONDS) as deadline,
-            self._session(deadline) as session,
+            self._http.Deadline(MAX_SECONDS) as deadline,
+            self._http.session(deadline) as session,
             session.request(
                 method,
                 self._url + path,
@@ -108,7 +107,7 @@ class HttpTransport:
                     "Accept-Encoding": "identity",
                     "Connection": "close",
                 },
-                auth=self._authorize,  # given always, so that no .netrc adds a name
+                auth=self._authorize,  # always, so that no .netrc adds a name
                 timeout=TIMEOUT,
                 allow_redirects=False,
                 stream=True,
@@ -144,13 +143,13 @@ class Reply:
 def _bounded(reply: requests.Response) -> bytes:
     """Read a reply as far as one can be long.
 
-    It was asked for as it is. One layer of packing, by a proxy that packs everything, is undone;
-    of more, some releases of urllib3 unpack all that a piece becomes.
+    No compression was requested. One layer, by a proxy that compresses everything, is undone; of
+    more, some releases of urllib3 unpack all that a piece becomes.
     """
     content = b""
     if reply.headers.get("Content-Encoding", "").strip().lower() not in CODINGS:
         return content
-    for piece in reply.iter_content(16):  # of one piece, too, a packed reply may make megabytes
+    for piece in reply.iter_content(16):  # of one piece, too, a compressed reply may make megabytes
         content += piece
         if len(content) > MAX_REPLY:
             break

@@ -23,7 +23,6 @@ from ..state import (
     OutboxLimits,
     QueuedReport,
     RowClose,
-    StateError,
     memory_outbox,
 )
 from ..state.losses import Loss
@@ -90,9 +89,10 @@ class Uploader:
             if not hurry:
                 self._postpone(outbox, jitter)
             self._send_due(outbox, hurry=hurry or (leaving and outbox is self.recorder.outbox))
-        self._send_losses()
+        for report in self._losses.due(LEASE, self.grace):
+            self._submit(partial(self._send_loss, report))
         for row in self._row_closes.due(LEASE, self.grace):
-            self.pool.submit(partial(self._close_row, row))
+            self._submit(partial(self._close_row, row))
 
     @property
     def is_busy(self) -> bool:
@@ -161,48 +161,43 @@ class Uploader:
         times = self._backoff.fail(queued_reports, self.now(), after, seen=seen)
         outbox.reschedule(times, unsent=not seen)
 
-    def _ready(
-        self, outbox: Outbox, queued_reports: list[QueuedReport], now: float
-    ) -> list[QueuedReport]:
-        """Return what is not of a row that waits to be tried again; that waits with its row."""
-        waiting = self._backoff.waiting(queued_reports, now)
-        outbox.reschedule(waiting, unsent=True)
-        return [each for each in queued_reports if each.number not in waiting]
-
     # -- sending -------------------------------------------------------------------------------
 
     def _send_due(self, outbox: Outbox, *, hurry: bool) -> None:
-        """Begin to send what is due."""
-        if not (hurry or _is_due(outbox, self.now())):
-            return
-        for body in self.in_flight.begin(partial(self._lease, outbox, hurry=hurry)):
-            self.pool.submit(partial(self._attempt, body))
+        due = outbox.next_due()
+        if hurry or (due is not None and due <= self.now()):
+            for body in self.in_flight.begin(partial(self._lease, outbox, hurry=hurry)):
+                self._submit(partial(self._attempt, body))
 
     def _lease(self, outbox: Outbox, *, hurry: bool) -> list[Body]:
         now = self.now()
-        queued_reports = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
-        if not hurry:
-            queued_reports = self._ready(outbox, queued_reports, now)
-        return [
-            Body(outbox, each, now + LEASE)
-            for each in group_into_bodies(
-                queued_reports, self.randomness, persons=self.persons, keyed=self.keyed
-            )
-        ]
+        reports = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
+        if not hurry:  # what is of a row that waits to be tried again waits with it
+            waiting = self._backoff.waiting(reports, now)
+            outbox.reschedule(waiting, unsent=True)
+            reports = [each for each in reports if each.number not in waiting]
+        bodies = group_into_bodies(reports, self.randomness, persons=self.persons, keyed=self.keyed)
+        return [Body(outbox, body, now + LEASE) for body in bodies]
+
+    def _submit(self, task: Callable[[], None]) -> None:
+        self.pool.submit(partial(self._run_task, task))
+
+    def _run_task(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        except Exception as error:  # noqa: BLE001 - in a thread of ours: its lease ends by itself
+            self.failed(error)
 
     def _attempt(self, body: Body) -> None:
         if body not in self.in_flight:
-            return  # given back before its turn came
+            return  # returned before its turn came
         try:
             if self.now() < body.leased_until - MAX_SECONDS:
                 self._deliver(body)
-        except Exception as error:  # noqa: BLE001 - in a thread of ours: its lease ends by itself
-            self.failed(error)
         finally:
             self.in_flight.end(body)
 
     def _deliver(self, body: Body) -> None:
-        """Send a body and write down what became of it."""
         closed = [each for each in body.queued_reports if self.closed_rows.holds(each)]
         if closed:  # dropped, as the aggregator would
             self._settle(body.outbox, closed, Delivered((Verdict.CLOSED,) * len(closed)))
@@ -219,14 +214,15 @@ class Uploader:
         outcome = self.transport.send(pack(reports, test=self.test), len(reports))
         for series in {report.fingerprint for report in reports}:
             self.last_failures[series] = outcome.why if isinstance(outcome, Later) else ""
-        self.log(f"{len(reports)} reports: {_rendered(outcome)}")
+        found = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
+        self.log(f"{len(reports)} reports: {found}")
         return outcome
 
     def _settle(
         self, outbox: Outbox, queued_reports: list[QueuedReport], outcome: Delivered | Rejected
     ) -> None:
-        """Write down what became of a body."""
-        verdicts = _verdicts(outcome, len(queued_reports))
+        rejected = (Verdict.MALFORMED,) * len(queued_reports)
+        verdicts = outcome.verdicts if isinstance(outcome, Delivered) else rejected
         pairs = list(zip(queued_reports, verdicts, strict=True))
         self.closed_rows.add(report for report, verdict in pairs if verdict is Verdict.CLOSED)
         with self._lock:
@@ -252,11 +248,10 @@ class Uploader:
         bodies = self.in_flight.give_back()
         now = self.now()
         for outbox, _ in self._outboxes():  # each in one step
-            reports = [
-                each for body in bodies if body.outbox is outbox for each in body.queued_reports
-            ]
-            if reports:
-                outbox.reschedule({each.number: self.later(now) for each in reports})
+            reports = [body.queued_reports for body in bodies if body.outbox is outbox]
+            times = {each.number: self.later(now) for body in reports for each in body}
+            if times:
+                outbox.reschedule(times)
 
     def after_fork(self) -> None:
         """In a forked child: what is under way is the parent's."""
@@ -268,33 +263,10 @@ class Uploader:
     # -- losses, and rows of forgotten persons -------------------------------------------------
 
     def _close_row(self, row: RowClose) -> None:
-        try:
-            done = self.transport.close_row(row.series, encode_pseudonym(row.pseudonym))
-            self._row_closes.finish(row, done=done)
-        except StateError as error:
-            self.failed(error)
-
-    def _send_losses(self) -> None:
-        for report in self._losses.due(LEASE, self.grace):
-            self.pool.submit(partial(self._send_loss, report))
+        done = self.transport.close_row(row.series, encode_pseudonym(row.pseudonym))
+        self._row_closes.finish(row, done=done)
 
     def _send_loss(self, report: LossReport) -> None:
         body = padded(Batch(losses=report.losses, test=self.test))
-        try:
-            sent = isinstance(self.transport.send(body, 0), Delivered)
-            self._losses.finish(report, sent=sent)
-        except StateError as error:
-            self.failed(error)
-
-
-def _is_due(outbox: Outbox, now: float) -> bool:
-    due = outbox.next_due()
-    return due is not None and due <= now
-
-
-def _verdicts(outcome: Delivered | Rejected, reports: int) -> tuple[Verdict, ...]:
-    return outcome.verdicts if isinstance(outcome, Delivered) else (Verdict.MALFORMED,) * reports
-
-
-def _rendered(outcome: Outcome) -> str:
-    return ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
+        sent = isinstance(self.transport.send(body, 0), Delivered)
+        self._losses.finish(report, sent=sent)

@@ -69,7 +69,7 @@ class ClientWorker:
         """The lock under which records are stored."""
         return self._process.storing
 
-    # -- what the app's threads call -----------------------------------------------------------
+    # -- called by the app's threads -----------------------------------------------------------
 
     def put(self, record: RecordCall) -> bool:
         """Queue a record; False if memory holds enough already. Microseconds, no lock."""
@@ -92,54 +92,49 @@ class ClientWorker:
     def store(self) -> bool:
         """Store what is queued, in the caller's thread; False if the state cannot take it."""
         self._notice_fork()
+        return self._write(self._store_queue)
+
+    def finish(self) -> bool:
+        """Store what is queued and what is held: the process, or the client, ends."""
+        stored = self.store()
+        return self._write(self.recorder.finish) and stored
+
+    def _write(self, store: Callable[[], None]) -> bool:
         try:
             with self._process.storing:
-                # First what is due: a record must not hide the absence of an earlier period.
-                self.recorder.sweep(self._clock.now(), self.uploader.collections.values())
-                for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
-                    self._store_some()
+                store()
                 self.recorder.write_losses()
         except StateError as error:
             self._complain("state", str(error))
             return False
         return True
 
-    def finish(self) -> bool:
-        """Store what is queued and what is held: the process, or the client, ends."""
-        stored = self.store()
-        try:
-            with self._process.storing:
-                self.recorder.finish()
-                self.recorder.write_losses()
-        except StateError as error:
-            self._complain("state", str(error))
-            return False
-        return stored
+    def _store_queue(self) -> None:
+        # First what is due: a record must not hide the absence of an earlier period.
+        self.recorder.sweep(self._clock.now(), self.uploader.collections.values())
+        for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
+            size = min(len(self._queue), MOST_AT_ONCE)
+            self._store_records([self._queue.popleft() for _ in range(size)])
 
     def deliver(self, timeout: float) -> bool:
         """Send what may leave, at once; whether all of it was counted in time."""
         self._notice_fork()
         ends, refused = time.monotonic() + timeout, self.uploader.refused
         if self.uploader.is_busy:  # what is under way may fail, and is then tried once more
-            self._hurry(lambda: self._all_delivered() or self._is_idle(), timeout)
+            self._hurry(lambda: self._all_delivered() or not self._is_working(), timeout)
         self._hurry(self._all_delivered, ends - time.monotonic())
         return self._all_delivered() and self.uploader.refused == refused
 
     def close(self, timeout: float) -> None:
-        """Send what is due and what only memory has; stop the thread. The rest leaves another time.
-
-        No longer than the timeout.
-        """
+        """Send what is due and what only memory has, in this time; stop the thread."""
         self._notice_fork()
         ends = time.monotonic() + timeout
         self._send_last(timeout)
         self._closing = True
         self._process.wake()
-        if (
-            self._process.thread is not None
-            and self._process.thread is not threading.current_thread()
-        ):
-            self._process.thread.join(max(0.0, ends - time.monotonic()))
+        thread = self._process.thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(max(0.0, ends - time.monotonic()))
         self.let_go()
         self.state.close()
         _live_workers.discard(self)
@@ -160,7 +155,6 @@ class ClientWorker:
         self._do_round(finished, timeout)
 
     def _do_round(self, finished: Callable[[], bool], timeout: float) -> None:
-        """Have a round done now, and wait until that is so."""
         if self._threaded:
             self.wake()
             ends = time.monotonic() + timeout
@@ -242,23 +236,18 @@ class ClientWorker:
                 None, _at_exit, (weakref.ref(self),), exitpriority=100
             )
 
-    def _store_some(self) -> None:
-        self._store_these(
-            [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
-        )
-
-    def _store_these(self, some: list[RecordCall]) -> None:
+    def _store_records(self, records: list[RecordCall]) -> None:
         try:
-            self.recorder.take(some)
+            self.recorder.take(records)
         except StateError:
-            self._queue.extendleft(reversed(some))
+            self._queue.extendleft(reversed(records))
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost one record, not a thousand
             self._complain("answers", f"{type(error).__name__} while storing")
-            if len(some) == 1:
-                self.recorder.losses.add(Loss.FAILED, some[0].collection.name)
-            for record in some if len(some) > 1 else ():
-                self._store_these([record])
+            if len(records) == 1:
+                self.recorder.losses.add(Loss.FAILED, records[0].collection.name)
+            for record in records if len(records) > 1 else ():
+                self._store_records([record])
 
     def _is_due(self) -> bool:
         try:
@@ -267,8 +256,8 @@ class ClientWorker:
             return False
         return due is not None and due <= self._clock.now()
 
-    def _is_idle(self) -> bool:
-        return not (self._process.hurry or self.uploader.is_busy)
+    def _is_working(self) -> bool:
+        return self._process.hurry or self.uploader.is_busy
 
     def _is_unfinished(self) -> bool:
         return self._process.leaving or self.uploader.is_busy or self._is_due()

@@ -14,13 +14,10 @@ from ..recording import budget_reservation
 from .result import DiagnosticResult
 from .state_checks import NotesOverlay
 
-FIGURES = (
-    ("event", "epsilon_event"),
-    ("day", "epsilon_day"),
-    ("user", "epsilon_user"),
-)
+FIGURES = (("event", "epsilon_event"), ("day", "epsilon_day"), ("user", "epsilon_user"))
 NAMES = {"per_period": "per_day"}  # in the file it is called so
 DAY = timedelta(days=1)
+Finding = tuple[bool, str]  # ok, and what to know or to do
 DayRange = tuple[date, date]  # the first day, and the first day after
 _OFTEN = {
     Unit.EVENT: "answers",
@@ -35,48 +32,43 @@ DERIVED = "mechanism"  # follows from the other keys, and is named where none of
 def compare(
     new: Mapping[str, Collection], old: Mapping[str, Collection] | None
 ) -> Iterator[DiagnosticResult]:
-    """Yield what deserves a decision, collection by collection; then remarks, which may be left."""
+    """Yield what deserves a decision, collection by collection, with remarks; then what is gone."""
     for name, collection in new.items():
         before = old and (old.get(name) or old.get(collection.replaces or ""))
-        yield from _one(collection, before or None, asked=old is not None)
-    if old is not None:
-        yield from _gone(new, old)
-        yield from _over(new, old)
-
-
-def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[DiagnosticResult]:
-    if old is not None:
-        yield from _series(new, old)
-        yield from _spending(new, old)
-        yield from _left(new, old)
-        yield from _paid(new, old)
-    else:
-        figures = ", ".join(
-            f"{format_value(getattr(new, key))} per {unit}" for unit, key in FIGURES
-        )
-        yield DiagnosticResult(new.name, True, f"epsilon {figures}")
-        if asked:
+        findings = _compare_one(collection, before) if before else _describe(collection)
+        for ok, message in findings:
+            yield DiagnosticResult(name, ok, message)
+        if not before and old is not None:
             message = "new: consent does not cover it, ask again where unasked() names it"
-            yield DiagnosticResult(new.name, False, message)
-    for remark in lint(new):
-        yield DiagnosticResult(new.name, True, f"remark on {remark.key}: {remark.text}")
+            yield DiagnosticResult(name, False, message)
+        for remark in lint(collection):
+            yield DiagnosticResult(name, True, f"remark on {remark.key}: {remark.text}")
+    if old is not None:
+        yield from _removed(new, old)
+        yield from _refused(new, old)
 
 
-def _series(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
-    """Yield whether answers go on in the same series, and whether they answer the same question."""
-    keys = changed(new, old)
-    if keys:
+def _compare_one(new: Collection, old: Collection) -> Iterator[Finding]:
+    yield _series(new, old)
+    yield from _spending(new, old)
+    yield from _left(new, old)
+    yield from _paid(new, old)
+
+
+def _describe(new: Collection) -> Iterator[Finding]:
+    figures = [f"{format_value(getattr(new, key))} per {unit}" for unit, key in FIGURES]
+    yield True, f"epsilon {', '.join(figures)}"
+
+
+def _series(new: Collection, old: Collection) -> Finding:
+    """Return whether the same series goes on, and with the same question."""
+    if keys := changed(new, old):
         message = f"{', '.join(keys)} changed: a new series begins, never summed with the old;"
-        yield DiagnosticResult(new.name, False, f"{message} consent does not cover it, ask again")
-    elif new.question != old.question:
-        message = (
-            "the question is worded anew, the series goes on, and so does consent: if it means"
-        )
-        yield DiagnosticResult(
-            new.name, False, f"{message} something else, give the collection another name"
-        )
-    else:
-        yield DiagnosticResult(new.name, True, "the same series")
+        return False, f"{message} consent does not cover it, ask again"
+    if new.question != old.question:
+        message = "the question is reworded, the series goes on, and so does consent: if it means"
+        return False, f"{message} something else, give the collection another name"
+    return True, "the same series"
 
 
 def changed(new: Collection, old: Collection) -> list[str]:
@@ -87,38 +79,32 @@ def changed(new: Collection, old: Collection) -> list[str]:
     return [NAMES.get(key, key) for key in named]
 
 
-def _spending(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
+def _spending(new: Collection, old: Collection) -> Iterator[Finding]:
     more = [
         f"{format_value(getattr(old, key))} -> {format_value(getattr(new, key))} per {unit}"
         for unit, key in FIGURES
         if getattr(new, key) > getattr(old, key)
     ]
     if more:
-        yield DiagnosticResult(
-            new.name, False, f"spends more, epsilon {', '.join(more)}: is it worth it?"
-        )
+        yield False, f"spends more, epsilon {', '.join(more)}: is it worth it?"
 
 
-def _left(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
-    """Yield whether who answered everything asked so far could answer nothing of the new form."""
+def _left(new: Collection, old: Collection) -> Iterator[Finding]:
+    """Yield a finding if a person who answered all of the old form can answer none of the new."""
     spent = old.epsilon_day * min(_begun(old, new.start), old.answering)
     if new.epsilon_user - spent < new.unit_epsilon:
         message = (
             "who answered all of the old one has nothing left to spend: give it a new name, or"
         )
-        yield DiagnosticResult(
-            new.name, False, f"{message} let it ask for more in all, under a larger ceiling"
-        )
+        yield False, f"{message} let it ask for more in all, under a larger ceiling"
 
 
 def _begun(old: Collection, day: date) -> int:
     """Return how many periods of a campaign without an end have begun before a day."""
-    if day <= old.start:
-        return 0
-    return periods.count_periods(old.unit, old.start, day)
+    return periods.count_periods(old.unit, old.start, day) if day > old.start else 0
 
 
-def _paid(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
+def _paid(new: Collection, old: Collection) -> Iterator[Finding]:
     """Yield from when on a person who answered the old form answers the new one.
 
     The budget ledger counts by a unit's whole day, week or month. A time range that overlaps one
@@ -128,24 +114,23 @@ def _paid(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     first = max(began, begins)  # the two campaigns' first common day, of all that are alike
     if new.fingerprint != old.fingerprint and first < min(ended, ends):
         paid = _range(old, first)
-        message, ok = _again(new, old, paid, same=paid == _range(new, first))
-        yield DiagnosticResult(new.name, ok, message)
+        yield _again(new, old, paid, same=paid == _range(new, first))
 
 
-def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> tuple[str, bool]:
+def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> Finding:
     """Return what is left of a range that was paid for, or when the new form begins after it."""
     who = f"who answered {_when(old, paid)}under the old form"
     left = (new.epsilon_day - old.epsilon_day) // new.unit_epsilon if same else 0
     after = _range(new, paid[1] - DAY)[1]
     if left > 0:
-        return f"{who} has at most {left} answers left of the same {_time(new.unit)}", True
+        return True, f"{who} has at most {left} answers left of the same {_time(new.unit)}"
     if after >= new.until:
-        return f"{who} answers nothing of the new form", False
+        return False, f"{who} answers nothing of the new form"
     if same:
-        return f"{who} answers the new form from {after} on", True
+        return True, f"{who} answers the new form from {after} on"
     each = "" if old.unit is Unit.USER else f", and so for every {_time(old.unit)} answered"
     waits = f"unit {old.unit} -> {new.unit}: {who} gives no {_OFTEN[new.unit]} before {after}"
-    return f"{waits}{each}: no time is paid for twice", False
+    return False, f"{waits}{each}: no time is paid for twice"
 
 
 def _time(unit: Unit) -> str:
@@ -178,17 +163,17 @@ def _when(collection: Collection, days: DayRange) -> str:
             return f"on {first} "
 
 
-def _gone(
+def _removed(
     new: Mapping[str, Collection], old: Mapping[str, Collection]
 ) -> Iterator[DiagnosticResult]:
     kept = {*new, *(each.replaces for each in new.values())}
     for name in old:
         if name not in kept:
-            message = "gone: what it reserved stays reserved (if renamed: replaces = "
-            yield DiagnosticResult(name, True, f'{message}"{name}")')
+            message = f'gone: what it reserved stays reserved (if renamed: replaces = "{name}")'
+            yield DiagnosticResult(name, True, message)
 
 
-def _over(
+def _refused(
     new: Mapping[str, Collection], old: Mapping[str, Collection]
 ) -> Iterator[DiagnosticResult]:
     """Yield what a device that began with the old file would refuse to load."""

@@ -53,7 +53,7 @@ def period(
     if current is None:
         return None
     if not schedule.is_selected(person.root, collection):
-        return "schedule: this person is not among those asked (cohort or twin)"
+        return "schedule: this person is not selected (cohort or paired collection)"
     if current not in schedule.draw_answering_periods(person.root, collection):
         return f"schedule: this person does not answer in period {current}"
     last, answers = state.used(person.key, collection.fingerprint)

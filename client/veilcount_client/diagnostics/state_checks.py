@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import cast
 
@@ -29,7 +30,7 @@ SELF = ""
 #: what can be done about a loss; the others are as the definitions want them
 ADVICE = {
     Loss.AGED: "the aggregator could not be reached for longer than `late`",
-    Loss.CORRUPT: "a damaged file was set aside beside the state: look at the disk",
+    Loss.CORRUPT: "a damaged file was kept next to the state: look at the disk",
     Loss.QUEUE_FULL: "more was recorded at once than memory holds: record less often",
     Loss.EVICTED: "the outbox was full: the aggregator could not be reached for long",
     Loss.MALFORMED: "the aggregator refused the bytes: a test client, or another release?",
@@ -44,7 +45,7 @@ ADVICE = {
 
 
 class NotesOverlay:
-    """Notes over those of a state, which it does not change: to ask what would be reserved."""
+    """Notes over those of a state, which it does not change: what would be reserved?"""
 
     def __init__(self, state: ClientState | None = None) -> None:
         """Begin with what the state knows."""
@@ -66,59 +67,49 @@ class NotesOverlay:
 
 
 def check_state(
-    place: str | Path, settings: ClientSettings, collections: Mapping[str, Collection], now: float
+    location: str | Path,
+    settings: ClientSettings,
+    collections: Mapping[str, Collection],
+    now: float,
 ) -> Iterator[DiagnosticResult]:
     """Check the state of an app; where there is none yet, only what can be known without."""
-    shared = "://" in str(place)
+    shared = "://" in str(location)
     if not shared:
-        yield from _directory(Path(place))
-    if not shared and not (Path(place) / FILE).exists():
+        yield from _directory(Path(location))
+    if not shared and not (Path(location) / FILE).exists():
         yield from _ceilings(NotesOverlay(), settings, collections)
         message = "nobody was asked on this machine: start the app, and have it call consent(...)"
         yield DiagnosticResult("consent", False, message)
         return
     try:
-        state = open_state(place)
+        with closing(open_state(location)) as state:
+            yield DiagnosticResult("state", True, str(location).rsplit("@", 1)[-1])  # no password
+            yield from _ceilings(NotesOverlay(state), settings, collections)
+            yield from _consent(state, settings, collections)
+            yield from _closed(state, collections)
+            yield _outbox(state, now)
+            yield from _losses(state, collections)
     except StateError as error:
-        yield DiagnosticResult(
-            "state", False, f"{error}: see to the place, or give another state_dir"
-        )
-        return
-    try:
-        yield DiagnosticResult("state", True, str(place).rsplit("@", 1)[-1])  # no password
-        yield from _ceilings(NotesOverlay(state), settings, collections)
-        yield from _consent(state, settings, collections)
-        yield from _closed(state, collections)
-        yield from _outbox(state, now)
-        yield from _losses(state, collections)
-    except StateError as error:
-        yield DiagnosticResult(
-            "state", False, f"{error}: see to the place, or give another state_dir"
-        )
-    finally:
-        state.close()
+        message = f"{error}: check the directory, or give another state_dir"
+        yield DiagnosticResult("state", False, message)
 
 
 def _directory(directory: Path) -> Iterator[DiagnosticResult]:
-    """Yield whether there is a durable place, without making one."""
+    """Yield whether the directory is durable, without making it."""
     nearest = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+    problem = None
     try:
         with tempfile.TemporaryFile(dir=nearest) as probe:
             probe.write(b"veilcount")
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
-        message = f"{nearest}: {error.strerror}: make it writable, or give another state_dir"
-        yield DiagnosticResult("directory", False, message)
-        return
-    kind = filesystem(nearest)
-    if kind in IN_MEMORY:
-        message = (
-            f"{nearest} is in memory ({kind}), and forgets what was spent: give state_dir a disk"
-        )
-        yield DiagnosticResult("directory", False, message)
+        problem = f"{nearest}: {error.strerror}: make it writable, or give another state_dir"
     else:
-        yield DiagnosticResult("directory", True, f"{directory} can be written")
+        if (kind := filesystem(nearest)) in IN_MEMORY:
+            lost = f"{nearest} is in memory ({kind}), and forgets what was spent"
+            problem = f"{lost}: give state_dir a disk"
+    yield DiagnosticResult.from_problem("directory", problem, f"{directory} can be written")
 
 
 def filesystem(directory: Path) -> str:
@@ -152,17 +143,14 @@ def _consent(
 ) -> Iterator[DiagnosticResult]:
     if settings.persons:
         count = len(state.consenting())
-        message = f"{count} persons consented"
-        yield DiagnosticResult(
-            "consent", bool(count), message if count else f"{message}: call consent(...)"
-        )
+        problem = None if count else "0 persons consented: call consent(...)"
+        yield DiagnosticResult.from_problem("consent", problem, f"{count} persons consented")
         return
     person = state.person(person_key(state.root, SELF))
     problem = problems.consent(person, collections.values())
     is_decided = person.consented is False  # a no is an answer: nothing is to be done
-    yield DiagnosticResult(
-        "consent", is_decided or problem is None, problem or "given for every collection"
-    )
+    message = problem or "given for every collection"
+    yield DiagnosticResult("consent", is_decided or problem is None, message)
 
 
 def _closed(
@@ -173,24 +161,17 @@ def _closed(
         yield DiagnosticResult(f"closed, {names[series]}", False, problems.CLOSED)
 
 
-def _outbox(state: ClientState, now: float) -> Iterator[DiagnosticResult]:
-    waiting, due = state.waiting(now), state.next_due()
-    failed = state.attempts()
+def _outbox(state: ClientState, now: float) -> DiagnosticResult:
+    waiting, due, failed = state.waiting(now), state.next_due(), state.attempts()
     if due is None:
-        yield DiagnosticResult("outbox", True, "empty")
-    elif failed:
-        message = f"{waiting} waiting, the next until {_minute(due)}, failed attempts: {failed}:"
-        yield DiagnosticResult("outbox", False, f"{message} see the aggregator")
-    elif due > now:
-        message = f"{waiting} waiting for their time, the next leaves {_minute(due)}"
-        yield DiagnosticResult("outbox", True, message)
-    else:
-        message = f"{waiting} waiting, and due: they leave while the app runs"
-        yield DiagnosticResult("outbox", True, message)
-
-
-def _minute(seconds: float) -> str:
-    return f"{instant(seconds):%Y-%m-%d %H:%M} UTC"
+        return DiagnosticResult("outbox", True, "empty")
+    minute = f"{instant(due):%Y-%m-%d %H:%M} UTC"
+    if failed:
+        message = f"the next until {minute}, failed attempts: {failed}: see the aggregator"
+        return DiagnosticResult("outbox", False, f"{waiting} waiting, {message}")
+    time = f" for their time, the next leaves {minute}"
+    late = ", and due: they leave while the app runs"
+    return DiagnosticResult("outbox", True, f"{waiting} waiting{time if due > now else late}")
 
 
 def _losses(

@@ -12,10 +12,8 @@ clients: WeakKeyDictionary[object, Client] = WeakKeyDictionary()  # by app
 
 def client_for(app: object, make: Callable[[], Client]) -> Client:
     """Return the app's client. No lock, which a fork could leave held: a rival's is closed."""
-    client = clients.get(app)
-    if client is None:
+    if app not in clients:
         new = make()
-        client = clients.setdefault(app, new)
-        if client is not new:
+        if clients.setdefault(app, new) is not new:
             new.close(0)
-    return client
+    return clients[app]

@@ -13,18 +13,6 @@ def connect() -> None:
     """Have each child send from its start, store after each task, and store all at its end."""
     from celery import signals  # noqa: PLC0415 - optional dependency
 
-    signals.worker_process_init.connect(_begin, weak=False)
-    signals.task_postrun.connect(_after_task, weak=False)
-    signals.worker_process_shutdown.connect(_end, weak=False)
-
-
-def _begin(**_: object) -> None:
-    wake_all()
-
-
-def _after_task(**_: object) -> None:
-    store_all()
-
-
-def _end(**_: object) -> None:
-    finish_all()
+    signals.worker_process_init.connect(lambda **_: wake_all(), weak=False)
+    signals.task_postrun.connect(lambda **_: store_all(), weak=False)
+    signals.worker_process_shutdown.connect(lambda **_: finish_all(), weak=False)

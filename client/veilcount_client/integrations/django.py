@@ -2,7 +2,7 @@
 
     VEILCOUNT = {"url": "https://stats.example.org", "collections": BASE_DIR / "collections.toml"}
 
-The keys are the options of Client; `persons` is True unless it says otherwise. `record` records
+The keys are the options of Client; `persons` is True by default. `record` records
 nothing of a visitor who is not logged in: whoever comes back unknown would have a new budget.
 """
 
@@ -36,7 +36,7 @@ def record(request: Any, name: str, value: object, /, **segments: object) -> Non
 
 
 def consent(request: Any) -> Any:
-    """Keep what a form says, consent=yes or consent=no: a view for your urlpatterns, POST only."""
+    """Store the answer of a form, consent=yes or consent=no: a view for urlpatterns, POST only."""
     from django.http import HttpResponse  # noqa: PLC0415 - optional dependency
 
     found = person(request)

@@ -6,6 +6,7 @@ its client in a function, or through an integration, which does.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from contextlib import ExitStack
 from datetime import timedelta
@@ -39,7 +40,7 @@ class ClientHarness:
         self.recorded: list[RecordedValue] = []
         self._seed = seed
         self._sessions: list[Session] = []
-        self._overrides: dict[str, Any] = {}  # what `client` was given
+        self._overrides: dict[str, Any] = {}  # the options of `client`
         self._fresh = count()
         self._undo: ExitStack | None = None
 
@@ -72,8 +73,8 @@ class ClientHarness:
     def advance(self, **by: float) -> None:
         """Let time pass, advance(days=7), and do what is due on the way, when it is due."""
         end = self.clock.now() + timedelta(**by).total_seconds()
-        self._work()
-        while (due := self._next_due(end)) < end:
+        self._pass(until=self.clock.now())
+        while (due := self._next_due()) < end:
             self._pass(until=due)
         self._pass(until=end)
 
@@ -142,20 +143,15 @@ class ClientHarness:
     # -- time ----------------------------------------------------------------------------------
 
     def _workers(self) -> list[ClientWorker]:
-        workers = [session.worker for session in self._running()]
-        return [worker for worker in workers if worker is not None]
-
-    def _work(self) -> None:
-        for worker in self._workers():
-            worker.work()
+        return [session.worker for session in self._running() if session.worker is not None]
 
     def _pass(self, *, until: float) -> None:
         self.clock.advance(seconds=until - self.clock.now())
-        self._work()
+        for worker in self._workers():
+            worker.work()
 
-    def _next_due(self, end: float) -> float:
+    def _next_due(self) -> float:
         """Return when something is next due, but no sooner than one pace from now."""
         dues = [worker.uploader.next_due() for worker in self._workers()]
-        return max(
-            min((due for due in dues if due is not None), default=end), self.clock.now() + PACE
-        )
+        soonest = min((due for due in dues if due is not None), default=math.inf)
+        return max(soonest, self.clock.now() + PACE)

@@ -32,26 +32,25 @@ def sessions(make: Callable[..., Session]) -> Replacement:
     return patch.object(client_module, "Session", make)
 
 
-def persons(see: Callable[[Person], None]) -> Replacement:
-    """Have `see` look at every person before the app does."""
+def persons(observe: Callable[[Person], None]) -> Replacement:
+    """Have `observe` see every person before the app does."""
     original = Client.person
 
     @functools.wraps(original)
     def person(client: Client, id: object, /) -> Person:  # noqa: A002 - as the original
         found = original(client, id)
-        see(found)
+        observe(found)
         return found
 
     return patch.object(Client, "person", person)
 
 
-def records(see: Callable[[ClientWorker, RecordCall], None]) -> Replacement:
-    """Have `see` look at every record on its way into the queue."""
+def records(observe: Callable[[ClientWorker, RecordCall], None]) -> Replacement:
+    """Have `observe` see every record on its way into the queue."""
     original = ClientWorker.put
 
-    @functools.wraps(original)
     def put(worker: ClientWorker, record: RecordCall) -> bool:
-        see(worker, record)
+        observe(worker, record)
         return original(worker, record)
 
     return patch.object(ClientWorker, "put", put)
@@ -59,13 +58,12 @@ def records(see: Callable[[ClientWorker, RecordCall], None]) -> Replacement:
 
 def state_locations(directory: str) -> Replacement:
     """Put every state under this directory, wherever the app wants it."""
-    original = state_location
 
-    def place(settings: ClientSettings, app: str) -> Path:
-        asked = str(original(settings, app))
-        return Path(directory) / hashlib.sha256(asked.encode()).hexdigest()[:16]
+    def location(settings: ClientSettings, app: str) -> Path:
+        chosen = str(state_location(settings, app))
+        return Path(directory) / hashlib.sha256(chosen.encode()).hexdigest()[:16]
 
-    return patch.object(session_module, "state_location", place)
+    return patch.object(session_module, "state_location", location)
 
 
 @contextmanager
@@ -91,11 +89,11 @@ def environment() -> Iterator[None]:
 @contextmanager
 def integrations() -> Iterator[None]:
     """Have integrations make their clients anew, now and again afterwards."""
-    made = getattr(sys.modules.get("veilcount_client.integrations.app_client"), "clients", {})
-    before = dict(made)
-    made.clear()
+    clients = getattr(sys.modules.get("veilcount_client.integrations.app_client"), "clients", {})
+    before = dict(clients)
+    clients.clear()
     try:
         yield
     finally:
-        made.clear()
-        made.update(before)
+        clients.clear()
+        clients.update(before)

@@ -9,7 +9,7 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Label
 
 
-class RecordedValue(tuple[str, object]):  # noqa: SLOT001 - its segments have no room in the tuple
+class RecordedValue(tuple[str, object]):  # noqa: SLOT001 - its segments are no item of the tuple
     """One recorded value: equal to (name, value), and knows its segments."""
 
     segments: Mapping[str, Label]
@@ -33,8 +33,8 @@ class RecordedValue(tuple[str, object]):  # noqa: SLOT001 - its segments have no
 
 def segments_of(collection: Collection, cell: int) -> dict[str, Label]:
     """Return the segments that a cell's number stands for."""
-    given: dict[str, Label] = {}
+    values: dict[str, Label] = {}
     for name, labels in reversed(collection.segments):
         cell, place = divmod(cell, len(labels))
-        given[name] = labels[place]
-    return dict(reversed(given.items()))
+        values[name] = labels[place]
+    return dict(reversed(values.items()))

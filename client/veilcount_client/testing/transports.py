@@ -17,9 +17,9 @@ from ..delivery.transport import Delivered, HttpTransport, Outcome, Reply, Trans
 
 
 class RecordingTransport:
-    """Remembers every batch and answers that each of its reports was counted.
+    """Remembers every batch, and counts each of its reports.
 
-    With `onward` it hands everything on and remembers it too; with `outcome` it answers that:
+    With `onward` it also hands everything on; with `outcome` it returns that instead:
     `transport.outcome = Later("offline")`.
     """
 
@@ -32,7 +32,7 @@ class RecordingTransport:
 
     @property
     def reports(self) -> list[Report]:
-        """Return every report that was handed over and not turned away, in order."""
+        """Return every report that was sent and not rejected, in order."""
         return [report for batch in self.batches for report in batch.reports]
 
     def send(self, body: bytes, reports: int) -> Outcome:
@@ -61,27 +61,18 @@ class WsgiTransport(HttpTransport):
         key: str | None = None,
         now: Callable[[], float] = SystemClock.now,
     ) -> None:
-        """Remember the app, and the key to show it."""
+        """Remember the app, and the key to send."""
         super().__init__("", key, now)
         self._app = app
 
     def request(self, method: str, path: str, body: bytes) -> Reply:
         """Return the app's reply."""
-        answer: list[Any] = []
+        head: list[Any] = []
 
         def start(status: str, headers: Iterable[tuple[str, str]], *_: object) -> Any:
-            answer[:] = [int(status[:3]), dict(headers)]
+            head[:] = [int(status[:3]), dict(headers)]
             return _no_writing
 
-        pieces = self._app(self._environ(method, path, body), start)
-        try:
-            content = b"".join(pieces)
-        finally:
-            getattr(pieces, "close", lambda: None)()
-        status, headers = answer
-        return Reply(status, headers, content)
-
-    def _environ(self, method: str, path: str, body: bytes) -> dict[str, Any]:
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "PATH_INFO": path,
@@ -92,8 +83,14 @@ class WsgiTransport(HttpTransport):
         if self._key:
             environ["HTTP_AUTHORIZATION"] = f"Bearer {self._key}"
         setup_testing_defaults(environ)
-        return environ
+        pieces = self._app(environ, start)
+        try:
+            content = b"".join(pieces)
+        finally:
+            getattr(pieces, "close", lambda: None)()
+        status, headers = head
+        return Reply(status, headers, content)
 
 
 def _no_writing(_: bytes) -> None:
-    raise NotImplementedError("answer with pieces: write() is of WSGI's first days")
+    raise NotImplementedError("return pieces: write() is a remainder of early WSGI")

@@ -60,8 +60,8 @@ def test_what_is_under_way_does_not_grow_while_nothing_replies(tmp_path: Path) -
         set_clock(device.clock, device.clock.now() + LEASE + 1)
         device.work()
 
-    assert MOST_THREADS < len(device.worker.uploader.in_flight) <= 2 * MOST_THREADS
-    assert len(device.worker.uploader.in_flight) < 200
+    assert MOST_THREADS < len(device.worker.uploader.in_flight._bodies) <= 2 * MOST_THREADS
+    assert len(device.worker.uploader.in_flight._bodies) < 200
 
 
 def test_what_waited_for_a_thread_longer_than_its_lease_is_not_sent(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_what_waited_for_a_thread_longer_than_its_lease_is_not_sent(tmp_path: Pa
     set_clock(device.clock, device.clock.now() + DAY)
     device.work()
     set_clock(device.clock, device.clock.now() + LEASE)
-    for body in list(device.worker.uploader.in_flight):
+    for body in list(device.worker.uploader.in_flight._bodies):
         device.worker.uploader._attempt(body)
 
     assert device.wire.attempts == []

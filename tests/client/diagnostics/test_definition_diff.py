@@ -48,7 +48,7 @@ CHANGES = {
     "a reworded question, to which no consent was given": (
         FILE.replace("Was the file saved?", "Did you save?"),
         FILE,
-        ["saved: the question is worded anew"],
+        ["saved: the question is reworded"],
     ),
     "a new collection that does not fit the ceiling of the old file": (
         FILE, ONLY_THEME, ["saved: new: consent does not cover it", "saved: refused at load"],
