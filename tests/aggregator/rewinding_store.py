@@ -11,8 +11,9 @@ from pathlib import Path
 from tests.aggregator.curator_fixtures import AGE, OVER, PERIODS, fill, wanted
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.central.budget_ledger import load_releases
+from veilcount_aggregator.central.budget_ledger import StoredRelease, load_releases
 from veilcount_aggregator.central.curator import Curator, ReleaseResult
+from veilcount_aggregator.central.journal_state import JournalState, StateFile
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import ReleaseRefused, StoreUnavailable
@@ -178,6 +179,21 @@ class Host:
         """Return how many releases the store has."""
         return len(load_releases(self.store))
 
+    @property
+    def state(self) -> JournalState:
+        """The state of its journal, which was registered."""
+        state = StateFile.for_journal(self.journal).load()
+        assert state is not None
+        return state
+
+    def unlock(self, lost: Host) -> list[StoredRelease]:
+        """Enter again what another host's journal remembers."""
+        return PrivacyFilter(self.store, ReleaseJournal(lost.journal)).restore_missing(OVER, "cli")
+
+    def retire(self, gone: Host, id_: str) -> list[StoredRelease]:
+        """Retire a journal, with the file of a host that is gone."""
+        return PrivacyFilter(self.store, ReleaseJournal(gone.journal)).retire(id_, OVER, "cli")
+
 
 def hosts(rewindable: Rewindable, folder: Path, *names: str) -> list[Host]:
     """Return hosts that have all confirmed the store, as they have within seconds."""
@@ -186,14 +202,14 @@ def hosts(rewindable: Rewindable, folder: Path, *names: str) -> list[Host]:
     return made
 
 
-def tick(*given: Host) -> None:
+def tick(*hosts_: Host) -> None:
     """Let each see what the others did."""
     for _ in range(2):
-        for host in given:
+        for host in hosts_:
             host.tick()
 
 
-def start(*given: Host) -> None:
+def start(*hosts_: Host) -> None:
     """Start the processes of these hosts again, on whatever the store has become."""
-    for host in given:
+    for host in hosts_:
         host.start()

@@ -7,7 +7,7 @@ import fcntl
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -290,55 +290,62 @@ def test_killed_between_commit_and_journal_the_answer_never_left_and_is_free(
 
 def test_another_question_brings_the_journal_up_to_date(asker: Curator, journal: Path) -> None:
     asker.answer(AGE, wanted("count", "0.1"), OVER, "")
-    journal.unlink()
+    journal.unlink()  # as if a killed process had not written its line
     asker.answer(AGE, wanted("sum", "0.1"), OVER, "")
 
     assert len(journal.read_text().splitlines()) == 2
 
 
-def test_without_a_journal_nothing_is_released(store: Store) -> None:
-    bare = Curator(PrivacyFilter(store, None))
-
-    with pytest.raises(JournalMissing, match="--journal FILE"):
-        bare.answer(AGE, wanted("count", 1), OVER, "")
-    assert bare.dry_run(AGE, wanted("count", 1)).question.micro_epsilon == 1_000_000
-    assert load_releases(store) == []
-
-
-def test_an_answer_whose_line_cannot_be_written_does_not_leave(
-    asker: Curator, store: Store, journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def unwritable(asker: Curator, patch: pytest.MonkeyPatch) -> None:
     def full(folder: Path) -> None:
         raise OSError(errno.ENOSPC, "no space left", str(folder))
 
-    monkeypatch.setattr("veilcount_aggregator.central.release_journal.sync_folder", full)
-    with pytest.raises(StoreFull, match="journal cannot be written"):
-        asker.answer(AGE, wanted("count", 1), OVER, "")
-    before = spent(store)
-    monkeypatch.undo()
-    result = asker.answer(AGE, wanted("count", 1), OVER, "")
-
-    assert [before, spent(store)] == [0, 1]
-    assert result.charged
-    assert len(journal.read_text().splitlines()) == 1
+    del asker
+    patch.setattr("veilcount_aggregator.central.release_journal.sync_folder", full)
 
 
-def test_where_the_journal_cannot_be_read_nothing_is_charged(
-    asker: Curator, store: Store, journal: Path
+def unreadable(asker: Curator, patch: pytest.MonkeyPatch) -> None:
+    del patch
+    assert asker.filter.journal is not None
+    asker.filter.journal.path.mkdir()
+
+
+def missing(asker: Curator, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(asker.filter, "journal", None)
+
+
+def read_only(asker: Curator, patch: pytest.MonkeyPatch) -> None:
+    del patch
+    asker.filter.store.set_read_only(on=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "reason"),
+    [
+        (missing, JournalMissing, "--journal FILE"),
+        (unwritable, StoreFull, "journal cannot be written"),
+        (unreadable, StoreUnavailable, "journal cannot be read"),
+        (read_only, StoreReadOnly, "read-only"),
+    ],
+)
+def test_nothing_is_charged_or_released_where_it_could_not_be_remembered(
+    fault: Callable[[Curator, pytest.MonkeyPatch], None],
+    error: type[Exception],
+    reason: str,
+    asker: Curator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    journal.mkdir()
+    """A dry run needs no journal; the query is charged once the fault is over."""
+    fault(asker, monkeypatch)
 
-    with pytest.raises(StoreUnavailable, match="journal cannot be read"):
+    with pytest.raises(error, match=reason):
         asker.answer(AGE, wanted("count", 1), OVER, "")
-    assert spent(store) == 0
-
-
-def test_a_read_only_store_releases_nothing(asker: Curator, store: Store) -> None:
-    store.set_read_only(on=True)
-
-    with pytest.raises(StoreReadOnly):
-        asker.answer(AGE, wanted("count", 1), OVER, "")
-    assert load_releases(store) == []
+    assert asker.dry_run(AGE, wanted("count", 1)).question.micro_epsilon == 1_000_000
+    assert load_releases(asker.filter.store) == []
+    monkeypatch.undo()
+    if fault in {missing, unwritable}:
+        assert asker.answer(AGE, wanted("count", 1), OVER, "").charged
+        assert spent(asker.filter.store) == 1
 
 
 # -- the true counts -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from tests.system.server import wait_until
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.central.journal_registry import registered_journals, unconfirmed_journals
-from veilcount_aggregator.central.journal_state import StateFile
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.central.store_confirmation import SETTLING_SECONDS, WENT_BACK
@@ -52,12 +51,6 @@ def file(tmp_path: Path) -> Iterator[Rewindable]:
     with sqlite(tmp_path) as made:
         make(made)
         yield made
-
-
-def id_of(host: Host) -> str:
-    state = StateFile.for_journal(host.journal).load()
-    assert state is not None
-    return state.id
 
 
 def spent(store: Store, period: int = 0) -> float:
@@ -82,12 +75,12 @@ def test_after_a_rollback_no_host_releases_until_what_was_lost_is_entered_again(
     a.tick()
     after = [a.refusal("count"), b.refusal("sum")]
     why = release_lock_reason(b.store) or ""
-    entered = PrivacyFilter(b.store, ReleaseJournal(a.journal)).restore_missing(OVER, "cli")
+    entered = b.unlock(a)
     tick(a, b)
 
     assert before_a_confirms == ["ReleasesWaiting"] * 3
     assert after == ["ReleasesLocked"] * 2
-    assert f"({id_of(a)})" in why
+    assert f"({a.state.id})" in why
     assert [kept.canonical for kept in entered] == [made.release.canonical]
     assert [a.refusal("sum"), b.refusal("sum")] == ["InsufficientBudget"] * 2
     assert b.ask("count").release == made.release
@@ -131,10 +124,10 @@ def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_ret
         tick(b, b)
         waits = b.refusal("sum")
         with pytest.raises(SettingsError, match="retire that one"):
-            PrivacyFilter(b.store, ReleaseJournal(a.journal)).retire(id_of(b), OVER, "cli")
-        with pytest.raises(SettingsError, match=id_of(a)):
+            b.retire(a, b.state.id)
+        with pytest.raises(SettingsError, match=a.state.id):
             PrivacyFilter(b.store, None).retire("unknown", OVER, "cli")
-        entered = PrivacyFilter(b.store, ReleaseJournal(a.journal)).retire(id_of(a), OVER, "cli")
+        entered = b.retire(a, a.state.id)
         b.tick()
 
         assert waits == "ReleasesWaiting"
@@ -142,18 +135,12 @@ def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_ret
         assert b.refusal("sum") == "InsufficientBudget"
         assert b.ask("sum", 1, 1).charged
         assert [act.of for act in load_audit_log(b.store) if act.act == "journal retired"] == [
-            f"{registered_label(a)} ({id_of(a)})"
+            f"{a.state.label} ({a.state.id})"
         ]
         a.start()  # it was not gone after all: it is a journal like any new one
         tick(a, b)
-        assert set(registered_journals(b.store)) == {id_of(a), id_of(b)}
+        assert set(registered_journals(b.store)) == {a.state.id, b.state.id}
         assert b.ask("sum", 1, 2).charged
-
-
-def registered_label(host: Host) -> str:
-    state = StateFile.for_journal(host.journal).load()
-    assert state is not None
-    return state.label
 
 
 def test_a_host_that_saw_a_release_finds_it_missing_when_the_one_that_made_it_is_gone(
@@ -184,13 +171,13 @@ def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_k
     b.start()
     b.tick()
     why = release_lock_reason(b.store) or ""
-    PrivacyFilter(b.store, ReleaseJournal(b.journal)).restore_missing(OVER, "cli")
+    b.unlock(b)
     b.tick()
     journals = unconfirmed_journals(b.store)
 
     assert ReleaseJournal(b.journal).lines() == []
     assert WENT_BACK in why
-    assert [each.id for each in journals] == [id_of(a)]
+    assert [each.id for each in journals] == [a.state.id]
     assert b.refusal("sum") == "ReleasesWaiting"
     a.start()
     a.tick()
@@ -230,7 +217,7 @@ def test_the_audit_log_reveals_a_rollback_although_no_release_is_missing(
     a, b = hosts(file, tmp_path, "a", "b")
     file.save()
     start(a, b)
-    PrivacyFilter(a.store, ReleaseJournal(a.journal)).restore_missing(OVER, "cli")
+    a.unlock(a)
     tick(a, b)
     file.rewind()
     start(a, b)
@@ -308,7 +295,7 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
     file.rewind()
     (b,) = hosts(file, tmp_path, "b")
     b.ask("sum")
-    PrivacyFilter(b.store, ReleaseJournal(a.journal)).restore_missing(OVER, "cli")
+    b.unlock(a)
     a.start()
     tick(a, b)
 
@@ -319,12 +306,16 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
 # -- failover --------------------------------------------------------------------------------------
 
 
+def two_servers(folder: Path) -> list[RedisServer]:
+    folders = [folder / name for name in ("one", "two")]
+    for each in folders:
+        each.mkdir()
+    return [RedisServer(each) for each in folders]
+
+
 @pytest.mark.full
 def test_a_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in ("master", "replica")]
-    for folder in folders:
-        folder.mkdir()
-    master, replica = (RedisServer(folder) for folder in folders)
+    master, replica = two_servers(tmp_path)
     store = Rewindable(master.url, [], AOF, lambda: None, lambda: None)
     try:
         make(store)
@@ -353,17 +344,16 @@ def test_a_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> No
 def test_a_master_that_was_demoted_and_promoted_again_has_another_incarnation(
     tmp_path: Path,
 ) -> None:
-    folders = [tmp_path / name for name in ("one", "two")]
-    for folder in folders:
-        folder.mkdir()
-    one, two = (RedisServer(folder) for folder in folders)
+    one, two = two_servers(tmp_path)
     try:
-        store = open_store(one.url, make=True)
-        first = [store.incarnation(), open_store(one.url).incarnation()]
-        one.ask("REPLICAOF", "127.0.0.1", str(two.port))
-        one.ask("REPLICAOF", "NO", "ONE")
-        again = store.incarnation()
-        store.close()
+        with (
+            closing(open_store(one.url, make=True)) as store,
+            closing(open_store(one.url)) as other,
+        ):
+            first = [store.incarnation(), other.incarnation()]
+            one.ask("REPLICAOF", "127.0.0.1", str(two.port))
+            one.ask("REPLICAOF", "NO", "ONE")
+            again = store.incarnation()
     finally:
         one.kill()
         two.kill()
