@@ -51,17 +51,17 @@ PARTS = {
 
 def main() -> int:
     """Run the parts, print a table for each; 1 if a target was missed."""
-    asked = _arguments()
+    arguments = _arguments()
     tables = {}
     about = machine()
     print(", ".join(f"{key}: {value}" for key, value in about.items()))
-    for name in asked.parts or PARTS:
-        tables[name] = PARTS[name](quick=asked.quick)
+    for name in arguments.parts or PARTS:
+        tables[name] = PARTS[name](quick=arguments.quick)
         print(f"\n{tables[name]}", flush=True)
     missed = sum(table.missed for table in tables.values())
     print("\nevery target is met" if not missed else f"\ntargets missed: {missed}")
-    if asked.json:
-        asked.json.write_text(as_json(str(datetime.now(UTC).date()), about, tables))
+    if arguments.json:
+        arguments.json.write_text(as_json(str(datetime.now(UTC).date()), about, tables))
     return 1 if missed else 0
 
 
@@ -93,10 +93,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these: {names}")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
-    asked = parser.parse_args()
-    if unknown := [part for part in asked.parts if part not in PARTS]:
+    arguments = parser.parse_args()
+    if unknown := [part for part in arguments.parts if part not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; there are {names}")
-    return asked
+    return arguments
 
 
 if __name__ == "__main__":

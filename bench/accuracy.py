@@ -1,8 +1,8 @@
-"""How far estimates are from the truth: ours against their targets, and beside others' libraries.
+"""The error of estimates: ours against their targets, and against other libraries.
 
-The targets are for 100,000 answers. The rivals take minutes for that many, so the libraries are
-compared on smaller crowds, the same for all of them, drawn from one law: the i-th value as likely
-as i^-1.3.
+The targets are for 100,000 answers. The competitors take minutes for that many, so all
+libraries are compared on the same smaller populations, from one distribution: the i-th value has a
+probability proportional to i^-1.3.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from veilcount_shared.mechanisms import (
 )
 from veilcount_shared.periods import Unit
 
-from .competitors import ROOT, RivalsMissingError, _python
+from .competitors import ROOT, CompetitorsMissingError, _python
 from .table import Cell, Row, Table
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ CONSISTENT = ((64, 1, 1.9e-5), (1024, 1, 2.5e-6), (1024, 4, 2.0e-7), (65_536, 1,
 MEANS = ((1, 4.05), (2, 0.88), (4, 0.135))
 AGE = 0.335
 ROUNDS = 40
-BESIDE = ((10, 1), (64, 1), (64, 4), (256, 1), (256, 4))
+COMPARED = ((10, 1), (64, 1), (64, 4), (256, 1), (256, 4))
 #: the libraries' own names for what they do, and which of our views does the same
 NAMES: dict[str, tuple[str, View]] = {
     "pure_oue": ("pure-ldp OUE", "raw"),
@@ -75,7 +75,7 @@ COLUMNS = {
     "met": "",
 }
 NOTES = (
-    "rare share, rmse %: of a value that next to nobody holds, exactly, by the law in use.",
+    "rare share, rmse %: of a value that hardly anybody holds, by the exact variance.",
     "raw and consistent mse: mean squared error of all shares; x ours is the ratio of two of them.",
     "multi-freq-ldpy only gives consistent shares (negative ones cut, the rest scaled to 1).",
 )
@@ -83,9 +83,9 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Effort:
-    """How many crowds the rivals are given, and how large they are."""
+    """How many populations the competitors estimate, and of which size."""
 
-    crowds: int
+    populations: int
     size: int
 
 
@@ -103,8 +103,8 @@ class Case:
         return {"k": self.k, "eps": self.epsilon, "n": self.n}
 
 
-class Crowds:
-    """The process that runs the rivals. It only works while it is asked."""
+class EstimatorProcess:
+    """The process that runs the competitors. It only works while it has a request."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -115,19 +115,19 @@ class Crowds:
             text=True,
         )
 
-    def shares(self, rival: str, epsilon: int, people: Ints, seed: int) -> Floats | None:
-        """Return what a rival makes of a crowd; None if it is not there."""
+    def shares(self, competitor: str, epsilon: int, population: Ints, seed: int) -> Floats | None:
+        """Return a competitor's estimates of a population; None if it is not installed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"rival": rival, "k": len(people), "epsilon": epsilon, "seed": seed}
+        request = {"competitor": competitor, "k": len(population), "epsilon": epsilon, "seed": seed}
         try:
-            print(json.dumps(asked | {"people": people.tolist()}), file=self._process.stdin)
+            print(json.dumps(request | {"people": population.tolist()}), file=self._process.stdin)
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise RivalsMissingError("the rivals do not run") from None
+            raise CompetitorsMissingError("the competitors do not run") from None
         line = self._process.stdout.readline()
         if not line:
-            raise RivalsMissingError(f"{rival} stopped")
+            raise CompetitorsMissingError(f"{competitor} stopped")
         answer = json.loads(line)
         return np.array(answer["shares"]) if "shares" in answer else None
 
@@ -139,16 +139,18 @@ class Crowds:
 
 
 def run(*, quick: bool) -> Table:
-    """Measure ours, and the others beside it if they can be had."""
+    """Measure ours, and the others if they can be installed."""
     effort = Effort(2, 2_000) if quick else Effort(5, 10_000)
     rows = [*_raw(), *_consistent(), *_means()]
     notes: tuple[str, ...] = NOTES
     try:
         with ExitStack() as stack:
-            crowds = stack.enter_context(Crowds())
-            beside = [row for case in BESIDE for row in _beside(*case, effort, crowds)]
-            rows += beside
-    except RivalsMissingError as error:
+            competitors = stack.enter_context(EstimatorProcess())
+            compared = [
+                row for case in COMPARED for row in _compare_libraries(*case, effort, competitors)
+            ]
+            rows += compared
+    except CompetitorsMissingError as error:
         notes = (*NOTES, f"{error}: ours stand alone.")
     missing = {str(row["whose"]) for row in rows if row["value"] is None}
     notes = (*notes, *(f"{name} could not be installed." for name in sorted(missing)))
@@ -168,10 +170,10 @@ def _raw() -> Iterator[Row]:
 
 def _consistent() -> Iterator[Row]:
     for k, epsilon, most in CONSISTENT:
-        crowds = (_crowd(k, N, seed) for seed in range(ROUNDS))
+        populations = (_population(k, N, seed) for seed in range(ROUNDS))
         errors = [
-            _error(people, _ours(epsilon, people, seed, "consistent"))
-            for seed, people in enumerate(crowds)
+            _error(population, _ours(epsilon, population, seed, "consistent"))
+            for seed, population in enumerate(populations)
         ]
         yield _row("consistent mse", Case(k, epsilon, N), float(np.mean(errors)), most)
 
@@ -196,23 +198,28 @@ def _row(what: str, case: Case, value: float, most: float) -> Row:
     }
 
 
-# -- ours beside others ----------------------------------------------------------------------------
+# -- ours against others ---------------------------------------------------------------------------
 
 
-def _beside(k: int, epsilon: int, effort: Effort, crowds: Crowds) -> Iterator[Row]:
-    """Estimate the same crowds with all of them."""
+def _compare_libraries(
+    k: int, epsilon: int, effort: Effort, competitors: EstimatorProcess
+) -> Iterator[Row]:
+    """Estimate the same populations with all of them."""
     case = Case(k, epsilon, effort.size)
-    people = [_crowd(k, effort.size, seed) for seed in range(effort.crowds)]
+    populations = [_population(k, effort.size, seed) for seed in range(effort.populations)]
     ours: dict[View, float] = {}
     for view in ("raw", "consistent"):
-        found = [_ours(epsilon, each, seed, view) for seed, each in enumerate(people)]
-        ours[view] = float(np.mean([*map(_error, people, found)]))
+        found = [_ours(epsilon, each, seed, view) for seed, each in enumerate(populations)]
+        ours[view] = float(np.mean([*map(_error, populations, found)]))
         yield _shown(view, case, "ours", ours[view], None)
-    for rival, (name, view) in NAMES.items():
-        given = [crowds.shares(rival, epsilon, each, seed) for seed, each in enumerate(people)]
+    for competitor, (name, view) in NAMES.items():
+        estimates = [
+            competitors.shares(competitor, epsilon, each, seed)
+            for seed, each in enumerate(populations)
+        ]
         errors = [
             _error(each, shares)
-            for each, shares in zip(people, given, strict=True)
+            for each, shares in zip(populations, estimates, strict=True)
             if shares is not None
         ]
         value = float(np.mean(errors)) if errors else None
@@ -224,21 +231,21 @@ def _shown(view: View, case: Case, whose: str, value: float | None, ours: float 
     return {"what": f"{view} mse", **case.row, "whose": whose, "value": value, "x ours": times}
 
 
-def _ours(epsilon: int, people: Ints, seed: int, view: View) -> Floats:
-    collection = _collection(len(people), epsilon)
-    counters = simulate(collection, people, np.random.default_rng([seed, len(people)]))
+def _ours(epsilon: int, population: Ints, seed: int, view: View) -> Floats:
+    collection = _collection(len(population), epsilon)
+    counters = simulate(collection, population, np.random.default_rng([seed, len(population)]))
     shown = estimate(collection, counters, view=view)
     assert isinstance(shown, ShareEstimates)
     return shown.frequency
 
 
-def _crowd(k: int, n: int, seed: int) -> Ints:
-    law = np.arange(1, k + 1, dtype=np.float64) ** -1.3
-    return np.random.default_rng(seed).multinomial(n, law / law.sum())
+def _population(k: int, n: int, seed: int) -> Ints:
+    probabilities = np.arange(1, k + 1, dtype=np.float64) ** -1.3
+    return np.random.default_rng(seed).multinomial(n, probabilities / probabilities.sum())
 
 
-def _error(people: Ints, shares: Floats) -> float:
-    return float(((shares - people / people.sum()) ** 2).mean())
+def _error(population: Ints, shares: Floats) -> float:
+    return float(((shares - population / population.sum()) ** 2).mean())
 
 
 @lru_cache(maxsize=8)

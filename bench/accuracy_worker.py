@@ -1,7 +1,7 @@
 """Runs in `.venv-competitors`: one competitor's estimate for each line of JSON.
 
-A line in is {"rival", "k", "epsilon", "people", "seed"}, `people` how many hold each value; a line
-out is {"shares"}, or {"missing"} where the rival is not to be had.
+A line in is {"competitor", "k", "epsilon", "people", "seed"}, `people` counts of values; a line
+out is {"shares"}, or {"missing"} where the competitor is not installed.
 """
 
 from __future__ import annotations
@@ -70,18 +70,21 @@ def _multi(name: str, k: int, epsilon: float, inputs: list[int]) -> Shares:
     return [float(share) for share in server(np.array(reports), *size, epsilon)]
 
 
-RIVALS: dict[str, Callable[[int, float, list[int]], Shares]] = {
-    rival.__name__: rival for rival in (pure_oue, pure_olh, pure_hr, multi_ss, multi_oue, multi_olh)
+COMPETITORS: dict[str, Callable[[int, float, list[int]], Shares]] = {
+    competitor.__name__: competitor
+    for competitor in (pure_oue, pure_olh, pure_hr, multi_ss, multi_oue, multi_olh)
 }
 
 
-def answer(asked: dict[str, Any]) -> dict[str, object]:
-    """Return what one rival makes of one crowd."""
-    random.seed(asked["seed"])
-    np.random.seed(asked["seed"])  # noqa: NPY002 - what the rivals draw from
-    inputs = [x for x, count in enumerate(asked["people"]) for _ in range(count)]
+def answer(request: dict[str, Any]) -> dict[str, object]:
+    """Return a competitor's estimates of one population."""
+    random.seed(request["seed"])
+    np.random.seed(request["seed"])  # noqa: NPY002 - what the competitors draw from
+    inputs = [x for x, count in enumerate(request["people"]) for _ in range(count)]
     try:
-        return {"shares": RIVALS[asked["rival"]](asked["k"], asked["epsilon"], inputs)}
+        return {
+            "shares": COMPETITORS[request["competitor"]](request["k"], request["epsilon"], inputs)
+        }
     except ImportError as error:
         return {"missing": str(error)}
 

@@ -1,6 +1,6 @@
-"""What a central release costs: the filter, the store and the journal, beside OpenDP's own draws.
+"""What a central release costs: filter, store and journal, compared with OpenDP's draws.
 
-A release is charged, drawn, kept and in the journal before it is told, all of it on the disk;
+A release is charged, drawn, kept and in the journal before it is returned, all of it on the disk;
 OpenDP's draw is the noise alone, by the same mechanism. Both in turn, in one process.
 """
 
@@ -31,7 +31,7 @@ NOTES = (
     "CPU time. A release: from the question to the durable answer, on SQLite with its journal;",
     "  draws: OpenDP's discrete Laplace for as many numbers, its mechanism made as for a release.",
     "kept: how many releases of the series there were before. Each release reads them all: the",
-    "  store may have forgotten one, and no generation number would tell. It decodes none twice.",
+    "  store may have forgotten one, and no generation number shows it. It decodes none twice.",
 )
 SIZES = (2, 64, 1024)
 KEPT = (10, 30, 100, 300, 1000)
@@ -57,18 +57,18 @@ def run(*, quick: bool) -> Table:
     """Time releases of several sizes, then releases on top of many."""
     times = 5 if quick else 21
     with tempfile.TemporaryDirectory() as name:
-        rows = [row for k in SIZES for row in _beside(Path(name), k, times)]
+        rows = [row for k in SIZES for row in _compare_with_opendp(Path(name), k, times)]
         rows += _growing(Path(name), KEPT[:-1] if quick else KEPT, times)
     return Table("central: what a release costs", COLUMNS, rows, NOTES)
 
 
 @dataclass
-class Asking:
-    """Asks a curator of a new store about one day after the other, each time something new."""
+class Releases:
+    """Releases of a new store, of one day after the other, each time something new."""
 
     folder: Path
     k: int
-    asked: int = 0
+    released: int = 0
     series: Series = field(init=False)
     curator: Curator = field(init=False)
 
@@ -83,23 +83,23 @@ class Asking:
 
     def release(self) -> None:
         """Ask for the histogram of a day, at an epsilon that nobody asked for before."""
-        day = (FIRST + timedelta(days=self.asked % PERIODS)).isoformat()
-        epsilon = Fraction(1 + self.asked // PERIODS, 100)
+        day = (FIRST + timedelta(days=self.released % PERIODS)).isoformat()
+        epsilon = Fraction(1 + self.released // PERIODS, 100)
         request = {"query": "histogram", "epsilon": epsilon, "from": day, "to": day}
-        told = self.curator.answer(self.series, request, OVER, "bench")
-        assert told.charged
-        self.asked += 1
+        result = self.curator.answer(self.series, request, OVER, "bench")
+        assert result.charged
+        self.released += 1
 
     def close(self) -> None:
         """Let go of the store."""
         self.curator.filter.store.close()
 
 
-def _beside(folder: Path, k: int, times: int) -> Iterator[Row]:
-    asking, zeros = Asking(folder / f"k{k}", k), [0] * k
-    asking.release()  # loads OpenDP
-    pairs = [(_ms(asking.release), _ms(lambda: add_noise(zeros, 100.0))) for _ in range(times)]
-    asking.close()
+def _compare_with_opendp(folder: Path, k: int, times: int) -> Iterator[Row]:
+    releases, zeros = Releases(folder / f"k{k}", k), [0] * k
+    releases.release()  # loads OpenDP
+    pairs = [(_ms(releases.release), _ms(lambda: add_noise(zeros, 100.0))) for _ in range(times)]
+    releases.close()
     where = f"{k:,} numbers"
     yield _row("release, ms", median(ours for ours, _ in pairs), where)
     yield _row("OpenDP's draws, ms", median(theirs for _, theirs in pairs), where)
@@ -107,14 +107,14 @@ def _beside(folder: Path, k: int, times: int) -> Iterator[Row]:
 
 
 def _growing(folder: Path, kept: Sequence[int], times: int) -> Iterator[Row]:
-    asking, costs = Asking(folder / "kept", 64), []
+    releases, costs = Releases(folder / "kept", 64), []
     for number in kept:
-        while asking.asked < number:
-            asking.release()
-        costs.append(median(_ms(asking.release) for _ in range(min(times, number))))
+        while releases.released < number:
+            releases.release()
+        costs.append(median(_ms(releases.release) for _ in range(min(times, number))))
         limit = MOST_MS if number == KEPT[-1] else None
         yield _row("release, ms", costs[-1], f"{number:,} kept", limit)
-    asking.close()
+    releases.close()
     power = Power.of(kept, costs)
     yield _row("grows as kept^", power.exponent, str(power), MOST_POWER)
 

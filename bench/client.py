@@ -112,8 +112,8 @@ class Processes:
         """Run one; return its figures."""
         self._number += 1
         state = f"{self._folder.name}/{self._number}"
-        told = self._python("-m", "bench.client_worker", name, url, state, str(number))
-        figures: dict[str, float] = json.loads(told)
+        output = self._python("-m", "bench.client_worker", name, url, state, str(number))
+        figures: dict[str, float] = json.loads(output)
         return figures
 
     def load(self, package: str) -> float:
@@ -122,12 +122,12 @@ class Processes:
         return float(self._python("-c", f"{code}; print((time.process_time() - t) * 1e3)"))
 
     def _python(self, *order: str) -> str:
-        rooms = (ROOT, ROOT / "client", ROOT / "shared")
+        python_path = (ROOT, ROOT / "client", ROOT / "shared")
         environment: dict[str, Any] = {
             **os.environ,
             "PYTHONDONTWRITEBYTECODE": "",
             "PYTHONPYCACHEPREFIX": f"{self._folder.name}/compiled",
-            "PYTHONPATH": os.pathsep.join(map(str, rooms)),
+            "PYTHONPATH": os.pathsep.join(map(str, python_path)),
             "NO_PROXY": "127.0.0.1",
         }
         done = subprocess.run(
@@ -146,7 +146,7 @@ class Processes:
 
 
 class Listener:
-    """Accepts connections on the loopback, and behaves as it was told to."""
+    """Accepts connections on the loopback, and treats them with one behaviour."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.heard = 0
@@ -190,5 +190,5 @@ def _counting(listener: Listener, connection: socket.socket) -> None:
     reports = len(decode_binary(body).reports)
     listener.heard += sum(map(len, head)) + 2 + len(body)
     listener.reports += reports
-    told = json.dumps({"verdicts": ["counted"] * reports}).encode()
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(told), told))
+    output = json.dumps({"verdicts": ["counted"] * reports}).encode()
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(output), output))

@@ -47,28 +47,28 @@ def _no_values(name: str) -> list[str]:
     raise FileNotFoundError(name)
 
 
-def client_of(url: str, folder: str, asked: Collection, persons: int) -> Client:
+def client_of(url: str, folder: str, question: Collection, persons: int) -> Client:
     """Return a client that acts for so many persons, all of whom have consented."""
     client = Client(
         url,
-        collections={"bench": asked},
+        collections={"bench": question},
         state_dir=folder,
         persons=persons > 0,
         jitter=0,
         key="a key",
     )
     if persons:
-        _consent_all(client, asked, persons)
+        _consent_all(client, question, persons)
     else:
         client.consent(True)
     return client
 
 
-def _consent_all(client: Client, asked: Collection, persons: int) -> None:
+def _consent_all(client: Client, question: Collection, persons: int) -> None:
     """What `person(id).consent(True)` does, for all of them in one transaction."""
     state: Any = worker_of(client).state
     rows = (
-        (person_key(state.root, TOKEN.format(number)), os.urandom(16), asked.fingerprint, 1.0)
+        (person_key(state.root, TOKEN.format(number)), os.urandom(16), question.fingerprint, 1.0)
         for number in range(persons)
     )
     with state._writing() as database:
@@ -86,8 +86,8 @@ def worker_of(client: Client) -> ClientWorker:
 
 def record_persons(url: str, folder: str, calls: int) -> dict[str, float]:
     """One record of each of so many persons."""
-    asked = collection("day")
-    client = client_of(url, folder, asked, calls)
+    question = collection("day")
+    client = client_of(url, folder, question, calls)
     consented = _size(client, folder)
     figures = _record(client, [client.person(number) for number in range(calls)], 1)
     assert client.flush(until="stored")

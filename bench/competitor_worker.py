@@ -24,7 +24,7 @@ INPUTS = 1000
 
 
 @dataclass(frozen=True)
-class Rival:
+class Competitor:
     """One configured client."""
 
     stopwatch: Stopwatch
@@ -67,14 +67,14 @@ def hadamard_response(k: int, epsilon: float) -> tuple[Any, int, float]:
 
 
 def _in_blocks(k: int, hr: Any) -> float:
-    """Return the variance with B blocks, where a report says +1, -1 (same block) or 0 of an input.
+    """Return the variance with B blocks, where a report adds +1, -1 (same block) or 0 to an input.
 
     With c = 2B - 1 + e a report is uniform with probability 2B / c, else +1 for its input; the
-    estimate is c / (e - 1) times the mean of what is said [ASZ19]. The last used block may be
+    estimate is c / (e - 1) times the mean of these counts [ASZ19]. The last used block may be
     partly filled, and some are never used.
     """
-    c, room = 2 * hr.part - 1 + hr.exp, hr.partsz - 1
-    filled = [min(room, k - start) for start in range(0, k, room)]
+    c, padding = 2 * hr.part - 1 + hr.exp, hr.partsz - 1
+    filled = [min(padding, k - start) for start in range(0, k, padding)]
     same_block = sum((size / k) ** 2 for size in filled)
     square = (1 - 2 * hr.part / c) * same_block + 2 / c
     mean = (hr.exp - 1) / c / k
@@ -88,11 +88,11 @@ CLIENTS: dict[str, Callable[[int, float], tuple[Any, int, float]]] = {
 
 
 @cache
-def rival(client: str, k: int, epsilon: float) -> Rival:
+def competitor(client: str, k: int, epsilon: float) -> Competitor:
     """Return a client with 1000 of its inputs, which count from 1."""
     ready, bits, variance = CLIENTS[client](k, epsilon)
     draw = random.Random(k)
-    return Rival(
+    return Competitor(
         Stopwatch(ready.privatise, [draw.randint(1, k) for _ in range(INPUTS)]), bits, variance
     )
 
@@ -112,8 +112,8 @@ def _oracle(name: str) -> ModuleType:
 def main() -> None:
     """Answer until there is nothing more to read."""
     for line in sys.stdin:
-        asked = json.loads(line)
-        lap = rival(asked["client"], asked["k"], asked["epsilon"]).lap(asked["budget"])
+        request = json.loads(line)
+        lap = competitor(request["client"], request["k"], request["epsilon"]).lap(request["budget"])
         print(json.dumps(lap), flush=True)
 
 

@@ -1,6 +1,6 @@
 """Our side of the comparison: makes `.venv-competitors` on demand, asks the process in it.
 
-Nothing of a rival is copied here or imported by us: their packages are installed from a hashed lock
+Nothing of a competitor is copied or imported here: their packages are installed from a hashed lock
 and talk to us over a pipe.
 """
 
@@ -28,21 +28,21 @@ CLIENTS = {
 }
 
 
-class RivalsMissingError(Exception):
-    """The rivals cannot be installed or do not run: the bench goes on without them."""
+class CompetitorsMissingError(Exception):
+    """The competitors cannot be installed or do not run: the bench goes on without them."""
 
 
 @dataclass(frozen=True)
 class Lap:
-    """One timing of one rival, and what it costs and achieves."""
+    """One timing of one competitor, with its message length and variance."""
 
     us: float
     bits: int
     variance: float
 
 
-class Rivals:
-    """The process that runs the rivals. It only works while it is asked."""
+class Competitors:
+    """The process that runs the competitors. It only works while it has a request."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -57,14 +57,14 @@ class Rivals:
         """Time one client once."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"client": client, "k": k, "epsilon": epsilon, "budget": budget}
+        request = {"client": client, "k": k, "epsilon": epsilon, "budget": budget}
         try:
-            print(json.dumps(asked), file=self._process.stdin, flush=True)
+            print(json.dumps(request), file=self._process.stdin, flush=True)
         except BrokenPipeError:
-            raise RivalsMissingError("pure-ldp does not run") from None
+            raise CompetitorsMissingError("pure-ldp does not run") from None
         answer = self._process.stdout.readline()
         if not answer:
-            raise RivalsMissingError(f"pure-ldp stopped at {client}, k = {k}")
+            raise CompetitorsMissingError(f"pure-ldp stopped at {client}, k = {k}")
         return Lap(**json.loads(answer))
 
     def try_all(self, budget: float) -> None:
@@ -85,7 +85,7 @@ class Rivals:
 
 
 def _python() -> Path:
-    """Return the interpreter of a venv that holds exactly what the lock says."""
+    """Return the interpreter of a venv that holds exactly what is locked."""
     python, stamp = PLACE / "bin" / "python", PLACE / "stamp"
     wanted = f"{sys.version} {sha256(LOCK.read_bytes()).hexdigest()}"
     if not (python.exists() and stamp.exists() and stamp.read_text() == wanted):
@@ -103,4 +103,4 @@ def _fill(python: Path) -> None:
         locked = ["--require-hashes", "--requirement", str(LOCK)]
         subprocess.run([*uv, *wheels, *locked], check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError):
-        raise RivalsMissingError("the rivals could not be installed") from None
+        raise CompetitorsMissingError("the competitors could not be installed") from None

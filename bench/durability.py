@@ -133,8 +133,8 @@ class _Writers:
 
 
 def _loss(folder: Path, mode: str, rounds: int) -> Row:
-    told = [_promotion(folder / str(number), MODES[mode], number) for number in range(rounds)]
-    acknowledged, lost = (sum(each) for each in zip(*told, strict=True))
+    losses = [_promotion(folder / str(number), MODES[mode], number) for number in range(rounds)]
+    acknowledged, lost = (sum(each) for each in zip(*losses, strict=True))
     waits = mode == "replicas=1"
     return {
         "what": f"lost of {acknowledged:,} acknowledged, {rounds} promotions",

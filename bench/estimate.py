@@ -54,9 +54,9 @@ def _measure(k: int, epsilon: str, repetitions: int) -> Row:
     found: dict[str, Any] = json.loads(ran.stdout)
     row = {"k": k, "eps": epsilon, **found}
     if epsilon == PROMISED and k in LIMITS:
-        most, room = LIMITS[k]
-        row["target"] = f"decode <= {most} ms, {room} MB"
-        row["met"] = found["decode ms"] <= most and found["MB"] <= room
+        most, megabytes = LIMITS[k]
+        row["target"] = f"decode <= {most} ms, {megabytes} MB"
+        row["met"] = found["decode ms"] <= most and found["MB"] <= megabytes
     return row
 
 

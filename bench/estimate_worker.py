@@ -68,7 +68,7 @@ def _timed(call: Callable[[], object]) -> float:
 
 
 def _peak() -> float:
-    """Return the most memory so far, in MB; what getrusage says begins with the parent's."""
+    """Return the most memory so far, in MB; the figure of getrusage begins with the parent's."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) / PER_KILOBYTE
 

@@ -19,13 +19,13 @@ from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 
 from .ingest_inside import bytes_a_row, group_and_direct
-from .ingest_load import CONNECTIONS, Errand, Heard, Shape, definitions, load, question
+from .ingest_load import CONNECTIONS, BodyFile, Heard, Shape, definitions, load, question
 from .ingest_servers import Served, engine, served
 from .table import Row, Table
 
 COLUMNS = {"what": "", "value": ".4g", "where": "", "target": "", "met": ""}
 NOTES = (
-    "us: CPU microseconds a request, server and workers; bare: reads the body and says 204.",
+    "us: CPU microseconds a request, server and workers; bare: reads the body and answers 204.",
     "A marginal report: what n = 100 costs beyond n = 1, over 99. A body is of one pseudonym, as",
     "  devices send them; mixed: of a hundred, as no device does.",
     "INVALID: the generator took more than half of what the servers took.",
@@ -95,7 +95,7 @@ class Loads:
         self.servers: dict[str, Served] = {}
         self._seconds = seconds
         self._file = folder / "bodies"
-        self._asked = question(SLOTS)
+        self._question = question(SLOTS)
         self._chance = np.random.default_rng()
         self._answered = dict.fromkeys(ENGINES, 0)
         self._runs = dict.fromkeys(ENGINES, 0)
@@ -109,15 +109,15 @@ class Loads:
         }
 
     def _load(self, name: str, shape: Shape) -> Heard:
-        heard = load(self.servers[name], self.errand(shape), self._seconds)
+        heard = load(self.servers[name], self.body_file(shape), self._seconds)
         self._answered[name] += heard.requests * shape.reports
         self._runs[name] += shape.reports
         return heard
 
-    def errand(self, shape: Shape) -> Errand:
+    def body_file(self, shape: Shape) -> BodyFile:
         """Return bodies that nobody has seen."""
         number = MOST_A_SECOND[shape.reports] * self._seconds
-        return Errand.write(self._file, self._asked, shape, number, self._chance)
+        return BodyFile.write(self._file, self._question, shape, number, self._chance)
 
     def check(self) -> None:
         """Refuse figures of reports that were not counted: nearly free, and worth nothing.
@@ -128,7 +128,7 @@ class Loads:
             if not server.engine.url:
                 continue
             store = open_store(server.engine.url)
-            counted = sum(store.report_counts(Series(self._asked)).values())
+            counted = sum(store.report_counts(Series(self._question)).values())
             store.close()
             doubtful = self._runs[name] * CONNECTIONS
             assert abs(counted - self._answered[name]) <= doubtful, (name, counted)
@@ -172,7 +172,7 @@ def _margins(shape: Shape) -> Iterator[tuple[str, str, float, Figure]]:
 
 def _margin(what: str, store: str, shape: Shape) -> Figure:
     def figure(each: Round) -> float:
-        many, one = (getattr(each[store, given], what) for given in (shape, ALONE))
+        many, one = (getattr(each[store, shape_], what) for shape_ in (shape, ALONE))
         return float(many - one) / (shape.reports - 1) / each[BARE, shape].app
 
     return figure
@@ -205,7 +205,7 @@ def _spread(folder: Path, effort: Effort) -> float:
     file.write_text(definitions(SLOTS), encoding="utf-8")
     loads = Loads(folder, effort.seconds)
     with engine("sqlite", folder / "two") as found, served("granian", found, file, 2) as server:
-        heard = [load(server, loads.errand(ALONE), effort.seconds) for _ in range(effort.rounds)]
+        heard = [load(server, loads.body_file(ALONE), effort.seconds) for _ in range(effort.rounds)]
     return median(each.p99 / each.p50 for each in heard)
 
 

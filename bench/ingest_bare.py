@@ -1,4 +1,4 @@
-"""What an intake is measured against: Flask that reads a body and says 204, on the same servers.
+"""The baseline of the intake: Flask that reads a body and answers 204, on the same servers.
 
 A server loads `app` from here; `python -m bench.ingest_bare PORT` is the one of `veilcount serve`.
 """

@@ -30,7 +30,7 @@ from .ingest_load import question
 COMMIT_SECONDS = 0.010
 SLOTS = 64
 AT_ONCE = 2_000  # rows
-ROOM = 1 << 40
+NEW_PSEUDONYM_LIMIT = 1 << 40
 
 Take = Callable[[Sequence[SeriesReports]], list[Codes]]
 
@@ -118,12 +118,12 @@ def _spends(series: Series, reports: int, chance: np.random.Generator) -> Series
         slots=column * (series.bits - 1),
         messages=chance.integers(0, 64, (reports, 1), np.uint8),
         default_verdicts=np.full(reports, COUNTED),
-        new_pseudonym_limit=ROOM,
+        new_pseudonym_limit=NEW_PSEUDONYM_LIMIT,
     )
 
 
 def _memory(server: RedisServer) -> int:
     """Return what the data takes: connections, and what Lua uses for a moment, have no part."""
     with server.connection() as connection:
-        told = connection.info("memory")
-    return int(told["used_memory"]) - int(told["mem_clients_normal"])
+        info = connection.info("memory")
+    return int(info["used_memory"]) - int(info["mem_clients_normal"])

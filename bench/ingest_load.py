@@ -77,16 +77,18 @@ class Heard:
         return self.generator / (self.app + self.store)
 
 
-def bodies(asked: Collection, shape: Shape, number: int, chance: np.random.Generator) -> bytes:
+def bodies(collection: Collection, shape: Shape, number: int, chance: np.random.Generator) -> bytes:
     """Return so many bodies, end to end: a real one again and again, with pseudonyms of its own.
 
     A message of a 64-fold choice is any number below 64, and nearly uniform at that.
     """
-    template = pack([_report(asked, shape, place) for place in range(shape.reports)], test=False)
+    template = pack(
+        [_report(collection, shape, place) for place in range(shape.reports)], test=False
+    )
     rows = np.tile(np.frombuffer(template, np.uint8), (number, 1))
     size = len(template)
     first = template.index(_PSEUDONYM)
-    step = 22 + asked.message_bytes
+    step = 22 + collection.message_bytes
     own = chance.integers(0, 256, (number, 16 * (shape.reports if shape.mixed else 1)), np.uint8)
     for place in range(shape.reports):
         begin = first + place * step
@@ -100,13 +102,13 @@ def bodies(asked: Collection, shape: Shape, number: int, chance: np.random.Gener
 _PSEUDONYM = b"a pseudonym's 16"
 
 
-def _report(asked: Collection, shape: Shape, place: int) -> Report:
+def _report(collection: Collection, shape: Shape, place: int) -> Report:
     slot = 0 if shape.mixed else place
-    return Report(asked.fingerprint, 1, 0, _PSEUDONYM, slot, asked.pack(0))
+    return Report(collection.fingerprint, 1, 0, _PSEUDONYM, slot, collection.pack(0))
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class BodyFile:
     """A file of bodies of one length, behind the head of their requests."""
 
     file: Path
@@ -116,10 +118,15 @@ class Errand:
 
     @classmethod
     def write(
-        cls, file: Path, asked: Collection, shape: Shape, number: int, chance: np.random.Generator
-    ) -> Errand:
+        cls,
+        file: Path,
+        collection: Collection,
+        shape: Shape,
+        number: int,
+        chance: np.random.Generator,
+    ) -> BodyFile:
         """Make it anew."""
-        raw = bodies(asked, shape, number, chance)
+        raw = bodies(collection, shape, number, chance)
         size = len(raw) // number
         head = (
             f"POST /v1/reports HTTP/1.1\r\nHost: bench\r\nContent-Type: {BINARY_TYPE}\r\n"
@@ -129,25 +136,38 @@ class Errand:
         return cls(file, len(head), size, shape.reports)
 
 
-def load(server: Served, errand: Errand, seconds: float) -> Heard:
+def load(server: Served, body_file: BodyFile, seconds: float) -> Heard:
     """Send for so long, or until there is no body left."""
     before, own = server.seconds(), _children()
-    told = _wrk(server.url, errand, seconds)
+    figures = _wrk(server.url, body_file, seconds)
     app, store = (b - a for a, b in zip(before, server.seconds(), strict=True))
-    answered = int(told["answered"])
-    if told["refused"] or told["broken"] or not answered:
-        raise RuntimeError(f"not everything was answered: {told}")
+    answered = int(figures["answered"])
+    if figures["refused"] or figures["broken"] or not answered:
+        raise RuntimeError(f"not everything was answered: {figures}")
     each = 1e6 / answered
     return Heard(
-        answered, app * each, store * each, (_children() - own) * each, told["p50"], told["p99"]
+        answered,
+        app * each,
+        store * each,
+        (_children() - own) * each,
+        figures["p50"],
+        figures["p99"],
     )
 
 
-def _wrk(url: str, errand: Errand, seconds: float) -> dict[str, float]:
+def _wrk(url: str, body_file: BodyFile, seconds: float) -> dict[str, float]:
     done = subprocess.run(
         [
             *("wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", f"--timeout={_LATE:g}s"),
-            *("-s", str(SCRIPT), url, "--", str(errand.file), str(errand.head), str(errand.size)),
+            *(
+                "-s",
+                str(SCRIPT),
+                url,
+                "--",
+                str(body_file.file),
+                str(body_file.head),
+                str(body_file.size),
+            ),
         ],
         check=True,
         capture_output=True,
@@ -155,8 +175,8 @@ def _wrk(url: str, errand: Errand, seconds: float) -> dict[str, float]:
         timeout=seconds + 60,
     )
     line = next(line for line in done.stdout.splitlines() if line.startswith("figures "))
-    told: dict[str, float] = json.loads(line.removeprefix("figures "))
-    return told
+    figures: dict[str, float] = json.loads(line.removeprefix("figures "))
+    return figures
 
 
 def _children() -> float:

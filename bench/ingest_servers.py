@@ -88,9 +88,9 @@ def served(
         settings = replace(settings, max_pseudonyms_per_body=1_000, max_new_pseudonyms_per_hour=0)
     command = (_granian if server == "granian" else _gunicorn)(settings, port, bare=store is None)
     log = definitions.parent / f"{server}-{port}.log"
-    with log.open("wb") as told:
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=_environment(settings), stdout=told, stderr=told
+            command, cwd=ROOT, env=_environment(settings), stdout=output, stderr=output
         )
     try:
         _wait(process, log, port)
@@ -118,10 +118,10 @@ def _gunicorn(settings: Settings, port: int, *, bare: bool) -> list[str]:
 
 
 def _environment(settings: Settings) -> Mapping[str, str]:
-    given = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
-    rooms = (ROOT, *(ROOT / room for room in ("client", "shared", "aggregator")))
-    path = os.pathsep.join(map(str, rooms))
-    return given | settings.environment() | {"PYTHONPATH": path}
+    environment = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
+    python_path = (ROOT, *(ROOT / package for package in ("client", "shared", "aggregator")))
+    path = os.pathsep.join(map(str, python_path))
+    return environment | settings.environment() | {"PYTHONPATH": path}
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path, port: int) -> None:
@@ -168,7 +168,7 @@ def _computed(pids: Sequence[int]) -> float:
 
 
 def _fields(pid: int) -> list[str]:
-    """Return what proc(5) says of a process behind its name; nothing if it is gone."""
+    """Return the fields of a process in proc(5) after its name; none if it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""What the hours at which a device runs tell a server, and what arrives of short-lived processes.
+"""What the hours at which a device runs reveal to a server, and what short-lived processes deliver.
 
 The whole client in simulated time, with a state in memory. Each device runs at hours of its own;
 the server sees all but addresses, and pairs the rows of two collections by when they arrived: the
@@ -86,7 +86,7 @@ class Case:
     records: int = 1_000_000  # in so many sessions, from the first
     refuses: bool = False
     trusts: bool = False
-    bin: float = HOUR  # seconds that the server tells apart
+    bin: float = HOUR  # resolution of the server, in seconds
 
 
 CASES = (
@@ -110,7 +110,7 @@ def run(*, quick: bool) -> Table:
         "paired": ",d", "blind, at most": "d", "arrives": ".0%",
     }  # fmt: skip
     note = f"blind, at most: but for one case in {1 / ALPHA:,.0f}"
-    return Table("what the hours at which a device runs tell", columns, rows, (note,))
+    return Table("what the hours at which a device runs reveal", columns, rows, (note,))
 
 
 # -- pairing ---------------------------------------------------------------------------------------

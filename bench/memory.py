@@ -11,7 +11,7 @@ import numpy as np
 from veilcount_aggregator.store import open_store
 
 from .ingest_inside import bytes_a_row, spending
-from .ingest_load import Errand, Shape, definitions, load, question
+from .ingest_load import BodyFile, Shape, definitions, load, question
 from .ingest_servers import engine, resident, served
 from .table import Row, Table
 
@@ -62,7 +62,7 @@ def _size(folder: Path) -> int:
 
 def _servers(folder: Path, seconds: int) -> Iterator[Row]:
     """Tell what a server of one and of two workers holds, idle and after reports."""
-    asked, file = question(128), folder / "collections.toml"
+    collection, file = question(128), folder / "collections.toml"
     file.write_text(definitions(128), encoding="utf-8")
     for workers in (1, 2):
         with (
@@ -72,10 +72,10 @@ def _servers(folder: Path, seconds: int) -> Iterator[Row]:
             where = f"{workers} worker{'s' if workers > 1 else ''}, SQLite"
             yield _row("MB of a server", resident(server.pid), f"{where}, idle")
             chance = np.random.default_rng()
-            errand = Errand.write(folder / "bodies", asked, Shape(1), BODIES, chance)
-            heard = load(server, errand, seconds)
-            told = f"{where}, after {heard.requests:,} requests"
-            yield _row("MB of a server", resident(server.pid), told)
+            body_file = BodyFile.write(folder / "bodies", collection, Shape(1), BODIES, chance)
+            heard = load(server, body_file, seconds)
+            where_measured = f"{where}, after {heard.requests:,} requests"
+            yield _row("MB of a server", resident(server.pid), where_measured)
 
 
 def _row(what: str, value: float, where: str, limit: float | None = None) -> Row:

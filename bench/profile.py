@@ -35,7 +35,7 @@ from .table import Row, Table
 COLUMNS = {"way": "", "function": "", "share %": ".1f", "calls": ",d"}
 NOTES = (
     "share: of the way's CPU time that a function takes itself, what it calls not counted.",
-    "intake: packed bodies of one report, one after the other, through the WSGI door to SQLite;",
+    "intake: packed bodies of one report, one after the other, through WSGI to SQLite;",
     "  estimate: a million answers about 65,536 values; record: of as many persons, and stored.",
 )
 SHOWN = 6
@@ -75,16 +75,16 @@ def _intake(folder: Path, number: int) -> Callable[[], object]:
     file, url = folder / "collections.toml", f"sqlite:///{folder}/store.db"
     file.write_text(definitions(128), encoding="utf-8")
     open_store(url, make=True).close()
-    door = create_app(Aggregator.open(Settings(url, (file,)))).wsgi_app
+    wsgi = create_app(Aggregator.open(Settings(url, (file,)))).wsgi_app
 
     def take() -> None:
         raw = bodies(question(128), Shape(1), number, np.random.default_rng())
         size = len(raw) // number
         for first in range(0, len(raw), size):
             body = io.BytesIO(raw[first : first + size])
-            asked = {"REQUEST_METHOD": "POST", "PATH_INFO": "/v1/reports", "wsgi.input": body}
-            asked |= {"CONTENT_TYPE": BINARY_TYPE, "CONTENT_LENGTH": str(size)}
-            (reply,) = door(asked, lambda *_: lambda _: None)
+            environment = {"REQUEST_METHOD": "POST", "PATH_INFO": "/v1/reports", "wsgi.input": body}
+            environment |= {"CONTENT_TYPE": BINARY_TYPE, "CONTENT_LENGTH": str(size)}
+            (reply,) = wsgi(environment, lambda *_: lambda _: None)
             assert b"counted" in reply, reply
 
     return take
@@ -109,8 +109,8 @@ def _estimate(times: int) -> Callable[[], object]:
 
 def _record(folder: Path, persons: int) -> Callable[[], object]:
     """Return what records a value of each person, and stores what was randomized."""
-    asked = client_worker.collection("event", 2)
-    client = client_worker.client_of("http://127.0.0.1:9", str(folder), asked, persons)
+    question = client_worker.collection("event", 2)
+    client = client_worker.client_of("http://127.0.0.1:9", str(folder), question, persons)
     worker = client_worker.worker_of(client)
     worker._threaded = False  # stored in the thread that is watched
     people = [client.person(number) for number in range(persons)]

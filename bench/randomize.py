@@ -1,6 +1,6 @@
 """What a report costs the device: microseconds, bits, and how far its accuracy is from the optimum.
 
-Every repetition times ours and each rival once, one after the other, and the median of the
+Every repetition times ours and each competitor once, one after the other, and the median of the
 repetitions is shown: a machine that speeds up or slows down does so for all of them.
 """
 
@@ -22,7 +22,7 @@ from veilcount_shared.domain import GRID, Boolean, Choice, Number
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.periods import Unit
 
-from .competitors import CLIENTS, Lap, Rivals, RivalsMissingError
+from .competitors import CLIENTS, Competitors, CompetitorsMissingError, Lap
 from .stopwatch import Stopwatch
 from .table import Row, Table
 from .variance import optimum, supported
@@ -67,7 +67,7 @@ class Effort:
 class Case:
     """One collection and the values put to it."""
 
-    asked: str
+    selected_by: str
     k: int | None
     epsilon: int
     collection: Collection
@@ -75,17 +75,17 @@ class Case:
 
 
 def run(*, quick: bool) -> Table:
-    """Measure every case, beside the rivals if they can be had."""
+    """Measure every case, with the competitors if they can be installed."""
     effort = Effort(5, 0.01) if quick else Effort(9, 0.05)
     notes: tuple[str, ...] = NOTES
     with ExitStack() as stack:
-        rivals: Rivals | None = None
+        competitors: Competitors | None = None
         try:
-            rivals = stack.enter_context(Rivals())
-            rivals.try_all(effort.budget)
-        except RivalsMissingError as error:
-            rivals, notes = None, (*NOTES, f"{error}: ours stand alone.")
-        rows = [row for case in _cases() for row in _measure(case, effort, rivals)]
+            competitors = stack.enter_context(Competitors())
+            competitors.try_all(effort.budget)
+        except CompetitorsMissingError as error:
+            competitors, notes = None, (*NOTES, f"{error}: ours stand alone.")
+        rows = [row for case in _cases() for row in _measure(case, effort, competitors)]
     return Table("randomize: what a report costs the device", COLUMNS, rows, notes)
 
 
@@ -131,18 +131,18 @@ def _collection(
 # -- the measurement -------------------------------------------------------------------------------
 
 
-def _measure(case: Case, effort: Effort, rivals: Rivals | None) -> Iterator[Row]:
+def _measure(case: Case, effort: Effort, competitors: Competitors | None) -> Iterator[Row]:
     whole, alone = _stopwatches(case)
     ours: list[float] = []
     inner: list[float] = []
-    laps: dict[str, list[Lap]] = {client: [] for client in CLIENTS if rivals and case.k}
+    laps: dict[str, list[Lap]] = {client: [] for client in CLIENTS if competitors and case.k}
     for _ in range(effort.repetitions):
         ours.append(whole.microseconds(effort.budget))
         inner.append(alone.microseconds(effort.budget))
         for client, made in laps.items():
-            assert rivals is not None
+            assert competitors is not None
             assert case.k is not None
-            made.append(rivals.lap(client, case.k, case.epsilon, effort.budget))
+            made.append(competitors.lap(client, case.k, case.epsilon, effort.budget))
     yield _our_row(case, ours, inner)
     for client, made in laps.items():
         yield _their_row(case, CLIENTS[client], made, median(ours))
@@ -168,7 +168,7 @@ def _our_row(case: Case, ours: list[float], inner: list[float]) -> Row:
         variance = supported(mechanism.k, float(mechanism.P), float(mechanism.Q))
         ratio = variance / optimum(mechanism.k, case.epsilon)
     return {
-        "asked": case.asked,
+        "asked": case.selected_by,
         "eps": case.epsilon,
         "randomizer": name,
         "bits": case.collection.message_bits,
@@ -184,7 +184,7 @@ def _their_row(case: Case, name: str, made: list[Lap], ours: float) -> Row:
     assert case.k is not None
     times = [lap.us for lap in made]
     return {
-        "asked": case.asked,
+        "asked": case.selected_by,
         "eps": case.epsilon,
         "randomizer": name,
         "bits": made[0].bits,

@@ -57,7 +57,7 @@ class Devices:
     """Devices that send one report after the other, and what each request took."""
 
     url: str
-    asked: Collection
+    collection: Collection
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
 
@@ -75,7 +75,7 @@ class Devices:
         with requests.Session() as session:
             session.trust_env = False
             while (begun := time.monotonic()) < ends:
-                reply = send(session, self.url, report_body(self.asked))
+                reply = send(session, self.url, report_body(self.collection))
                 self.seconds.append(time.monotonic() - begun)
                 self.failed += reply.status_code != requests.codes.ok
 
@@ -107,9 +107,9 @@ def fill(url: str, collections: dict[str, Collection], number: int = FEWEST_REPO
     """Send reports to each collection."""
     with requests.Session() as session:
         session.trust_env = False
-        for asked in collections.values():
+        for collection in collections.values():
             for place in range(number):
-                assert send(session, url, report_body(asked, place)).ok
+                assert send(session, url, report_body(collection, place)).ok
 
 
 @contextmanager

@@ -154,8 +154,8 @@ def _rows_of(store: RedisStore, shard: int) -> Bytes:
 
 
 def _ping(node: RedisServer, pauses: Pauses, done: threading.Event) -> None:
-    with node.connection() as asked:
+    with node.connection() as connection:
         while not done.wait(0.001):
             begun = time.perf_counter()
-            asked.ping()
+            connection.ping()
             pauses.block = max(pauses.block, time.perf_counter() - begun)

@@ -37,7 +37,7 @@ COSTS = Costs()
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class Deployment:
     """What one machine has, and how full it may be."""
 
     cores: int = 32
@@ -49,7 +49,7 @@ class House:
     gigabyte_hour: float = 0.004  # likewise
 
 
-HOUSE = House()
+DEPLOYMENT = Deployment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,12 @@ class Needs:
             disk=fleet.daily * costs.log / TERA,
         )
 
-    def machines(self, house: House = HOUSE) -> dict[str, float]:
+    def machines(self, deployment: Deployment = DEPLOYMENT) -> dict[str, float]:
         """Return how many machines each resource would fill by itself."""
         return {
-            "cores": (self.proxy + self.server + self.store) / house.full / house.cores,
-            "memory": self.memory * house.copies / house.full / house.memory,
-            "network": self.network / house.full / house.network,
+            "cores": (self.proxy + self.server + self.store) / deployment.full / deployment.cores,
+            "memory": self.memory * deployment.copies / deployment.full / deployment.memory,
+            "network": self.network / deployment.full / deployment.network,
         }
 
     @property
@@ -131,17 +131,17 @@ class Needs:
         machines = self.machines()
         return max(machines, key=lambda what: machines[what])
 
-    def shards(self, house: House = HOUSE) -> int:
+    def shards(self, deployment: Deployment = DEPLOYMENT) -> int:
         """Return how many Redis servers it takes: each has one core, and its share of a machine."""
-        by_core = self.store / house.full
-        by_memory = self.memory / (house.memory / house.cores * house.full)
+        by_core = self.store / deployment.full
+        by_memory = self.memory / (deployment.memory / deployment.cores * deployment.full)
         return ceil(max(by_core, by_memory))
 
-    def price(self, house: House = HOUSE) -> float:
-        """Return what a day costs at the house's prices: cores for the peak, memory with copies."""
-        cores = (self.proxy + self.server + self.store) / house.full
-        memory = self.memory * house.copies / house.full
-        return 24 * (cores * house.core_hour + memory * house.gigabyte_hour)
+    def price(self, deployment: Deployment = DEPLOYMENT) -> float:
+        """Return the price of a day: cores for the peak, memory with its copies."""
+        cores = (self.proxy + self.server + self.store) / deployment.full
+        memory = self.memory * deployment.copies / deployment.full
+        return 24 * (cores * deployment.core_hour + memory * deployment.gigabyte_hour)
 
 
 LATE, GRACE = 30, 3  # days: rows live through their own, and two more for clocks that are wrong

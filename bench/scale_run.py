@@ -1,4 +1,4 @@
-"""A scaled-down fleet through the real intake: does a device cost there what the paper says?
+"""A scaled-down fleet through the real intake: does a device cost as much as computed?
 
 A server of one worker on a durable Redis Cluster of three takes one body of each device, each once;
 what a device costs is divided out of what the kernel and Redis say.
@@ -16,7 +16,7 @@ from tests.redis_cluster import RedisCluster
 
 from veilcount_aggregator.store import open_store
 
-from .ingest_load import Errand, Heard, Shape, definitions, load, question
+from .ingest_load import BodyFile, Heard, Shape, definitions, load, question
 from .ingest_servers import Engine, Served, served
 from .scale import COSTS
 from .table import Row, Table
@@ -48,9 +48,9 @@ def _devices(folder: Path, turns: int) -> Iterator[Row]:
         store = Engine(cluster.url, tuple(node._process.pid for node in cluster.nodes))
         with served("granian", store, file) as server:
             _turn(server, folder)  # what is made once is no device's
-            before = _said(cluster)
+            before = _memory_and_keys(cluster)
             heard = [_turn(server, folder) for _ in range(turns)]
-            memory, log = (b - a for a, b in zip(before, _said(cluster), strict=True))
+            memory, log = (b - a for a, b in zip(before, _memory_and_keys(cluster), strict=True))
     finally:
         for node in cluster.nodes:
             node.kill()
@@ -65,11 +65,11 @@ def _devices(folder: Path, turns: int) -> Iterator[Row]:
 def _turn(server: Served, folder: Path) -> Heard:
     """Send bodies of devices that are new, one each."""
     number, chance = SECONDS * MOST_A_SECOND, np.random.default_rng()
-    errand = Errand.write(folder / "bodies", question(1), Shape(1), number, chance)
-    return load(server, errand, SECONDS)
+    body_file = BodyFile.write(folder / "bodies", question(1), Shape(1), number, chance)
+    return load(server, body_file, SECONDS)
 
 
-def _said(cluster: RedisCluster) -> tuple[int, int]:
+def _memory_and_keys(cluster: RedisCluster) -> tuple[int, int]:
     """Return what the cluster holds in memory, and what it has appended to its files."""
     held = logged = 0
     for node in cluster.nodes:

@@ -30,7 +30,7 @@ from veilcount_shared.wire import BINARY_TYPE
 
 from .competitors import ROOT
 from .ingest_inside import spending
-from .ingest_load import Errand, Heard, Shape, bodies, definitions, load, question
+from .ingest_load import BodyFile, Heard, Shape, bodies, definitions, load, question
 from .ingest_servers import engine, served
 from .scaling_fit import Power
 from .table import Row, Table
@@ -47,7 +47,7 @@ REPORTS = (1, 4, 16, 64, 256, 1000)
 DEVICES = (10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6)
 VALUES = (1024, 4096, 16_384, 65_536, 262_144, 1_000_000)
 WORKERS = (1, 2, 4)
-ROOM = 1 << 40
+NEW_PSEUDONYM_LIMIT = 1 << 40
 BODIES = 12_000  # a second
 
 
@@ -69,14 +69,14 @@ def run(*, quick: bool) -> Table:
 
 def _a_body(folder: Path, times: int) -> list[float]:
     """Return what a body of each size costs the intake, in microseconds."""
-    asked, day = question(max(REPORTS)), datetime.now(UTC).date()
-    known = {asked.fingerprint: Series(asked)}
+    collection, day = question(max(REPORTS)), datetime.now(UTC).date()
+    known = {collection.fingerprint: Series(collection)}
     store = open_store(f"sqlite:///{folder}/bodies.db?durability=relaxed", make=True)
     service_counters = ServiceCounters(time.monotonic)
     intake = IntakePipeline(
         GroupCommitter(store, service_counters).commit,
         service_counters,
-        PseudonymLimit(ROOM, lambda: b""),
+        PseudonymLimit(NEW_PSEUDONYM_LIMIT, lambda: b""),
     )
 
     def take(raw: bytes) -> None:
@@ -84,7 +84,7 @@ def _a_body(folder: Path, times: int) -> list[float]:
 
     costs = []
     for reports in REPORTS:
-        raw = bodies(asked, Shape(reports), times + 1, np.random.default_rng())
+        raw = bodies(collection, Shape(reports), times + 1, np.random.default_rng())
         size = len(raw) // (times + 1)
         each = [raw[size * place : size * (place + 1)] for place in range(times + 1)]
         costs.append(median([_seconds(take, body) for body in each][1:]) * 1e6)
@@ -92,9 +92,9 @@ def _a_body(folder: Path, times: int) -> list[float]:
     return costs
 
 
-def _seconds(call: Callable[[bytes], object], given: bytes) -> float:
+def _seconds(call: Callable[[bytes], object], body: bytes) -> float:
     begun = process_time()
-    call(given)
+    call(body)
     return process_time() - begun
 
 
@@ -155,8 +155,8 @@ def _heard(folder: Path, kind: str, file: Path, workers: int, seconds: int) -> H
     ):
         chance = np.random.default_rng()
         number = BODIES * seconds
-        errand = Errand.write(folder / "bodies", question(128), Shape(1), number, chance)
-        return load(server, errand, seconds)
+        body_file = BodyFile.write(folder / "bodies", question(128), Shape(1), number, chance)
+        return load(server, body_file, seconds)
 
 
 def _row(

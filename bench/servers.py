@@ -28,7 +28,7 @@ from tests.system.server import HOST, free_port, listens, wait_until
 from veilcount_aggregator.settings import Settings
 from veilcount_shared.wire import BINARY_TYPE
 
-from .ingest_load import Errand, Heard, Shape, bodies, definitions, load, question
+from .ingest_load import BodyFile, Heard, Shape, bodies, definitions, load, question
 from .ingest_servers import Engine, Served, _environment, _family, engine
 from .table import Row, Table
 
@@ -109,17 +109,19 @@ def run() -> Table:
 
 def _loaded(served: Served, folder: Path) -> Heard:
     chance = np.random.default_rng(len(folder.name))
-    errand = folder / "errand"
+    body_folder = folder / "errand"
     number = MOST * (SECONDS + 1)
-    load(served, Errand.write(errand, question(SLOTS), ALONE, number, chance), 1)
-    return load(served, Errand.write(errand, question(SLOTS), ALONE, number, chance), SECONDS)
+    load(served, BodyFile.write(body_folder, question(SLOTS), ALONE, number, chance), 1)
+    return load(
+        served, BodyFile.write(body_folder, question(SLOTS), ALONE, number, chance), SECONDS
+    )
 
 
 def _drained(name: str, threads: int, store: Engine, file: Path, folder: Path) -> tuple[int, float]:
     """Return how many of the requests in flight are answered, and how soon the server has ended."""
-    asked = bodies(question(SLOTS), ALONE, IN_FLIGHT, np.random.default_rng(7))
-    size = len(asked) // IN_FLIGHT
-    single = [asked[place * size :][:size] for place in range(IN_FLIGHT)]
+    raw = bodies(question(SLOTS), ALONE, IN_FLIGHT, np.random.default_rng(7))
+    size = len(raw) // IN_FLIGHT
+    single = [raw[place * size :][:size] for place in range(IN_FLIGHT)]
     with ThreadPoolExecutor(IN_FLIGHT) as devices:
         with (
             (folder / "bench.db-lock").open("ab") as lock,

@@ -13,13 +13,13 @@ from typing import Any
 
 
 class Stopwatch:
-    """Times `call(x)`, or `call(x, coins)`, over a list of inputs."""
+    """Times `call(x)`, or `call(x, randomness)`, over a list of inputs."""
 
     def __init__(
         self, call: Callable[..., object], inputs: Sequence[Any], randomness: object = None
     ) -> None:
         self._names = {"call": call, "randomness": randomness}
-        self._call = "call(x)" if randomness is None else "call(x, coins)"
+        self._call = "call(x)" if randomness is None else "call(x, randomness)"
         self._inputs = inputs
         self._calls = 0
 

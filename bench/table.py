@@ -12,7 +12,7 @@ Row = Mapping[str, Cell]
 
 @dataclass(frozen=True)
 class Table:
-    """The findings of one part. `columns` says how the numbers of a column are written."""
+    """The findings of one part. `columns` maps each column to the format of its numbers."""
 
     title: str
     columns: Mapping[str, str]
@@ -53,10 +53,10 @@ def as_json(day: str, machine: Mapping[str, Cell], tables: Mapping[str, Table]) 
 
 
 def _rows(table: Table) -> str:
-    return ",\n".join(json.dumps(dict(_told(row))) for row in table.rows)
+    return ",\n".join(json.dumps(dict(_cells(row))) for row in table.rows)
 
 
-def _told(row: Row) -> Iterator[tuple[str, Cell]]:
+def _cells(row: Row) -> Iterator[tuple[str, Cell]]:
     for name, value in row.items():
         if value is not None:
             yield name, float(f"{value:.6g}") if isinstance(value, float) else value

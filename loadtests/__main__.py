@@ -33,26 +33,26 @@ def main() -> int:
     return 1 if outcome.failures else 0
 
 
-def _plan(asked: argparse.Namespace) -> Plan:
-    files = [("--html", asked.html), ("--csv", asked.csv)]
-    fault: str = asked.kill or asked.fault or (OUTAGE if asked.shape == HERD else "")
-    watched = asked.shape in {SOAK, HOSTILE}
+def _plan(arguments: argparse.Namespace) -> Plan:
+    files = [("--html", arguments.html), ("--csv", arguments.csv)]
+    fault: str = arguments.kill or arguments.fault or (OUTAGE if arguments.shape == HERD else "")
+    watched = arguments.shape in {SOAK, HOSTILE}
     return Plan(
-        asked.store,
-        asked.users or _users(asked.shape, fault),
-        asked.seconds,
-        asked.workers,
-        asked.devices or _devices(asked.shape, fault, asked.seconds),
-        asked.seed,
-        asked.shape,
+        arguments.store,
+        arguments.users or _users(arguments.shape, fault),
+        arguments.seconds,
+        arguments.workers,
+        arguments.devices or _devices(arguments.shape, fault, arguments.seconds),
+        arguments.seed,
+        arguments.shape,
         fault,
-        asked.replicas,
-        asked.devices_real,
-        asked.generators,
-        asked.ui,
-        asked.p99,
-        asked.errors,
-        GROWTH if asked.growth is None and watched else asked.growth,
+        arguments.replicas,
+        arguments.devices_real,
+        arguments.generators,
+        arguments.ui,
+        arguments.p99,
+        arguments.errors,
+        GROWTH if arguments.growth is None and watched else arguments.growth,
         tuple(word for flag, file in files if file for word in (flag, str(file.resolve()))),
     )
 
@@ -78,7 +78,9 @@ def _arguments() -> argparse.Namespace:
     say("--seconds", type=_some, default=10, help="ends after these at most (10)")
     say("--workers", type=_some, default=1, help="processes of the server (1)")
     say("--devices", type=_some, help="light devices in all; unless given, by shape and seconds")
-    say("--devices-real", type=int, default=0, metavar="N", help="so many real clients beside (0)")
+    say(
+        "--devices-real", type=int, default=0, metavar="N", help="also run so many real clients (0)"
+    )
     say("--generators", type=_some, default=1, help="locust workers, if more than one (1)")
     say("--seed", type=int, default=1, help="of everything that is drawn (1)")
     wrong = parser.add_mutually_exclusive_group()
@@ -92,20 +94,20 @@ def _arguments() -> argparse.Namespace:
     say("--html", type=Path, metavar="FILE", help="locust's report")
     say("--csv", type=Path, metavar="PREFIX", help="locust's figures")
     say("--ui", type=int, metavar="PORT", help="watch it on locust's page, at this port")
-    asked = parser.parse_args()
-    if asked.kill == "redis" and asked.store == "sqlite":
+    arguments = parser.parse_args()
+    if arguments.kill == "redis" and arguments.store == "sqlite":
         parser.error("--kill redis needs --store redis or redis-cluster")
-    if asked.fault in NEED_CLUSTER and asked.store != "redis-cluster":
-        parser.error(f"--fault {asked.fault} needs --store redis-cluster")
-    if asked.replicas and asked.fault != "failover":
+    if arguments.fault in NEED_CLUSTER and arguments.store != "redis-cluster":
+        parser.error(f"--fault {arguments.fault} needs --store redis-cluster")
+    if arguments.replicas and arguments.fault != "failover":
         parser.error("--replicas needs --fault failover")
-    if asked.shape == HOSTILE and (asked.devices or FEWEST_FOR_FAKES) < FEWEST_FOR_FAKES:
+    if arguments.shape == HOSTILE and (arguments.devices or FEWEST_FOR_FAKES) < FEWEST_FOR_FAKES:
         parser.error(f"one fake in a hundred devices needs {FEWEST_FOR_FAKES} --devices or more")
-    return asked
+    return arguments
 
 
-def _some(given: str) -> int:
-    number = int(given)
+def _some(text: str) -> int:
+    number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("give 1 or more")
     return number

@@ -77,12 +77,12 @@ def parse(text: str) -> dict[str, Collection]:
     return dict(parse_collections(text, lambda _: []))
 
 
-def report_body(asked: Collection, place: int = 0) -> bytes:
+def report_body(collection: Collection, place: int = 0) -> bytes:
     """Return the body of one report, of a pseudonym that was never seen."""
     pseudonym = secrets.token_bytes(PSEUDONYM_BYTES)
-    message = secrets.randbelow(2) if asked.name == "autosave" else secrets.randbelow(64)
-    segment = place % asked.cells
-    report = Report(asked.fingerprint, 1, segment, pseudonym, 0, asked.pack(message))
+    message = secrets.randbelow(2) if collection.name == "autosave" else secrets.randbelow(64)
+    segment = place % collection.cells
+    report = Report(collection.fingerprint, 1, segment, pseudonym, 0, collection.pack(message))
     return encode_binary(Batch((report,)))
 
 
@@ -128,8 +128,8 @@ def hammering(
         process.stdout.readline()  # they have begun
         yield found
     finally:
-        said, _ = process.communicate(b"", timeout=SECONDS * 2)
-    found.statuses.update(json.loads(said))
+        output, _ = process.communicate(b"", timeout=SECONDS * 2)
+    found.statuses.update(json.loads(output))
 
 
 class Analyst(threading.Thread):
@@ -154,9 +154,9 @@ class Analyst(threading.Thread):
     def _ask(self, session: requests.Session) -> str:
         path = QUESTIONS[self._kind](secrets.randbelow(1_000_000))
         path = path.format(segmented=self._segmented)
-        given: dict[str, Any] = {"headers": self._headers, "timeout": SECONDS, "stream": True}
+        options: dict[str, Any] = {"headers": self._headers, "timeout": SECONDS, "stream": True}
         try:
-            with session.get(self._url + path, **given) as reply:
+            with session.get(self._url + path, **options) as reply:
                 for _ in reply.iter_content(1 << 16):
                     pass
                 if reply.status_code == requests.codes.unavailable:
@@ -170,8 +170,8 @@ def main() -> None:
     """Ask until stdin ends; print what came."""
     url, number, segmented = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     stopping, names = threading.Event(), list(QUESTIONS)
-    asked = [names[place % len(names)] for place in range(number)]
-    analysts = [Analyst(url, os.environ[KEY], name, segmented, stopping) for name in asked]
+    chosen = [names[place % len(names)] for place in range(number)]
+    analysts = [Analyst(url, os.environ[KEY], name, segmented, stopping) for name in chosen]
     for each in analysts:
         each.start()
     print("begun", flush=True)
@@ -179,7 +179,7 @@ def main() -> None:
     stopping.set()
     ends = time.monotonic() + ENDING_SECONDS
     found: dict[str, Counter[str]] = {}
-    for name, each in zip(asked, analysts, strict=True):
+    for name, each in zip(chosen, analysts, strict=True):
         each.join(max(0.0, ends - time.monotonic()))
         found.setdefault(name, Counter()).update(each.statuses)
     print(json.dumps(found))

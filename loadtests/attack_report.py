@@ -1,7 +1,7 @@
-"""What an attack came to: refused where the protocol says so, and bounded where it cannot.
+"""The result of an attack: refused where the protocol says so, and bounded where it cannot.
 
-Fakes whose reports are as good as any cannot be told apart. What is promised is the band that is
-printed beside every figure: with so large a share of fakes, the honest answers' own estimate lies
+Well-formed fake reports cannot be recognized. What is promised is the band that is
+printed next to every figure: with so large a share of fakes, the honest answers' own estimate lies
 inside. That is no matter of chance, so one figure outside fails the run.
 """
 
@@ -23,39 +23,43 @@ from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 
 from .population import Intent
-from .server_verdicts import Told
+from .server_verdicts import ServerVerdicts
 from .verify_store import Answers, answers
 
 ROUNDING = 1e-9
 
 
-def defended(store: Store, told: Told, room: int) -> list[str]:
+def attack_problems(store: Store, verdicts: ServerVerdicts, limit: int) -> list[str]:
     """Return what attackers achieved that they must not, and which attack never came."""
     return [
-        *_refused(told),
-        *_within_budget(told),
-        *(problem for each in answers(told) for problem in _bounded(store, each, room)),
-        *(problem for each in answers(told) for problem in poisoned(each, _share(each))),
+        *_refused(verdicts),
+        *_within_budget(verdicts),
+        *(problem for each in answers(verdicts) for problem in _bounded(store, each, limit)),
+        *(problem for each in answers(verdicts) for problem in poisoned(each, _share(each))),
     ]
 
 
-def _refused(told: Told) -> Iterator[str]:
+def _refused(verdicts: ServerVerdicts) -> Iterator[str]:
     """Whether each attack was tried, and no garbage taken for a batch."""
-    intents = {told.queued_reports[place].intent for place in (*told.replies, *told.refusals)}
+    intents = {
+        verdicts.queued_reports[place].intent for place in (*verdicts.replies, *verdicts.refusals)
+    }
     for intent in Intent:
         if intent not in intents:
             yield f"nothing was sent that is {intent}: no attack, no defence"
-    taken = sum(told.queued_reports[place].intent is Intent.GARBAGE for place in told.replies)
+    taken = sum(
+        verdicts.queued_reports[place].intent is Intent.GARBAGE for place in verdicts.replies
+    )
     if taken:
         yield f"{taken} bodies of garbage were taken for batches"
-    if not told.verdicts[Verdict.FULL]:
-        yield "no pseudonym of the flood was refused: it found room, or too few came"
+    if not verdicts.verdicts[Verdict.FULL]:
+        yield "no pseudonym of the flood was refused: it stayed within the limit, or too few came"
 
 
-def _within_budget(told: Told) -> Iterator[str]:
+def _within_budget(verdicts: ServerVerdicts) -> Iterator[str]:
     """Whether nobody who asks for more than the budget gets more."""
-    for place, replies in told.replies.items():
-        queued_report = told.queued_reports[place]
+    for place, replies in verdicts.replies.items():
+        queued_report = verdicts.queued_reports[place]
         if queued_report.intent is not Intent.GREEDY:
             continue
         most = Series(queued_report.collection).most
@@ -64,11 +68,11 @@ def _within_budget(told: Told) -> Iterator[str]:
             yield f"{sum(delivered)} answers of one pseudonym were counted, and {most} are allowed"
 
 
-def _bounded(store: Store, answers: Answers, room: int) -> Iterator[str]:
-    """Whether no period has more rows than room."""
+def _bounded(store: Store, answers: Answers, limit: int) -> Iterator[str]:
+    """Yield the periods with more rows than the limit."""
     for period, rows in store.new_pseudonyms(Series(answers.collection)).items():
-        if rows > room:
-            yield f"{answers.name}: {rows} pseudonyms in period {period}, and room for {room}"
+        if rows > limit:
+            yield f"{answers.name}: {rows} pseudonyms in period {period}, and a limit of {limit}"
 
 
 def _share(answers: Answers) -> Fraction:
@@ -95,6 +99,6 @@ def poisoned(answers: Answers, share: Fraction) -> Iterator[str]:
 
 
 def _evidence(collection: Collection, counters: Counters) -> Estimator:
-    said = estimate(collection, counters, target="cohort")
-    assert isinstance(said, ShareEstimates), "fakes are sent of questions with values only"
-    return said.evidence
+    estimated = estimate(collection, counters, target="cohort")
+    assert isinstance(estimated, ShareEstimates), "fakes are sent of questions with values only"
+    return estimated.evidence

@@ -13,48 +13,49 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary, encode_verdicts
 
 from .devices import Story, Try
-from .population import Parcel
-from .server_verdicts import Told
+from .population import QueuedReport
+from .server_verdicts import ServerVerdicts
 
 EARLY_SECONDS = 0.01  # two clocks are read one after the other
 
 
-def heard(
-    queued_reports: Sequence[Parcel],
-    told: Told,
+def merge_device_log(
+    queued_reports: Sequence[QueuedReport],
+    attempt: ServerVerdicts,
     story: Story,
     collections: Mapping[str, Collection],
-) -> Told:
-    """Return what was told of all parcels and of each report of these devices, a parcel each: a
-    client may send again in one body what it sent in several.
+) -> ServerVerdicts:
+    """Return the server's verdicts of all queued reports, and of each report of the real devices.
+
+    Each of the latter is a queued report of its own: a client may merge bodies when it retries.
     """
     held = {end.device: end.held for end in story.ends}
-    asked = {collection.fingerprint: collection for collection in collections.values()}
+    by_fingerprint = {collection.fingerprint: collection for collection in collections.values()}
     everyone = list(queued_reports)
-    whole = Told(everyone, told.replies, told.silences, told.refusals)
+    whole = ServerVerdicts(everyone, attempt.replies, attempt.silences, attempt.refusals)
     places: dict[Report, int] = {}
     for each in story.tries:
         reports = decode_binary(each.body).reports
         for report, reply in zip(reports, _replies(each, len(reports)), strict=True):
             if report not in places:
-                collection = asked[report.fingerprint]
+                collection = by_fingerprint[report.fingerprint]
                 places[report] = len(everyone)
                 value = held[each.device][collection.name]
-                everyone.append(Parcel(collection, (report,), (value,)))
+                everyone.append(QueuedReport(collection, (report,), (value,)))
             status = HTTPStatus.BAD_REQUEST if each.refused else HTTPStatus.OK
             whole.hear(places[report], reply, status)
     return whole
 
 
-def _replies(told: Try, reports: int) -> list[bytes]:
-    """Return what was said of each report: b"", nothing."""
-    if not told.verdicts:
+def _replies(attempt: Try, reports: int) -> list[bytes]:
+    """Return the reply to each report; b"" for none."""
+    if not attempt.verdicts:
         return [b""] * reports
-    return [encode_verdicts([Verdict(word)]) for word in told.verdicts]
+    return [encode_verdicts([Verdict(word)]) for word in attempt.verdicts]
 
 
 def broken(story: Story) -> Iterator[str]:
-    """Yield where a real device gave up an answer, or did not keep to what it was asked."""
+    """Yield where a real device dropped a report, or did not respect a requested delay."""
     lost = sum(sum(end.losses.values()) for end in story.ends)
     if lost:
         reasons = sorted({reason for end in story.ends for reason in end.losses})
@@ -65,7 +66,7 @@ def broken(story: Story) -> Iterator[str]:
     if drawn != arrived:
         yield f"real devices drew {drawn} answers, and {arrived} were acknowledged"
     if early := sum(_early(story)):
-        yield f"{early} times a real device's row came back before it was asked to"
+        yield f"{early} times a real device's row came back before the requested delay"
 
 
 def _acknowledged(story: Story) -> set[Report]:
@@ -80,8 +81,8 @@ def _acknowledged(story: Story) -> set[Report]:
 def _early(story: Story) -> Iterator[bool]:
     """Yield of each two attempts of a row whether the second came too early.
 
-    A reply is to its own row: a device's others do not wait for it. Whoever was told to hurry is
-    another matter.
+    A reply is to its own row: a device's others do not wait for it. A device that was
+    made to hurry is not checked.
     """
     hurried = {end.device for end in story.ends if end.hurried}
     attempts: defaultdict[tuple[str, bytes], list[Try]] = defaultdict(list)
@@ -91,4 +92,4 @@ def _early(story: Story) -> Iterator[bool]:
             attempts[reports[0].fingerprint, reports[0].pseudonym].append(each)
     for of_one in attempts.values():
         for before, after in pairwise(sorted(of_one, key=lambda each: each.at)):
-            yield after.at < before.at + before.took + before.asked - EARLY_SECONDS
+            yield after.at < before.at + before.took + before.delay - EARLY_SECONDS

@@ -25,20 +25,20 @@ from veilcount_client.delivery.transport import Delivered, HttpTransport, Later,
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.domain import Boolean
 
-from .questions import LAWS
+from .questions import VALUE_DISTRIBUTIONS
 
 BACKOFF_SECONDS = 60.0  # after the run: real devices wait, and wait longer each time
 FILE = "devices.json"
 STORY = "devices.jsonl"
 READY, GO = "devices-ready", "devices-go"
 TICK = 0.05
-#: what a device may say of a loss without having failed: it was not asked, or has answered
+#: reasons of a loss that are no failure: it was not selected, or has answered
 NO_LOSS = ("not_selected", "frozen")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the process is told."""
+class DeviceTask:
+    """The parameters of the process of real devices."""
 
     url: str
     collections: str
@@ -53,7 +53,7 @@ class Asked:
         (folder / FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Asked:
+    def load(cls, folder: Path) -> DeviceTask:
         """Take it up."""
         return cls(**json.loads((folder / FILE).read_text(encoding="utf-8")))
 
@@ -67,7 +67,7 @@ class Try:
     took: float
     body: bytes
     verdicts: tuple[str, ...]
-    asked: float = 0.0  # the seconds that it was told to wait
+    delay: float = 0.0  # the seconds that the server requested
     why: str = ""  # if it was not delivered
     refused: bool = False
 
@@ -78,19 +78,19 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What a device says at the end."""
+    """The final state of a device."""
 
     device: int
     held: Mapping[str, int]
     drawn: int  # answers
     left: bool  # whether all of it left
-    hurried: bool  # whether it had to be told to send
+    hurried: bool  # whether it had to be made to send
     losses: Mapping[str, int]
 
 
 @dataclass(slots=True)
 class Story:
-    """What all devices tell."""
+    """The log of all real devices."""
 
     tries: list[Try] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
@@ -106,12 +106,12 @@ class Story:
         """Read it."""
         story = cls()
         for line in (folder / STORY).read_text(encoding="utf-8").splitlines():
-            said = json.loads(line)
-            if "held" in said:
-                story.ends.append(End(**said))
+            fields = json.loads(line)
+            if "held" in fields:
+                story.ends.append(End(**fields))
             else:
-                body, verdicts = b64decode(said["body"]), tuple(said["verdicts"])
-                story.tries.append(Try(**(said | {"body": body, "verdicts": verdicts})))
+                body, verdicts = b64decode(fields["body"]), tuple(fields["verdicts"])
+                story.tries.append(Try(**(fields | {"body": body, "verdicts": verdicts})))
         return story
 
 
@@ -130,11 +130,11 @@ class Witness:
         outcome = self._onward.send(body, reports)
         took = time.perf_counter() - at
         verdicts = tuple(outcome.verdicts) if isinstance(outcome, Delivered) else ()
-        asked = outcome.seconds if isinstance(outcome, Later) else 0.0
+        delay = outcome.seconds if isinstance(outcome, Later) else 0.0
         why = "" if isinstance(outcome, Delivered) else outcome.why
         refused = not isinstance(outcome, Delivered | Later)
-        told = Try(self._device, at, took, body, verdicts, asked, why, refused)
-        self._tries.append(told)
+        attempt = Try(self._device, at, took, body, verdicts, delay, why, refused)
+        self._tries.append(attempt)
         return outcome
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:
@@ -145,20 +145,24 @@ class Witness:
 class Device:
     """One app with the client in it, and a person who holds one value a question."""
 
-    def __init__(self, number: int, asked: Asked, folder: Path, tries: list[Try]) -> None:
+    def __init__(self, number: int, task: DeviceTask, folder: Path, tries: list[Try]) -> None:
         """Install the app."""
-        collections = load_collections(asked.collections)
-        chance = Random(asked.seed * 1_000_003 + number)
+        collections = load_collections(task.collections)
+        chance = Random(task.seed * 1_000_003 + number)
         self.number = number
-        self.starts = 0.0 if asked.herd else asked.seconds * chance.random()
-        self._held = {name: law(chance) for name, law in LAWS.items() if name in collections}
+        self.starts = 0.0 if task.herd else task.seconds * chance.random()
+        self._held = {
+            name: distribution(chance)
+            for name, distribution in VALUE_DISTRIBUTIONS.items()
+            if name in collections
+        }
         self._collections = collections
         self._hurried = False
         self._client = Client(
             collections=collections,
             state_dir=folder / f"device-{number}",
-            jitter=asked.jitter,
-            transport=Witness(number, asked.url, tries),
+            jitter=task.jitter,
+            transport=Witness(number, task.url, tries),
             strict=True,
         )
         self._client.consent(True)
@@ -195,10 +199,10 @@ def _segments(collection: Collection, number: int) -> dict[str, str]:
     return {name: str(values[number % len(values)]) for name, values in collection.segments}
 
 
-def live(asked: Asked, folder: Path) -> Story:
+def live(task: DeviceTask, folder: Path) -> Story:
     """Have all of them record, and wait until everything has left or patience ends."""
     story = Story()
-    devices = [Device(number, asked, folder, story.tries) for number in range(asked.devices)]
+    devices = [Device(number, task, folder, story.tries) for number in range(task.devices)]
     (folder / READY).touch()
     while not (folder / GO).exists():
         time.sleep(TICK)
@@ -206,7 +210,7 @@ def live(asked: Asked, folder: Path) -> Story:
     for device in sorted(devices, key=lambda each: each.starts):
         time.sleep(max(0.0, begun + device.starts - time.monotonic()))
         device.record()
-    _wait(devices, begun + asked.seconds + BACKOFF_SECONDS)
+    _wait(devices, begun + task.seconds + BACKOFF_SECONDS)
     for device in devices:
         if not device.has_left():
             device.hurry()
@@ -221,9 +225,9 @@ def _wait(devices: Sequence[Device], until: float) -> None:
 
 
 def main() -> None:
-    """Live as the folder says, and leave the story there."""
+    """Run the devices of the folder's task, and leave their log there."""
     folder = Path(sys.argv[1])
-    live(Asked.load(folder), folder).save(folder)
+    live(DeviceTask.load(folder), folder).save(folder)
 
 
 if __name__ == "__main__":

@@ -116,16 +116,16 @@ def _syncs_delayed(site: Site, microseconds: int) -> Iterator[None]:
     """Each sync of whoever writes takes longer."""
     pids = site.engine.pids() or site.server.workers()
     whom = [word for pid in pids for word in ("--attach", str(pid))]
-    told = site.folder / "slow-disk.log"
+    log = site.folder / "slow-disk.log"
     what = [f"--trace={SYNCS}", f"--inject={SYNCS}:delay_exit={microseconds}"]
-    tracer = subprocess.Popen(["strace", "-f", "-o", str(told), *what, *whom], stderr=-3)
+    tracer = subprocess.Popen(["strace", "-f", "-o", str(log), *what, *whom], stderr=-3)
     try:
         wait_until(lambda: _traced(pids))
         yield
     finally:
         tracer.send_signal(signal.SIGINT)
         tracer.wait()
-    assert "(DELAYED)" in told.read_text(encoding="utf-8"), "no sync was slowed down"
+    assert "(DELAYED)" in log.read_text(encoding="utf-8"), "no sync was slowed down"
 
 
 def _traced(pids: list[int]) -> bool:

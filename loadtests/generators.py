@@ -1,4 +1,4 @@
-"""The processes that send: locust, alone or a master with its workers, and real devices beside."""
+"""The processes that send: locust, alone or a master with its workers, and real devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TICK = 0.02
 
 
 class NotSent(RuntimeError):
-    """A generator ended as it should not: with what it said."""
+    """A generator failed: with its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,20 @@ class March:
     seconds: int
     generators: int = 1
     page: int | None = None  # the port of locust's page, instead of none
-    told: tuple[str, ...] = ()  # flags for its reports
+    report_flags: tuple[str, ...] = ()  # flags for its reports
 
     def commands(self) -> Iterator[list[str]]:
         """Yield a command for each process: the master, or the only one, first."""
         base = [sys.executable, "-m", "locust", "--locustfile", str(HERE / "locustfile.py")]
         first = [*base, "--host", self.url, "--exit-code-on-error", "0", "--only-summary"]
         first += ["--users", str(self.users), "--spawn-rate", str(self.users), *self._seen()]
-        first += ["--run-time", f"{self.seconds}s", "--stop-timeout", str(STOP_SECONDS), *self.told]
+        first += [
+            "--run-time",
+            f"{self.seconds}s",
+            "--stop-timeout",
+            str(STOP_SECONDS),
+            *self.report_flags,
+        ]
         if self.generators == 1:
             yield first
             return
@@ -78,7 +84,7 @@ class Crew:
                 process.wait()
 
     def ready_devices(self) -> None:
-        """Start real devices, as the folder says, and wait until all are there."""
+        """Start real devices, with the task in the folder, and wait until all are there."""
         command = [sys.executable, "-m", "loadtests.devices", str(self.folder)]
         self._devices = self._start("devices", command)
         self._wait_for(READY, self._devices)
@@ -109,12 +115,12 @@ class Crew:
         return [*self._senders, *([self._devices] if self._devices else [])]
 
     def _start(self, name: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        rooms = os.pathsep.join([str(HERE.parent), *filter(None, sys.path)])
+        python_path = os.pathsep.join([str(HERE.parent), *filter(None, sys.path)])
         environ = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
         with (self.folder / f"{name}.log").open("wb") as log:
             return subprocess.Popen(
                 command,
-                env=environ | {FOLDER: str(self.folder), "PYTHONPATH": rooms},
+                env=environ | {FOLDER: str(self.folder), "PYTHONPATH": python_path},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -124,13 +130,13 @@ class Crew:
         ends = time.monotonic() + STARTING_SECONDS
         while not (self.folder / mark).exists():
             if process.poll() is not None or time.monotonic() > ends:
-                raise NotSent(f"{mark}: nobody says so:\n{self._said()}")
+                raise NotSent(f"{mark}: no generator reports it:\n{self._logs()}")
             time.sleep(TICK)
 
     def _check(self, process: subprocess.Popen[bytes]) -> None:
         if process.returncode:
-            raise NotSent(f"ended with {process.returncode}:\n{self._said()}")
+            raise NotSent(f"ended with {process.returncode}:\n{self._logs()}")
 
-    def _said(self) -> str:
+    def _logs(self) -> str:
         logs = sorted(self.folder.glob("locust-*.log")) + sorted(self.folder.glob("devices.log"))
         return "\n".join(log.read_text(encoding="utf-8") for log in logs)

@@ -19,8 +19,8 @@ from veilcount_shared import Collection, RandomSource
 from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.schedule import SECRET_BYTES
 
-from .population import Intent, Parcel, of_device, report_of
-from .questions import BAIT, LARGE, LAWS
+from .population import Intent, QueuedReport, of_device, report_of
+from .questions import BAIT, LARGE, VALUE_DISTRIBUTIONS
 
 REPLAYED = 0.5
 FAKES = 100  # one device in so many
@@ -32,8 +32,8 @@ SHARES = 96  # a multiple of the shards that three masters have
 PUSHED = {"autosave": 1, "theme": 40}
 
 
-def room(devices: int) -> int:
-    """Return a room in which all devices of a run find place, and a flood does not.
+def new_pseudonym_limit(devices: int) -> int:
+    """Return a limit within which all devices of a run stay, and a flood does not.
 
     A cluster's shards have equal shares of it, rounded up: here there is nothing to round.
     """
@@ -42,8 +42,8 @@ def room(devices: int) -> int:
 
 def draw_attack(
     collections: Mapping[str, Collection], now: datetime, devices: int, seed: int
-) -> list[Parcel]:
-    """Return everything that attackers send beside so many honest devices."""
+) -> list[QueuedReport]:
+    """Return everything that attackers send next to so many honest devices."""
     randomness, chance = SeededRandomSource(seed + 2), Random(seed + 3)
     secrets = [chance.randbytes(SECRET_BYTES) for _ in range(devices // FAKES)]
     fakes = [
@@ -57,13 +57,13 @@ def draw_attack(
         for attack in _ATTACKS
         for _ in range(SPECIMENS)
     ]
-    flood = _flood(collections[BAIT], room(devices) * FLOODED, randomness, chance)
+    flood = _flood(collections[BAIT], new_pseudonym_limit(devices) * FLOODED, randomness, chance)
     attack = [*fakes, *some, *flood, *_spread(collections[LARGE], randomness, chance)]
     chance.shuffle(attack)
     return attack
 
 
-def mixed(honest: list[Parcel], attack: list[Parcel]) -> list[Parcel]:
+def mixed(honest: list[QueuedReport], attack: list[QueuedReport]) -> list[QueuedReport]:
     """Return both: the attack is spread over the first half, so that a slow run has seen it all."""
     step = len(honest) / len(attack) / 2
     places = [(place * step, queued_report) for place, queued_report in enumerate(attack)]
@@ -71,8 +71,8 @@ def mixed(honest: list[Parcel], attack: list[Parcel]) -> list[Parcel]:
     return [queued_report for _, queued_report in sorted(places, key=itemgetter(0))]
 
 
-def _pushed(queued_report: Parcel, target: int, randomness: RandomSource) -> Parcel:
-    """Return the parcel with messages that all support one value [CJG21]."""
+def _pushed(queued_report: QueuedReport, target: int, randomness: RandomSource) -> QueuedReport:
+    """Return the queued report with messages that all support one value [CJG21]."""
     make = partial(_supporting, queued_report.collection, target, randomness)
     reports = tuple(replace(each, message=make()) for each in queued_report.reports)
     return replace(queued_report, reports=reports, intent=Intent.FAKE)
@@ -88,29 +88,29 @@ def _supporting(collection: Collection, target: int, randomness: RandomSource) -
 
 def _greedy(
     collections: Mapping[str, Collection], now: datetime, randomness: RandomSource, chance: Random
-) -> Parcel:
+) -> QueuedReport:
     """Every day of the campaign, though the person has but some: the first are in budget."""
-    asked, secret = collections["autosave"], chance.randbytes(SECRET_BYTES)
-    every = range(asked.periods)
-    held = tuple(LAWS[asked.name](chance) for _ in every)
-    make = partial(report_of, asked, secret, randomness, segment=0)
+    collection, secret = collections["autosave"], chance.randbytes(SECRET_BYTES)
+    every = range(collection.periods)
+    held = tuple(VALUE_DISTRIBUTIONS[collection.name](chance) for _ in every)
+    make = partial(report_of, collection, secret, randomness, segment=0)
     reports = tuple(make(place=(day, 0), held=held[day]) for day in every)
-    return Parcel(asked, reports, held, Intent.GREEDY)
+    return QueuedReport(collection, reports, held, Intent.GREEDY)
 
 
-def _beyond(
+def _over_budget(
     collections: Mapping[str, Collection], now: datetime, randomness: RandomSource, chance: Random
-) -> Parcel:
+) -> QueuedReport:
     """Slots above the period's."""
     whole = _one(collections["minutes"], now, randomness, chance)
     slots = whole.collection.per_period
     reports = tuple(replace(each, slot=each.slot + slots) for each in whole.reports)
-    return replace(whole, reports=reports, intent=Intent.BEYOND)
+    return replace(whole, reports=reports, intent=Intent.OVER_BUDGET)
 
 
 def _nonsense(
     collections: Mapping[str, Collection], now: datetime, randomness: RandomSource, chance: Random
-) -> Parcel:
+) -> QueuedReport:
     """All bits of the message set."""
     whole = _one(collections["plugin"], now, randomness, chance)
     wide = b"\xff" * whole.collection.message_bytes
@@ -120,28 +120,32 @@ def _nonsense(
 
 def _garbage(
     collections: Mapping[str, Collection], now: datetime, randomness: RandomSource, chance: Random
-) -> Parcel:
+) -> QueuedReport:
     """A body cut short, with a bit turned, or of noise."""
     whole = _one(collections["minutes"], now, randomness, chance)
     body = bytearray(whole.body)
     broken = chance.choice(
         [bytes(body[: len(body) // 2]), bytes([body[0] ^ 1]) + body[1:], chance.randbytes(2_000)]
     )
-    return Parcel(whole.collection, (), (), Intent.GARBAGE, raw=broken)
+    return QueuedReport(whole.collection, (), (), Intent.GARBAGE, raw=broken)
 
 
-_ATTACKS: tuple[Callable[[Mapping[str, Collection], datetime, RandomSource, Random], Parcel], ...]
-_ATTACKS = (_greedy, _beyond, _nonsense, _garbage)
+_ATTACKS: tuple[
+    Callable[[Mapping[str, Collection], datetime, RandomSource, Random], QueuedReport], ...
+]
+_ATTACKS = (_greedy, _over_budget, _nonsense, _garbage)
 
 
-def _one(collection: Collection, now: datetime, randomness: RandomSource, chance: Random) -> Parcel:
+def _one(
+    collection: Collection, now: datetime, randomness: RandomSource, chance: Random
+) -> QueuedReport:
     secret = chance.randbytes(SECRET_BYTES)
     return next(iter(of_device(collection, secret, now, randomness, chance)))
 
 
 def _flood(
     bait: Collection, pseudonyms: int, randomness: RandomSource, chance: Random
-) -> Iterator[Parcel]:
+) -> Iterator[QueuedReport]:
     """Yield bodies that are full of pseudonyms that nobody has."""
     make = partial(
         report_of, bait, bytes(SECRET_BYTES), randomness, segment=0, place=(0, 0), held=0
@@ -149,13 +153,13 @@ def _flood(
     for first in range(0, pseudonyms, IN_A_BODY):
         fresh = (chance.randbytes(PSEUDONYM_BYTES) for _ in range(first, pseudonyms)[:IN_A_BODY])
         reports = tuple(replace(make(), pseudonym=each) for each in fresh)
-        yield Parcel(bait, reports, (0,) * len(reports), Intent.FLOOD)
+        yield QueuedReport(bait, reports, (0,) * len(reports), Intent.FLOOD)
 
 
-def _spread(large: Collection, randomness: RandomSource, chance: Random) -> Iterator[Parcel]:
+def _spread(large: Collection, randomness: RandomSource, chance: Random) -> Iterator[QueuedReport]:
     """Yield one report for each cell of a large definition: as many tallies as there can be."""
     for period in range(large.periods):
         for segment in range(large.cells):
             secret = chance.randbytes(SECRET_BYTES)
             one = report_of(large, secret, randomness, segment=segment, place=(period, 0), held=0)
-            yield Parcel(large, (one,), (0,), Intent.SPREAD)
+            yield QueuedReport(large, (one,), (0,), Intent.SPREAD)

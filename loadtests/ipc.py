@@ -1,4 +1,4 @@
-"""What locust's processes are told and what they tell, in files: they share no memory with us.
+"""Files that locust's processes read and write: they share no memory with us.
 
 Locust patches whatever waits, so nothing else of a run may be in its processes.
 """
@@ -22,14 +22,14 @@ PLACE = "/v1/reports"
 HEADERS = {"Content-Type": "application/vnd.veilcount.batch"}
 BEGUN = "begun"  # the file that says that the first generator has begun
 ENOUGH = "enough"  # the one that says that a run with a fault in it may end
-#: what says that a body is no batch, now and for ever [shared README, the wire]
+#: statuses of a body that is no batch, whenever it is sent [shared README, the wire]
 REFUSED = frozenset({400, 413, 415, 422})
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class Assignment:
     """The bodies, which of them is sent when, and on what terms."""
 
     bodies: Sequence[bytes]
@@ -39,14 +39,16 @@ class Errand:
     def save(self, folder: Path) -> None:
         """Leave it for locust's processes."""
         raw, ends = _joined(self.bodies)
-        np.savez(folder / "errand.npz", order=np.array(self.order, np.int64), raw=raw, ends=ends)
+        np.savez(
+            folder / "assignment.npz", order=np.array(self.order, np.int64), raw=raw, ends=ends
+        )
         (folder / "terms.json").write_text(json.dumps(asdict(self.terms)), encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Errand:
-        """Take it up."""
+    def load(cls, folder: Path) -> Assignment:
+        """Read it."""
         terms = Terms(**json.loads((folder / "terms.json").read_text(encoding="utf-8")))
-        with np.load(folder / "errand.npz") as kept:
+        with np.load(folder / "assignment.npz") as kept:
             return cls(_parted(kept["raw"], kept["ends"]), kept["order"].tolist(), terms)
 
 
@@ -76,15 +78,17 @@ class Diary:
         return min(self.at, default=0.0)
 
     @property
-    def told(self) -> list[bool]:
+    def answered(self) -> list[bool]:
         """Which sends were answered, for good or for ill: the others are tried again."""
         pairs = zip(self.replies, self.statuses, strict=True)
         return [bool(reply) or status in REFUSED for reply, status in pairs]
 
     @property
-    def answered(self) -> list[float]:
+    def answer_seconds(self) -> list[float]:
         """How long the sends took that were answered: the others fail fast, or time out."""
-        return [took for took, told in zip(self.seconds, self.told, strict=True) if told]
+        return [
+            took for took, answered in zip(self.seconds, self.answered, strict=True) if answered
+        ]
 
     def save(self, folder: Path, generator: int = 0) -> None:
         """Leave it for the run."""

@@ -90,7 +90,7 @@ SHAPES: Mapping[str, Shape] = {
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What each generator is told of a run."""
+    """The parameters of a run for each generator."""
 
     shape: str
     users: int

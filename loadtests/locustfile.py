@@ -22,7 +22,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from loadtests.ipc import BEGUN, ENOUGH, FOLDER, HEADERS, PLACE, REFUSED, Diary, Errand
+from loadtests.ipc import BEGUN, ENOUGH, FOLDER, HEADERS, PLACE, REFUSED, Assignment, Diary
 from loadtests.load_profiles import HERD
 from locust import FastHttpUser, events, task
 from locust.exception import StopUser
@@ -33,8 +33,8 @@ TICK = 0.1
 DONE = "done"  # what a generator tells the master that has nothing left to send
 
 folder = Path(os.environ[FOLDER])
-errand = Errand.load(folder)
-terms, shape = errand.terms, errand.terms.course
+assignment = Assignment.load(folder)
+terms, shape = assignment.terms, assignment.terms.course
 queue: deque[int] = deque()
 aside: list[tuple[float, int]] = []  # refused bodies, by when they may be sent again
 sent: list[tuple[int, bytes, float, int, float]] = []
@@ -77,14 +77,14 @@ class Device(FastHttpUser):
             raise StopUser
         at = time.perf_counter()
         self.next_send = at + terms.pace
-        raw: Any = errand.bodies[body]  # bytes do, though the signature does not say so
+        raw: Any = assignment.bodies[body]  # bytes do, though the signature does not say so
         response = self.client.post(PLACE, data=raw, headers=HEADERS)
         took = time.perf_counter() - at
         counted = response.status_code == HTTPStatus.OK and response.content
         reply: bytes = response.content if counted else b""
         sent.append((body, reply, took, response.status_code, at))
         if not reply and response.status_code not in REFUSED:
-            put_aside(body, asked(response))
+            put_aside(body, requested_delay(response))
 
 
 def next_body() -> int | None:
@@ -109,14 +109,14 @@ def begun() -> float:
     return clocks[0]
 
 
-def asked(response: Any) -> float:
-    """Return the seconds after which a device may come back, as it was asked."""
-    given = response.headers.get("Retry-After") if response.headers else None
-    return float(given or 0)
+def requested_delay(response: Any) -> float:
+    """Return the seconds after which a device may come back, by `Retry-After`."""
+    header = response.headers.get("Retry-After") if response.headers else None
+    return float(header or 0)
 
 
 def generator(runner: Any) -> int:
-    """Return which one this is, of those that share the errand."""
+    """Return which one this is, of those that share the assignment."""
     return int(runner.worker_index) if isinstance(runner, WorkerRunner) else 0
 
 
@@ -131,7 +131,7 @@ def finish(runner: Any) -> None:
         threading.Thread(target=runner.quit).start()  # it waits for all users
 
 
-def end_when_told(runner: Any) -> None:
+def end_at_mark(runner: Any) -> None:
     """End a run that the clock does not end: what was down may take its time to come back."""
     while not (folder / ENOUGH).exists():
         time.sleep(TICK)
@@ -155,14 +155,14 @@ def prepare(environment: Any, **_: Any) -> None:
 
 
 def begin(environment: Any, **_: Any) -> None:
-    """Take this generator's part of the errand, and look at the clocks."""
+    """Take this generator's part of the assignment, and look at the clocks."""
     runner = environment.runner
     if not isinstance(runner, MasterRunner):
-        queue.extend(errand.order[generator(runner) :: terms.generators])
+        queue.extend(assignment.order[generator(runner) :: terms.generators])
     clocks[:] = [time.perf_counter(), time.process_time()]
     (folder / BEGUN).touch()
     if not isinstance(runner, WorkerRunner):
-        threading.Thread(target=end_when_told, args=(runner,), daemon=True).start()
+        threading.Thread(target=end_at_mark, args=(runner,), daemon=True).start()
 
 
 def end(environment: Any, **_: Any) -> None:

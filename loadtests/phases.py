@@ -16,7 +16,7 @@ PROMISED = 100.0  # milliseconds within which a knee's p99 must be, unless anoth
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class PhaseResult:
     """One phase as it came to pass."""
 
     name: str
@@ -41,14 +41,14 @@ class Stretch:
         return self.name, f"{self.devices}", f"{self.rate:,.0f}", *times, f"{self.unanswered}"
 
 
-def time_ranges(diary: Diary, terms: Terms) -> list[Stretch]:
+def time_ranges(diary: Diary, terms: Terms) -> list[PhaseResult]:
     """Return the phases of a run that were begun; a send belongs to that in which it began."""
     return list(_stretches(diary, terms))
 
 
-def _stretches(diary: Diary, terms: Terms) -> Iterator[Stretch]:
+def _stretches(diary: Diary, terms: Terms) -> Iterator[PhaseResult]:
     at = (np.array(diary.at) - diary.begun) / terms.seconds
-    took, told = np.array(diary.seconds), np.array(diary.told, bool)
+    took, answered = np.array(diary.seconds), np.array(diary.answered, bool)
     over = diary.lasted / terms.seconds
     opens = 0.0
     for phase in terms.course.phases:
@@ -57,28 +57,28 @@ def _stretches(diary: Diary, terms: Terms) -> Iterator[Stretch]:
         seconds = (min(over, inf if last else phase.until) - opens) * terms.seconds
         if seconds <= 0:
             return
-        yield Stretch(
+        yield PhaseResult(
             phase.name,
             terms.course.working(opens, terms.users),
             seconds,
-            took[inside & told].tolist(),
-            int((inside & ~told).sum()),
+            took[inside & answered].tolist(),
+            int((inside & ~answered).sum()),
         )
         opens = phase.until
 
 
-def knee(found: Sequence[Stretch], promised: float | None) -> str:
+def knee(found: Sequence[PhaseResult], promised: float | None) -> str:
     """Return where more devices no longer bring more answers in time."""
     most = promised or PROMISED
     in_time = [each for each in found if each.milliseconds(99) <= most]
     if not in_time:
         return f"none: p99 is above {most:g} ms with {found[0].devices} devices already"
     best = max(in_time, key=lambda each: each.rate)
-    said = f"{best.rate:,.0f} requests/s with {best.devices} devices, p99 within {most:g} ms"
-    return said if best is not found[-1] else f"not reached: {said}"
+    text = f"{best.rate:,.0f} requests/s with {best.devices} devices, p99 within {most:g} ms"
+    return text if best is not found[-1] else f"not reached: {text}"
 
 
-def table(found: Sequence[Stretch]) -> list[str]:
+def table(found: Sequence[PhaseResult]) -> list[str]:
     """Return the figures of all phases in lines."""
     rows = [HEAD, *(each.row for each in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]

@@ -1,4 +1,4 @@
-"""What is asked of a run."""
+"""The plan of a run: its load, its store, its faults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Plan:
     p99: float | None = None  # milliseconds
     errors: float | None = None  # percent
     growth: float | None = None  # megabytes
-    told_to_locust: tuple[str, ...] = ()
+    locust_flags: tuple[str, ...] = ()
 
     @property
     def course(self) -> Shape:

@@ -1,7 +1,7 @@
 """A population that answers: what each device holds, what it sends of it, and in which order.
 
 Everything is drawn before the run, so that the generator of the load has nothing left to do but
-send. The coins are seeded: a run that fails can be had again.
+send. The randomness is seeded: a failed run can be repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from veilcount_shared.schedule import (
     period_at,
 )
 
-from .questions import LAWS
+from .questions import VALUE_DISTRIBUTIONS
 
 REPLAYED = 0.05  # of all bodies: sent once more
 REACH = 64  # a replay comes at most so many sends after: sometimes both are on their way at once
@@ -41,7 +41,7 @@ class Intent(StrEnum):
     HONEST = "honest"
     FAKE = "fake"  # reports as good as any, chosen for what they move
     GREEDY = "greedy"  # more answers than the pseudonym has budget for
-    BEYOND = "beyond"  # slots that no pseudonym has
+    OVER_BUDGET = "beyond"  # slots that no pseudonym has
     NONSENSE = "nonsense"  # messages that the design does not have
     FLOOD = "flood"  # pseudonyms that nobody has
     SPREAD = "spread"  # one report for each cell of a large definition
@@ -49,7 +49,7 @@ class Intent(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class QueuedReport:
     """What one body carries: reports, mostly under one pseudonym, and what is true of each."""
 
     collection: Collection
@@ -66,10 +66,10 @@ class Parcel:
 
 def draw(
     collections: Mapping[str, Collection], now: datetime, devices: int, seed: int
-) -> list[Parcel]:
+) -> list[QueuedReport]:
     """Return what so many devices would send by now, shuffled."""
     randomness, chance = SeededRandomSource(seed), Random(seed + 1)
-    queued_reports: list[Parcel] = []
+    queued_reports: list[QueuedReport] = []
     for _ in range(devices):
         secret = chance.randbytes(SECRET_BYTES)
         for collection in collections.values():
@@ -91,8 +91,8 @@ def order(bodies: int, seed: int, replayed: float = REPLAYED) -> list[int]:
 
 def of_device(
     collection: Collection, secret: bytes, now: datetime, randomness: RandomSource, chance: Random
-) -> Iterator[Parcel]:
-    """Yield what one device has to say of one question: a parcel for each of its pseudonyms."""
+) -> Iterator[QueuedReport]:
+    """Yield a device's reports of one question: one queued report for each of its pseudonyms."""
     newest = period_at(collection, now)
     assert newest is not None, "a run is inside of every campaign"
     answers = [
@@ -104,10 +104,10 @@ def of_device(
     segment = chance.randrange(collection.cells)
     make = partial(report_of, collection, secret, randomness, segment=segment)
     for group in _under_one_pseudonym(collection, answers):
-        held = tuple(LAWS[collection.name](chance) for _ in group)
+        held = tuple(VALUE_DISTRIBUTIONS[collection.name](chance) for _ in group)
         each = zip(group, held, strict=True)
         reports = tuple(make(place=place, held=value) for place, value in each)
-        yield Parcel(collection, reports, held)
+        yield QueuedReport(collection, reports, held)
 
 
 def _under_one_pseudonym(

@@ -1,4 +1,4 @@
-"""What the population is asked, and what its people hold: one question of each design."""
+"""The questions of a run, one of each mechanism, and the distributions of their values."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ until = {tomorrow}
 """
 
 #: what a person holds, drawn by chance: the place of a value, or a number
-LAWS: Mapping[str, Callable[[Random], int]] = {
+VALUE_DISTRIBUTIONS: Mapping[str, Callable[[Random], int]] = {
     "autosave": lambda chance: int(chance.random() < 0.3),
     "theme": lambda chance: min(int(chance.expovariate(1 / 3)), THEMES - 1),
     "plugin": lambda chance: min(int(chance.expovariate(1 / 5)), PLUGINS - 1),

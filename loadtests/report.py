@@ -1,4 +1,4 @@
-"""What is told of a run: its figures, and whether it is sound."""
+"""The outcome of a run: its figures, and whether it is sound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ipc import Diary
 from .load_profiles import RAMP, SOAK, Terms
 from .phases import knee, table, time_ranges
 from .resource_usage import Meter
-from .server_verdicts import Told
+from .server_verdicts import ServerVerdicts
 
 FAIR = 0.5  # of the server's CPU: a generator that costs more measures itself
 MEGABYTE = 1 << 20
@@ -36,8 +36,8 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
-    """What is told of real devices, if there are any."""
+class DeviceSummary:
+    """The figures of real devices."""
 
     devices: int
     answers: int
@@ -76,26 +76,26 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run: what was sent and told, what it cost, what is wrong."""
+    """One run: its replies, its costs, its failures."""
 
-    told: Told
+    server_verdicts: ServerVerdicts
     diary: Diary
     costs: Costs
     terms: Terms
     promised: float | None = None  # milliseconds
-    crowd: Crowd | None = None
+    devices: DeviceSummary | None = None
     incident: Incident | None = None
     failures: tuple[str, ...] = ()
 
     def milliseconds(self, percent: float) -> float:
         """Return the time within which so many of the answered sends were answered."""
-        answered = self.diary.answered
+        answered = self.diary.answer_seconds
         return float(np.percentile(answered, percent)) * 1000 if answered else inf
 
     @property
     def unanswered(self) -> float:
         """The percentage of sends that were not answered."""
-        return 100 * (1 - len(self.diary.answered) / len(self.diary.bodies))
+        return 100 * (1 - len(self.diary.answer_seconds) / len(self.diary.bodies))
 
     def __str__(self) -> str:
         """A table, the phases if there are several, then what is wrong."""
@@ -114,24 +114,24 @@ class Outcome:
         return lines
 
     def _rows(self) -> Iterator[tuple[str, str]]:
-        lasted, given = self.diary.lasted, self.told.verdicts
+        lasted, counts = self.diary.lasted, self.server_verdicts.verdicts
         yield "load average", f"{os.getloadavg()[0]:.1f}"
         yield "seconds", f"{lasted:.1f}"
-        yield "requests/s", f"{len(self.diary.answered) / lasted:,.0f}"
-        yield "reports/s", f"{given.total() / lasted:,.0f}"
+        yield "requests/s", f"{len(self.diary.answer_seconds) / lasted:,.0f}"
+        yield "reports/s", f"{counts.total() / lasted:,.0f}"
         yield "p50, ms", f"{self.milliseconds(50):.1f}"
         yield "p99, ms", f"{self.milliseconds(99):.1f}"
         yield from self._costs()
-        yield "sends without a reply", f"{self.told.silences.total():,}"
-        if refused := self.told.refusals.total():
+        yield "sends without a reply", f"{self.server_verdicts.silences.total():,}"
+        if refused := self.server_verdicts.refusals.total():
             yield "bodies refused", f"{refused:,}"
         for verdict in Verdict:
-            if given[verdict] or verdict.delivered:
-                yield verdict.value, f"{given[verdict]:,}"
+            if counts[verdict] or verdict.delivered:
+                yield verdict.value, f"{counts[verdict]:,}"
         yield from self.incident.rows if self.incident else ()
-        if (crowd := self.crowd) is not None:
-            said = f"{crowd.devices}, {crowd.answers} answers in {crowd.tries} requests"
-            yield "real devices", said + (f", {crowd.hurried} hurried" if crowd.hurried else "")
+        if (devices := self.devices) is not None:
+            text = f"{devices.devices}, {devices.answers} answers in {devices.tries} requests"
+            yield "real devices", text + (f", {devices.hurried} hurried" if devices.hurried else "")
 
     def _costs(self) -> Iterator[tuple[str, str]]:
         costs, sends = self.costs, len(self.diary.bodies)

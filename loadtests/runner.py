@@ -16,20 +16,20 @@ from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection
 
 from . import engines, hostile
-from .attack_report import defended
-from .device_log import broken, heard
-from .devices import Asked, Story
+from .attack_report import attack_problems
+from .device_log import broken, merge_device_log
+from .devices import DeviceTask, Story
 from .environment import Site
 from .faults import FAULTS
 from .generators import Crew, March, NotSent
-from .ipc import HEADERS, PLACE, Diary, Errand
+from .ipc import HEADERS, PLACE, Assignment, Diary
 from .load_profiles import HERD, Terms, pace
 from .plan import AFTER, STORE_GROWTH, Plan
-from .population import REPLAYED, Parcel, draw, order
+from .population import REPLAYED, QueuedReport, draw, order
 from .questions import definitions, questions
-from .report import MEGABYTE, Costs, Crowd, Incident, Outcome
+from .report import MEGABYTE, Costs, DeviceSummary, Incident, Outcome
 from .resource_usage import Meter, watching
-from .server_verdicts import Told
+from .server_verdicts import ServerVerdicts
 from .verify_store import judge
 
 TRIES = 3  # of what is still not acknowledged when the time is over
@@ -41,8 +41,8 @@ class Cast:
     """Everyone who sends in a run, and what there is to send."""
 
     collections: Mapping[str, Collection]
-    queued_reports: list[Parcel]
-    errand: Errand
+    queued_reports: list[QueuedReport]
+    assignment: Assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +60,37 @@ def run(plan: Plan, folder: Path) -> Outcome:
     file = folder / "collections.toml"
     file.write_text(definitions(now.date(), bait=plan.hostile), encoding="utf-8")
     cast = _cast(plan, now)
-    cast.errand.save(folder)
+    cast.assignment.save(folder)
     fails_over = plan.fault == "failover"
     with engines.made(plan.store, folder, fails_over=fails_over, replicas=plan.replicas) as engine:
         site = Site(engine, folder, _flags(plan, file), roundabout=_roundabout(plan))
         with site:
             costs, strike = _load(site, plan, folder, file)
             diary, story = _diary(folder), Story.load(folder) if plan.real else Story()
-            told = heard(
-                cast.queued_reports, Told.of(cast.queued_reports, diary), story, cast.collections
+            verdicts = merge_device_log(
+                cast.queued_reports,
+                ServerVerdicts.from_diary(cast.queued_reports, diary),
+                story,
+                cast.collections,
             )
-            _settle(site.server, told)
+            _settle(site.server, verdicts)
         store = open_store(engine.url)
         try:
-            wrong = judge(store, told)
-            wrong += defended(store, told, hostile.room(plan.devices)) if plan.hostile else []
+            wrong = judge(store, verdicts)
+            wrong += (
+                attack_problems(store, verdicts, hostile.new_pseudonym_limit(plan.devices))
+                if plan.hostile
+                else []
+            )
         finally:
             store.close()
     outcome = Outcome(
-        told,
+        verdicts,
         diary,
         replace(costs, generator=diary.cpu),
-        cast.errand.terms,
+        cast.assignment.terms,
         plan.p99,
-        _crowd(story),
+        _summarize_devices(story),
         _incident(strike, diary, story),
     )
     return replace(outcome, failures=(*wrong, *broken(story), *_promises(outcome, plan)))
@@ -103,13 +110,19 @@ def _cast(plan: Plan, now: datetime) -> Cast:
         plan.shape, plan.users, plan.seconds, between, plan.generators, plan.page is not None
     )
     return Cast(
-        collections, queued_reports, Errand([each.body for each in queued_reports], sends, terms)
+        collections,
+        queued_reports,
+        Assignment([each.body for each in queued_reports], sends, terms),
     )
 
 
 def _flags(plan: Plan, file: Path) -> tuple[str, ...]:
     flags = ("--collections", str(file), "--workers", str(plan.workers))
-    return (*flags, "--room", str(hostile.room(plan.devices))) if plan.hostile else flags
+    return (
+        (*flags, "--max-new-pseudonyms", str(hostile.new_pseudonym_limit(plan.devices)))
+        if plan.hostile
+        else flags
+    )
 
 
 # -- sending ---------------------------------------------------------------------------------------
@@ -118,11 +131,11 @@ def _flags(plan: Plan, file: Path) -> tuple[str, ...]:
 def _load(site: Site, plan: Plan, folder: Path, file: Path) -> tuple[Costs, Strike | None]:
     """Have everyone send; return what the servers took meanwhile, and what struck them."""
     server, store = Meter(site.pids), Meter(site.engine.pids)
-    told = plan.told_to_locust
-    march = March(site.url, plan.users, plan.at_most, plan.generators, plan.page, told)
+    flags = plan.locust_flags
+    march = March(site.url, plan.users, plan.at_most, plan.generators, plan.page, flags)
     with Crew(folder) as crew:
         if plan.real:
-            _asked(site, plan, file).save(folder)
+            _device_task(site, plan, file).save(folder)
             crew.ready_devices()
         begun = crew.begin(march)
         with watching(server, store):
@@ -131,10 +144,12 @@ def _load(site: Site, plan: Plan, folder: Path, file: Path) -> tuple[Costs, Stri
     return Costs(server, store, 0.0), strike
 
 
-def _asked(site: Site, plan: Plan, file: Path) -> Asked:
+def _device_task(site: Site, plan: Plan, file: Path) -> DeviceTask:
     herd = plan.shape == HERD
     jitter = 1.0 if herd else plan.seconds / 4
-    return Asked(site.url, str(file), plan.real, plan.seconds / 2, jitter, plan.seed, herd=herd)
+    return DeviceTask(
+        site.url, str(file), plan.real, plan.seconds / 2, jitter, plan.seed, herd=herd
+    )
 
 
 def _strike(site: Site, plan: Plan, crew: Crew, begun: float) -> Strike:
@@ -162,12 +177,12 @@ def _sleep_until(instant: float) -> None:
         time.sleep(min(left, TICK))
 
 
-def _settle(server: Server, told: Told) -> None:
+def _settle(server: Server, verdicts: ServerVerdicts) -> None:
     """Send again what was never acknowledged, as a device does: now it is known what counts."""
-    for place in told.open:
+    for place in verdicts.open:
         for _ in range(TRIES):
-            told.hear(place, *_reply(server, told.queued_reports[place].body))
-            if told.settled(place):
+            verdicts.hear(place, *_reply(server, verdicts.queued_reports[place].body))
+            if verdicts.settled(place):
                 break
 
 
@@ -179,7 +194,7 @@ def _reply(server: Server, body: bytes) -> tuple[bytes, int]:
     return reply.content if reply.status_code == HTTPStatus.OK else b"", reply.status_code
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def _diary(folder: Path) -> Diary:
@@ -189,21 +204,21 @@ def _diary(folder: Path) -> Diary:
     return diary
 
 
-def _crowd(story: Story) -> Crowd | None:
+def _summarize_devices(story: Story) -> DeviceSummary | None:
     if not story.ends:
         return None
     answers = sum(end.drawn for end in story.ends)
     hurried = sum(end.hurried for end in story.ends)
-    return Crowd(len(story.ends), answers, len(story.tries), hurried)
+    return DeviceSummary(len(story.ends), answers, len(story.tries), hurried)
 
 
 def _incident(strike: Strike | None, diary: Diary, story: Story) -> Incident | None:
     if strike is None:
         return None
-    sends = list(zip(diary.at, diary.seconds, diary.told, diary.bodies, strict=True))
-    ends = [(at + took, body) for at, took, told, body in sends if told]
+    sends = list(zip(diary.at, diary.seconds, diary.answered, diary.bodies, strict=True))
+    ends = [(at + took, body) for at, took, answered, body in sends if answered]
     after = [(end, body) for end, body in ends if end > strike.over]
-    vain = {body for at, _, told, body in sends if not told and at < strike.over}
+    vain = {body for at, _, answered, body in sends if not answered and at < strike.over}
     first = min((end for end, _ in after), default=strike.over)
     caught_up = max((end for end, body in after if body in vain), default=strike.over)
     delivered = max((each.at + each.took for each in story.tries if each.verdicts), default=None)

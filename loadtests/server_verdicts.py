@@ -1,4 +1,4 @@
-"""What the server said of each report of the population."""
+"""The server's verdicts of each report of the population."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_verdicts
 
 from .ipc import REFUSED, Diary
-from .population import Intent, Parcel
+from .population import Intent, QueuedReport
 
 Verdicts = tuple[Verdict, ...]
 
 _SUCCESS = frozenset({Verdict.COUNTED, Verdict.DUPLICATE})
-#: what may be said of a report, by why it was sent
-MAY_BE_SAID = {
+#: the verdicts that a report may get, by the intent of its sender
+ALLOWED_VERDICTS = {
     Intent.HONEST: _SUCCESS,
     Intent.FAKE: _SUCCESS,
     Intent.GREEDY: _SUCCESS | {Verdict.OVER_BUDGET},
-    Intent.BEYOND: {Verdict.OVER_BUDGET},
+    Intent.OVER_BUDGET: {Verdict.OVER_BUDGET},
     Intent.NONSENSE: {Verdict.MALFORMED},
     Intent.FLOOD: _SUCCESS | {Verdict.FULL},
     Intent.SPREAD: _SUCCESS | {Verdict.FULL},
@@ -32,22 +32,22 @@ MAY_BE_SAID = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """For each parcel that was sent: the verdicts of each reply, and how many sends had none."""
+class ServerVerdicts:
+    """For each queued report sent: the verdicts of each reply, and the number of silent sends."""
 
-    queued_reports: Sequence[Parcel]
+    queued_reports: Sequence[QueuedReport]
     replies: defaultdict[int, list[Verdicts]] = field(default_factory=lambda: defaultdict(list))
     silences: Counter[int] = field(default_factory=Counter)
     refusals: Counter[int] = field(default_factory=Counter)  # of whole bodies
 
     @classmethod
-    def of(cls, queued_reports: Sequence[Parcel], diary: Diary) -> Told:
+    def from_diary(cls, queued_reports: Sequence[QueuedReport], diary: Diary) -> ServerVerdicts:
         """Read a diary. What is no reply of the protocol acknowledges nothing."""
-        told = cls(queued_reports)
+        verdicts = cls(queued_reports)
         sends = zip(diary.bodies, diary.replies, diary.statuses, strict=True)
         for place, reply, status in sends:
-            told.hear(place, reply, status)
-        return told
+            verdicts.hear(place, reply, status)
+        return verdicts
 
     def hear(self, place: int, reply: bytes, status: int = HTTPStatus.OK) -> None:
         """Take in the reply to one send."""
@@ -62,12 +62,12 @@ class Told:
             self.replies[place].append(verdicts)
 
     def settled(self, place: int) -> bool:
-        """Whether something was said of a parcel for good."""
+        """Whether a queued report has its final verdicts."""
         return place in self.replies or place in self.refusals
 
     @property
     def open(self) -> list[int]:
-        """The parcels that were sent and never acknowledged."""
+        """The queued reports that were sent and never acknowledged."""
         return [place for place in self.silences if not self.settled(place)]
 
     @property
@@ -79,14 +79,14 @@ class Told:
 
     @property
     def unsure(self) -> int:
-        """How many reports were in sends without a reply: counted or not, nobody was told."""
+        """How many reports were in sends without a reply: counted or not, nobody knows."""
         return sum(
             number * len(self.queued_reports[place].reports)
             for place, number in self.silences.items()
         )
 
-    def acknowledged(self) -> Iterator[tuple[Parcel, Report, int]]:
-        """Yield each report that the server said it has: its parcel, itself, what is true of it."""
+    def acknowledged(self) -> Iterator[tuple[QueuedReport, Report, int]]:
+        """Yield each acknowledged report: its queued report, itself, its true value."""
         for place, replies in self.replies.items():
             queued_report = self.queued_reports[place]
             for report, held, *words in zip(
@@ -105,9 +105,9 @@ class Told:
             yield "no replay was acknowledged: nothing was tried twice"
         often = Counter(self._times_counted())
         if twice := sum(number for times, number in often.items() if times > 1):
-            yield f"{twice} reports were told more than once that they are counted"
+            yield f"{twice} reports were acknowledged as counted more than once"
         if often[0]:
-            yield f"{often[0]} reports were told that they are duplicates, of nothing"
+            yield f"{often[0]} reports were acknowledged as duplicates of nothing"
         if self.open:
             yield f"{len(self.open)} bodies were never acknowledged"
 
@@ -120,16 +120,18 @@ class Told:
 
     def _unexpected(self) -> Counter[tuple[Intent, Verdict]]:
         """Return the verdicts that reports with their intent may not get."""
-        said = Counter(
+        counts = Counter(
             (self.queued_reports[place].intent, word)
             for place, replies in self.replies.items()
             for reply in replies
             for word in reply
         )
-        return Counter({key: n for key, n in said.items() if key[1] not in MAY_BE_SAID[key[0]]})
+        return Counter(
+            {key: n for key, n in counts.items() if key[1] not in ALLOWED_VERDICTS[key[0]]}
+        )
 
     def _times_counted(self) -> Iterator[int]:
-        """Yield how often each delivered report was told that it is counted.
+        """Yield how often each delivered report was acknowledged as counted.
 
         After a send without a reply, nobody knows: that one may have been the one that counted.
         """

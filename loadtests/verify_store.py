@@ -27,7 +27,7 @@ from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
 from .population import Intent
-from .server_verdicts import Told
+from .server_verdicts import ServerVerdicts
 
 Ends = float | NDArray[np.float64]
 
@@ -71,13 +71,13 @@ class Answers:
         return tally(self.collection, rows.reshape(len(reports), self.collection.message_bytes))
 
 
-def answers(told: Told) -> list[Answers]:
+def answers(verdicts: ServerVerdicts) -> list[Answers]:
     """Return the acknowledged reports, by collection; also of those that have none."""
     found = {
         queued_report.collection.name: Answers(queued_report.collection)
-        for queued_report in told.queued_reports
+        for queued_report in verdicts.queued_reports
     }
-    for queued_report, report, held in told.acknowledged():
+    for queued_report, report, held in verdicts.acknowledged():
         each = found[queued_report.collection.name]
         if queued_report.intent in MADE_UP:
             each.fakes.append(report)
@@ -87,14 +87,14 @@ def answers(told: Told) -> list[Answers]:
     return list(found.values())
 
 
-def judge(store: Store, told: Told, alpha: float = ALPHA) -> list[str]:
+def judge(store: Store, verdicts: ServerVerdicts, alpha: float = ALPHA) -> list[str]:
     """Return everything that is wrong; nothing: the run is sound."""
-    asked = answers(told)
+    found = answers(verdicts)
     return [
-        *told.failures(),
-        *(problem for each in asked for problem in _kept(store, each)),
-        *_duplicates(store, told),
-        *(problem for each in asked for problem in _estimated(each, alpha / len(asked))),
+        *verdicts.failures(),
+        *(problem for each in found for problem in _kept(store, each)),
+        *_duplicates(store, verdicts),
+        *(problem for each in found for problem in _estimated(each, alpha / len(found))),
     ]
 
 
@@ -119,15 +119,15 @@ def _kept(store: Store, answers: Answers) -> Iterator[str]:
         yield f"{name}: {held.total()} reports counted, but {slots} slots spent"
 
 
-def _duplicates(store: Store, told: Told) -> Iterator[str]:
-    """Whether the store noted the duplicates that were told, and those whose reply was lost."""
+def _duplicates(store: Store, verdicts: ServerVerdicts) -> Iterator[str]:
+    """Yield if the store did not count the duplicates: acknowledged, or with a lost reply."""
     noted = sum(
         counts.verdicts[Verdict.DUPLICATE]
         for counts in counts_by_series(store.service_counts()).values()
     )
-    least = told.verdicts[Verdict.DUPLICATE]
-    if not least <= noted <= least + told.unsure:
-        yield f"{least} duplicates were told, and {noted} are noted"
+    least = verdicts.verdicts[Verdict.DUPLICATE]
+    if not least <= noted <= least + verdicts.unsure:
+        yield f"{least} duplicates were acknowledged, and the store counts {noted}"
 
 
 def _estimated(answers: Answers, alpha: float) -> Iterator[str]:
@@ -137,13 +137,15 @@ def _estimated(answers: Answers, alpha: float) -> Iterator[str]:
     """
     if not answers.reports:
         return
-    asked = answers.collection
-    said = estimate(asked, answers.honest, 1 - alpha, target="cohort", simultaneous=True)
-    if isinstance(said, MeanEstimate):
-        yield from _missed(answers.name, np.mean(answers.held, keepdims=True), said.low, said.high)
-    elif isinstance(said, ShareEstimates):
-        shares = np.bincount(answers.held, minlength=asked.inputs)
-        yield from _missed(answers.name, shares / len(answers.held), said.low, said.high)
+    collection = answers.collection
+    estimated = estimate(collection, answers.honest, 1 - alpha, target="cohort", simultaneous=True)
+    if isinstance(estimated, MeanEstimate):
+        yield from _missed(
+            answers.name, np.mean(answers.held, keepdims=True), estimated.low, estimated.high
+        )
+    elif isinstance(estimated, ShareEstimates):
+        shares = np.bincount(answers.held, minlength=collection.inputs)
+        yield from _missed(answers.name, shares / len(answers.held), estimated.low, estimated.high)
     else:
         yield f"{answers.name}: nothing can be estimated"
 

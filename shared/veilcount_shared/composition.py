@@ -101,7 +101,6 @@ class Overlap:
     P: Fraction  # the probability that a report lies in its input's set
 
     def __post_init__(self) -> None:
-        """Validate that two such sets exist."""
         if not (0 < self.alone <= min(self.own, 1 - self.own) and self.own <= self.P < 1):
             raise ValueError(f"no two sets overlap like {self}")
 

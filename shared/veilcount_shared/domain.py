@@ -29,8 +29,8 @@ Label = str | int
 
 #: controls, surrogates, line and paragraph separators: categories that no Unicode version changes;
 #: and marks of no width that turn the text after them or make two labels look alike
-_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_HIDING = frozenset(
+_INVISIBLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_ZERO_WIDTH = frozenset(
     "\u061c\u200b\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
 
@@ -84,7 +84,6 @@ class Choice:
     other: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a list that is empty, too long, mixed, ambiguous or unreadable."""
         if self.size < 2:  # noqa: PLR2004 - a question needs two answers
             raise DefinitionError("values", list(self.values), "give at least two values")
         check_labels("values", self.values)
@@ -127,7 +126,6 @@ class Number:
     high: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse an empty or reversed range."""
         if not self.low < self.high:
             raise DefinitionError(
                 "range", [self.low, self.high], "give [low, high] with low below high"
@@ -148,12 +146,16 @@ class Number:
             return GRID if numerator > 0 else 0
         offset, scale = self._affine
         doubled = 2 * (numerator * scale - offset * denominator) * GRID
-        span = self._span * denominator
-        return min(max((doubled + span) // (2 * span), 0), GRID)
+        width = self._width * denominator
+        return min(max((doubled + width) // (2 * width), 0), GRID)
 
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
-        return {"type": "number", "low": _over(self.low), "high": _over(self.high)}
+        return {
+            "type": "number",
+            "low": format_fraction(self.low),
+            "high": format_fraction(self.high),
+        }
 
     @cached_property
     def _affine(self) -> tuple[int, int]:
@@ -162,7 +164,7 @@ class Number:
         return int(self.low * scale), scale
 
     @cached_property
-    def _span(self) -> int:
+    def _width(self) -> int:
         return int((self.high - self.low) * self._affine[1])
 
 
@@ -179,7 +181,6 @@ class Cross:
     attributes: tuple[tuple[str, Choice], ...]
 
     def __post_init__(self) -> None:
-        """Refuse a crossing with too many combinations, or that could be read in two ways."""
         order = [name for name, _ in self.attributes]
         if order != sorted(set(order)):
             raise DefinitionError("cross", order, "give each name once, in the order of the names")
@@ -211,10 +212,10 @@ class Cross:
 
     def input(self, value: object, randomness: RandomSource) -> int:
         """Return the combination's place; each part that is missing or unknown is drawn."""
-        given = _parts(value, len(self.parts))
+        values = _parts(value, len(self.parts))
         place = 0
         for position, part in enumerate(self.parts):
-            piece = given[position] if position < len(given) else _MISSING
+            piece = values[position] if position < len(values) else _MISSING
             place = place * part.size + part.input(piece, randomness)
         return place
 
@@ -242,7 +243,9 @@ def check_labels(key: str, labels: tuple[Label, ...]) -> None:
 
 def has_hidden_characters(text: str) -> bool:
     """Whether a text holds characters that a reader cannot see."""
-    return not (_HIDING.isdisjoint(text) and _UNSEEN.isdisjoint(map(unicodedata.category, text)))
+    return not (
+        _ZERO_WIDTH.isdisjoint(text) and _INVISIBLE.isdisjoint(map(unicodedata.category, text))
+    )
 
 
 def check_label(key: str, label: object) -> None:
@@ -292,5 +295,6 @@ def _ratio(value: object) -> tuple[int, int] | None:
         return None
 
 
-def _over(number: Fraction) -> str:
+def format_fraction(number: Fraction) -> str:
+    """Return a fraction in its canonical form."""
     return f"{number.numerator}/{number.denominator}"

@@ -35,7 +35,6 @@ class InexactError(VeilcountError, TypeError):
     """Not an exact number: a float, a bool, or text that is no number."""
 
     def __init__(self, number: object) -> None:
-        """Name the number and how to write it."""
         super().__init__(
             f"{format_value(number)} is not exact:"
             " write an int, a Fraction or a string such as '0.7'"
@@ -47,7 +46,6 @@ class EpsilonError(VeilcountError, ValueError):
     """An epsilon that cannot be claimed."""
 
     def __init__(self, epsilon: Fraction, fix: str) -> None:
-        """Name the epsilon and the allowed ones."""
         super().__init__(f"epsilon = {format_value(epsilon)}: {fix}")
         self.epsilon = epsilon
         self.fix = fix
@@ -59,7 +57,6 @@ class DefinitionError(VeilcountError, ValueError):
     def __init__(
         self, key: str, value: object, fix: str, *, collection: str = "", file: str = ""
     ) -> None:
-        """Name the place, the value and the fix."""
         place = " ".join(part for part in (file, f"[{collection}]" if collection else "") if part)
         super().__init__(f"{place + ': ' if place else ''}{key} = {format_value(value)}: {fix}")
         self.key = key
@@ -83,7 +80,6 @@ class UnknownSegment(VeilcountError, ValueError):
     """A segment name or value that the definition does not declare."""
 
     def __init__(self, collection: str, name: str, declared: tuple[str, ...]) -> None:
-        """Name the segment and the declared values."""
         super().__init__(
             f"{collection}: segment {name!r} is missing, unknown, or not one of its declared values"
             f" ({', '.join(declared) or 'no segments are declared'})"
@@ -96,7 +92,6 @@ class TrustModelError(VeilcountError, ValueError):
     """A method of the other trust model: a true value under the local model, or the reverse."""
 
     def __init__(self, collection: str, fix: str) -> None:
-        """Name the collection and the method to use."""
         super().__init__(f"{collection}: {fix}")
 
 
@@ -104,7 +99,6 @@ class WireError(VeilcountError, ValueError):
     """Bytes that are not a valid batch."""
 
     def __init__(self, place: str, problem: str) -> None:
-        """Name the place in the body and the problem, never the content."""
         super().__init__(place, problem)
         self.place = place
         self.problem = problem
@@ -129,7 +123,6 @@ class ReportError(VeilcountError, ValueError):
     """A report that its definition rejects."""
 
     def __init__(self, problem: str) -> None:
-        """Name what the definition allows, never the content of the message."""
         super().__init__(problem)
         self.problem = problem
 

@@ -96,7 +96,6 @@ class SystemRandomSource(RandomSource):
     _UNPACK = struct.Struct(f"={_POOL_WORDS}Q").unpack
 
     def __init__(self) -> None:
-        """Start with an empty pool: nothing is drawn before it is needed."""
         self._pool: list[int] = []
         self._pid = os.getpid()
         _live.add(self)

@@ -41,7 +41,6 @@ class Report:
     message: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Validate the fields."""
         _fingerprint("fingerprint", self.fingerprint)
         _within("period", self.period, MAX_PERIODS)
         _within("segment", self.segment, MAX_CELLS)
@@ -63,7 +62,6 @@ class Losses:
     corrupt: int = 0
 
     def __post_init__(self) -> None:
-        """Validate the buckets."""
         _fingerprint("losses.fingerprint", self.fingerprint)
         for reason in ("aged", "evicted", "corrupt"):
             _within(f"losses.{reason}", getattr(self, reason), MAX_BUCKET + 1)
@@ -84,7 +82,6 @@ class Batch:
     padding: int = 0
 
     def __post_init__(self) -> None:
-        """Validate the size and the combination of fields."""
         if len(self.reports) > MAX_REPORTS:
             raise WrongLength("reports", f"{len(self.reports)} in one batch: {MAX_REPORTS} at most")
         if not self.reports and self.losses is None:
@@ -116,9 +113,8 @@ def check_report(report: Report, collection: Collection) -> int:
         raise PeriodOutOfRange(f"period: give 0 to {collection.periods - 1}")
     if report.segment >= collection.cells:
         raise SegmentOutOfRange(f"segment: give 0 to {collection.cells - 1}")
-    first = report.period * collection.per_period
-    if collection.linkage is not Linkage.COLLECTION:
-        first = 0
+    linked = collection.linkage is Linkage.COLLECTION
+    first = report.period * collection.per_period if linked else 0
     last = first + (0 if collection.linkage is Linkage.NONE else collection.per_period - 1)
     if not first <= report.slot <= last:
         raise SlotOutOfRange(f"slot: give {first} to {last} in period {report.period}")
@@ -130,14 +126,14 @@ def _within(place: str, number: int, end: int) -> None:
         raise BadField(place, f"give 0 to {end - 1}")
 
 
-def _bytes(place: str, given: bytes, least: int, most: int) -> None:
-    if not isinstance(given, bytes):
+def _bytes(place: str, raw: bytes, least: int, most: int) -> None:
+    if not isinstance(raw, bytes):
         raise BadField(place, "give bytes")
-    if not least <= len(given) <= most:
+    if not least <= len(raw) <= most:
         size = f"{least}" if least == most else f"{least} to {most}"
         raise WrongLength(place, f"give {size} bytes")
 
 
-def _fingerprint(place: str, given: str) -> None:
-    if type(given) is not str or not _FINGERPRINT.fullmatch(given):
+def _fingerprint(place: str, name: str) -> None:
+    if type(name) is not str or not _FINGERPRINT.fullmatch(name):
         raise BadField(place, "give 64 lower-case hexadecimal digits")

@@ -30,9 +30,8 @@ class SecretRandomSource(RandomSource):
     __slots__ = ("_block", "_purpose", "_secret", "_words")
 
     def __init__(self, secret: bytes, *purpose: str | int) -> None:
-        """Begin the stream of this purpose."""
         self._secret = secret
-        self._purpose = _spell(*purpose)
+        self._purpose = _encode(*purpose)
         self._block = 0
         self._words: list[int] = []
 
@@ -76,7 +75,7 @@ def period_end(collection: Collection, period: int) -> datetime:
 
 
 def draw_answering_periods(secret: bytes, collection: Collection) -> frozenset[int]:
-    """Return the periods in which this person answers: a uniform subset of the given size."""
+    """Return the periods in which this person answers: a uniform subset of that size."""
     randomness = SecretRandomSource(secret, "answers", collection.fingerprint)
     return frozenset(randomness.sample(collection.periods, collection.answering))
 
@@ -92,7 +91,7 @@ def draw_instant(secret: bytes, collection: Collection, period: int, answer: int
 def draw_slot(secret: bytes, collection: Collection, period: int, answer: int) -> int:
     """Return the slot of a period's answer: the answers take the period's slots in random order.
 
-    So a slot number does not tell how many answers came before.
+    So a slot number does not reveal how many answers came before.
     """
     if collection.linkage is Linkage.NONE:
         return 0
@@ -109,14 +108,14 @@ def derive_pseudonym(
     if collection.linkage is Linkage.NONE:
         return b"".join(randomness.below(256).to_bytes(1, "big") for _ in range(PSEUDONYM_BYTES))
     epoch = period if collection.linkage is Linkage.PERIOD else 0
-    name = _spell("pseudonym", collection.fingerprint, epoch)
+    name = _encode("pseudonym", collection.fingerprint, epoch)
     return _hmac(secret, name)[:PSEUDONYM_BYTES]
 
 
 def is_selected(secret: bytes, collection: Collection) -> bool:
     """Whether the person is in the collection's cohort and assigned to it instead of its twin."""
-    given = collection.cohort
-    if given and draw_cohort(secret, collection.app, given.draw, given.of) != given.number:
+    cohort = collection.cohort
+    if cohort and draw_cohort(secret, collection.app, cohort.draw, cohort.of) != cohort.number:
         return False
     if collection.twin is None:
         return True
@@ -136,8 +135,8 @@ def _order(secret: bytes, fingerprint: str, period: int, size: int) -> tuple[int
     return tuple(SecretRandomSource(secret, "slots", fingerprint, period).shuffled(range(size)))
 
 
-def _spell(*fields: str | int) -> bytes:
-    """Return fields as bytes that no other fields spell: each behind its length."""
+def _encode(*fields: str | int) -> bytes:
+    """Return fields as bytes that no other fields have: each after its length."""
     raw = [str(field).encode() for field in ("veilcount", 1, *fields)]
     return b"".join(len(part).to_bytes(4, "big") + part for part in raw)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench.scale import BASE, COSTS, DAY, FLEETS, GRACE, HOUR, HOUSE, Fleet, Needs, lines
+from bench.scale import BASE, COSTS, DAY, DEPLOYMENT, FLEETS, GRACE, HOUR, Fleet, Needs, lines
 from bench.scaling_fit import Power
 
 from veilcount_aggregator.series.series import RECOVERABLE, Series
@@ -40,9 +40,9 @@ def test_every_table_of_the_page_is_what_the_arithmetic_says() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        f"{HOUSE.cores} cores, {HOUSE.memory} GB and {HOUSE.network} Gbit/s",
-        f"{100 * HOUSE.full:g} % full",
-        f"{HOUSE.core_hour} a core-hour and {HOUSE.gigabyte_hour} a GB-hour",
+        f"{DEPLOYMENT.cores} cores, {DEPLOYMENT.memory} GB and {DEPLOYMENT.network} Gbit/s",
+        f"{100 * DEPLOYMENT.full:g} % full",
+        f"{DEPLOYMENT.core_hour} a core-hour and {DEPLOYMENT.gigabyte_hour} a GB-hour",
         f"{COSTS.row:g} bytes of Redis and a bit a slot",
         f"`late` + {GRACE} days: {BASE.rows} rows",
         f"some {Needs.of(BASE).machines()['memory']:.0f} machines",

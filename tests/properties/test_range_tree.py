@@ -28,6 +28,7 @@ from veilcount_shared.epsilon import exp_lower, threshold
 from veilcount_shared.errors import DefinitionError, MessageOutOfRange
 from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, is_prime
+from veilcount_shared.mechanisms.square_wave import find_bucket
 from veilcount_shared.randomness import RandomSource
 
 ONE = Fraction(1)
@@ -86,13 +87,6 @@ def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, 
     mechanism = RangeTree.for_epsilon(ONE)
 
     assert tuple(mechanism.node(level, bucket) for level in range(4)) == nodes
-
-
-@pytest.mark.parametrize(
-    ("grid", "bucket"), [(0, 0), (BUCKET - 1, 0), (BUCKET, 1), (GRID - 1, 255), (GRID, 255)]
-)
-def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
-    assert RangeTree.for_epsilon(ONE).bucket(grid) == bucket
 
 
 def test_a_number_that_is_no_message_is_refused() -> None:
@@ -235,7 +229,7 @@ class Curious(RangeTree):
 
     def randomize(self, grid: int, randomness: RandomSource) -> int:
         level = randomness.below(2) + (2 if grid < GRID // 2 else 0)
-        node = self.node(level, self.bucket(grid))
+        node = self.node(level, find_bucket(grid))
         return self.starts[level] + self.levels[level].randomize(node, randomness)
 
 

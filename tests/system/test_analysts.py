@@ -151,12 +151,12 @@ def test_an_answer_of_a_killed_analysis_process_is_seen_to_be_cut(server: Server
             f"GET {CSV} HTTP/1.1\r\nHost: x\r\nAccept: text/csv\r\n"
             f"Authorization: Bearer {key}\r\nConnection: close\r\n\r\n".encode()
         )
-        heard = connection.recv(1_000)
+        merge_device_log = connection.recv(1_000)
         os.kill(killed, signal.SIGKILL)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)  # the rest at once
         while piece := connection.recv(1 << 16):
-            heard += piece
-    head, _, body = heard.partition(b"\r\n\r\n")
+            merge_device_log += piece
+    head, _, body = merge_device_log.partition(b"\r\n\r\n")
     (length,) = re.findall(rb"(?i)content-length: (\d+)", head)
     wait_until(lambda: server.analysis() not in ([], [killed]))
 

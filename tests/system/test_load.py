@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadtests.ipc import Diary
-from loadtests.population import Parcel, draw, order
+from loadtests.population import QueuedReport, draw, order
 from loadtests.questions import definitions, questions
-from loadtests.server_verdicts import Told
+from loadtests.server_verdicts import ServerVerdicts
 from loadtests.verify_store import judge
 
 from veilcount_aggregator.ingest.decode.columns import DecodedBody, columns_from_reports
@@ -39,19 +39,24 @@ SEND = 40  # parcels in one transaction: nothing here is about batches
 
 
 @contextmanager
-def loaded(folder: Path, queued_reports: Sequence[Parcel]) -> Iterator[tuple[Aggregator, Told]]:
+def loaded(
+    folder: Path, queued_reports: Sequence[QueuedReport]
+) -> Iterator[tuple[Aggregator, ServerVerdicts]]:
     """An aggregator that took every parcel, and some twice; and what it said."""
     file = folder / "collections.toml"
     file.write_text(definitions(NOW.date()), encoding="utf-8")
     settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True)
     aggregator = Aggregator.open(settings, lambda: NOW)
     try:
-        yield aggregator, Told.of(queued_reports, sent(aggregator, queued_reports))
+        yield (
+            aggregator,
+            ServerVerdicts.from_diary(queued_reports, sent(aggregator, queued_reports)),
+        )
     finally:
         aggregator.close()
 
 
-def sent(aggregator: Aggregator, queued_reports: Sequence[Parcel]) -> Diary:
+def sent(aggregator: Aggregator, queued_reports: Sequence[QueuedReport]) -> Diary:
     """Send the parcels in a run's order; return what was replied to each."""
     places = order(len(queued_reports), seed=1)
     replies: list[bytes] = []
@@ -64,7 +69,7 @@ def sent(aggregator: Aggregator, queued_reports: Sequence[Parcel]) -> Diary:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[tuple[Aggregator, Told]]:
+def run(tmp_path: Path) -> Iterator[tuple[Aggregator, ServerVerdicts]]:
     """A sound run of sixty devices."""
     with loaded(tmp_path, PARCELS) as each:
         yield each
@@ -86,68 +91,72 @@ def tamper(aggregator: Aggregator, name: str, more: int, *, n: int) -> None:
     aggregator.store.import_pieces([tally._replace(body=encode_numbers(body))])
 
 
-def test_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, Told]) -> None:
+def test_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, ServerVerdicts]) -> None:
     """Every report once, duplicates as told, every estimate around its truth."""
-    aggregator, told = run
+    aggregator, verdicts = run
 
-    assert judge(aggregator.store, told) == []
-    assert told.verdicts[Verdict.COUNTED] == sum(
+    assert judge(aggregator.store, verdicts) == []
+    assert verdicts.verdicts[Verdict.COUNTED] == sum(
         len(queued_report.reports) for queued_report in PARCELS
     )
-    assert told.verdicts[Verdict.DUPLICATE] > 0
+    assert verdicts.verdicts[Verdict.DUPLICATE] > 0
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_one_lost_report_fails_the_run(name: str, run: tuple[Aggregator, Told]) -> None:
+def test_one_lost_report_fails_the_run(name: str, run: tuple[Aggregator, ServerVerdicts]) -> None:
     """Acknowledged, and not in the store."""
-    aggregator, told = run
+    aggregator, verdicts = run
     tamper(aggregator, name, -1, n=-1)
 
-    assert f"{name}: lost 1 of " in "\n".join(judge(aggregator.store, told))
+    assert f"{name}: lost 1 of " in "\n".join(judge(aggregator.store, verdicts))
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_one_doubled_report_fails_the_run(name: str, run: tuple[Aggregator, Told]) -> None:
+def test_one_doubled_report_fails_the_run(
+    name: str, run: tuple[Aggregator, ServerVerdicts]
+) -> None:
     """In the store twice."""
-    aggregator, told = run
+    aggregator, verdicts = run
     tamper(aggregator, name, 1, n=1)
 
-    assert f"{name}: 1 reports more than the " in "\n".join(judge(aggregator.store, told))
+    assert f"{name}: 1 reports more than the " in "\n".join(judge(aggregator.store, verdicts))
 
 
-def test_a_counter_that_is_off_fails_the_run(run: tuple[Aggregator, Told]) -> None:
+def test_a_counter_that_is_off_fails_the_run(run: tuple[Aggregator, ServerVerdicts]) -> None:
     """Though n is right."""
-    aggregator, told = run
+    aggregator, verdicts = run
     tamper(aggregator, "minutes", 1, n=0)
 
     assert "minutes: the counters are off those of the acknowledged messages by 1" in judge(
-        aggregator.store, told
+        aggregator.store, verdicts
     )
 
 
 def test_a_message_counted_under_another_pseudonym_fails_the_run(
-    run: tuple[Aggregator, Told],
+    run: tuple[Aggregator, ServerVerdicts],
 ) -> None:
     """As by a server that forgets who has spent what: nobody was told, n and slots are more."""
-    aggregator, told = run
+    aggregator, verdicts = run
     queued_report = next(each for each in PARCELS if each.collection.name == "minutes")
     forged = [replace(each, pseudonym=bytes(16)) for each in queued_report.reports]
     aggregator.take(DecodedBody(len(forged), columns_from_reports(forged)))
 
     assert "minutes: 16 reports more than the 960 acknowledged ones" in judge(
-        aggregator.store, told
+        aggregator.store, verdicts
     )
 
 
-def test_a_duplicate_that_nobody_was_told_of_fails_the_run(run: tuple[Aggregator, Told]) -> None:
+def test_a_duplicate_that_was_never_acknowledged_fails_the_run(
+    run: tuple[Aggregator, ServerVerdicts],
+) -> None:
     """What the store notes of replays is what the devices heard."""
-    aggregator, told = run
-    heard = told.verdicts[Verdict.DUPLICATE]
+    aggregator, verdicts = run
+    duplicates = verdicts.verdicts[Verdict.DUPLICATE]
     again = next(each for each in PARCELS if each.collection.name == "theme").reports
     aggregator.take(DecodedBody(1, columns_from_reports(again)))
 
-    assert judge(aggregator.store, told) == [
-        f"{heard} duplicates were told, and {heard + 1} are noted"
+    assert judge(aggregator.store, verdicts) == [
+        f"{duplicates} duplicates were acknowledged, and the store counts {duplicates + 1}"
     ]
 
 
@@ -155,14 +164,14 @@ def test_a_duplicate_that_nobody_was_told_of_fails_the_run(run: tuple[Aggregator
 def test_a_run_of_another_population_fails(name: str, tmp_path: Path) -> None:
     """Estimates that miss what the counted devices hold, of every kind of question."""
     queued_reports = draw({name: QUESTIONS[name]}, NOW, FEWER.get(name, MANY), seed=1)
-    with loaded(tmp_path, queued_reports) as (aggregator, told):
-        other = replace(told, queued_reports=[_mirrored(each) for each in queued_reports])
+    with loaded(tmp_path, queued_reports) as (aggregator, verdicts):
+        other = replace(verdicts, queued_reports=[_mirrored(each) for each in queued_reports])
 
-        assert judge(aggregator.store, told) == []
+        assert judge(aggregator.store, verdicts) == []
         assert "miss the truth of what was counted" in "".join(judge(aggregator.store, other))
 
 
-def _mirrored(queued_report: Parcel) -> Parcel:
+def _mirrored(queued_report: QueuedReport) -> QueuedReport:
     """Return what people at the other end of the scale would have sent."""
     ends = {"autosave": 1, "theme": 63, "plugin": 1_999, "minutes": 240}
     return replace(
@@ -177,16 +186,16 @@ def test_devices_of_another_law_fail_the_run(epsilon: Fraction, tmp_path: Path) 
     queued_reports = draw(
         {"autosave": replace(QUESTIONS["autosave"], epsilon=epsilon)}, NOW, MANY, 1
     )
-    with loaded(tmp_path, [_relabelled(each) for each in queued_reports]) as (aggregator, told):
-        failures = judge(aggregator.store, told)
+    with loaded(tmp_path, [_relabelled(each) for each in queued_reports]) as (aggregator, verdicts):
+        failures = judge(aggregator.store, verdicts)
 
     assert failures == ["autosave: 2 of 2 estimates miss the truth of what was counted"]
 
 
-def _relabelled(queued_report: Parcel) -> Parcel:
+def _relabelled(queued_report: QueuedReport) -> QueuedReport:
     asked: Collection = QUESTIONS[queued_report.collection.name]
     reports = (replace(each, fingerprint=asked.fingerprint) for each in queued_report.reports)
-    return Parcel(asked, tuple(reports), queued_report.held)
+    return QueuedReport(asked, tuple(reports), queued_report.held)
 
 
 # -- what a server says ----------------------------------------------------------------------------
@@ -200,8 +209,8 @@ STALE = encode_verdicts([Verdict.STALE])
 @pytest.mark.parametrize(
     ("replies", "failure"),
     [
-        ([COUNTED, COUNTED, DUPLICATE], "1 reports were told more than once that they are counted"),
-        ([DUPLICATE, DUPLICATE], "1 reports were told that they are duplicates, of nothing"),
+        ([COUNTED, COUNTED, DUPLICATE], "1 reports were acknowledged as counted more than once"),
+        ([DUPLICATE, DUPLICATE], "1 reports were acknowledged as duplicates of nothing"),
         (
             [COUNTED, DUPLICATE, encode_verdicts([Verdict.STALE])],
             "1 reports (honest) were refused as stale",
@@ -212,22 +221,24 @@ STALE = encode_verdicts([Verdict.STALE])
 )
 def test_what_no_server_may_say_fails_the_run(replies: list[bytes], failure: str) -> None:
     """Each in words of its own."""
-    told = Told.of(ONE, Diary([0] * len(replies), replies, [0.0] * len(replies), 1.0, 1.0))
+    verdicts = ServerVerdicts.from_diary(
+        ONE, Diary([0] * len(replies), replies, [0.0] * len(replies), 1.0, 1.0)
+    )
 
-    assert failure in list(told.failures())
+    assert failure in list(verdicts.failures())
 
 
 def test_a_sound_body_that_is_refused_whole_fails_the_run() -> None:
     """Nothing that honest devices send is a bad request."""
-    told = Told.of(ONE, Diary([0], [b""], [0.0], 1.0, 1.0, statuses=[400]))
+    verdicts = ServerVerdicts.from_diary(ONE, Diary([0], [b""], [0.0], 1.0, 1.0, statuses=[400]))
 
-    assert "1 sound bodies were refused whole" in list(told.failures())
+    assert "1 sound bodies were refused whole" in list(verdicts.failures())
 
 
 def test_a_generator_that_overstates_fails_the_run(tmp_path: Path) -> None:
     """It says that a body was acknowledged which it never sent."""
-    with loaded(tmp_path, PARCELS[:-1]) as (aggregator, told):
-        boast = replace(told, queued_reports=PARCELS)
+    with loaded(tmp_path, PARCELS[:-1]) as (aggregator, verdicts):
+        boast = replace(verdicts, queued_reports=PARCELS)
         boast.hear(len(PARCELS) - 1, encode_verdicts([Verdict.COUNTED] * len(PARCELS[-1].reports)))
 
         assert ": lost " in "\n".join(judge(aggregator.store, boast))
@@ -235,10 +246,10 @@ def test_a_generator_that_overstates_fails_the_run(tmp_path: Path) -> None:
 
 def test_a_lost_reply_is_no_failure() -> None:
     """The send that counted was not heard of; the next one is told so."""
-    told = Told.of(ONE, Diary([0, 0], [b"", DUPLICATE], [0.0, 0.0], 1.0, 1.0))
+    verdicts = ServerVerdicts.from_diary(ONE, Diary([0, 0], [b"", DUPLICATE], [0.0, 0.0], 1.0, 1.0))
 
-    assert list(told.failures()) == []
-    assert told.unsure == 1
+    assert list(verdicts.failures()) == []
+    assert verdicts.unsure == 1
 
 
 # -- the whole of it -------------------------------------------------------------------------------

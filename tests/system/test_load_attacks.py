@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from loadtests.attack_report import defended, poisoned
-from loadtests.hostile import draw_attack, mixed, room
+from loadtests.attack_report import attack_problems, poisoned
+from loadtests.hostile import draw_attack, mixed, new_pseudonym_limit
 from loadtests.ipc import Diary
-from loadtests.population import Intent, Parcel, draw, order
+from loadtests.population import Intent, QueuedReport, draw, order
 from loadtests.questions import BAIT, definitions, questions
-from loadtests.server_verdicts import Told
+from loadtests.server_verdicts import ServerVerdicts
 from loadtests.verify_store import answers, judge
 
 from veilcount_aggregator.estimation.poisoning import FAKES
@@ -28,7 +28,7 @@ from veilcount_shared.wire import BINARY_TYPE, encode_verdicts
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 DEVICES = 100
-ROOM = room(DEVICES)
+ROOM = new_pseudonym_limit(DEVICES)
 QUESTIONS = questions(NOW.date(), bait=True)
 ATTACK = draw_attack(QUESTIONS, NOW, DEVICES, seed=1)
 PARCELS = mixed(draw(questions(NOW.date()), NOW, DEVICES, seed=1), ATTACK)
@@ -39,20 +39,22 @@ class Run:
     """A run that is over."""
 
     aggregator: Aggregator
-    told: Told
+    verdicts: ServerVerdicts
 
     @property
     def failures(self) -> list[str]:
         """Everything that is wrong with it."""
         store = self.aggregator.store
-        return [*judge(store, self.told), *defended(store, self.told, ROOM)]
+        return [*judge(store, self.verdicts), *attack_problems(store, self.verdicts, ROOM)]
 
     def place(self, intent: Intent) -> int:
         """Return a parcel with this intent."""
-        return next(n for n, each in enumerate(self.told.queued_reports) if each.intent is intent)
+        return next(
+            n for n, each in enumerate(self.verdicts.queued_reports) if each.intent is intent
+        )
 
 
-def sent(aggregator: Aggregator, queued_reports: list[Parcel]) -> Diary:
+def sent(aggregator: Aggregator, queued_reports: list[QueuedReport]) -> Diary:
     """Send the parcels in a run's order, some twice."""
     places, replies, statuses = order(len(queued_reports), seed=1), [], []
     for place in places:
@@ -89,14 +91,14 @@ def diary(aggregator: Aggregator) -> Diary:
 @pytest.fixture
 def run(aggregator: Aggregator, diary: Diary) -> Run:
     """The run, to be looked at."""
-    return Run(aggregator, Told.of(PARCELS, diary))
+    return Run(aggregator, ServerVerdicts.from_diary(PARCELS, diary))
 
 
 def test_attackers_come_to_nothing(run: Run) -> None:
     """Refused where the protocol says so, bounded where it cannot; the honest are counted."""
-    given = run.told.verdicts
+    given = run.verdicts.verdicts
     honest = [each for each in PARCELS if each.intent is Intent.HONEST]
-    made = next(each for each in answers(run.told) if each.collection.name == BAIT)
+    made = next(each for each in answers(run.verdicts) if each.collection.name == BAIT)
 
     assert run.failures == []
     assert len(made.fakes) == ROOM
@@ -106,7 +108,7 @@ def test_attackers_come_to_nothing(run: Run) -> None:
 
 def test_fakes_beyond_the_band_are_noticed(run: Run) -> None:
     """The band for one in a hundred does not hold where five are."""
-    theme = next(each for each in answers(run.told) if each.name == "theme")
+    theme = next(each for each in answers(run.verdicts) if each.name == "theme")
     many = replace(theme, fakes=theme.fakes * 5)
 
     assert list(poisoned(theme, FAKES)) == []
@@ -114,7 +116,7 @@ def test_fakes_beyond_the_band_are_noticed(run: Run) -> None:
 
 
 def test_fakes_that_move_nothing_show_nothing(run: Run) -> None:
-    theme = next(each for each in answers(run.told) if each.name == "theme")
+    theme = next(each for each in answers(run.verdicts) if each.name == "theme")
     same = replace(theme, reports=theme.reports[:1], fakes=theme.reports[:1])
 
     assert list(poisoned(same, FAKES)) == ["theme: the fakes moved nothing, so nothing is shown"]
@@ -122,36 +124,36 @@ def test_fakes_that_move_nothing_show_nothing(run: Run) -> None:
 
 def test_an_answer_beyond_the_budget_that_counts_fails_the_run(run: Run) -> None:
     place = run.place(Intent.GREEDY)
-    run.told.replies[place] = [(Verdict.COUNTED,) * 28]
+    run.verdicts.replies[place] = [(Verdict.COUNTED,) * 28]
 
     assert "28 answers of one pseudonym were counted, and 20 are allowed" in run.failures
 
 
 @pytest.mark.parametrize(
-    ("intent", "words"), [(Intent.BEYOND, "beyond"), (Intent.NONSENSE, "nonsense")]
+    ("intent", "words"), [(Intent.OVER_BUDGET, "beyond"), (Intent.NONSENSE, "nonsense")]
 )
 def test_nonsense_that_counts_fails_the_run(intent: Intent, words: str, run: Run) -> None:
     place = run.place(intent)
-    reports = len(run.told.queued_reports[place].reports)
-    run.told.replies[place] = [(Verdict.STALE,) * reports]
+    reports = len(run.verdicts.queued_reports[place].reports)
+    run.verdicts.replies[place] = [(Verdict.STALE,) * reports]
 
     assert f"{reports} reports ({words}) were refused as stale" in run.failures
 
 
 def test_garbage_that_is_taken_for_a_batch_fails_the_run(run: Run) -> None:
-    run.told.hear(run.place(Intent.GARBAGE), b'{"verdicts":[]}')
+    run.verdicts.hear(run.place(Intent.GARBAGE), b'{"verdicts":[]}')
 
     assert "1 bodies of garbage were taken for batches" in run.failures
 
 
 def test_more_rows_than_room_fail_the_run(run: Run) -> None:
-    problems = defended(run.aggregator.store, run.told, ROOM - 1)
+    problems = attack_problems(run.aggregator.store, run.verdicts, ROOM - 1)
 
-    assert f"{BAIT}: {ROOM} pseudonyms in period 0, and room for {ROOM - 1}" in problems
+    assert f"{BAIT}: {ROOM} pseudonyms in period 0, and a limit of {ROOM - 1}" in problems
 
 
 def test_a_run_without_attacks_shows_no_defence(run: Run) -> None:
-    problems = defended(run.aggregator.store, Told([]), ROOM)
+    problems = attack_problems(run.aggregator.store, ServerVerdicts([]), ROOM)
 
     assert "nothing was sent that is flood: no attack, no defence" in problems
-    assert any("it found room, or too few came" in each for each in problems)
+    assert any("it stayed within the limit, or too few came" in each for each in problems)

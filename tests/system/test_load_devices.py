@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from loadtests.device_log import broken, heard
+from loadtests.device_log import broken, merge_device_log
 from loadtests.devices import End, Story, Try
 from loadtests.population import draw
 from loadtests.questions import questions
-from loadtests.server_verdicts import Told
+from loadtests.server_verdicts import ServerVerdicts
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 QUESTIONS = questions(NOW.date())
 THEMES = draw({"theme": QUESTIONS["theme"]}, NOW, devices=2, seed=1)
 BODIES = [queued_report.body for queued_report in THEMES]
-VAIN = Try(0, 10.0, 0.5, BODIES[0], (), asked=2.0, why="503")
+VAIN = Try(0, 10.0, 0.5, BODIES[0], (), delay=2.0, why="503")
 DONE = Try(0, 12.5, 0.1, BODIES[0], ("counted",))
 OTHER = Try(1, 11.0, 0.1, BODIES[1], ("duplicate",))
 
@@ -41,7 +41,7 @@ def test_devices_that_keep_the_rules_break_none() -> None:
         (
             [VAIN, replace(DONE, at=12.4), OTHER],
             ENDS[0],
-            "1 times a real device's row came back before it was asked to",
+            "1 times a real device's row came back before the requested delay",
         ),
         ([DONE], ENDS[0], "real devices drew 2 answers, and 1 were acknowledged"),
         ([DONE, OTHER], replace(ENDS[0], left=False), "1 real devices still hold answers"),
@@ -56,7 +56,7 @@ def test_devices_that_do_not_fail_the_run(tries: Sequence[Try], first: End, prob
     assert list(broken(story(tries, first))) == [problem]
 
 
-def test_who_was_told_to_hurry_may_come_early() -> None:
+def test_a_device_made_to_hurry_may_come_early() -> None:
     hurried = replace(ENDS[0], hurried=True)
 
     assert list(broken(story([VAIN, replace(DONE, at=10.6), OTHER], hurried))) == []
@@ -65,12 +65,12 @@ def test_who_was_told_to_hurry_may_come_early() -> None:
 def test_their_reports_are_judged_with_the_others(tmp_path: Path) -> None:
     """Each report by itself: what was sent in one body may come again in several."""
     story([VAIN, DONE, OTHER]).save(tmp_path)
-    told = heard(THEMES[:0], Told([]), Story.load(tmp_path), QUESTIONS)
+    verdicts = merge_device_log(THEMES[:0], ServerVerdicts([]), Story.load(tmp_path), QUESTIONS)
 
-    assert [(each.reports, each.held) for each in told.queued_reports] == [
+    assert [(each.reports, each.held) for each in verdicts.queued_reports] == [
         (THEMES[0].reports, (7,)),
         (THEMES[1].reports, (7,)),
     ]
-    assert told.silences == {0: 1}
-    assert told.open == []
-    assert list(told.failures()) == ["1 reports were told that they are duplicates, of nothing"]
+    assert verdicts.silences == {0: 1}
+    assert verdicts.open == []
+    assert list(verdicts.failures()) == ["1 reports were acknowledged as duplicates of nothing"]

@@ -9,9 +9,9 @@ from math import inf, isclose
 from pathlib import Path
 
 import pytest
-from loadtests.ipc import Diary, Errand
+from loadtests.ipc import Assignment, Diary
 from loadtests.load_profiles import RAMP, SHAPES, SPIKE, STEADY, Terms, pace
-from loadtests.phases import Stretch, knee, table, time_ranges
+from loadtests.phases import PhaseResult, knee, table, time_ranges
 from loadtests.resource_usage import Meter, Sight
 
 USERS = 32
@@ -70,9 +70,9 @@ def test_a_send_belongs_to_the_phase_in_which_it_began() -> None:
 
 def test_the_knee_is_where_more_devices_only_wait_longer() -> None:
     found = [
-        Stretch("1/4", 8, 1.0, [0.010] * 800, 0),
-        Stretch("1/2", 16, 1.0, [0.015] * 1000, 0),
-        Stretch("1/1", 32, 1.0, [0.200] * 1050, 0),
+        PhaseResult("1/4", 8, 1.0, [0.010] * 800, 0),
+        PhaseResult("1/2", 16, 1.0, [0.015] * 1000, 0),
+        PhaseResult("1/1", 32, 1.0, [0.200] * 1050, 0),
     ]
 
     assert knee(found, None) == "1,000 requests/s with 16 devices, p99 within 100 ms"
@@ -81,16 +81,16 @@ def test_the_knee_is_where_more_devices_only_wait_longer() -> None:
 
 
 def test_what_generators_share_comes_back_as_one_diary(tmp_path: Path) -> None:
-    Errand([b"a", b"bc"], [1, 0, 1], Terms(STEADY, 2, 3.0, 0.5, generators=2)).save(tmp_path)
+    Assignment([b"a", b"bc"], [1, 0, 1], Terms(STEADY, 2, 3.0, 0.5, generators=2)).save(tmp_path)
     Diary([0], [b"x"], [0.1], 1.0, 0.3, [200], [7.0]).save(tmp_path, 0)
     Diary([1, 1], [b"", b"yz"], [0.2, 0.3], 2.0, 0.4, [400, 200], [6.0, 8.0]).save(tmp_path, 1)
-    errand, diary = Errand.load(tmp_path), Diary.load(tmp_path)
+    errand, diary = Assignment.load(tmp_path), Diary.load(tmp_path)
 
     assert errand.bodies == [b"a", b"bc"]
     assert errand.terms == Terms(STEADY, 2, 3.0, 0.5, generators=2)
     assert list(diary.bodies) == [1, 0, 1]
     assert list(diary.replies) == [b"", b"x", b"yz"]
-    assert diary.told == [True, True, True]
+    assert diary.answered == [True, True, True]
     assert (diary.begun, diary.lasted) == (6.0, 2.0)
     assert diary.cpu == pytest.approx(0.7)
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from ..domain import format_fraction
 
 if TYPE_CHECKING:
     from .definition import Collection
@@ -32,8 +33,8 @@ def canonical_fields(collection: Collection) -> dict[str, Any]:
         "measure": collection.measure,
         "mechanism": collection.mechanism.canonical(),
         "model": collection.model,
-        "epsilon": _fraction(collection.epsilon),
-        "budget": _fraction(collection.budget),
+        "epsilon": collection.epsilon and format_fraction(collection.epsilon),
+        "budget": collection.budget and format_fraction(collection.budget),
         "adjacency": collection.adjacency,
         "unit": collection.unit,
         "per_period": collection.per_period,
@@ -67,7 +68,3 @@ def canonical_bytes(collection: Collection) -> bytes:
 def fingerprint(collection: Collection) -> str:
     """Return the SHA-256 of the canonical bytes, in hex."""
     return hashlib.sha256(canonical_bytes(collection)).hexdigest()
-
-
-def _fraction(number: Fraction | None) -> str | None:
-    return None if number is None else f"{number.numerator}/{number.denominator}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..errors import DefinitionError
@@ -11,46 +11,29 @@ from .enums import Model, Takes
 
 Collections = Mapping[str, Collection]
 
-#: the key in the file where it differs from the field
-FILE_KEYS = {
-    "start": "from",
-    "per_period": "per_day",
-    "answering": "answers",
+#: the field of a key of the file, where the names differ
+FIELD_NAMES = {"from": "start", "per_day": "per_period"}
+#: what twins must have in common: the key of the file, and what is compared
+TWIN_FIELDS = {
+    **{key: key for key in ("domain", "unit", "takes", "until", "segments", "cohort")},
+    **FIELD_NAMES,
+    "answers": "answering",
 }
-TWIN_FIELDS = (
-    "domain",
-    "unit",
-    "per_period",
-    "takes",
-    "start",
-    "until",
-    "answering",
-    "segments",
-    "cohort",
-)
 
 
 def link_collections(collections: Collections) -> dict[str, Collection]:
     """Return the collections with twins linked both ways; raise if a reference does not fit."""
     for collection in collections.values():
-        for rule in (_check_names, _check_replacements, _check_cohorts, _check_twins):
-            _apply(rule, collection, collections)
+        try:
+            for rule in (_check_names, _check_replacements, _check_cohorts, _check_twins):
+                rule(collection, collections)
+        except DefinitionError as error:
+            raise error.with_location(collection=collection.name) from error
     twins = {collection.twin: name for name, collection in collections.items() if collection.twin}
     return {
         name: replace(collection, twin=twins[name]) if name in twins else collection
         for name, collection in collections.items()
     }
-
-
-def _apply(
-    rule: Callable[[Collection, Collections], None],
-    collection: Collection,
-    collections: Collections,
-) -> None:
-    try:
-        rule(collection, collections)
-    except DefinitionError as error:
-        raise error.with_location(collection=collection.name) from error
 
 
 def _check_replacements(collection: Collection, collections: Collections) -> None:
@@ -61,15 +44,10 @@ def _check_replacements(collection: Collection, collections: Collections) -> Non
         raise DefinitionError(
             "replaces", collection.replaces, "that collection is still in this file: remove it"
         )
-    successors = [
-        each.name for each in collections.values() if (each.replaces or "").lower() == old
-    ]
-    if successors[0] != collection.name:
-        raise DefinitionError(
-            "replaces",
-            collection.replaces,
-            f"[{successors[0]}] replaces it: only one collection may replace another",
-        )
+    first = next(each.name for each in collections.values() if (each.replaces or "").lower() == old)
+    if first != collection.name:
+        fix = f"[{first}] replaces it: only one collection may replace another"
+        raise DefinitionError("replaces", collection.replaces, fix)
 
 
 def _check_names(collection: Collection, collections: Collections) -> None:
@@ -82,18 +60,12 @@ def _check_names(collection: Collection, collections: Collections) -> None:
 
 def _check_cohorts(collection: Collection, collections: Collections) -> None:
     cohort = collection.cohort
+    if cohort is None:
+        return
     for other in collections.values():
-        if (
-            cohort
-            and other.cohort
-            and cohort.draw == other.cohort.draw
-            and cohort.of != other.cohort.of
-        ):
-            raise DefinitionError(
-                "cohort.of",
-                cohort.of,
-                f"[{other.name}] has of = {other.cohort.of} for the same draw: use one number",
-            )
+        if other.cohort and other.cohort.draw == cohort.draw and other.cohort.of != cohort.of:
+            fix = f"[{other.name}] has of = {other.cohort.of} for the same draw: use one number"
+            raise DefinitionError("cohort.of", cohort.of, fix)
 
 
 def _check_twins(local: Collection, collections: Collections) -> None:
@@ -108,11 +80,9 @@ def _check_twins(local: Collection, collections: Collections) -> None:
     first = next(other for other in collections.values() if other.twin == name)
     if first is not local:
         raise DefinitionError("twin", name, f"[{first.name}] already has this twin")
-    for key in TWIN_FIELDS:
-        if getattr(local, key) != getattr(central, key):
-            raise DefinitionError(
-                "twin", name, f"both must have the same {FILE_KEYS.get(key, key)}"
-            )
+    for key, field in TWIN_FIELDS.items():
+        if getattr(local, field) != getattr(central, field):
+            raise DefinitionError("twin", name, f"both must have the same {key}")
     # Of a first value both report the same, wherever the curator's waits for its transmission.
     if local.takes is not Takes.FIRST and local.held_on_device != central.held_on_device:
         raise DefinitionError("twin", name, "both must have the same held")

@@ -63,7 +63,6 @@ class Collection:
     replaces: str | None = None
 
     def __post_init__(self) -> None:
-        """Fill in the defaults that depend on the unit, then validate."""
         object.__setattr__(self, "linkage", self.linkage or _default_linkage(self.unit))
         validation.check_definition(self)
 
@@ -198,16 +197,17 @@ class Collection:
         """The number of segment cells."""
         return prod(len(labels) for _, labels in self.segments)
 
-    def segment(self, /, **given: object) -> int:
+    def segment(self, /, **labels_by_name: object) -> int:
         """Return the cell of segment values as a mixed-radix number, the first segment highest."""
         place = 0
         for name, labels in self.segments:
-            label = given.pop(name, None)
+            label = labels_by_name.pop(name, None)
             if label not in labels:
                 raise UnknownSegment(self.name, name, tuple(map(str, labels)))
             place = place * len(labels) + labels.index(label)
-        if given:
-            raise UnknownSegment(self.name, min(given), tuple(name for name, _ in self.segments))
+        if labels_by_name:
+            declared = tuple(name for name, _ in self.segments)
+            raise UnknownSegment(self.name, min(labels_by_name), declared)
         return place
 
     def __hash__(self) -> int:

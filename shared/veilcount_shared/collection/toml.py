@@ -18,7 +18,7 @@ from typing import Any
 from ..domain import Boolean, Choice, Cross, Label, Number
 from ..errors import DefinitionError
 from ..periods import Unit
-from .cross_references import link_collections
+from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .validation import needs_held
@@ -78,34 +78,33 @@ def _parse_table(
     app: str, name: str, table: object, read_values: ReadValues, *, legacy: bool
 ) -> Collection:
     try:
-        return _parse_collection(app, name, _table(name, table), read_values, legacy=legacy)
+        return _parse_collection(app, name, table, read_values, legacy=legacy)
     except DefinitionError as error:
         raise error.with_location(collection=name) from error
 
 
 def _parse_collection(
-    app: str, name: str, table: dict[str, Any], read_values: ReadValues, *, legacy: bool
+    app: str, name: str, value: object, read_values: ReadValues, *, legacy: bool
 ) -> Collection:
-    for key, value in table.items():
+    if not isinstance(value, dict):
+        raise DefinitionError(name, value, "only app may be outside a [collection]")
+    table: dict[str, Any] = value
+    for key, entry in table.items():
         if key not in _READERS and key not in _DOMAIN_KEYS:
-            raise DefinitionError(key, value, _unknown(key, [*_READERS, *_DOMAIN_KEYS]))
+            raise DefinitionError(key, entry, _unknown(key, [*_READERS, *_DOMAIN_KEYS]))
     for key in ("question", "unit", "from", "until"):
         if key not in table:
             raise DefinitionError(key, None, f"this key is missing: {_REQUIRED[key]}")
-    fields = {
-        _FIELDS.get(key, key): _READERS[key](key, table[key]) for key in table if key in _READERS
+    fields: dict[str, Any] = {
+        FIELD_NAMES.get(key, key): _READERS[key](key, table[key])
+        for key in table
+        if key in _READERS
     }
     if fields.get("model") is Model.CENTRAL:
         fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
     if legacy and needs_held(fields["unit"], fields.get("takes", Takes.FIRST)):
         fields.setdefault("held", Held.PROCESS)
     return Collection(app=app, name=name, domain=_domain(table, read_values), **fields)
-
-
-def _table(name: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DefinitionError(name, value, "only app may be outside a [collection]")
-    return value
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:
@@ -128,19 +127,18 @@ def _domain(table: Mapping[str, Any], read_values: ReadValues) -> Boolean | Choi
             f"give exactly one of {', '.join(_KINDS)}: the possible answers",
         )
     kind = kinds[0]
-    given = table[kind]
     for key in ("other", "cross"):
         if key in table and (kind == "range" or (kind, key) == ("boolean", "other")):
             raise DefinitionError(key, table[key], f"has no meaning for a {kind}: remove it")
     if kind == "range":
-        return _range(given)
-    answer = _boolean(given) if kind == "boolean" else _choice(kind, table, read_values)
+        return _range(table[kind])
+    answer = _boolean(table[kind]) if kind == "boolean" else _choice(kind, table, read_values)
     return _cross(answer, table["cross"]) if "cross" in table else answer
 
 
-def _boolean(given: object) -> Boolean:
-    if given is not True:
-        raise DefinitionError("boolean", given, "write boolean = true, or give values")
+def _boolean(value: object) -> Boolean:
+    if value is not True:
+        raise DefinitionError("boolean", value, "write boolean = true, or give values")
     return Boolean()
 
 
@@ -155,20 +153,20 @@ def _choice(kind: str, table: Mapping[str, Any], read_values: ReadValues) -> Cho
         raise DefinitionError(key, error.value, error.fix) from error
 
 
-def _range(given: object) -> Number:
-    if not isinstance(given, list) or len(given) != 2:  # noqa: PLR2004 - two ends
-        raise DefinitionError("range", given, "give two numbers: range = [0, 240]")
-    low, high = (_number("range", end) for end in given)
+def _range(value: object) -> Number:
+    if not isinstance(value, list) or len(value) != 2:  # noqa: PLR2004 - two ends
+        raise DefinitionError("range", value, "give two numbers: range = [0, 240]")
+    low, high = (_number("range", end) for end in value)
     return Number(low, high)
 
 
-def _cross(answer: Boolean | Choice, given: object) -> Cross:
-    if not isinstance(given, dict) or not given:
-        raise DefinitionError("cross", given, 'give a table: cross = {plan = ["free", "paid"]}')
+def _cross(answer: Boolean | Choice, value: object) -> Cross:
+    if not isinstance(value, dict) or not value:
+        raise DefinitionError("cross", value, 'give a table: cross = {plan = ["free", "paid"]}')
     attributes = []
-    for name in sorted(given):  # a TOML table has no order of its own
+    for name in sorted(value):  # a TOML table has no order of its own
         try:
-            attributes.append((name, Choice(_labels(f"cross.{name}", given[name]))))
+            attributes.append((name, Choice(_labels(f"cross.{name}", value[name]))))
         except DefinitionError as error:
             raise DefinitionError(f"cross.{name}", error.value, error.fix) from error
     return Cross(answer, tuple(attributes))
@@ -262,7 +260,6 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "purpose": _text,
     "replaces": _text,
 }
-_FIELDS = {"from": "start", "per_day": "per_period"}
 _REQUIRED = {
     "question": "the question in plain words",
     "unit": 'what epsilon protects, "event", "day", "week", "month" or "user"',

@@ -40,10 +40,10 @@ def check_definition(collection: Collection) -> None:
 def enums(collection: Collection) -> None:
     """Enumerated keys hold members, not strings: "local" is Model.LOCAL."""
     for key, kind in _ENUMS.items():
-        given = getattr(collection, key)
-        if given is not None and not isinstance(given, kind):
+        value = getattr(collection, key)
+        if value is not None and not isinstance(value, kind):
             members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
-            raise DefinitionError(key, given, f"give one of {members}")
+            raise DefinitionError(key, value, f"give one of {members}")
 
 
 def names(collection: Collection) -> None:
@@ -67,19 +67,16 @@ def price(collection: Collection) -> None:
     """The local model needs epsilon, the central model budget."""
     central = collection.model is Model.CENTRAL
     key, other = ("budget", "epsilon") if central else ("epsilon", "budget")
-    given: Fraction | None = getattr(collection, key)
+    epsilon: Fraction | None = getattr(collection, key)
     if getattr(collection, other) is not None:
-        raise DefinitionError(
-            other,
-            getattr(collection, other),
-            f"a {collection.model} collection states {key} instead: remove {other}",
-        )
-    if given is None:
+        fix = f"a {collection.model} collection states {key} instead: remove {other}"
+        raise DefinitionError(other, getattr(collection, other), fix)
+    if epsilon is None:
         raise DefinitionError(key, None, f"a {collection.model} collection needs it: {key} = 1")
     try:
-        parse_epsilon(given)
+        parse_epsilon(epsilon)
     except EpsilonError as error:
-        raise DefinitionError(key, given, error.fix) from error
+        raise DefinitionError(key, epsilon, error.fix) from error
 
 
 def dates(collection: Collection) -> None:
@@ -98,19 +95,13 @@ def dates(collection: Collection) -> None:
 def counts(collection: Collection) -> None:
     """Every cap is attainable."""
     if collection.per_period != 1 and collection.unit is not Unit.EVENT:
-        raise DefinitionError(
-            "per_day",
-            collection.per_period,
-            f'a {collection.unit} has one answer: remove per_day, or set unit = "event"',
-        )
+        fix = f'a {collection.unit} has one answer: remove per_day, or set unit = "event"'
+        raise DefinitionError("per_day", collection.per_period, fix)
     if not 1 <= collection.per_period <= MAX_SLOTS:
         raise DefinitionError("per_day", collection.per_period, f"give 1 to {MAX_SLOTS:,}")
     if collection.answers is not None and not 1 <= collection.answers <= collection.periods:
-        raise DefinitionError(
-            "answers",
-            collection.answers,
-            f"give 1 to {collection.periods}, the number of {_period_name(collection.unit)}s",
-        )
+        fix = f"give 1 to {collection.periods}, the number of {_period_name(collection.unit)}s"
+        raise DefinitionError("answers", collection.answers, fix)
     if not 0 <= collection.late <= MAX_LATE:
         raise DefinitionError("late", collection.late, f"give 0 to {MAX_LATE} days")
 
@@ -128,19 +119,19 @@ def slots(collection: Collection) -> None:
 
 def takes(collection: Collection) -> None:
     """The aggregation within a period must suit the domain."""
-    given, domain = collection.takes, collection.domain
-    if given is not Takes.FIRST and collection.unit is Unit.EVENT:
-        raise DefinitionError("takes", str(given), "every event is reported: remove takes")
-    if given is Takes.ANY and not isinstance(domain, Boolean):
+    taken, domain = collection.takes, collection.domain
+    if taken is not Takes.FIRST and collection.unit is Unit.EVENT:
+        raise DefinitionError("takes", str(taken), "every event is reported: remove takes")
+    if taken is Takes.ANY and not isinstance(domain, Boolean):
         raise DefinitionError("takes", "any", 'only for boolean = true: use "first" or "last"')
-    if given in {Takes.MAX, Takes.SUM} and not isinstance(domain, Number):
-        raise DefinitionError("takes", str(given), 'only for a range: use "first" or "last"')
+    if taken in {Takes.MAX, Takes.SUM} and not isinstance(domain, Number):
+        raise DefinitionError("takes", str(taken), 'only for a range: use "first" or "last"')
 
 
 def held(collection: Collection) -> None:
     """`held` is required where a value is pending for long, and refused where none is pending."""
-    given = collection.held
-    if given is None and needs_held(collection.unit, collection.takes):
+    where = collection.held
+    if where is None and needs_held(collection.unit, collection.takes):
         raise DefinitionError(
             "held",
             None,
@@ -149,10 +140,10 @@ def held(collection: Collection) -> None:
             ' never restarts) or held = "device" (the running value is kept on the device)',
         )
     waits = collection.takes is not Takes.FIRST or collection.model is Model.CENTRAL
-    if given is not None and not waits:
+    if where is not None and not waits:
         raise DefinitionError(
             "held",
-            str(given),
+            str(where),
             'only where takes is not "first", or for model = "central", does a value wait:'
             " remove held",
         )
@@ -237,13 +228,13 @@ def segments(collection: Collection) -> None:
 
 def cohort(collection: Collection) -> None:
     """A cohort is one of several."""
-    given = collection.cohort
-    if given is None:
+    share = collection.cohort
+    if share is None:
         return
-    if not 2 <= given.of <= MAX_COHORTS:  # noqa: PLR2004 - one cohort is everybody
-        raise DefinitionError("cohort.of", given.of, f"give 2 to {MAX_COHORTS:,}")
-    if not 0 <= given.number < given.of:
-        raise DefinitionError("cohort.number", given.number, f"give 0 to {given.of - 1}")
+    if not 2 <= share.of <= MAX_COHORTS:  # noqa: PLR2004 - one cohort is everybody
+        raise DefinitionError("cohort.of", share.of, f"give 2 to {MAX_COHORTS:,}")
+    if not 0 <= share.number < share.of:
+        raise DefinitionError("cohort.number", share.number, f"give 0 to {share.of - 1}")
 
 
 def lineage(collection: Collection) -> None:
@@ -264,20 +255,8 @@ _ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    enums,
-    names,
-    price,
-    dates,
-    counts,
-    slots,
-    takes,
-    held,
-    numbers,
-    presence,
-    central,
-    segments,
-    cohort,
-    lineage,
+    *(enums, names, price, dates, counts, slots, takes, held),
+    *(numbers, presence, central, segments, cohort, lineage),
 )
 
 

@@ -53,3 +53,27 @@ class Randomizer(Mechanism, Protocol):
 
     def randomize(self, x: int, randomness: RandomSource, /) -> int:
         """Return the message of an input; for a number, of a point of its grid."""
+
+
+class NumberedMessages:
+    """A mechanism whose messages are the numbers below `messages`, each with its own counter."""
+
+    __slots__ = ()
+
+    @property
+    def messages(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def counters(self) -> int:
+        return self.messages
+
+    @property
+    def bits(self) -> int:
+        return (self.messages - 1).bit_length()
+
+    def valid(self, message: int) -> bool:
+        return 0 <= message < self.messages
+
+    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - they have none
+        return f"{message} of {self.messages}"

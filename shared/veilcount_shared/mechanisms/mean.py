@@ -10,7 +10,6 @@ exact arithmetic.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -58,7 +57,6 @@ class MeanMechanism(SquareWaveMechanism):
             raise ValueError(f"{len(self.values)} values for {self.window.levels} levels")
         if any(one >= two for one, two in pairwise(self.means)):
             raise ValueError("the means of the starts do not ascend")
-        SquareWaveMechanism.__post_init__(self)
         object.__setattr__(self, "_ends", self._grid_ends())
 
     @classmethod
@@ -101,19 +99,7 @@ class MeanMechanism(SquareWaveMechanism):
         start = min(bisect_right(ends, place), len(ends) - 1) - 1
         return start + randomness.bernoulli(place - ends[start], ends[start + 1] - ends[start])
 
-    def describe(self) -> str:
-        """Return how a report depends on the true value."""
-        return (
-            f"lies in the true value's window of {self.window.width} of {self.messages} levels"
-            f" with probability {float(self.P):.6f}"
-        )
-
-    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
-        """Return a message as a person can read it."""
-        return f"{message} of {self.messages}"
-
     def canonical(self) -> dict[str, Any]:
-        """Return the fingerprinted fields."""
         return {**self.window.canonical(), "design": "mean", "values": list(self.values)}
 
     def _grid_ends(self) -> tuple[int, ...]:

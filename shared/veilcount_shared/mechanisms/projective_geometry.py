@@ -9,7 +9,6 @@ numbered alike by their normal vector, so a message is one number below v.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -18,6 +17,7 @@ from ..epsilon import satisfies, threshold
 from ..errors import EpsilonError
 from ..randomness import WORDS, RandomSource
 from .finite_field import FiniteField, get_field
+from .interface import NumberedMessages
 
 
 def points(q: int, t: int) -> int:
@@ -26,7 +26,7 @@ def points(q: int, t: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectiveGeometry:
+class ProjectiveGeometry(NumberedMessages):
     """One configuration: k inputs among the points of PG(t-1, q), P = a / 2^64."""
 
     k: int
@@ -37,27 +37,18 @@ class ProjectiveGeometry:
     messages: int = field(init=False)
     support_size: int = field(init=False)
     pair_support_size: int = field(init=False)
-    bits: int = field(init=False)
     _field: FiniteField = field(init=False, repr=False, compare=False)
     _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check epsilon-LDP; derive the parameters of the block design."""
         _set(self, "_field", get_field(self.q))
         _set(self, "_starts", tuple(points(self.q, d) for d in range(self.t + 1)))
-        _set(self, "messages", points(self.q, self.t))
-        _set(self, "support_size", points(self.q, self.t - 1))
-        _set(self, "pair_support_size", points(self.q, self.t - 2))
-        _set(self, "bits", (self.messages - 1).bit_length())
+        for name, size in (("messages", 0), ("support_size", 1), ("pair_support_size", 2)):
+            _set(self, name, points(self.q, self.t - size))
         if not 2 <= self.k <= self.messages or self.t < 3:  # noqa: PLR2004 - a line is no plane
             raise ValueError(f"PG({self.t - 1}, {self.q}) has no {self.k} inputs to tell apart")
         if not satisfies(self.a, self.epsilon, self.support_size, self.messages):
             raise EpsilonError(self.epsilon, f"plane q={self.q} t={self.t} a={self.a} exceeds it")
-
-    @property
-    def counters(self) -> int:
-        """The number of counters of a tally: one for each message."""
-        return self.messages
 
     @classmethod
     def for_epsilon(cls, epsilon: Fraction, k: int, q: int, t: int) -> ProjectiveGeometry:
@@ -66,7 +57,6 @@ class ProjectiveGeometry:
 
     @property
     def inputs(self) -> int:
-        """The number of inputs."""
         return self.k
 
     @property
@@ -138,23 +128,13 @@ class ProjectiveGeometry:
         """Whether the hyperplane holds the point."""
         return not self._field.minus_dot(self.point(message), self.point(x))
 
-    def valid(self, message: int) -> bool:
-        """Whether the message is valid."""
-        return 0 <= message < self.messages
-
     def describe(self) -> str:
-        """Return how a report depends on the true value."""
         return (
             f"holds the true value with probability {float(self.P):.6f}, any given other value"
             f" with {float(self.Q):.6f}"
         )
 
-    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
-        """Return a message as a person can read it."""
-        return f"{message} of {self.messages}"
-
     def canonical(self) -> dict[str, Any]:
-        """Return the fingerprinted fields."""
         return {"design": "plane", "k": self.k, "q": self.q, "t": self.t, "a": str(self.a)}
 
 

@@ -13,19 +13,18 @@ enumerated.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from ..domain import GRID_BITS
 from ..epsilon import exp_lower
 from ..randomness import RandomSource
+from .interface import NumberedMessages
 from .projective_geometry import ProjectiveGeometry
 from .selection import projective_orders, projective_variance, subset_variance
-from .square_wave import BUCKET_BITS, BUCKETS
+from .square_wave import BUCKET_BITS, BUCKETS, find_bucket
 from .subset_selection import SubsetSelection
 
 BRANCH_BITS = 2
@@ -36,7 +35,7 @@ LevelMechanism = SubsetSelection | ProjectiveGeometry
 
 
 @dataclass(frozen=True, slots=True)
-class RangeTree:
+class RangeTree(NumberedMessages):
     """The mechanisms of the levels, from 4 nodes to 256.
 
     Message m is number m - starts[l] of level l, the last with starts[l] <= m; there it is the
@@ -46,10 +45,8 @@ class RangeTree:
     levels: tuple[LevelMechanism, ...]
     starts: tuple[int, ...] = field(init=False)
     messages: int = field(init=False)
-    bits: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the tree, the common epsilon and the numbering of messages."""
         if [level.inputs for level in self.levels] != [1 << bits for bits in LEVEL_BITS]:
             raise ValueError("give levels of 4, 16, 64 and 256 nodes")
         if len({level.epsilon for level in self.levels}) > 1:
@@ -59,7 +56,6 @@ class RangeTree:
         starts = tuple(accumulate((level.messages for level in self.levels), initial=0))
         object.__setattr__(self, "starts", starts[:-1])
         object.__setattr__(self, "messages", starts[-1])
-        object.__setattr__(self, "bits", (starts[-1] - 1).bit_length())
 
     @classmethod
     def for_epsilon(cls, epsilon: Fraction) -> RangeTree:
@@ -68,22 +64,11 @@ class RangeTree:
 
     @property
     def inputs(self) -> int:
-        """The number of buckets."""
         return BUCKETS
 
     @property
-    def counters(self) -> int:
-        """The number of counters of a tally: one for each message."""
-        return self.messages
-
-    @property
     def epsilon(self) -> Fraction:
-        """Every level's."""
         return self.levels[0].epsilon
-
-    def bucket(self, grid: int) -> int:
-        """Return the bucket of a grid point; the upper end belongs to the last."""
-        return min(grid >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
 
     def node(self, level: int, bucket: int) -> int:
         """Return the node of a level that holds a bucket."""
@@ -92,7 +77,7 @@ class RangeTree:
     def randomize(self, grid: int, randomness: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
         level = randomness.below(len(self.levels))
-        node = self.node(level, self.bucket(grid))
+        node = self.node(level, find_bucket(grid))
         return self.starts[level] + self.levels[level].randomize(node, randomness)
 
     def level(self, message: int) -> int:
@@ -110,23 +95,13 @@ class RangeTree:
             else mechanism.supports(number, node)
         )
 
-    def valid(self, message: int) -> bool:
-        """Whether the message is valid."""
-        return 0 <= message < self.messages
-
     def describe(self) -> str:
-        """Return how a report depends on the true value."""
         return (
             f"names a node of a tree over {self.inputs} equal parts of the range, on one of"
             f" {len(self.levels)} levels drawn beforehand: by that level's own randomizer"
         )
 
-    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
-        """Return a message as a person can read it."""
-        return f"{message} of {self.messages}"
-
     def canonical(self) -> dict[str, Any]:
-        """Return the fingerprinted fields."""
         levels = [level.canonical() for level in self.levels]
         return {"design": "hierarchy", "levels": levels, "buckets": BUCKETS}
 

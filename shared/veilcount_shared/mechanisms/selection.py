@@ -39,7 +39,6 @@ class Selection:
 
     @property
     def bits(self) -> int:
-        """The length of a message."""
         return self.mechanism.bits
 
 

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -14,13 +13,14 @@ from ..domain import GRID_BITS
 from ..epsilon import exp_lower, satisfies, threshold
 from ..errors import EpsilonError
 from ..randomness import WORDS, RandomSource
+from .interface import NumberedMessages
 
 BUCKET_BITS = 8
 BUCKETS = 1 << BUCKET_BITS
 
 
 @dataclass(frozen=True, slots=True)
-class SquareWave:
+class SquareWave(NumberedMessages):
     """One configuration: M levels, windows of W, P = a / 2^64."""
 
     levels: int
@@ -29,7 +29,6 @@ class SquareWave:
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        """Check epsilon-LDP."""
         if not satisfies(self.a, self.epsilon, self.width, self.levels):
             raise EpsilonError(
                 self.epsilon, f"window M={self.levels} W={self.width} a={self.a} exceeds it"
@@ -42,18 +41,11 @@ class SquareWave:
 
     @property
     def inputs(self) -> int:
-        """The number of starts."""
         return self.levels - self.width + 1
 
     @property
     def messages(self) -> int:
-        """The number of levels."""
         return self.levels
-
-    @property
-    def bits(self) -> int:
-        """The length of a message."""
-        return (self.levels - 1).bit_length()
 
     @property
     def P(self) -> Fraction:
@@ -80,44 +72,26 @@ class SquareWave:
         other = randomness.below(self.levels - self.width)
         return other if other < start else other + self.width
 
-    def valid(self, message: int) -> bool:
-        """Whether the message is valid."""
-        return 0 <= message < self.levels
-
     def canonical(self) -> dict[str, Any]:
-        """Return the fingerprinted fields."""
         return {"design": "window", "M": self.levels, "W": self.width, "a": str(self.a)}
 
 
 @dataclass(frozen=True, slots=True)
-class SquareWaveMechanism:
+class SquareWaveMechanism(NumberedMessages):
     """A mechanism for numbers whose messages are the levels of a square wave."""
 
     window: SquareWave
-    bits: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Derive the message format."""
-        object.__setattr__(self, "bits", self.window.bits)
 
     @property
     def inputs(self) -> int:
-        """The number of starts."""
         return self.window.inputs
 
     @property
-    def counters(self) -> int:
-        """The number of counters of a tally: one for each message."""
-        return self.messages
-
-    @property
     def messages(self) -> int:
-        """The number of levels."""
         return self.window.levels
 
     @property
     def epsilon(self) -> Fraction:
-        """The privacy guarantee of one report."""
         return self.window.epsilon
 
     @property
@@ -130,9 +104,16 @@ class SquareWaveMechanism:
         """The exact probability of each level, for each start."""
         return self.window.transition_matrix
 
-    def valid(self, message: int) -> bool:
-        """Whether the message is valid."""
-        return self.window.valid(message)
+    def describe(self) -> str:
+        return (
+            f"lies in the true value's window of {self.window.width} of {self.messages} levels"
+            f" with probability {float(self.P):.6f}"
+        )
+
+
+def find_bucket(grid: int) -> int:
+    """Return the bucket of a grid point; the upper end belongs to the last."""
+    return min(grid >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +124,6 @@ class DistributionMechanism(SquareWaveMechanism):
         """Refuse a window with other starts than the buckets."""
         if self.window.inputs != BUCKETS:
             raise ValueError(f"the window has {self.window.inputs} starts, not {BUCKETS}")
-        SquareWaveMechanism.__post_init__(self)
 
     @classmethod
     def for_epsilon(cls, epsilon: Fraction) -> DistributionMechanism:
@@ -152,25 +132,9 @@ class DistributionMechanism(SquareWaveMechanism):
         b = int(BUCKETS * (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon)))
         return cls(SquareWave.for_epsilon(epsilon, BUCKETS + 2 * b, 2 * b + 1))
 
-    def bucket(self, grid: int) -> int:
-        """Return the bucket of a grid point; the upper end belongs to the last."""
-        return min(grid >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
-
     def randomize(self, grid: int, randomness: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
-        return self.window.randomize(self.bucket(grid), randomness)
-
-    def describe(self) -> str:
-        """Return how a report depends on the true value."""
-        return (
-            f"lies in the true value's window of {self.window.width} of {self.messages} levels"
-            f" with probability {float(self.P):.6f}"
-        )
-
-    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
-        """Return a message as a person can read it."""
-        return f"{message} of {self.messages}"
+        return self.window.randomize(find_bucket(grid), randomness)
 
     def canonical(self) -> dict[str, Any]:
-        """Return the fingerprinted fields."""
         return {**self.window.canonical(), "design": "distribution", "buckets": BUCKETS}

@@ -1,6 +1,6 @@
 """Subset selection: an input's set is all w-subsets of the k inputs that contain it [YB18; WHW+16].
 
-w = 1 is classic k-ary randomized response; k = 2 is Warner's coin. The message is, for w = 1, the
+w = 1 is classic k-ary randomized response, with k = 2 Warner's. The message is, for w = 1, the
 reported input itself; otherwise the subset, as a k-bit mask or as its sorted members packed end to
 end, whichever is shorter for this k and w (the mask where equal). Sorted or mask: in which order
 the members were drawn is never visible.
@@ -34,7 +34,6 @@ class SubsetSelection:
     masked: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check epsilon-LDP; derive the message format."""
         if not satisfies(self.a, self.epsilon, self.w, self.k):
             raise EpsilonError(self.epsilon, f"subset k={self.k} w={self.w} a={self.a} exceeds it")
         label_bits = (self.k - 1).bit_length()
@@ -51,12 +50,10 @@ class SubsetSelection:
 
     @property
     def inputs(self) -> int:
-        """The number of inputs."""
         return self.k
 
     @property
     def counters(self) -> int:
-        """The number of counters of a tally."""
         return self.k
 
     @property
@@ -93,7 +90,6 @@ class SubsetSelection:
         return tuple(message >> place * self.label_bits & low for place in range(self.w))
 
     def valid(self, message: int) -> bool:
-        """Whether the message is a w-subset in its unique encoding."""
         if not 0 <= message < 1 << self.bits:
             return False
         if self.masked:
@@ -103,18 +99,15 @@ class SubsetSelection:
         return ascending and members[-1] < self.k
 
     def describe(self) -> str:
-        """Return how a report depends on the true value."""
         return (
             f"holds the true value with probability {float(self.P):.6f}, any given other value"
             f" with {float(self.Q):.6f}"
         )
 
     def describe_message(self, message: int, labels: Sequence[object]) -> str:
-        """Return a message as a person can read it: the labels of its members."""
         return " or ".join(str(labels[x]) for x in self.members(message))
 
     def canonical(self) -> dict[str, Any]:
-        """Return the fingerprinted fields."""
         return {"design": "subset", "k": self.k, "w": self.w, "a": str(self.a)}
 
     # Both draw a uniform subset of the k - 1 inputs that are not x: numbered 0..k-2, then moved up

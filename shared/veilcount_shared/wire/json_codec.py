@@ -9,7 +9,7 @@ import binascii
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ..errors import BadField, WireError, WrongLength
 from ..report import MAX_REPORTS, Batch, Losses, Report
@@ -21,6 +21,14 @@ _BATCH_NEEDED = {"version", "reports"}
 _REPORT_KEYS = {"fingerprint", "period", "segment", "pseudonym", "slot", "message"}
 _LOSSES_KEYS = {"fingerprint", "aged", "evicted", "corrupt"}
 _VERDICTS = frozenset(Verdict)
+_KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+}
+Kind = TypeVar("Kind")
 
 
 def encode_json(batch: Batch) -> bytes:
@@ -49,16 +57,14 @@ def encode_json(batch: Batch) -> bytes:
 
 def decode_json(body: bytes) -> Batch:
     """Return the batch of a JSON body; raise WireError with the place if it is invalid."""
-    fields = _object("body", _load(body))
+    fields = _expect("body", _load(body), dict)
     check_version(fields.get("version"))  # first: another version has other keys
     _check_keys("body", fields, _BATCH_KEYS, _BATCH_NEEDED)
-    reports = _list("reports", fields["reports"])
+    reports = _expect("reports", fields["reports"], list)
     if len(reports) > MAX_REPORTS:
         raise WrongLength("reports", f"{len(reports)} in one batch: {MAX_REPORTS} at most")
-    test = fields.get("test", False)
-    if not isinstance(test, bool):
-        raise BadField("test", "give true or false")
-    padding = _string("padding", fields.get("padding", ""))
+    test = _expect("test", fields.get("test", False), bool)
+    padding = _expect("padding", fields.get("padding", ""), str)
     if padding.strip("0"):
         raise BadField("padding", "only the digit 0")
     losses = fields.get("losses")
@@ -77,16 +83,16 @@ def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
 
 def decode_verdicts(body: bytes, reports: int) -> tuple[Verdict, ...]:
     """Return the verdicts of a reply to a number of reports; raise WireError if it is invalid."""
-    fields = _object("body", _load(body))
+    fields = _expect("body", _load(body), dict)
     _check_keys("body", fields, {"verdicts"}, {"verdicts"})
-    words = _list("verdicts", fields["verdicts"])
+    words = _expect("verdicts", fields["verdicts"], list)
     if len(words) != reports:
         raise WrongLength("verdicts", f"{len(words)} for {reports} reports")
     return tuple(_verdict(f"verdicts[{place}]", word) for place, word in enumerate(words))
 
 
 def _verdict(place: str, value: object) -> Verdict:
-    word = _string(place, value)
+    word = _expect(place, value, str)
     if word not in _VERDICTS:
         raise BadField(place, "not a verdict of this version")
     return Verdict(word)
@@ -128,27 +134,9 @@ def _no_fraction(_: str) -> NoReturn:
     raise BadField("body", "only whole numbers")
 
 
-def _object(place: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise BadField(place, "give an object")
-    return value
-
-
-def _list(place: str, value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise BadField(place, "give a list")
-    return value
-
-
-def _string(place: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise BadField(place, "give a string")
-    return value
-
-
-def _whole(place: str, value: object) -> int:
-    if type(value) is not int:  # a bool is an int to isinstance
-        raise BadField(place, "give a whole number")
+def _expect(place: str, value: object, kind: type[Kind]) -> Kind:
+    if type(value) is not kind:  # a bool is an int to isinstance
+        raise BadField(place, f"give {_KINDS[kind]}")
     return value
 
 
@@ -162,15 +150,15 @@ def _check_keys(
 
 
 def _report(place: str, value: object) -> Report:
-    fields = _object(place, value)
+    fields = _expect(place, value, dict)
     _check_keys(place, fields, _REPORT_KEYS)
     try:
         return Report(
-            _string("fingerprint", fields["fingerprint"]),
-            _whole("period", fields["period"]),
-            _whole("segment", fields["segment"]),
+            _expect("fingerprint", fields["fingerprint"], str),
+            _expect("period", fields["period"], int),
+            _expect("segment", fields["segment"], int),
             _bytes("pseudonym", fields["pseudonym"]),
-            _whole("slot", fields["slot"]),
+            _expect("slot", fields["slot"], int),
             _bytes("message", fields["message"]),
         )
     except WireError as error:
@@ -178,10 +166,12 @@ def _report(place: str, value: object) -> Report:
 
 
 def _losses(value: object) -> Losses:
-    fields = _object("losses", value)
+    fields = _expect("losses", value, dict)
     _check_keys("losses", fields, _LOSSES_KEYS)
-    counts = {key: _whole(f"losses.{key}", fields[key]) for key in ("aged", "evicted", "corrupt")}
-    return Losses(_string("losses.fingerprint", fields["fingerprint"]), **counts)
+    counts = {
+        key: _expect(f"losses.{key}", fields[key], int) for key in ("aged", "evicted", "corrupt")
+    }
+    return Losses(_expect("losses.fingerprint", fields["fingerprint"], str), **counts)
 
 
 def _base64(raw: bytes) -> str:
@@ -189,7 +179,7 @@ def _base64(raw: bytes) -> str:
 
 
 def _bytes(place: str, value: object) -> bytes:
-    text = _string(place, value)
+    text = _expect(place, value, str)
     try:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError) as error:
