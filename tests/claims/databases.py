@@ -9,7 +9,7 @@ from typing import Any
 
 Database = tuple[Fraction, ...]
 Answer = tuple[Fraction, ...]
-Law = dict[Any, Fraction]  # of outcomes of any kind
+Distribution = dict[Any, Fraction]  # of outcomes of any kind
 
 ZERO, ONE = Fraction(0), Fraction(1)
 BITS = (ZERO, ONE)
@@ -52,29 +52,29 @@ def sensitivity(
     )
 
 
-def ratio(one: Law, two: Law) -> Fraction | None:
-    """The largest ratio of two laws' probabilities of one outcome, either way; None: no bound."""
+def ratio(one: Distribution, two: Distribution) -> Fraction | None:
+    """The largest ratio of an outcome's two probabilities, either way; None: no bound."""
     if {x for x, p in one.items() if p} != {x for x, p in two.items() if p}:
         return None
     return max(max(p / two[x], two[x] / p) for x, p in one.items() if p)
 
 
-def image(law: Law, function: Callable[[Any], object]) -> Law:
+def image(distribution: Distribution, function: Callable[[Any], object]) -> Distribution:
     """The distribution of a function of the outcome."""
-    result: Law = {}
-    for outcome, p in law.items():
+    result: Distribution = {}
+    for outcome, p in distribution.items():
         key = function(outcome)
         result[key] = result.get(key, ZERO) + p
     return result
 
 
-def joint(*laws: Law) -> Law:
+def joint(*distributions: Distribution) -> Distribution:
     """The distribution of independent outcomes together."""
-    result: Law = {(): ONE}
-    for law in laws:
+    result: Distribution = {(): ONE}
+    for distribution in distributions:
         result = {
             (*seen, outcome): chance * p
             for seen, chance in result.items()
-            for outcome, p in law.items()
+            for outcome, p in distribution.items()
         }
     return result

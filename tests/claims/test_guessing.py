@@ -41,7 +41,7 @@ def test_no_test_of_membership_beats_the_bound(
 
 
 def test_the_bound_is_reached() -> None:
-    """Warner's coin: believing it is right with probability e^eps / (1 + e^eps), 73 % at 1."""
+    """Warner's response is true with probability e^eps / (1 + e^eps), 73 % at 1."""
     bit = SubsetSelection.for_epsilon(ONE, 2, 1)
     right = sent(bit, 1)[1]
     e = exp_lower(ONE)
@@ -75,7 +75,7 @@ def test_a_year_of_fresh_answers_hides_nothing() -> None:
 
 
 def test_a_year_of_one_frozen_answer_hides_as_much_as_on_the_first_day() -> None:
-    """Sent 365 times, it is one outcome: the ratio of the two laws is that of one answer."""
+    """Sent 365 times, it is one outcome: the two distributions have the ratio of one answer."""
     bit = SubsetSelection.for_epsilon(ONE, 2, 1)
     once = [sent(bit, x) for x in range(2)]
     always = [{(message,) * 365: p for message, p in each.items()} for each in once]
@@ -85,7 +85,7 @@ def test_a_year_of_one_frozen_answer_hides_as_much_as_on_the_first_day() -> None
 
 @pytest.mark.parametrize("answers", [1, 3, 7, 31])
 def test_the_curve_of_guesses_is_the_majority_s(answers: int) -> None:
-    """Nobody does better on coins than by counting them."""
+    """Nobody guesses better from independent responses than by their majority."""
     right = sent(SubsetSelection.for_epsilon(ONE, 2, 1), 1)[1]
 
     assert 0 <= guessing_probability(ONE, answers) - majority(right, answers) <= Fraction(2, 10**9)

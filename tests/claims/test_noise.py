@@ -21,13 +21,13 @@ ALPHA = 1e-6
 DRAWS = 20_000
 CUT = 12
 
-# -- out of fair coins ------------------------------------------------------------------------
+# -- from fair bits --------------------------------------------------------------------------------
 
 
 def laplace(q: Fraction, randomness: RandomSource, most: int | None = None) -> int:
-    """Draw z with probability (1 - q) / (1 + q) q^|z|, by coins alone; cut off at `most` if told.
+    """Draw z with probability (1 - q) / (1 + q) q^|z|, from bits alone; |z| is at most `most`.
 
-    Zero or not; the sign; then one step further for each head of a coin of q.
+    Zero or not; the sign; then one step further for each success of probability q.
     """
     if randomness.bernoulli(q.denominator - q.numerator, q.denominator + q.numerator):
         return 0
@@ -39,34 +39,34 @@ def laplace(q: Fraction, randomness: RandomSource, most: int | None = None) -> i
 
 
 def chance(q: Fraction, z: int) -> Fraction:
-    """The law that is claimed."""
+    """The distribution that is claimed."""
     return (1 - q) / (1 + q) * q ** abs(z)
 
 
 @pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)])
-def test_coins_make_the_discrete_laplace_law_exactly(q: Fraction) -> None:
-    """Every outcome, enumerated as far as CUT: no float between a coin and its noise."""
+def test_bernoulli_draws_make_the_discrete_laplace_distribution_exactly(q: Fraction) -> None:
+    """Every outcome, enumerated as far as CUT: no float between a bit and its noise."""
     found = enumerate_distribution(lambda randomness: laplace(q, randomness, CUT))
 
     assert sum(found.values()) == 1
     assert all(found[z] == chance(q, z) for z in range(1 - CUT, CUT))
 
 
-def exponential_coin(rate: Fraction, randomness: RandomSource, most: int) -> bool | None:
-    """Heads with probability e^-rate, for a rate in [0, 1] [CKS20, Alg. 1]; None if not decided.
+def exponential_bernoulli(rate: Fraction, randomness: RandomSource, most: int) -> bool | None:
+    """Draw True with probability e^-rate, a rate in [0, 1] [CKS20, Alg. 1]; None if undecided.
 
-    Coins of rate / 1, rate / 2, ... are thrown until a tail: heads if it was at an odd throw.
+    Draws of probability rate / 1, rate / 2, ... until one fails: True if that was an odd one.
     """
-    for throw in range(1, most + 1):
-        if not randomness.bernoulli(rate.numerator, rate.denominator * throw):
-            return throw % 2 == 1
+    for draw in range(1, most + 1):
+        if not randomness.bernoulli(rate.numerator, rate.denominator * draw):
+            return draw % 2 == 1
     return None
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), ONE])
-def test_rational_coins_make_one_of_an_irrational_chance(rate: Fraction) -> None:
+def test_rational_bernoulli_draws_make_one_of_an_irrational_probability(rate: Fraction) -> None:
     """e^-epsilon is enclosed between the branches that decided and those that may yet."""
-    found = enumerate_distribution(lambda randomness: exponential_coin(rate, randomness, CUT))
+    found = enumerate_distribution(lambda randomness: exponential_bernoulli(rate, randomness, CUT))
     undecided = found.get(None, ZERO)
 
     assert undecided == rate**CUT / factorial(CUT)
@@ -75,7 +75,7 @@ def test_rational_coins_make_one_of_an_irrational_chance(rate: Fraction) -> None
 
 
 def fits(draws: Counter[int], q: Fraction) -> bool:
-    """Whether a chi-square test at ALPHA takes the draws for the law's, its tails as two cells."""
+    """Whether a chi-square test at ALPHA accepts the draws, the two tails as a cell each."""
     inner = [float(chance(q, z)) for z in range(-6, 7)]
     tail = (1 - sum(inner)) / 2
     seen = [draws[z] for z in range(-6, 7)]
@@ -84,7 +84,7 @@ def fits(draws: Counter[int], q: Fraction) -> bool:
     return bool(chisquare([below, *seen, DRAWS - sum(seen) - below], expected).pvalue > ALPHA)
 
 
-def test_drawn_noise_is_the_law_s_and_no_other() -> None:
+def test_drawn_noise_has_this_distribution_and_no_other() -> None:
     """Accepted; at 0.7 and 1.3 of its epsilon rejected."""
     q = Fraction(1, 2)
     randomness = SeededRandomSource(7)
@@ -120,7 +120,7 @@ def test_its_expected_size_is_one_over_the_hyperbolic_sine(epsilon: float) -> No
 def least_error(epsilon: float, counts: int) -> float:
     """The least worst expected |error| of any epsilon-DP mechanism for a count 0..counts-1.
 
-    A linear program over all mechanisms at once: rows are laws, neighbours within e^epsilon.
+    A linear program over all mechanisms: rows are distributions, neighbours within e^epsilon.
     """
     size = counts * counts
     bound, rows = exp(epsilon), []
@@ -152,7 +152,7 @@ def test_no_mechanism_at_all_is_below_the_order_of_one_over_epsilon(
     """Two counts m apart: one of them is taken for the other with chance 1 / (1 + e^(m eps)).
 
     Being on the wrong side costs m/2, so with m near 1/eps the error is of that order; the program
-    over all mechanisms finds none below, and the discrete Laplace law is within its reach.
+    over all mechanisms finds none below, and the discrete Laplace distribution is within its reach.
     """
     best = least_error(epsilon, counts)
     floor = max(m / 2 / (1 + exp(m * epsilon)) for m in range(1, counts))

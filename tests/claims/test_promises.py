@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.claims.databases import ONE, ZERO, Law, image, joint, ratio
+from tests.claims.databases import ONE, ZERO, Distribution, image, joint, ratio
 from tests.enumeration import enumerate_distribution
 from veilcount_shared.composition import basic_composition, group_privacy, parallel_composition
 from veilcount_shared.epsilon import exp_lower
@@ -26,7 +26,7 @@ MECHANISMS = [
 ]
 
 
-def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, x: int) -> Law:
+def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, x: int) -> Distribution:
     """The distribution of an input's message: the device's own code, over every outcome."""
     return dict(enumerate_distribution(lambda randomness: mechanism.randomize(x, randomness)))
 
@@ -52,17 +52,17 @@ def test_a_group_of_k_is_promised_k_epsilon(k: int) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-def test_no_function_of_a_message_tells_more_than_the_message(
+def test_no_function_of_a_message_reveals_more_than_the_message(
     mechanism: SubsetSelection | ProjectiveGeometry | SquareWave,
 ) -> None:
     """Post-processing is free: every function of it onto two or three outcomes."""
-    laws = [sent(mechanism, 0), sent(mechanism, 1)]
-    messages = sorted(laws[0])
-    before = bounded(ratio(*laws))
+    distributions = [sent(mechanism, 0), sent(mechanism, 1)]
+    messages = sorted(distributions[0])
+    before = bounded(ratio(*distributions))
     for outcomes in (2, 3):
         for values in product(range(outcomes), repeat=len(messages)):
             function = dict(zip(messages, values, strict=True))
-            after = bounded(ratio(*(image(each, function.__getitem__) for each in laws)))
+            after = bounded(ratio(*(image(each, function.__getitem__) for each in distributions)))
 
             assert after <= before
 
@@ -109,29 +109,29 @@ def test_answers_of_several_people_do_not() -> None:
     """Parallel composition: who answers one of two questions only changes one of two outcomes."""
     first, second = SubsetSelection.for_epsilon(ONE, 2, 1), SubsetSelection.for_epsilon(TWO, 2, 1)
     nobody_else = sent(first, 0)
-    asked_first = bounded(
+    only_first = bounded(
         ratio(joint(sent(first, 0), sent(second, 1)), joint(sent(first, 1), sent(second, 1)))
     )
-    asked_second = bounded(
+    only_second = bounded(
         ratio(joint(nobody_else, sent(second, 0)), joint(nobody_else, sent(second, 1)))
     )
 
-    assert max(asked_first, asked_second) <= exp_lower(parallel_composition([ONE, TWO]))
-    assert asked_first * asked_second > exp_lower(parallel_composition([ONE, TWO]))
+    assert max(only_first, only_second) <= exp_lower(parallel_composition([ONE, TWO]))
+    assert only_first * only_second > exp_lower(parallel_composition([ONE, TWO]))
 
 
 @st.composite
-def laws(draw: st.DrawFn) -> list[Law]:
-    """Three laws over the same four outcomes, all of them possible."""
-    found: list[Law] = []
+def distributions(draw: st.DrawFn) -> list[Distribution]:
+    """Three distributions over the same four outcomes, all of them possible."""
+    found: list[Distribution] = []
     for _ in range(3):
         weights = draw(st.lists(st.integers(1, 50), min_size=4, max_size=4))
         found.append({x: Fraction(w, sum(weights)) for x, w in enumerate(weights)})
     return found
 
 
-@given(laws())
-def test_being_indistinguishable_is_transitive_at_a_price(three: list[Law]) -> None:
+@given(distributions())
+def test_being_indistinguishable_is_transitive_at_a_price(three: list[Distribution]) -> None:
     """If A is within e^x of B and B within e^y of C, then A is within e^(x + y) of C.
 
     So k steps of epsilon are k epsilon: the ratios multiply.
@@ -142,8 +142,8 @@ def test_being_indistinguishable_is_transitive_at_a_price(three: list[Law]) -> N
     assert bounded(ratio(first, third)) <= near * far
 
 
-@given(laws())
-def test_zero_delta_is_the_distance_in_total_variation(three: list[Law]) -> None:
+@given(distributions())
+def test_zero_delta_is_the_distance_in_total_variation(three: list[Distribution]) -> None:
     """(0, delta): the least delta that holds for every event is half the sum of all differences."""
     one, two, _ = three
     events = product((False, True), repeat=4)

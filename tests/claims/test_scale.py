@@ -1,4 +1,4 @@
-"""The page about very large fleets says what its arithmetic says, and the arithmetic what holds."""
+"""The page about very large fleets agrees with its arithmetic, and the arithmetic with draws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from veilcount_shared import parse_collections
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 DAILY = """
 app = "acme"
-[asked]
+[daily]
 question = "Was it used?"
 boolean = true
 epsilon = 1
@@ -38,7 +38,7 @@ def test_every_table_of_the_page_is_what_the_arithmetic_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sentence",
     [
         f"{DEPLOYMENT.cores} cores, {DEPLOYMENT.memory} GB and {DEPLOYMENT.network} Gbit/s",
         f"{100 * DEPLOYMENT.full:g} % full",
@@ -49,12 +49,11 @@ def test_every_table_of_the_page_is_what_the_arithmetic_says() -> None:
         f"would fill {Needs.of(BASE).machines()['cores']:.0f}.",
     ],
 )
-def test_what_is_said_between_the_tables_holds_too(said: str) -> None:
-    assert said in " ".join(PAGE.read_text(encoding="utf-8").split())
+def test_the_sentences_between_the_tables_hold_too(sentence: str) -> None:
+    assert sentence in " ".join(PAGE.read_text(encoding="utf-8").split())
 
 
 def test_memory_ends_first_by_default_and_not_with_one_row_a_campaign() -> None:
-    """What the page says in short."""
     first = {fleet.name: Needs.of(fleet).first for fleet in FLEETS}
 
     assert first[BASE.name] == "memory"
@@ -78,7 +77,7 @@ def test_relays_take_a_hundredth_of_the_requests_and_a_fortieth_of_the_computing
 def test_rows_live_as_long_as_the_aggregator_keeps_them() -> None:
     """Counted over a real definition, on a day in the middle of its campaign."""
     for late in (3, 30):
-        series = Series(parse_collections(DAILY.format(late=late), lambda _: [])["asked"])
+        series = Series(parse_collections(DAILY.format(late=late), lambda _: [])["daily"])
         day = series.collection.start + timedelta(days=100)
         begun = range(101)
 
@@ -140,7 +139,7 @@ def test_a_fit_finds_the_power_and_no_other(exponent: float) -> None:
     assert not found.low < exponent - 0.3 < found.high
 
 
-def test_two_sizes_tell_a_power_and_not_how_sure_it_is() -> None:
+def test_two_sizes_give_a_power_without_an_interval() -> None:
     found = Power.of([10, 1000], [1, 100])
 
     assert found.exponent == pytest.approx(1)

@@ -66,35 +66,35 @@ def _two(shift: int, scale: float) -> tuple[Floats, Floats]:
     return tuple((1 - q) / (1 + q) * q ** np.abs(places - by) for by in (0, shift))
 
 
-def asked(adjacency: Adjacency, unit: Unit = Unit.MONTH, per_period: int = 1) -> Collection:
+def survey(adjacency: Adjacency, unit: Unit = Unit.MONTH, per_period: int = 1) -> Collection:
     return collection(NUMBERS, adjacency, unit=unit, per_period=per_period, budget=ONE)
 
 
-def by_two_values(of: Collection, answers: int) -> Fraction:
-    return distinguishing_probability(of, answers)
+def by_two_values(surveyed: Collection, answers: int) -> Fraction:
+    return distinguishing_probability(surveyed, answers)
 
 
-def by_composition(of: Collection, answers: int) -> Fraction:
+def by_composition(surveyed: Collection, answers: int) -> Fraction:
     """The bound that ignores the adjacency, and takes a curator's answers for independent ones."""
-    return guessing_probability(of.unit_epsilon, min(answers, MAX_ANSWERS))
+    return guessing_probability(surveyed.unit_epsilon, min(answers, MAX_ANSWERS))
 
 
 def breaks(bound: Bound, adjacency: Adjacency) -> list[str]:
     """The releases of one month and of all by which an attacker does better than the bound."""
-    of = asked(adjacency)
+    surveyed = survey(adjacency)
     found = []
     for query in QUERIES:
         for month, answers in ((1, 1), (None, MONTHS)):
             if query == "count" and adjacency is SUBSTITUTE:
                 continue  # n is public there and is not sold
-            right = success(ask(of, query, 1, month=month), 0, 2, answers)
-            if right > bound(of, answers) + 1e-12:
+            right = success(ask(surveyed, query, 1, month=month), 0, 2, answers)
+            if right > bound(surveyed, answers) + 1e-12:
                 found.append(f"{query} of {answers}: {right:.3f}")
     return found
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_no_release_tells_which_of_two_better_than_the_bound(adjacency: Adjacency) -> None:
+def test_no_release_distinguishes_two_values_better_than_the_bound(adjacency: Adjacency) -> None:
     assert breaks(by_two_values, adjacency) == []
 
 
@@ -104,38 +104,38 @@ def test_the_bound_of_independent_answers_is_broken(adjacency: Adjacency) -> Non
     assert breaks(by_composition, adjacency)
 
 
-def test_one_add_remove_release_goes_beyond_the_local_figure() -> None:
+def test_one_add_remove_release_exceeds_the_local_figure() -> None:
     """The sum of -1 or 1: 81.6 % where a local epsilon of 1 would allow 73.2 %; at most 88.1 %."""
-    of = asked(ADD_REMOVE)
-    right = success(ask(of, "sum", 1, month=1), 0, 2, 1)
+    surveyed = survey(ADD_REMOVE)
+    right = success(ask(surveyed, "sum", 1, month=1), 0, 2, 1)
 
     assert round(right, 3) == 0.816
     assert (
         guessing_probability(ONE, 1)
         < right
-        < distinguishing_probability(of)
+        < distinguishing_probability(surveyed)
         < Fraction(8808, 10**4)
     )
 
 
 def test_a_days_equal_events_are_in_one_number() -> None:
     """Four events of one day: their sum is shifted by all of them, far beyond composition."""
-    of = asked(ADD_REMOVE, Unit.EVENT, per_period=4)
-    question = ask(of, "sum", 1)
+    surveyed = survey(ADD_REMOVE, Unit.EVENT, per_period=4)
+    question = ask(surveyed, "sum", 1)
     right = success(question, 0, 2, 4)
 
     assert not isinstance(question.query, HistogramQuery)
-    assert guessing_probability(2 * ONE, 4) < right <= distinguishing_probability(of, 4)
+    assert guessing_probability(2 * ONE, 4) < right <= distinguishing_probability(surveyed, 4)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_notice_states_a_true_bound_and_its_adjacency(adjacency: Adjacency) -> None:
-    of = asked(adjacency)
-    text = next(part.text for part in notice(of).parts if part.title.endswith("gives away"))
+    surveyed = survey(adjacency)
+    text = next(part.text for part in notice(surveyed).parts if part.title.endswith("gives away"))
     one, every = (float(each) / 100 for each in re.findall(r"at most ([0-9.]+) %", text))
 
-    assert success(ask(of, "sum", 1, month=1), 0, 2, 1) <= one
-    assert success(ask(of, "sum", 1), 0, 2, MONTHS) <= every
+    assert success(ask(surveyed, "sum", 1, month=1), 0, 2, 1) <= one
+    assert success(ask(surveyed, "sum", 1), 0, 2, MONTHS) <= every
     assert ("by add-remove" in text) == (adjacency is ADD_REMOVE)
     assert ("by substitution" in text) == (adjacency is SUBSTITUTE)
     assert ("between two answers, 6 for all of them" in text) == (adjacency is ADD_REMOVE)

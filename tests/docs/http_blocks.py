@@ -14,8 +14,8 @@ _REQUEST = re.compile(r"(?P<method>[A-Z]+) (?P<path>/\S*)(?: HTTP/1\.1)?")
 _REPLY = re.compile(r"^HTTP/1\.1 (?P<status>\d{3}).*$", re.MULTILINE)
 
 
-def ask(block: Block, place: Place, where: str) -> None:
-    """Send what stands before the status line; compare the status, and the body if one is shown."""
+def run_request(block: Block, place: Place, where: str) -> None:
+    """Send the text before the status line; compare the status, and the body if one is shown."""
     text = place.here(block.text)
     shown = _REPLY.search(text)
     sent = text[: shown.start()] if shown else text

@@ -1,4 +1,4 @@
-"""What a page says beside what was said."""
+"""The output that a page shows, compared with the real one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _CHECKER = doctest.OutputChecker()
 
 
 class Untrue(AssertionError):
-    """The page says something else than what happens."""
+    """The page shows something else than what happens."""
 
 
 def check(want: str, got: str, where: str) -> None:
-    """Compare line by line, but for spaces at the ends of lines; `...` stands for anything."""
+    """Compare line by line, without spaces at the ends of lines; `...` stands for anything."""
     want, got = _tidy(want), _tidy(got)
     if not _CHECKER.check_output(want, got, doctest.ELLIPSIS | doctest.DONT_ACCEPT_BLANKLINE):
         lines = unified_diff(want.splitlines(), got.splitlines(), "page", "run", lineterm="")

@@ -1,6 +1,6 @@
-"""A page, read: its code blocks and its hidden asides, in order.
+"""A page: its code blocks and its hidden directives, in order.
 
-An aside is a comment that readers do not see. Two belong to the block behind them:
+A directive is a comment that readers do not see. Two belong to the block after them:
 
     <!-- not run: why -->       the block is not run, for a reason that the source of the page shows
     <!-- file: site.toml -->    the block is a file, and is written to where the page's commands run
@@ -8,7 +8,7 @@ An aside is a comment that readers do not see. Two belong to the block behind th
 and others happen where they stand:
 
     <!-- now: 2027-03-15 -->                         the day of all clocks from here on
-    <!-- crowd: theme 10000 light=2 dark=7 -->       so many people have answered a collection
+    <!-- population: theme 10000 light=2 dark=7 -->  so many people have answered a collection
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-_ASIDE = re.compile(r"<!-- (not run|file|now|crowd): (.+) -->")
+_DIRECTIVE = re.compile(r"<!-- (not run|file|now|population): (.+) -->")
 _FENCE = re.compile(r"(?P<indent> *)```(?P<language>\w*)")
 _CODE = re.compile(r" *(\$|>>>|veilcount|\./dev|pip|python|curl|from|import|export) \S")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What stands between two fences, and the number of its first line."""
+    """The text between two fences, and the number of its first line."""
 
     language: str
     text: str
@@ -37,52 +37,51 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """What happens between two blocks, unseen."""
+class Directive:
+    """A hidden instruction between two blocks."""
 
     word: str
     text: str
     line: int
 
 
-Step = Block | Aside
+Step = Block | Directive
 
 
 class Unreadable(ValueError):
-    """The page says something that its reader here does not know."""
+    """The page holds something that cannot be run here."""
 
 
 def pages() -> list[Path]:
-    """Return every page for people: the first one, those of `docs`, and those of the rooms."""
+    """Return every page for people: the first one, those of `docs`, and those of the packages."""
     return [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/*.md"))]
 
 
 def title(page: Path) -> str:
-    """Return what a page is called here."""
+    """Return the path of a page."""
     return str(page.relative_to(ROOT))
 
 
 def steps(text: str) -> list[Step]:
-    """Return the blocks of a page and its asides, in order."""
+    """Return the blocks and directives of a page, in order."""
     return list(_joined(_pieces(text.splitlines())))
 
 
 def _joined(pieces: Iterator[Step]) -> Iterator[Step]:
-    """Yield the pieces; what belongs to a block is part of it."""
-    said: dict[str, str] = {}
+    """Yield the pieces, with the directives of a block in the block."""
+    options: dict[str, str] = {}
     for piece in pieces:
         if isinstance(piece, Block):
-            yield replace(piece, file=said.pop("file", ""), unrun=said.pop("not run", ""))
+            yield replace(piece, file=options.pop("file", ""), unrun=options.pop("not run", ""))
         elif piece.word in {"file", "not run"}:
-            said[piece.word] = piece.text
+            options[piece.word] = piece.text
         else:
             yield piece
-    if said:
-        raise Unreadable(f"no block comes after {said}")
+    if options:
+        raise Unreadable(f"no block comes after {options}")
 
 
 def _pieces(lines: list[str]) -> Iterator[Step]:
-    """Yield what a line begins, to the line that ends it."""
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -93,9 +92,9 @@ def _pieces(lines: list[str]) -> Iterator[Step]:
             yield Block(fence["language"], "\n".join(inside) + "\n", number + 1)
             number = end + 1
         elif line.lstrip().startswith("<!--"):
-            yield _aside(line.strip(), number)
+            yield _directive(line.strip(), number)
         elif line.startswith("    ") and _CODE.match(line):
-            raise Unreadable(f"line {number}: code by indentation, which nobody runs: fence it")
+            raise Unreadable(f"line {number}: code by indentation is not run: fence it")
 
 
 def _end(lines: list[str], begin: int, indent: str) -> int:
@@ -105,8 +104,8 @@ def _end(lines: list[str], begin: int, indent: str) -> int:
         raise Unreadable(f"line {begin}: a block without an end") from None
 
 
-def _aside(line: str, number: int) -> Aside:
-    said = _ASIDE.fullmatch(line)
-    if said is None:
-        raise Unreadable(f"line {number}: {line}: an aside that nobody knows")
-    return Aside(said[1], said[2], number)
+def _directive(line: str, number: int) -> Directive:
+    found = _DIRECTIVE.fullmatch(line)
+    if found is None:
+        raise Unreadable(f"line {number}: {line}: an unknown directive")
+    return Directive(found[1], found[2], number)

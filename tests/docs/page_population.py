@@ -1,4 +1,4 @@
-"""People who have answered, before a page asks what they said."""
+"""A simulated population that has answered before a page estimates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
 from veilcount_shared.schedule import period_start
 from veilcount_shared.verdict import Verdict
 
-ROOM = 1 << 40
+UNLIMITED = 1 << 40
 
 Rows = NDArray[np.uint8]
 
@@ -52,5 +52,5 @@ def _answers(
         slots=none + slot,
         messages=simulate_messages(collection, generator.permutation(inputs), generator),
         default_verdicts=np.full(len(rows), CODES[Verdict.COUNTED], np.uint8),
-        new_pseudonym_limit=ROOM,
+        new_pseudonym_limit=UNLIMITED,
     )

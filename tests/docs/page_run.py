@@ -10,9 +10,9 @@ from pathlib import Path
 from veilcount_shared import parse_collections
 from veilcount_shared.wire import decode_json
 
-from .http_blocks import ask
-from .page_parser import Aside, Block, Unreadable, steps
-from .python_blocks import Speaker
+from .http_blocks import run_request
+from .page_parser import Block, Directive, Unreadable, steps
+from .python_blocks import PagePython
 from .shell_blocks import Shell, commands
 from .workspace import Place, opened
 
@@ -23,55 +23,55 @@ def run(text: str, name: str, folder: Path) -> int:
     """Run the text of a page; return how many of its blocks were run."""
     ran = 0
     with opened(folder) as place:
-        reader = Reader(place, name)
+        runner = PageRunner(place, name)
         try:
             for step in steps(text):
-                ran += reader.take(step)
+                ran += runner.take(step)
         finally:
-            reader.close()
-        reader.test()
+            runner.close()
+        runner.test()
     return ran
 
 
-class Reader:
-    """Somebody who does what the page shows."""
+class PageRunner:
+    """Runs the steps of a page."""
 
     def __init__(self, place: Place, name: str) -> None:
-        """Begin at a new place."""
+        """Begin in an empty folder."""
         self._place, self._name = place, name
         self._shell = Shell(place)
-        self._speaker = Speaker(place, name)
-        self._ways: dict[str, Callable[[Block], None]] = {
-            "python": self._speaker.run,
-            "sh": self._type,
-            "console": self._type,
+        self._python = PagePython(place, name)
+        self._runners: dict[str, Callable[[Block], None]] = {
+            "python": self._python.run,
+            "sh": self._run_commands,
+            "console": self._run_commands,
             "toml": self._define,
             "json": self._json,
-            "http": lambda block: ask(block, place, self._where(block)),
+            "http": lambda block: run_request(block, place, self._where(block)),
         }
-        self._asides = {"now": place.turn, "crowd": place.crowd}
-        self.close = self._speaker.close
-        self.test = self._speaker.test
+        self._directives = {"now": place.set_day, "population": place.populate}
+        self.close = self._python.close
+        self.test = self._python.test
 
-    def take(self, step: Block | Aside) -> bool:
-        """Do a step; return whether it was a block that was run."""
-        if isinstance(step, Aside):
-            self._asides[step.word](step.text)
+    def take(self, step: Block | Directive) -> bool:
+        """Run a step; return whether it was a block."""
+        if isinstance(step, Directive):
+            self._directives[step.word](step.text)
             return False
         if step.unrun:
             return False
-        self._way(step)(step)
+        self._runner(step)(step)
         return True
 
-    def _way(self, block: Block) -> Callable[[Block], None]:
+    def _runner(self, block: Block) -> Callable[[Block], None]:
         if block.file:
             return partial(self._write, check=self._checks(block))
-        if block.language not in self._ways:
-            raise Unreadable(f"{self._where(block)}: nobody here runs `{block.language}` blocks")
-        return self._ways[block.language]
+        if block.language not in self._runners:
+            raise Unreadable(f"{self._where(block)}: `{block.language}` blocks cannot be run")
+        return self._runners[block.language]
 
     def _checks(self, block: Block) -> Callable[[Block], None]:
-        """Return how a file is looked at before it is written; what uses it does the rest."""
+        """Return the check of a file before it is written; the commands that use it do the rest."""
         return {"python": self._compile, "toml": self._define}.get(block.language, lambda _: None)
 
     def _write(self, block: Block, check: Callable[[Block], None]) -> None:
@@ -80,7 +80,7 @@ class Reader:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self._place.here(block.text), encoding="utf-8")
 
-    def _type(self, block: Block) -> None:
+    def _run_commands(self, block: Block) -> None:
         for command in commands(block):
             self._shell.run(command, f"{self._name}:{command.line}")
         self._shell.end(self._where(block))
@@ -94,7 +94,7 @@ class Reader:
         parse_collections(whole, lambda name: Path(name).read_text().splitlines(), self._name)
 
     def _json(self, block: Block) -> None:
-        """Read a document, and as a batch what says that it is one."""
+        """Read a document, one with reports as a batch."""
         found = json.loads(block.text)
         if isinstance(found, dict) and "reports" in found:
             decode_json(block.text.encode())

@@ -18,7 +18,7 @@ HOST = "127.0.0.1"
 
 
 class Served:
-    """The real store, the real doors; in granian's place a server that needs no process."""
+    """The real store and endpoints; in granian's place a server that needs no process."""
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
         """Open the aggregator and take requests."""

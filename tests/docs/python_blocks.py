@@ -1,8 +1,8 @@
 """Python blocks: run in order, in one namespace a page; examples are compared.
 
-A kit is open meanwhile, so clients have no thread and no network. Plain code meets people whom
-nobody has asked; examples, like tests, people who said yes. Test functions run at the end, each in
-a kit of its own, as pytest would run them.
+A test harness is open meanwhile, so clients have no thread and no network. In plain code nobody
+was asked for consent yet; in examples, as in tests, everyone has consented. Test functions run at
+the end, each in a harness of its own, as pytest would run them.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ PROMPT = ">>> "
 
 
 def ask_the_person() -> bool:
-    """Stand in for an app's dialog: the person says yes."""
+    """Stand in for an app's dialog: the person consents."""
     return True
 
 
-#: what pages use without saying where it comes from; the kit is there as the fixture `veilcount`
+#: what pages use without an import; the harness is there as the fixture `veilcount`
 STAND_INS = {"ask_the_person": ask_the_person, "user": SimpleNamespace(pk=1)}
 
 
-class Speaker:
+class PagePython:
     """The Python of one page."""
 
     def __init__(self, place: Place, page: str) -> None:
         """Begin with the stand-ins alone."""
         self._place, self._page = place, page
-        self._kit = ClientHarness(consent=None).__enter__()
-        self._names: dict[str, Any] = {"__name__": "page", "veilcount": self._kit, **STAND_INS}
+        self._harness = ClientHarness(consent=None).__enter__()
+        self._names: dict[str, Any] = {"__name__": "page", "veilcount": self._harness, **STAND_INS}
 
     def run(self, block: Block) -> None:
         """Run a block."""
         text = self._place.here(block.text)
         examples = PROMPT in text
-        self._kit.consent = True if examples else None
+        self._harness.consent = True if examples else None
         if examples:
             self._compare(text, block.line)
         else:
@@ -54,16 +54,16 @@ class Speaker:
     def _compare(self, text: str, line: int) -> None:
         parser = doctest.DocTestParser()
         test = parser.get_doctest(text, self._names, self._page, self._page, line - 1)
-        told: list[str] = []
+        failures: list[str] = []
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
-        runner.run(test, out=told.append, clear_globs=False)
+        runner.run(test, out=failures.append, clear_globs=False)
         self._names.update(test.globs)  # what the examples have named
-        if told:
-            raise Untrue("".join(told))
+        if failures:
+            raise Untrue("".join(failures))
 
     def close(self) -> None:
-        """Close the kit."""
-        self._kit.__exit__()
+        """Close the harness."""
+        self._harness.__exit__()
 
     def test(self) -> None:
         """Run the test functions that the page has shown."""
@@ -74,6 +74,5 @@ class Speaker:
 
 
 def _test(function: Callable[..., None]) -> None:
-    with ClientHarness() as kit:
-        given = {"veilcount": kit} if "veilcount" in inspect.signature(function).parameters else {}
-        function(**given)
+    with ClientHarness() as harness:
+        function(*[harness for _ in inspect.signature(function).parameters])

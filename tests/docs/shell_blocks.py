@@ -1,4 +1,4 @@
-"""Shell blocks: each command line is run, and nothing that is not known here passes for run.
+"""Shell blocks: each command line is run; an unknown command is an error.
 
 `veilcount` and `python -m veilcount_client` run in this process, the rest as processes. An install
 is compared with what the distribution offers, not done.
@@ -44,7 +44,7 @@ Done = tuple[int, str]  # an exit code, and what was printed
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A line, and what the page says it prints; None: nothing is said."""
+    """A line, and the output that the page shows; None: it shows none."""
 
     text: str
     line: int
@@ -52,25 +52,25 @@ class Command:
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """Yield what a block has one type; a `console` shows what is printed, too."""
-    said = block.text.replace("\\\n", " ")  # a long line goes on
+    """Yield the commands of a block; a `console` shows their output, too."""
+    text = block.text.replace("\\\n", " ")  # a long line goes on
     if block.language == "sh":
-        for number, line in enumerate(said.splitlines()):
+        for number, line in enumerate(text.splitlines()):
             if line.strip() and not line.lstrip().startswith("#"):
                 yield Command(line, block.line + number)
         return
-    if not said.startswith(PROMPT):
+    if not text.startswith(PROMPT):
         raise Unreadable(f"line {block.line}: a console begins with `{PROMPT}`")
-    for each in re.split(rf"^{re.escape(PROMPT)}", said, flags=re.MULTILINE)[1:]:
+    for each in re.split(rf"^{re.escape(PROMPT)}", text, flags=re.MULTILINE)[1:]:
         line, _, prints = each.partition("\n")
         yield Command(line, block.line, prints)
 
 
 class Shell:
-    """Runs lines one after the other; a failure must be asked about: `echo $?`."""
+    """Runs lines one after the other; after a failure the page must `echo $?`."""
 
     def __init__(self, place: Place) -> None:
-        """Begin where nothing has failed."""
+        """Begin without a failure."""
         self._place = place
         self._code = 0
         self._variables: dict[str, str] = {}
@@ -94,12 +94,12 @@ class Shell:
             self._place.server.refresh()
 
     def end(self, where: str) -> None:
-        """Refuse a block that ends in a failure nobody asked about."""
+        """Refuse a block that ends in a failure which the page does not show."""
         if self._code:
             raise Untrue(f"{where}: the last command failed with {self._code}")
 
     def _do(self, words: Sequence[str]) -> Done:
-        """Do what the words say; return the exit code and what was printed."""
+        """Run a command; return the exit code and the output."""
         name, *arguments = words
         if _ASSIGNMENT.match(name):  # for this command alone
             with patch.dict(os.environ, [name.split("=", 1)]):
@@ -111,17 +111,17 @@ class Shell:
         if name in OURS:
             return OURS[name](arguments)
         if list(words[:3]) == CLIENT:
-            return _aside(lambda: run_client(words[3:]))
+            return _in_process(lambda: run_client(words[3:]))
         if name in PROGRAMS:
             return _process(words)
-        raise Unreadable(f"{' '.join(words)}: nobody here knows how to run this")
+        raise Unreadable(f"{' '.join(words)}: an unknown command")
 
 
-def _echo(said: Sequence[str]) -> Done:
-    return 0, " ".join(said) + "\n"
+def _echo(words: Sequence[str]) -> Done:
+    return 0, " ".join(words) + "\n"
 
 
-def _aside(run: Callable[[], int]) -> Done:
+def _in_process(run: Callable[[], int]) -> Done:
     """Run a command of ours in this process."""
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed):
@@ -147,7 +147,7 @@ def _process(words: Sequence[str]) -> Done:
 
 
 def _install(words: Sequence[str]) -> Done:
-    """Return 0 if the distribution is what it is called, and has the extras that are asked for."""
+    """Return 0 if the distribution has this name and these extras."""
     requirement = words[-1]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = _REQUIREMENT.fullmatch(requirement)
@@ -167,7 +167,7 @@ def _develop(words: Sequence[str]) -> Done:
 #: what is done here, by its first word
 OURS: dict[str, Callable[[Sequence[str]], Done]] = {
     "echo": _echo,
-    "veilcount": lambda words: _aside(lambda: run_veilcount(words)),
+    "veilcount": lambda words: _in_process(lambda: run_veilcount(words)),
     "pip": _install,
     "./dev": _develop,
 }

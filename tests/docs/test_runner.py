@@ -8,7 +8,7 @@ import pytest
 
 from .links import anchors, broken
 from .output_match import Untrue
-from .page_parser import Aside, Block, Unreadable, steps
+from .page_parser import Block, Directive, Unreadable, steps
 from .page_run import run
 
 
@@ -35,7 +35,7 @@ TRUE = {
         "$ veilcount collections list --url https://stats.example.org --key veilcount_admin_...",
         "...",
     ),
-    "a crowd": "<!-- crowd: theme 1000 dark=1 light=1 -->\n"
+    "a population": "<!-- population: theme 1000 dark=1 light=1 -->\n"
     + fenced(
         "console",
         "$ veilcount estimate theme --store sqlite:////var/lib/veilcount/store.db",
@@ -48,8 +48,8 @@ TRUE = {
     "an installation": fenced("sh", "pip install 'veilcount[aggregator]'"),
     "definitions": fenced(
         "toml",
-        "[told]",
-        'question = "Told?"',
+        "[used]",
+        'question = "Used?"',
         "boolean = true",
         "epsilon = 1",
         'unit = "user"',
@@ -73,27 +73,27 @@ UNTRUE = {
     "an extra that is none": fenced("sh", "pip install 'veilcount[everything]'"),
     "another package": fenced("sh", "pip install veilcounts"),
     "a developers' command that is none": fenced("sh", "./dev nope"),
-    "a program that nobody runs": fenced("sh", "systemctl restart veilcount"),
-    "definitions": fenced("toml", "[told]", 'question = "Told?"'),
+    "an unknown program": fenced("sh", "systemctl restart veilcount"),
+    "definitions": fenced("toml", "[used]", 'question = "Used?"'),
     "a document": fenced("json", "{,}"),
     "a batch": fenced("json", '{"version": 2, "reports": []}'),
     "a reply": fenced("http", "GET /healthz", "", "HTTP/1.1 404 NOT FOUND"),
-    "a language that nobody runs": fenced("ruby", "puts 1"),
+    "an unknown language": fenced("ruby", "puts 1"),
     "no language": fenced("", "veilcount serve"),
     "code by indentation": "\n    veilcount serve\n",
     "a block without an end": "```python\n1\n",
-    "an aside that nobody knows": "<!-- not rnu: why -->\n",
+    "an unknown directive": "<!-- not rnu: why -->\n",
     "a reason without a block": "<!-- not run: why -->\n",
 }
 
 
 @pytest.mark.parametrize("page", TRUE.values(), ids=TRUE)
-def test_what_is_true_passes(page: str, tmp_path: Path) -> None:
+def test_a_true_page_passes(page: str, tmp_path: Path) -> None:
     assert run(page, "page", tmp_path) >= 1
 
 
 @pytest.mark.parametrize("page", UNTRUE.values(), ids=UNTRUE)
-def test_what_is_not_true_is_noticed(page: str, tmp_path: Path) -> None:
+def test_an_untrue_page_is_noticed(page: str, tmp_path: Path) -> None:
     wrong = (AssertionError, NameError, SyntaxError, Unreadable, Untrue, ValueError)
 
     with pytest.raises(wrong):
@@ -107,17 +107,17 @@ def test_a_block_with_a_reason_is_not_run(tmp_path: Path) -> None:
     assert steps(page) == [Block("sh", "sleep forever\n", 3, unrun="it never ends")]
 
 
-def test_asides_stand_where_they_were() -> None:
+def test_directives_keep_their_position() -> None:
     page = "<!-- now: 2027-03-15 -->" + fenced("sh", "veilcount --help")
 
-    assert steps(page)[0] == Aside("now", "2027-03-15", 1)
+    assert steps(page)[0] == Directive("now", "2027-03-15", 1)
 
 
-def test_all_clocks_show_what_a_page_says(tmp_path: Path) -> None:
+def test_all_clocks_show_the_day_of_a_page(tmp_path: Path) -> None:
     doctor = "$ python -m veilcount_client doctor --collections collections.toml"
     page = "<!-- now: 2027-03-15 -->" + fenced("console", doctor, "...it is 2027-03-15...")
 
-    with pytest.raises(Untrue, match="failed with 1"):  # nobody was asked, it says
+    with pytest.raises(Untrue, match="failed with 1"):  # there is no consent yet
         run(page, "page", tmp_path)
 
 

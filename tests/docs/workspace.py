@@ -1,6 +1,6 @@
-"""Where a page is tried out: a folder, a clock, a server; and what the page calls them.
+"""Where a page is run: a folder, a clock, a server; and the names that the page has for them.
 
-A page says `/var/lib/veilcount` and `https://stats.example.org`, as its reader will. Here one
+A page writes `/var/lib/veilcount` and `https://stats.example.org`, as its reader will. Here one
 is a temporary folder, the other a port of the loopback: in commands, and back in what they print.
 """
 
@@ -45,7 +45,7 @@ _SWITCHES = ("VEILCOUNT_", "DO_NOT_TRACK", "XDG_")
 
 @dataclass
 class Place:
-    """One page's temporary world."""
+    """One page's temporary environment."""
 
     folder: Path
     now: datetime = BEGIN
@@ -53,10 +53,10 @@ class Place:
     redis: RedisServer | None = None
     _keys: dict[str, str] = field(default_factory=dict)
 
-    # -- words ---------------------------------------------------------------------------------
+    # -- names ---------------------------------------------------------------------------------
 
     def here(self, text: str) -> str:
-        """Return a page's words as they are to be said here."""
+        """Return a page's text with the names of this environment."""
         if URL in text or LOOPBACK in text:
             url = self.serving().url
             text = text.replace(URL, url).replace(LOOPBACK, url)
@@ -67,7 +67,7 @@ class Place:
         return _KEY.sub(lambda found: self._key(found[1]), text)
 
     def there(self, text: str) -> str:
-        """Return what was said here in the words of the page."""
+        """Return output with the names of the page."""
         if self.server:
             text = text.replace(self.server.url, URL)
         if self.redis:
@@ -82,19 +82,19 @@ class Place:
     # -- what happens --------------------------------------------------------------------------
 
     def clock(self) -> datetime:
-        """Return what all clocks show."""
+        """Return the time of all clocks."""
         return self.now
 
     def seconds(self) -> float:
-        """Return it as a device's clock does."""
+        """Return it in seconds, as a device's clock does."""
         return self.now.timestamp()
 
-    def turn(self, day: str) -> None:
+    def set_day(self, day: str) -> None:
         """Set all clocks to noon of a day."""
         self.now = datetime.combine(date.fromisoformat(day), time(12), UTC)
 
-    def crowd(self, words: str) -> None:
-        """Have people answer, at the store that the page's server or commands use."""
+    def populate(self, words: str) -> None:
+        """Have a population answer, in the store that the page's server or commands use."""
         url = self.server.aggregator.settings.store if self.server else self.here(STORE)
         store = open_store(url, make=True)
         if not load_catalog(store).by_name:
@@ -105,7 +105,7 @@ class Place:
     # -- servers -------------------------------------------------------------------------------
 
     def serving(self) -> Served:
-        """Return the server: the one that the page has started, else one that was there before."""
+        """Return the server: the one that the page has started, else one that ran before."""
         if self.server is None:
             url = self.here(STORE)
             open_store(url, make=True).close()
@@ -113,12 +113,12 @@ class Place:
         return self.server
 
     def serve(self, settings: Settings, bind: ListenAddress, _: object) -> int:
-        """Do what `veilcount serve` does, but beside the page, which goes on."""
+        """Do what `veilcount serve` does, in a thread, since the page goes on."""
         ready = prepare(settings, ListenAddress(HOST, free_port()))
         self.close_server()
         self.server = Served(settings, self.clock)
-        said = StartupSummary(bind, ready.store, ready.durable, ready.workers, ready.intake)
-        sys.stderr.write(f"{said}\n")
+        summary = StartupSummary(bind, ready.store, ready.durable, ready.workers, ready.intake)
+        sys.stderr.write(f"{summary}\n")
         return 0
 
     def close_server(self) -> None:
@@ -138,7 +138,7 @@ class Place:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Place]:
-    """Yield a place whose folder holds what the documentation's readers have: the definitions."""
+    """Yield an environment whose folder holds the definitions of the documentation."""
     place = Place(folder)
     for each in FOLDERS:
         (folder / each[1:]).mkdir(parents=True)
@@ -173,7 +173,7 @@ def _environment(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _modules(folder: Path) -> Iterator[None]:
-    """Import what the page has written, and forget it afterwards."""
+    """Make modules of the page importable, and forget them afterwards."""
     before = set(sys.modules)
     with patch.object(sys, "path", [str(folder), *sys.path]):
         yield
