@@ -30,7 +30,6 @@ PENDING = frozenset(
         "tests/aggregator/ingest",
         "tests/aggregator/reader",
         "tests/aggregator/server",
-        "tests/browser",
         "tests/client",
         "tests/mutation",
         "tests/security",

@@ -1,4 +1,4 @@
-// Says what a page makes hard to read or to use. Run in the page; returns a list of complaints.
+// Accessibility audit of a page. Run in the page; returns a list of complaints.
 const found = [];
 const seen = (element) => {
   const box = element.getBoundingClientRect();
@@ -81,10 +81,10 @@ while (walker.nextNode()) {
 }
 found.push(...faint);
 
-// -- room -------------------------------------------------------------------------------------
+// -- overflow -------------------------------------------------------------------------------------
 const beyond = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 if (beyond > 0) {
-  const widest = [...document.querySelectorAll('main *')].filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('.scroll, .chapters, pre, svg')).slice(0, 3);
+  const widest = [...document.querySelectorAll('main *')].filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('.scroll, .tabs, pre, svg')).slice(0, 3);
   found.push(`${beyond} px are beyond the edge: ${widest.map(short).join(' ')}`);
 }
 return found;

@@ -1,7 +1,6 @@
-"""What pages are looked at with: questions of every kind, and crowds that answered over months.
+"""Collections of every kind with reports over months, for tests of pages.
 
-Nothing of it is changed by a test that shares it: whoever makes keys, pushes or releases takes a
-house of its own.
+Tests share them and change nothing: one that creates keys, pushes or releases has its own site.
 """
 
 from __future__ import annotations
@@ -192,7 +191,7 @@ LISTS = {
 
 
 def stock(made: Deployment) -> None:
-    """Load the questions, and let the crowds answer."""
+    """Push the definitions, and send the reports."""
     made.push(FIRST)
     made.clocks.now = BEGAN - timedelta(days=30)
     counted(send(made, "theme", [700, 500], seed=1))
@@ -212,8 +211,10 @@ def stock(made: Deployment) -> None:
 
 def _answer_theme(made: Deployment, month: int) -> None:
     more = 100 * month
-    for segment, held in enumerate(([900, 1400 + more, 300], [1200, 1000 + more, 350])):
-        counted(send(made, "theme", held, period=month, segment=segment, seed=10 * month + segment))
+    for segment, counts in enumerate(([900, 1400 + more, 300], [1200, 1000 + more, 350])):
+        counted(
+            send(made, "theme", counts, period=month, segment=segment, seed=10 * month + segment)
+        )
 
 
 def _answer_october(made: Deployment) -> None:
@@ -239,13 +240,13 @@ def _answer_november(made: Deployment) -> None:
 
 
 def _words() -> list[int]:
-    held = [1] * WORDS
-    held[:6] = [2500, 1800, 1200, 900, 600, 300]
-    return held
+    counts = [1] * WORDS
+    counts[:6] = [2500, 1800, 1200, 900, 600, 300]
+    return counts
 
 
 def _lose(made: Deployment) -> None:
-    """Have devices tell of losses, and reports refused for the usual reasons."""
+    """Send losses, and reports that are rejected for the usual reasons."""
     series = made.series("theme")
     for bucket in (1, 1, 2, 3):
         reply = made.send(Batch(losses=Losses(series.fingerprint, aged=bucket)))

@@ -19,8 +19,8 @@ HOST = "127.0.0.1"
 
 
 @dataclass
-class House:
-    """Where the pages are, and the deployment behind them."""
+class Site:
+    """The address of the pages, and the deployment behind them."""
 
     base: str
     deployment: Deployment
@@ -40,23 +40,23 @@ class _Silent(WSGIRequestHandler):
 
 
 @contextmanager
-def open_house(folder: Path, *files: str, **given: Any) -> Iterator[House]:
-    """Yield a house on a new store with these definitions."""
+def open_site(folder: Path, *files: str, **settings: Any) -> Iterator[Site]:
+    """Yield a site on a new store with these definitions."""
     with (
-        deployment(folder, *files, now=given.pop("now", NOW), **given) as made,
-        served(made) as house,
+        deployment(folder, *files, now=settings.pop("now", NOW), **settings) as made,
+        served(made) as site,
     ):
-        yield house
+        yield site
 
 
 @contextmanager
-def served(made: Deployment) -> Iterator[House]:
+def served(made: Deployment) -> Iterator[Site]:
     """Yield a deployment's pages, served."""
     server = make_server(HOST, 0, made.app, threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=_serve, args=(server,), daemon=True)
     thread.start()
     try:
-        yield House(f"http://{HOST}:{server.server_port}", made)
+        yield Site(f"http://{HOST}:{server.server_port}", made)
     finally:
         server.shutdown()
         thread.join()

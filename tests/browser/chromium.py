@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.browser.browser_server import House
+from tests.browser.browser_server import Site
 from veilcount_aggregator.auth.api_keys import Role
 
 BINARY = "/usr/bin/chromium"
@@ -37,16 +37,26 @@ FLAGS = (
 LOGS = {"browser": "ALL", "performance": "ALL"}
 WIDE = (1440, 900)
 NARROW = (390, 844)
-SECONDS = 20.0
+SECONDS = 60.0
 LOOKS = 0.02
-#: told to the console, where every complaint is looked for
+FITS = """
+const wide = document.documentElement.scrollWidth <= window.innerWidth;
+const places = [...document.querySelectorAll('.plot')];
+const apart = places.every((each) => {
+  const drawn = each.querySelector('.main-svg').getBoundingClientRect();
+  const under = each.closest('figure').querySelector('.under').getBoundingClientRect();
+  return drawn.bottom <= under.top + 1 && drawn.right <= window.innerWidth;
+});
+return wide && apart;
+"""
+#: reported on the console, where every complaint is read
 WATCH = """document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy violated: ' + event.violatedDirective + ' ' + event.blockedURI));"""
 
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[webdriver.Chrome]:
-    """Yield a browser that knows nothing yet, and fetches nothing by itself."""
+    """Yield a new browser that fetches nothing by itself."""
     os.environ["SE_OFFLINE"] = os.environ["SE_AVOID_STATS"] = "true"
     options = webdriver.ChromeOptions()
     options.binary_location = BINARY
@@ -65,20 +75,20 @@ def chromium(folder: Path) -> Iterator[webdriver.Chrome]:
 
 @dataclass
 class Browser:
-    """A browser at a house's door, for one test: a stranger, wide and light, until told."""
+    """A browser at a site, for one test: without a session, wide and light by default."""
 
     driver: webdriver.Chrome
-    house: House
+    site: Site
     expected: list[str] = field(default_factory=list)
     _heard: list[str] = field(default_factory=list)
-    _asked: list[str] = field(default_factory=list)
+    _urls: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Forget whatever the test before left behind."""
+        """Forget the state of the test before."""
         self.driver.get("about:blank")
-        self.tell("Network.clearBrowserCookies")
-        self.tell("Browser.resetPermissions")
-        self.tell("Storage.clearDataForOrigin", origin=self.house.base, storageTypes="all")
+        self.command("Network.clearBrowserCookies")
+        self.command("Browser.resetPermissions")
+        self.command("Storage.clearDataForOrigin", origin=self.site.base, storageTypes="all")
         self.size(WIDE)
         self.theme("light")
         for log in LOGS:
@@ -88,20 +98,20 @@ class Browser:
 
     def enter(self, role: Role = Role.ANALYST) -> None:
         """Log in by a one-time link; the second time, with the cookie that the first one gave."""
-        known = self.house.cookies.get(role)
+        known = self.site.cookies.get(role)
         if known:
-            self.tell("Network.setCookie", **known)
+            self.command("Network.setCookie", **known)
             return
-        self.driver.get(self.house.link(role))
+        self.driver.get(self.site.link(role))
         self.wait("return location.pathname !== '/enter'")  # which leads on by itself
         self.wait_until_ready()
         (cookie,) = self.driver.get_cookies()
         kept = {name: cookie[name] for name in ("name", "value", "httpOnly", "sameSite")}
-        self.house.cookies[role] = kept | {"url": self.house.base}
+        self.site.cookies[role] = kept | {"url": self.site.base}
 
     def open(self, path: str) -> None:
         """Open a page, and wait until all of it is drawn."""
-        self.driver.get(self.house.base + path)
+        self.driver.get(self.site.base + path)
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
@@ -116,10 +126,14 @@ class Browser:
         WebDriverWait(self.driver, SECONDS, LOOKS).until(lambda _: self.run(script))
 
     def follow(self, element: WebElement | str) -> None:
-        """Touch what leads to another page (or to this one again), and wait until it is drawn."""
-        self.run("document.body.dataset.ready = ''; document.body.dataset.left = 'yes'")
+        """Click a link or a button, and wait until the next page is drawn."""
         found = self.find(element) if isinstance(element, str) else element
-        found.click()
+        self.await_page(found.click)
+
+    def await_page(self, act: Callable[[], object]) -> None:
+        """Do what leads to another page (or to this one again), and wait until it is drawn."""
+        self.run("document.body.dataset.ready = ''; document.body.dataset.left = 'yes'")
+        act()
         self.wait("return document.body && !document.body.dataset.left")
         self.wait_until_ready()
 
@@ -145,18 +159,22 @@ class Browser:
     @property
     def path(self) -> str:
         """Where it is, without the host."""
-        return self.driver.current_url.removeprefix(self.house.base)
+        return self.driver.current_url.removeprefix(self.site.base)
 
-    def run(self, script: str, *given: Any) -> Any:
+    def run(self, script: str, *arguments: Any) -> Any:
         """Return what a script returns."""
-        return self.driver.execute_script(script, *given)
+        return self.driver.execute_script(script, *arguments)
+
+    def fits(self) -> bool:
+        """Whether nothing is wider than the screen, and no chart covers what follows it."""
+        return bool(self.run(FITS))
 
     # -- how it is looked at -------------------------------------------------------------------
 
     def size(self, size: tuple[int, int]) -> None:
-        """Give the page so much room."""
+        """Set the size of the page."""
         width, height = size
-        self.tell(
+        self.command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
@@ -167,47 +185,47 @@ class Browser:
     def theme(self, name: str) -> None:
         """Prefer light or dark, as a system does."""
         preferred = {"name": "prefers-color-scheme", "value": name}
-        self.tell("Emulation.setEmulatedMedia", features=[preferred])
+        self.command("Emulation.setEmulatedMedia", features=[preferred])
 
-    def tell(self, command: str, **given: Any) -> Any:
-        """Send a command of the browser's own protocol."""
-        return self.driver.execute_cdp_cmd(command, given)
+    def command(self, name: str, /, **parameters: Any) -> Any:
+        """Send a command of the DevTools protocol."""
+        return self.driver.execute_cdp_cmd(name, parameters)
 
     # -- what went wrong -----------------------------------------------------------------------
 
     def expects(self, *words: str) -> None:
-        """Name errors of the console that this test brings about."""
+        """Name errors of the console that this test causes."""
         self.expected.extend(words)
 
-    def asked(self) -> list[str]:
-        """Return every address that was asked for since it came."""
+    def requested(self) -> list[str]:
+        """Return every address that was requested since the test began."""
         self._listen()
-        return self._asked
+        return self._urls
 
     def complaints(self) -> list[str]:
-        """Return undry-run errors of the console, broken policies and requests to elsewhere."""
+        """Return unexpected errors of the console, broken policies and requests to other hosts."""
         self._listen()
         bad = [each for each in self._heard if not any(word in each for word in self.expected)]
-        return bad + [f"asked elsewhere: {url}" for url in self._asked if not self._is_ours(url)]
+        return bad + [f"requested elsewhere: {url}" for url in self._urls if not self._is_ours(url)]
 
     def _listen(self) -> None:
         self._heard += [entry["message"] for entry in self._log("browser") if _is_bad(entry)]
-        self._asked += _requested(self._log("performance"))
+        self._urls += _requests(self._log("performance"))
 
-    def hear(self, words: str) -> None:
-        """Wait until somebody complains so; it is forgiven."""
+    def expect_complaint(self, words: str) -> None:
+        """Wait for a complaint, and forget it."""
         WebDriverWait(self.driver, SECONDS, LOOKS).until(
             lambda _: any(words in each for each in self.complaints())
         )
         self._heard.clear()
-        self._asked.clear()
+        self._urls.clear()
 
     def _log(self, name: str) -> Sequence[dict[str, Any]]:
         entries: Sequence[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call] # selenium's own
         return entries
 
     def _is_ours(self, url: str) -> bool:
-        return url.startswith(f"{self.house.base}/") or urlsplit(url).scheme in {
+        return url.startswith(f"{self.site.base}/") or urlsplit(url).scheme in {
             "about",
             "blob",
             "chrome",
@@ -216,22 +234,22 @@ class Browser:
 
 
 @contextmanager
-def visiting(driver: webdriver.Chrome, house: House) -> Iterator[Browser]:
-    """Yield a browser at a house; afterwards it has nothing to complain about."""
-    visitor = Browser(driver, house)
-    yield visitor
+def browsing(driver: webdriver.Chrome, site: Site) -> Iterator[Browser]:
+    """Yield a browser at a site; afterwards there must be no complaint."""
+    browser = Browser(driver, site)
+    yield browser
 
-    assert visitor.complaints() == []
+    assert browser.complaints() == []
 
 
 def _is_bad(entry: dict[str, Any]) -> bool:
     return "SEVERE" in entry["level"] or "security" in entry["source"]
 
 
-def _requested(entries: Sequence[dict[str, Any]]) -> list[str]:
-    told = [json.loads(entry["message"])["message"] for entry in entries]
+def _requests(entries: Sequence[dict[str, Any]]) -> list[str]:
+    events = [json.loads(entry["message"])["message"] for entry in entries]
     return [
         each["params"]["request"]["url"]
-        for each in told
+        for each in events
         if each["method"] == "Network.requestWillBeSent"
     ]

@@ -1,4 +1,4 @@
-"""One browser and one stocked house for each process of tests; after each test, no complaints."""
+"""One browser and one site with reports for each process; after each test, no complaints."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ import pytest
 from selenium import webdriver
 
 from tests.browser.browser_population import NOW, stock
-from tests.browser.browser_server import House, open_house
-from tests.browser.chromium import Browser, chromium, visiting
+from tests.browser.browser_server import Site, open_site
+from tests.browser.chromium import Browser, browsing, chromium
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """The stocked house, for all tests that change nothing in it."""
-    with open_house(tmp_path_factory.mktemp("house"), now=NOW) as made:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The site with reports, for all tests that change nothing in it."""
+    with open_site(tmp_path_factory.mktemp("site"), now=NOW) as made:
         stock(made.deployment)
         yield made
 
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """The one browser."""
+    """The one browser process."""
     with chromium(tmp_path_factory.mktemp("chromium")) as started:
         yield started
 
 
 @pytest.fixture
-def browser(driver: webdriver.Chrome, house: House) -> Iterator[Browser]:
-    """A stranger's browser at the stocked house."""
-    with visiting(driver, house) as visitor:
-        yield visitor
+def browser(driver: webdriver.Chrome, site: Site) -> Iterator[Browser]:
+    """A browser without a session, at the site with reports."""
+    with browsing(driver, site) as opened:
+        yield opened
 
 
 @pytest.fixture
-def own_house(tmp_path: Path) -> Iterator[House]:
-    """An empty house, which a test may change."""
-    with open_house(tmp_path, now=NOW) as made:
+def own_site(tmp_path: Path) -> Iterator[Site]:
+    """An empty site, which the test may change."""
+    with open_site(tmp_path, now=NOW) as made:
         yield made
 
 
 @pytest.fixture
-def guest(driver: webdriver.Chrome, own_house: House) -> Iterator[Browser]:
-    """A stranger's browser at the test's own house."""
-    with visiting(driver, own_house) as visitor:
-        yield visitor
+def own_browser(driver: webdriver.Chrome, own_site: Site) -> Iterator[Browser]:
+    """A browser without a session, at the test's own site."""
+    with browsing(driver, own_site) as opened:
+        yield opened

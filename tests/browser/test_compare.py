@@ -1,4 +1,4 @@
-"""Compare, in a browser: drawn, chosen with the keyboard, and readable on a phone."""
+"""The compare tab in a browser: drawn, chosen with the keyboard, readable on a phone."""
 
 from __future__ import annotations
 
@@ -6,32 +6,21 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from tests.browser.chromium import NARROW, Browser
-from tests.browser.overflow import fits
 
 
-def test_two_segments_are_drawn_and_the_table_says_the_same(browser: Browser) -> None:
+def test_two_segments_are_drawn_and_listed_and_exchanged_with_the_keyboard(
+    browser: Browser,
+) -> None:
     browser.enter()
-    browser.open("/collections/theme/compare")
-    heads = browser.texts("tbody th")
+    browser.open("/collections/theme/compare?from=2026-11-01&to=2026-11-30")
 
     assert "points" in browser.text(".verdict .headline")
     assert len(browser.all("#differences .barlayer .point")) == 3
-    assert [each.split()[0] for each in heads] == ["light", "dark", "system"]
-    assert fits(browser)
+    assert [each.split()[0] for each in browser.texts("tbody th")] == ["light", "dark", "system"]
     assert all(" to " in each for each in browser.texts("tbody td:nth-child(5)"))
-
-
-def test_another_comparison_is_chosen_with_the_keyboard(browser: Browser) -> None:
-    browser.enter()
-    browser.open("/collections/theme/compare?from=2026-11-01&to=2026-11-30")
     Select(browser.find("#a")).select_by_value("arm:B")
     Select(browser.find("#b")).select_by_value("arm:A")
-    values = browser.find("#values")
-    browser.run("document.body.dataset.ready = ''; document.body.dataset.left = 'yes'")
-    values.send_keys("light,dark", Keys.ENTER)
-    browser.wait("return document.body && !document.body.dataset.left")
-    browser.wait_until_ready()
-
+    browser.await_page(lambda: browser.find("#values").send_keys("light,dark", Keys.ENTER))
     assert "a=arm%3AB" in browser.path
     assert [each.split()[0] for each in browser.texts("tbody th")] == ["light", "dark"]
     assert "B: arm A" in browser.text(".facts")
@@ -54,15 +43,6 @@ def test_thirty_names_fit_on_a_phone(browser: Browser) -> None:
     browser.enter()
     browser.open("/collections/word/compare")
 
-    assert fits(browser)
+    assert browser.fits()
     assert len(browser.all("#differences .barlayer .point")) == 30
     assert "The first 30 values are drawn; the table has all." in browser.text("figcaption")
-
-
-def test_a_mistake_is_told_beside_a_form_that_stays_filled(browser: Browser) -> None:
-    browser.enter()
-    browser.expects("400 (BAD REQUEST)")
-    browser.open("/collections/theme/compare?values=purple")
-
-    assert browser.text("[role=alert]").startswith("values: no such value")
-    assert browser.find("#values").get_attribute("value") == "purple"

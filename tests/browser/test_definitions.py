@@ -1,4 +1,4 @@
-"""The page of definitions in a real browser: chosen files, a preview, push, close."""
+"""The definitions page in a browser: chosen files, a preview, push, close."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ until = 2027-04-01
 """
 
 
-def test_files_are_chosen_previewed_pushed_and_closed(guest: Browser, tmp_path: Path) -> None:
+def test_files_are_chosen_previewed_pushed_and_closed(own_browser: Browser, tmp_path: Path) -> None:
     file, words = tmp_path / "collections.toml", tmp_path / "word.txt"
     file.write_text(FILE)
     words.write_text("\n".join(f"word-{place}" for place in range(500)))
-    guest.enter(Role.ADMIN)
-    guest.open("/definitions")
+    own_browser.enter(Role.ADMIN)
+    own_browser.open("/definitions")
 
-    assert "No definitions yet" in guest.text()
-    guest.find("#file").send_keys(str(file))
-    guest.find("#lists").send_keys(str(words))
-    guest.follow("#preview")
-    assert "Which word is looked up first?" in guest.texts("h2")
-    assert "A new collection." in guest.text()
-    guest.follow("#push")
-    assert guest.text("[role=status]").startswith("Pushed: word.")
-    assert guest.house.deployment.series("word").collection.inputs == 500
-    guest.find(".confirm summary").click()
-    guest.follow(".confirm button")
-    assert "word is closed" in guest.text("[role=status]")
-    assert guest.house.deployment.series("word").closed
+    assert "No definitions yet" in own_browser.text()
+    own_browser.find("#file").send_keys(str(file))
+    own_browser.find("#lists").send_keys(str(words))
+    own_browser.follow("#preview")
+    assert "Which word is looked up first?" in own_browser.texts("h2")
+    assert "A new collection." in own_browser.text()
+    own_browser.follow("#push")
+    assert own_browser.text("[role=status]").startswith("Pushed: word.")
+    assert own_browser.site.deployment.series("word").collection.inputs == 500
+    own_browser.find(".confirm summary").click()
+    own_browser.follow(".confirm button")
+    assert "word is closed" in own_browser.text("[role=status]")
+    assert own_browser.site.deployment.series("word").closed
 
 
-def test_a_mistake_keeps_what_was_typed(guest: Browser) -> None:
-    guest.expects("422")
-    guest.enter(Role.ADMIN)
-    guest.open("/definitions")
+def test_an_error_keeps_the_typed_text(own_browser: Browser) -> None:
+    own_browser.expects("422")
+    own_browser.enter(Role.ADMIN)
+    own_browser.open("/definitions")
     typed = FILE.replace("lists/word.txt", "nowhere.txt")
-    guest.run("document.getElementById('text').value = arguments[0]", typed)
-    guest.follow("#preview")
+    own_browser.run("document.getElementById('text').value = arguments[0]", typed)
+    own_browser.follow("#preview")
 
-    assert "values_file" in guest.text("[role=alert]")
-    assert guest.find("#text").get_attribute("value") == typed
+    assert "values_file" in own_browser.text("[role=alert]")
+    assert own_browser.find("#text").get_attribute("value") == typed

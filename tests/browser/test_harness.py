@@ -1,4 +1,4 @@
-"""Would the tests notice? What each page is watched for is brought about here, and seen."""
+"""Each complaint that tests watch for is caused here, and must be noticed."""
 
 from __future__ import annotations
 
@@ -11,25 +11,42 @@ ELSEWHERE = "http://127.0.0.2:9/"
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "complaint"),
     [
         ("console.error('a plain fault')", "a plain fault"),
         ("setTimeout(() => { throw new Error('thrown') })", "thrown"),
         ("document.body.append(Object.assign(document.createElement('script'), {text: '1'}))",
          "policy violated: script-src"),
         (f"fetch('{ELSEWHERE}').catch(() => 0)", "policy violated: connect-src"),
-        (f"location.href = '{ELSEWHERE}'", f"asked elsewhere: {ELSEWHERE}"),
+        (f"location.href = '{ELSEWHERE}'", f"requested elsewhere: {ELSEWHERE}"),
     ],
 )  # fmt: skip
-def test_a_complaint_is_heard(browser: Browser, script: str, said: str) -> None:
+def test_a_complaint_is_noticed(browser: Browser, script: str, complaint: str) -> None:
     browser.open("/login")
     browser.run(script)
 
-    browser.hear(said)
+    browser.expect_complaint(complaint)
 
 
-def test_a_quiet_page_is_not_complained_about(browser: Browser) -> None:
+def test_a_correct_page_causes_no_complaint(browser: Browser) -> None:
     browser.enter(Role.ANALYST)
     browser.open("/")
 
     assert browser.complaints() == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "document.querySelector('.plot').style.cssText = 'height: 10px; min-height: 0'",
+        "document.querySelector('#toml').style.width = '3000px'",
+    ],
+    ids=["a chart over what follows", "wider than the screen"],
+)
+def test_overflow_is_noticed(browser: Browser, script: str) -> None:
+    browser.enter()
+    browser.open("/plan")
+
+    assert browser.fits()
+    browser.run(script)
+    assert not browser.fits()

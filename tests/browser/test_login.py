@@ -1,4 +1,4 @@
-"""The way in and out, in a real browser: what it keeps, shows and sends along."""
+"""Log-in and log-out in a browser: what it keeps, shows and sends."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from tests.browser.chromium import Browser
 from veilcount_aggregator.auth.api_keys import Role
 
 
-def test_a_links_secret_is_in_no_address_that_is_asked_for_or_kept(browser: Browser) -> None:
-    link = browser.house.link(Role.ADMIN)
+def test_the_secret_of_a_link_is_in_no_requested_or_kept_address(browser: Browser) -> None:
+    link = browser.site.link(Role.ADMIN)
     secret = link.partition("#")[2]
     browser.driver.get(link)
     browser.wait("return location.pathname === '/'")
@@ -15,44 +15,34 @@ def test_a_links_secret_is_in_no_address_that_is_asked_for_or_kept(browser: Brow
 
     assert browser.path == "/"
     assert "admin" in browser.text(".self")
-    assert not any(secret in url for url in browser.asked() if "#" not in url)
+    assert not any(secret in url for url in browser.requested() if "#" not in url)
     assert secret not in browser.run("return document.referrer")
+    assert browser.run("return document.cookie") == ""  # no script can read it
     browser.driver.back()
     assert secret not in browser.driver.current_url
 
 
-def test_no_script_can_read_the_cookie(browser: Browser) -> None:
-    browser.enter()
-    browser.open("/")
-
-    assert browser.run("return document.cookie") == ""
-
-
-def test_a_key_leads_to_the_page_that_was_wanted(browser: Browser) -> None:
-    key = browser.house.deployment.key(Role.ANALYST)
-    browser.open("/operations?collection=opened")
-    browser.find("#key").send_keys(key)
-    browser.follow("form button.main")
-
-    assert browser.path == "/operations?collection=opened"
-    assert browser.text("h1") == "Operations"
-
-
-def test_a_wrong_key_is_told_where_it_was_typed(browser: Browser) -> None:
+def test_a_wrong_key_is_refused_at_its_field_and_a_right_one_leads_to_the_requested_page(
+    browser: Browser,
+) -> None:
     browser.expects("401")
-    browser.open("/login")
+    browser.open("/operations?collection=opened")
 
     assert browser.run("return document.activeElement.id") == "key"
     browser.find("#key").send_keys("veilcount_admin_nothing")
     browser.follow("form button.main")
     assert "Unknown or revoked key" in browser.text("[role=alert]:not([hidden])")
     assert browser.find("#key").get_attribute("value") == ""
+    browser.find("#key").send_keys(browser.site.deployment.key(Role.ANALYST))
+    browser.follow("form button.main")
+    assert browser.path == "/operations?collection=opened"
+    assert browser.text("h1") == "Operations"
 
 
-def test_after_the_log_out_nothing_is_left_to_go_back_to(browser: Browser) -> None:
-    browser.house.cookies.pop(Role.ANALYST, None)  # this log-in ends here
+def test_after_a_log_out_going_back_shows_no_page(browser: Browser) -> None:
+    browser.site.cookies.pop(Role.ANALYST, None)  # this session ends here
     browser.enter()
-    browser.house.cookies.pop(Role.ANALYST)
+    browser.site.cookies.pop(Role.ANALYST)
     browser.open("/operations")
     browser.follow(".self form button")
 
@@ -62,7 +52,7 @@ def test_after_the_log_out_nothing_is_left_to_go_back_to(browser: Browser) -> No
     browser.wait_until_ready()
 
 
-def test_an_analyst_is_refused_in_words(browser: Browser) -> None:
+def test_an_analyst_is_refused_with_a_reason_and_a_way_back(browser: Browser) -> None:
     browser.expects("403")
     browser.enter()
     browser.open("/keys")
@@ -74,21 +64,16 @@ def test_an_analyst_is_refused_in_words(browser: Browser) -> None:
 
 
 def test_the_theme_is_the_systems_until_one_is_chosen(browser: Browser) -> None:
+    background = "return getComputedStyle(document.body).backgroundColor"
     browser.enter()
-    browser.open("/")
-    grounds = [_ground(browser)]
+    browser.open("/plan")
+    light = browser.run(background)
     browser.theme("dark")
-    grounds.append(_ground(browser))
+    dark = browser.run(background)
     browser.find("#theme").click()
-    grounds.append(_ground(browser))
-    browser.open("/operations")
-    grounds.append(_ground(browser))
+    chosen = browser.run(background)
+    browser.open("/plan")
 
-    light, dark, chosen, kept = grounds
     assert light != dark
-    assert chosen == kept == light
+    assert chosen == browser.run(background) == light
     assert browser.find("#theme").get_attribute("aria-pressed") == "false"
-
-
-def _ground(browser: Browser) -> str:
-    return str(browser.run("return getComputedStyle(document.body).backgroundColor"))

@@ -1,39 +1,30 @@
-"""The planner, in a browser: two numbers in, the third out, and a definition in the clipboard."""
+"""The planner in a browser: two numbers give the third, and a definition to copy."""
 
 from __future__ import annotations
 
 import pytest
 from selenium.webdriver.support.ui import Select
 
-from tests.browser.chromium import NARROW, Browser
-from tests.browser.overflow import fits
+from tests.browser.chromium import Browser
 
 
-def test_a_plan_is_there_at_once_and_fits_on_a_phone(browser: Browser) -> None:
-    browser.size(NARROW)
+def test_a_plan_is_shown_at_once_and_the_empty_field_is_computed(browser: Browser) -> None:
     browser.enter()
     browser.open("/plan")
 
     assert "each share is known to +/- 1.3 points." in browser.text(".verdict .headline")
     assert len(browser.all("#margins .scatterlayer .trace")) == 4
-    assert fits(browser)
-
-
-def test_what_is_left_empty_is_found(browser: Browser) -> None:
-    browser.enter()
-    browser.open("/plan")
     browser.find("#devices").clear()
     browser.find("#margin").send_keys("2")
     browser.follow("button.main")
-
-    assert fits(browser)
     assert browser.text(".facts.big .tag") == "computed"
     assert "known to +/- 2 points." in browser.text(".verdict .headline")
     assert browser.find("#devices").get_attribute("value") == ""
 
 
-def test_of_a_number_its_range_is_asked_for(browser: Browser) -> None:
+def test_a_number_has_a_range_and_an_error_is_shown_at_its_field(browser: Browser) -> None:
     browser.enter()
+    browser.expects("400 (BAD REQUEST)")
     browser.open("/plan")
 
     assert not browser.find("#low").is_displayed()
@@ -45,46 +36,22 @@ def test_of_a_number_its_range_is_asked_for(browser: Browser) -> None:
     assert "the mean is known to" in browser.text(".verdict .headline")
     assert "range = [0, 60]" in browser.text("#toml")
     assert browser.find("#low").is_displayed()
-
-
-def test_a_mistake_stands_beside_its_field(browser: Browser) -> None:
-    browser.enter()
-    browser.open("/plan")
-    browser.expects("400 (BAD REQUEST)")
     browser.find("#margin").send_keys("1")
     browser.follow("button.main")
-
     assert "leave the one to compute empty" in browser.text("#devices-wrong")
     assert browser.find("#devices").get_attribute("aria-describedby") == "devices-wrong"
     assert browser.find("#margin").get_attribute("value") == "1"
 
 
-@pytest.mark.parametrize(("allowed", "said"), [("granted", "Copied"), ("denied", "Selected")])
-def test_the_definition_is_copied_or_at_least_selected(
-    browser: Browser, allowed: str, said: str
-) -> None:
+@pytest.mark.parametrize(("setting", "text"), [("granted", "Copied"), ("denied", "Selected")])
+def test_the_definition_is_copied_or_selected(browser: Browser, setting: str, text: str) -> None:
     browser.enter()
     browser.open("/plan")
-    browser.tell("Browser.setPermission", permission={"name": "clipboard-write"}, setting=allowed)
+    permission = {"name": "clipboard-write"}
+    browser.command("Browser.setPermission", permission=permission, setting=setting)
     browser.find("[data-copy]").click()
     browser.wait("return document.querySelector('[data-copy]').textContent !== 'Copy'")
 
-    assert browser.text("[data-copy]").startswith(said)
-    if allowed == "denied":
+    assert browser.text("[data-copy]").startswith(text)
+    if setting == "denied":
         assert browser.run("return String(getSelection())").startswith('app = "my-app"')
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "document.querySelector('.plot').style.cssText = 'height: 10px; min-height: 0'",
-        "document.querySelector('#toml').style.width = '3000px'",
-    ],
-)
-def test_what_has_no_room_is_noticed(browser: Browser, script: str) -> None:
-    """A chart over what follows; a page wider than the screen."""
-    browser.enter()
-    browser.open("/plan")
-    browser.run(script)
-
-    assert not fits(browser)
