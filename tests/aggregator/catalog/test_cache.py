@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,6 +20,7 @@ from veilcount_aggregator.catalog.cache import CatalogCache, CatalogSnapshot
 from veilcount_aggregator.catalog.definitions import (
     Catalog,
     DefinitionSource,
+    ReadCatalog,
     add_definitions,
     close_collection,
 )
@@ -29,7 +31,7 @@ from veilcount_aggregator.retention.retention_guard import epochs_over
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.store import Record, Records, ServiceCounter, Store, open_store
+from veilcount_aggregator.store import Record, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.records import TRIES, update_records
 from veilcount_shared import Collection
 
@@ -49,7 +51,6 @@ until = 2026-12-31
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Where a new store is."""
     return f"sqlite:///{tmp_path}/store.db?durability=relaxed"
 
 
@@ -61,9 +62,7 @@ def store(url: str) -> Iterator[Store]:
     opened.close()
 
 
-class Passing:
-    """A clock that a test advances."""
-
+class Clock:
     def __init__(self) -> None:
         self.now = 100.0
 
@@ -72,16 +71,25 @@ class Passing:
 
 
 @pytest.fixture
-def passing() -> Passing:
-    """The workers' clock."""
-    return Passing()
+def clock() -> Clock:
+    return Clock()
 
 
-def found(watch: CatalogCache, passing: Passing, name: str) -> CatalogSnapshot:
+@pytest.fixture
+def watch(store: Store, clock: Clock) -> CatalogCache:
+    return CatalogCache(store, clock)
+
+
+def push(store: Store, text: str = FILE, read: ReadCatalog | None = None) -> None:
+    """Load definitions, as a command does."""
+    add_definitions(store, DefinitionSource(text), NOW, "cli", read)
+
+
+def found(watch: CatalogCache, clock: Clock, name: str) -> CatalogSnapshot:
     """Return what is known once a collection is: new definitions are parsed by another thread."""
 
     def look() -> bool:
-        passing.now += 0.6
+        clock.now += 0.6
         return name in watch.known().catalog.by_name
 
     wait_until(look)
@@ -91,20 +99,21 @@ def found(watch: CatalogCache, passing: Passing, name: str) -> CatalogSnapshot:
 # -- within a second -------------------------------------------------------------------------------
 
 
-def test_what_changes_is_known_within_a_second(store: Store, passing: Passing) -> None:
-    """Definitions pushed, collections closed, keys made and taken back."""
-    watch = CatalogCache(store, passing)
+def test_what_changes_is_known_within_a_second(
+    store: Store, clock: Clock, watch: CatalogCache
+) -> None:
+    """Definitions pushed, collections closed, keys made and revoked."""
     seen = []
 
     def look() -> None:
-        passing.now += 0.6
+        clock.now += 0.6
         known = watch.known()
         theme = known.catalog.by_name.get("theme", ())
         seen.append((len(theme), [each.closed for each in theme], len(known.api_keys.keys)))
 
     look()
-    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
-    found(watch, passing, "theme")
+    push(store)
+    found(watch, clock, "theme")
     look()
     close_collection(store, "theme", NOW, "cli")
     look()
@@ -120,118 +129,94 @@ def test_what_changes_is_known_within_a_second(store: Store, passing: Passing) -
 
 
 def test_the_generation_is_read_twice_a_second_and_records_when_it_changed(
-    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: Clock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand requests in between cost nothing."""
-    watch = CatalogCache(store, passing)
-    looks: list[float] = []
-    reads: list[str] = []
-    generation, records = store.generation, store.records
-
-    def look() -> int:
-        looks.append(passing.now)
-        return generation()
-
-    def read(kind: str) -> Records:
-        reads.append(kind)
-        return records(kind)
-
-    monkeypatch.setattr(store, "generation", look)
-    monkeypatch.setattr(store, "records", read)
+    generation, records = Mock(wraps=store.generation), Mock(wraps=store.records)
+    monkeypatch.setattr(store, "generation", generation)
+    monkeypatch.setattr(store, "records", records)
     for _ in range(1000):
-        passing.now += 0.00105
+        clock.now += 0.00105
         watch.known()
 
-    assert (len(looks), reads) == (2, [])
+    assert (generation.call_count, records.call_count) == (2, 0)
 
 
 def test_a_store_that_is_away_leaves_what_was_known(
-    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And is asked again later."""
-    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
-    watch = CatalogCache(store, passing)
-
-    def away() -> int:
-        raise StoreUnavailable("away")
+    push(store)
+    watch = CatalogCache(store, clock)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "generation", away)
-        passing.now += 1
+        patch.setattr(store, "generation", Mock(side_effect=StoreUnavailable("away")))
+        clock.now += 1
         kept = watch.known()
     close_collection(store, "theme", NOW, "cli")
-    passing.now += 1
+    clock.now += 1
 
     assert "theme" in kept.catalog.by_name
     assert watch.known().catalog.by_name["theme"][0].closed
 
 
 def test_while_one_thread_looks_the_others_go_on(
-    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: Clock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slow store holds up one request, not all."""
-    watch = CatalogCache(store, passing)
     looking, go = threading.Event(), threading.Event()
 
     def slowly() -> int:
         looking.set()
-        go.wait(20)
+        go.wait(60)
         return 0
 
     monkeypatch.setattr(store, "generation", slowly)
-    passing.now += 1
+    clock.now += 1
     slow = threading.Thread(target=watch.known)
     slow.start()
-    looking.wait(20)
+    looking.wait(60)
     known = watch.known()
     go.set()
-    slow.join(20)
+    slow.join(60)
 
     assert known.generation == 0
 
 
 def test_no_request_parses_definitions(
-    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a long list is parsed, requests go on with what was known; keys are seen meanwhile."""
-    watch, parse = CatalogCache(store, passing), threading.Event()
+    watch, parse = CatalogCache(store, clock), threading.Event()
     original = definitions._collections
     threads: set[str] = set()
 
     def slowly(key: str, value: bytes) -> tuple[Collection, ...]:
         threads.add(threading.current_thread().name)
-        parse.wait(20)
+        parse.wait(60)
         return original(key, value)
 
     monkeypatch.setattr(definitions, "_collections", slowly)
-    add_definitions(store, DefinitionSource(FILE), NOW, "cli", lambda: Catalog({}, {}))
+    push(store, FILE, lambda: Catalog({}, {}))
     _, secret = create_key(store, Role.DEVICE, "", NOW)
-    passing.now += 0.6
+    clock.now += 0.6
     meanwhile = watch.known()
     parse.set()
 
     assert "theme" not in meanwhile.catalog.by_name
     assert meanwhile.api_keys.find(secret) is not None
-    assert "theme" in found(watch, passing, "theme").catalog.by_name
+    assert "theme" in found(watch, clock, "theme").catalog.by_name
     assert threads == {"veilcount-parser"}
 
 
 def test_each_source_is_parsed_once_whatever_changes(
-    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Log-ins, keys, closings and further sources: of 40 sources, each is parsed once."""
-    original = definitions._collections
-    parsed: list[str] = []
-
-    def counted(key: str, value: bytes) -> tuple[Collection, ...]:
-        parsed.append(key)
-        return original(key, value)
-
-    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
-    monkeypatch.setattr(definitions, "_collections", counted)
-    watch = CatalogCache(store, passing)
+    parse = Mock(wraps=definitions._collections)
+    push(store)
+    monkeypatch.setattr(definitions, "_collections", parse)
+    watch = CatalogCache(store, clock)
     for n in range(40):
-        add_definitions(store, DefinitionSource(f"{FILE}# {n}\n"), NOW, "cli", watch.catalog.read)
+        push(store, f"{FILE}# {n}\n", watch.catalog.read)
     watch.refresh()
     before = watch.known().catalog
     for _ in range(3):
@@ -245,18 +230,19 @@ def test_each_source_is_parsed_once_whatever_changes(
     assert after.generation == store.generation() - 1
     assert after.catalog is before
     assert watch.known().catalog.by_name["theme"][0].closed
+    parsed = [call.args[0] for call in parse.call_args_list]
     assert len(parsed) == len(set(parsed)) == 41
 
 
 def test_a_log_in_makes_no_worker_read_definitions_or_keys_again(
-    store: Store, passing: Passing
+    store: Store, clock: Clock
 ) -> None:
     """Of 20 definitions and 20 keys; neither do the log-in and the new key read the audit log."""
     worker, operator = CountedReads(store), CountedReads(store)
     for n in range(20):
-        add_definitions(store, DefinitionSource(f"{FILE}# {n}\n"), NOW, "cli")
+        push(store, f"{FILE}# {n}\n")
         key, secret = create_key(store, Role.ANALYST, "", NOW)
-    watch = CatalogCache(worker, passing)
+    watch = CatalogCache(worker, clock)
     started = dict(worker.reads)
     worker.reads.clear()
     begin_session(operator, Role.ANALYST, key.id, NOW)
@@ -276,7 +262,6 @@ def test_a_log_in_makes_no_worker_read_definitions_or_keys_again(
 
 
 def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
-    """After many tries; it says what to do."""
     tries = 0
 
     def decide() -> tuple[list[Record], None]:
@@ -295,13 +280,13 @@ def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
 # -- service counters ------------------------------------------------------------------------------
 
 
-def test_service_counters_are_handed_out_once_a_second(passing: Passing) -> None:
+def test_service_counters_are_handed_out_once_a_second(clock: Clock) -> None:
     """Or at once if asked to; what comes back is counted again."""
-    service_counters, note = ServiceCounters(passing), ServiceCounter("x", "", -1, "y")
+    service_counters, note = ServiceCounters(clock), ServiceCounter("x", "", -1, "y")
     service_counters.count(note)
     service_counters.count(note, 2)
     early = service_counters.take()
-    passing.now += 1.0
+    clock.now += 1.0
     taken = service_counters.take()
     service_counters.restore(taken)
     service_counters.count(note)
@@ -315,7 +300,6 @@ def test_service_counters_are_handed_out_once_a_second(passing: Passing) -> None
 def test_figures_survive_a_store_that_is_away(
     url: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are written once it is back."""
     aggregator = Aggregator.open(Settings(url), lambda: NOW)
     note = ServiceCounter("x", "", -1, "y")
     aggregator.service_counters.count(note, 5)
@@ -356,26 +340,25 @@ def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
 
 def test_a_worker_drops_what_is_over(url: str, store: Store) -> None:
     """Of every series that was ever loaded, once its clock is trusted; twice is once."""
-    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
-    passing = Passing()
-    aggregator = Aggregator.open(Settings(url), lambda: at(passing), passing)
+    push(store)
+    clock = Clock()
+    aggregator = Aggregator.open(Settings(url), lambda: at(clock), clock)
     aggregator.look_at_clock()
-    passing.now += SETTLING_SECONDS
+    clock.now += SETTLING_SECONDS
 
     assert (aggregator.drop_expired(), aggregator.drop_expired()) == (30, 0)
     aggregator.close()
 
 
-def at(passing: Passing) -> datetime:
+def at(clock: Clock) -> datetime:
     """Return an instant after the campaign, as both clocks go on together."""
-    return NOW + timedelta(days=90, seconds=passing.now)
+    return NOW + timedelta(days=90, seconds=clock.now)
 
 
 # -- an aggregator, put together -------------------------------------------------------------------
 
 
 def test_definitions_of_the_settings_are_loaded_at_start(tmp_path: Path, url: str) -> None:
-    """And again at each start, which is no news."""
     (tmp_path / "c.toml").write_text(FILE)
     settings = Settings(url, (tmp_path / "c.toml",), dev=True)
     for _ in range(2):

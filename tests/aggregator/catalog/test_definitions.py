@@ -20,7 +20,7 @@ from veilcount_aggregator.catalog.definitions import (
 )
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
-from veilcount_shared import load_collections
+from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection import Held
 from veilcount_shared.errors import DefinitionError
 
@@ -45,15 +45,20 @@ from = 2026-12-01
 until = 2026-12-31
 """
 PLUGINS = "one\r\ntwo\nthree"
+CHANGED = FILE.replace("epsilon = 1", "epsilon = 2")
 SENT = DefinitionSource(FILE, {"plugins.txt": PLUGINS})
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
     opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
     yield opened
     opened.close()
+
+
+def push(store: Store, text: str = FILE) -> list[Collection]:
+    """Load definitions, as a command does; return those that are new."""
+    return add_definitions(store, DefinitionSource(text, SENT.files), NOW, "cli")
 
 
 def fingerprints(store: Store) -> dict[str, list[str]]:
@@ -65,8 +70,7 @@ def fingerprints(store: Store) -> dict[str, list[str]]:
 
 
 def test_what_was_pushed_is_known(store: Store) -> None:
-    """By name and by fingerprint."""
-    new = add_definitions(store, SENT, NOW, "cli")
+    new = push(store)
 
     assert [each.name for each in new] == ["theme", "plugin"]
     assert fingerprints(store) == {each.name: [each.fingerprint] for each in new}
@@ -85,20 +89,18 @@ def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store
 
 
 def test_the_same_file_again_is_no_news(store: Store) -> None:
-    """Nothing is written."""
-    add_definitions(store, SENT, NOW, "cli")
+    push(store)
     generation = store.generation()
 
-    assert add_definitions(store, SENT, NOW, "cli") == []
+    assert push(store) == []
     assert store.generation() == generation
 
 
 def test_an_older_definition_stays_known(store: Store) -> None:
     """Its series stands beside the newer one, which comes first."""
-    add_definitions(store, SENT, NOW, "cli")
+    push(store)
     (old,) = fingerprints(store)["theme"]
-    changed = DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files)
-    new = add_definitions(store, changed, NOW, "cli")
+    new = push(store, CHANGED)
 
     assert [each.name for each in new] == ["theme"]
     assert fingerprints(store)["theme"] == [new[0].fingerprint, old]
@@ -106,11 +108,9 @@ def test_an_older_definition_stays_known(store: Store) -> None:
 
 def test_a_question_may_be_put_in_better_words(store: Store) -> None:
     """The newest file says it; the series is the same."""
-    add_definitions(store, SENT, NOW, "cli")
+    push(store)
     before = fingerprints(store)
-    new = add_definitions(
-        store, DefinitionSource(FILE.replace("Which theme?", "Which one?"), SENT.files), NOW, "cli"
-    )
+    new = push(store, FILE.replace("Which theme?", "Which one?"))
 
     assert new == []
     assert fingerprints(store) == before
@@ -155,7 +155,6 @@ def test_a_file_that_cannot_be_used_is_not_kept(store: Store, source: Definition
 
 @pytest.mark.parametrize("missing", ["c.toml", "plugins.txt"])
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None:
-    """The definitions, or a list that they name."""
     (tmp_path / "plugins.txt").write_text(PLUGINS)
     (tmp_path / "c.toml").write_text(FILE)
     (tmp_path / missing).unlink()
@@ -166,10 +165,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None
 
 def test_a_closed_collection_is_closed_under_all_its_definitions(store: Store) -> None:
     """Once; the day is kept, and who did it. The others stay open."""
-    add_definitions(store, SENT, NOW, "cli")
-    add_definitions(
-        store, DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli"
-    )
+    push(store)
+    push(store, CHANGED)
     gone = close_collection(store, "theme", NOW, "abcd")
     again = close_collection(store, "theme", NOW, "abcd")
     known = load_catalog(store)
@@ -188,24 +185,20 @@ def test_a_closed_collection_is_closed_under_all_its_definitions(store: Store) -
 
 def test_a_definition_that_was_closed_stays_so(store: Store) -> None:
     """Pushing the same again opens nothing; a changed one is another series."""
-    add_definitions(store, SENT, NOW, "cli")
+    push(store)
     close_collection(store, "theme", NOW, "cli")
-    add_definitions(store, DefinitionSource(FILE + "\n# again\n", SENT.files), NOW, "cli")
-    add_definitions(
-        store, DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli"
-    )
+    push(store, FILE + "\n# again\n")
+    push(store, CHANGED)
 
     assert [each.closed for each in load_catalog(store).by_name["theme"]] == [False, True]
 
 
 def test_a_collection_that_is_none_has_nothing_to_close(store: Store) -> None:
-    """No error: nothing takes reports."""
     assert close_collection(store, "nothing", NOW, "cli") == []
     assert load_audit_log(store) == []
 
 
 def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store) -> None:
-    """A file of another version: run that one."""
     source = DefinitionSource("x = [")
     store.change_records(store.generation(), [source.record(0)])
 
@@ -214,7 +207,6 @@ def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store)
 
 
 def test_two_who_push_at_once_both_are_heard(store: Store) -> None:
-    """Whoever loses the race looks again."""
     other = DefinitionSource(FILE.replace("acme", "other"), SENT.files)
     original = store.change_records
 
@@ -224,7 +216,7 @@ def test_two_who_push_at_once_both_are_heard(store: Store) -> None:
         return original(generation, records)
 
     store.change_records = beaten  # type: ignore[assignment,method-assign] # once
-    add_definitions(store, SENT, NOW, "cli")
+    push(store)
 
     assert len(store.records(SOURCE)) == 2
     assert [each.who for each in load_audit_log(store)] == ["other", "cli"]

@@ -36,7 +36,6 @@ class Host:
     seconds: float = 1_000.0
 
     def now(self) -> datetime:
-        """Return its wall clock."""
         return (self.stands or datetime.now(UTC)) + self.shift
 
     def pass_on(self, seconds: float) -> None:
@@ -46,14 +45,13 @@ class Host:
         self.seconds += seconds
 
     def guard(self, store: Store) -> ClockGuard:
-        """Return a guard of this host."""
         return ClockGuard(store, self.now, lambda: self.seconds)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     """A Redis, whose clock is this machine's."""
-    started = RedisServer(tmp_path)
+    started = RedisServer(tmp_path_factory.mktemp("redis"))
     yield started
     started.kill()
 
@@ -68,7 +66,6 @@ def redis(server: RedisServer) -> Iterator[Store]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Store]:
-    """A store that has none."""
     opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
     yield opened
     opened.close()
@@ -151,7 +148,6 @@ def test_where_the_stores_clocks_differ_an_honest_host_agrees_and_nothing_is_dro
         """A store of three servers, of which one is ahead: no real ones differ on one machine."""
 
         def server_times(self) -> list[datetime]:
-            """Return what they show."""
             return [host.now(), host.now(), host.now() + AHEAD]
 
     guard = host.guard(Differing())  # type: ignore[arg-type] # asked for the time alone
@@ -230,7 +226,6 @@ def test_a_second_jump_begins_the_wait_anew(file: Store, host: Host) -> None:
 
 
 def test_a_clock_that_ntp_slews_has_not_jumped(file: Store, host: Host) -> None:
-    """500 ppm for ten days are seven minutes."""
     guard = host.guard(file)
     found = set()
     for _ in range(10 * 24):

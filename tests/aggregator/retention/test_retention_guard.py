@@ -85,7 +85,6 @@ def test_rows_are_dropped_day_by_day_while_a_host_runs(made: Deployment) -> None
 
 
 def test_rows_are_deleted_a_day_after_they_were_dropped(made: Deployment) -> None:
-    """Until then the drop can be taken back."""
     series, store = made.series("asked"), made.aggregator.store
     pass_on(made, 3 * 24 * 3600)
     dropped(made)
@@ -172,7 +171,6 @@ def test_a_clock_that_is_set_back_drops_nothing_more_and_confirms_the_earlier_da
 
 
 def test_a_store_with_rows_and_no_record_waits_too(tmp_path: Path) -> None:
-    """As one that comes from an older version."""
     with deployment(tmp_path, FILE) as made:
         made.verdicts(made.report("asked"))
         made.aggregator.look_at_clock()

@@ -43,13 +43,11 @@ def another(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
 
 @pytest.fixture
 def url(empty: Empty) -> str:
-    """Where an empty store is."""
     return empty()
 
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
-    """A new store."""
     opened = open_store(url, make=True)
     yield opened
     opened.close()

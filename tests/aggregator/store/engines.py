@@ -16,7 +16,6 @@ Empty = Callable[[], str]
 
 @contextmanager
 def sqlite(folder: Path) -> Iterator[Empty]:
-    """A new file for each store."""
     numbers = count()
     yield lambda: f"sqlite:///{folder}/{next(numbers)}.db"
 

@@ -17,7 +17,6 @@ class Model:
     """The store as it should be."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.slots: dict[tuple[str, int, bytes], set[int]] = {}
         self.closed: set[tuple[str, int, bytes]] = set()
         self.messages: dict[str, dict[Cell, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -40,7 +39,6 @@ class Model:
         return [self._judge(series, report, limit, tallies) for report in reports]
 
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
-        """Close a row."""
         self._open()
         name = series.fingerprint
         found = {
@@ -52,26 +50,22 @@ class Model:
         return bool(found)
 
     def mark_dropped(self, series: Series, epochs: int) -> int:
-        """Drop epochs."""
         self._open()
         name, before = series.fingerprint, self.dropped[series.fingerprint]
         self.dropped[name] = max(before, epochs)
         return self.dropped[name] - before
 
     def delete_dropped(self, series: Series) -> None:
-        """Give up whatever was dropped."""
         self._open()
         self.deleted[series.fingerprint] = self.dropped[series.fingerprint]
 
     def restore_dropped(self, series: Series) -> int:
-        """Take drops back."""
         self._open()
         name, before = series.fingerprint, self.dropped[series.fingerprint]
         self.dropped[name] = self.deleted[name]
         return before - self.dropped[name]
 
     def change_records(self, generation: int, records: Sequence[Record]) -> bool:
-        """Change records."""
         self._open()
         if generation != self.changes:
             return False

@@ -86,7 +86,6 @@ class SlotReport:
 
 
 def row(number: int) -> bytes:
-    """Return one of the rows."""
     return random.Random(number).randbytes(ROW_BYTES)
 
 
@@ -104,7 +103,6 @@ def report(
 
 
 def slot_of(which: Series, sent: SlotReport) -> int:
-    """Return the slot of a report."""
     if sent.slot is not None:
         return sent.slot
     return sent.period if which.linked else 0
@@ -140,7 +138,6 @@ def send(
     limit: int = 1 << 40,
     memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> list[Verdict]:
-    """Commit one group of one series."""
     return decode_verdicts(store.commit([report_columns(which, reports, limit, memory)], {})[0])
 
 

@@ -265,7 +265,6 @@ def test_a_closed_row_spends_no_slot_and_stays_counted(store: Store) -> None:
 
 @pytest.mark.parametrize("slots", [1, 5, 64, 65])
 def test_a_closed_row_has_all_slots_set_and_no_others(store: Store, slots: int) -> None:
-    """So that two engines write the same bytes."""
     which = series("three", f"per_day = {slots}", unit="event")
     send(store, which, report(1, slot=slots - 1))
     store.close_row(which, [0], row(1))
@@ -331,7 +330,6 @@ def test_a_change_of_another_generation_is_not_made(store: Store) -> None:
 
 
 def test_whoever_opens_a_store_finds_the_same_incarnation(url: str, store: Store) -> None:
-    """It stays while records change."""
     before = store.incarnation()
     other = open_store(url)
     other.change_records(other.generation(), [Record("kind", "key", b"value")])

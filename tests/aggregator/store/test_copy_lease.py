@@ -99,7 +99,6 @@ def test_of_backups_and_of_restores_to_one_name_one_is_made_and_it_is_whole(
 
 
 def hold(target: Path, pipe: Connection) -> None:
-    """Write a file for ever."""
     with exclusive_file(target, "to"):
         pipe.send(os.getpid())
         time.sleep(600)
@@ -158,7 +157,6 @@ def url(request: pytest.FixtureRequest, memory: Path) -> Iterator[str]:
 
 
 def test_a_second_copy_into_one_store_is_refused(url: str, source: str) -> None:
-    """The first is not disturbed."""
     first, pipe = run(copy_slowly, source, url)
     receive(pipe)
     second, other = run(copy_slowly, source, url)

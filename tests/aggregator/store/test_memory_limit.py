@@ -55,7 +55,6 @@ def test_memory_goes_to_whoever_comes_first_in_a_group(store: Store) -> None:
 
 
 def test_all_series_share_the_store_s_limit(store: Store) -> None:
-    """Within one group, and from one to the next."""
     limits = MemoryLimits(store=2 * ONE)
     group = [
         report_columns(DAILY, [report(1, 0)], memory=limits),

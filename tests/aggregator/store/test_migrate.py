@@ -149,7 +149,6 @@ def test_an_interrupted_copy_goes_on(
 
 
 def carry(source: str, target: str) -> None:
-    """Copy very slowly, in small steps."""
     migrate.STEP_PIECES = 5
     with closing(open_store(source)) as old, closing(open_store(target, make=True)) as new:
         copy_store(old, new, where="there", progress=lambda _: time.sleep(0.01))
@@ -262,7 +261,6 @@ def test_read_only_mode_without_a_copy_is_not_taken_for_one(store: Store, target
 def test_a_target_that_counts_meanwhile_differs_from_its_source(
     store: Store, target: Store
 ) -> None:
-    """The copy is compared at its end."""
     fill(store)
 
     def meddle(_: CopyProgress) -> None:
@@ -274,7 +272,6 @@ def test_a_target_that_counts_meanwhile_differs_from_its_source(
 
 @one_pair
 def test_a_copy_can_be_copied(store: Store, target: Store, third: Store) -> None:
-    """Records of an earlier copy stay behind."""
     fill(store)
     copy_store(store, target, where="there")
     copy_store(target, third, where="third")

@@ -52,7 +52,6 @@ def restored(tmp_path: Path) -> Restored:
 
 
 def test_the_reason_of_a_release_lock_is_kept(store: Store) -> None:
-    """On any engine, with other locks."""
     assert release_lock_reason(store) is None
 
     lock_releases(store, "why")
@@ -118,7 +117,6 @@ def test_a_backup_while_serving_is_one_state(
 def test_a_read_only_store_comes_back_read_only(
     serving: Store, address: str, tmp_path: Path, restored: Restored
 ) -> None:
-    """Its reports belong elsewhere still."""
     serving.set_read_only(on=True)
     backup(address, tmp_path / "backup.db")
     with restored(tmp_path / "backup.db") as again:

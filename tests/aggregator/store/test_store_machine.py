@@ -71,7 +71,6 @@ class Machine(RuleBasedStateMachine):
     empty: Empty
 
     def __init__(self) -> None:
-        """Begin with a new store."""
         super().__init__()
         self.url = self.empty()
         self.store = open_store(self.url, make=True)
@@ -101,7 +100,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=st.sampled_from(KINDS), first=st.integers(0, PERIODS - 1), who=ROWS)
     def close_row(self, which: Series, first: int, who: bytes) -> None:
-        """A row is closed."""
         epochs = sorted({which.epoch(period) for period in range(first, PERIODS)})
         if self.model.read_only:
             self._refused(lambda: self.store.close_row(which, epochs, who))
@@ -161,7 +159,6 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def everything_agrees(self) -> None:
-        """Whatever can be read."""
         model, store = self.model, self.store
         for which in KINDS:
             cells = list(model.report_counts(which))
@@ -175,7 +172,6 @@ class Machine(RuleBasedStateMachine):
         assert store.health().read_only == model.read_only
 
     def teardown(self) -> None:
-        """Leave nothing open."""
         self.store.close()
 
     def _refused(self, act: Any) -> None:
@@ -188,5 +184,5 @@ class Machine(RuleBasedStateMachine):
 def test_a_store_does_what_its_model_does(empty: Empty) -> None:
     machine = type("Machine", (Machine,), {"empty": staticmethod(empty)})
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=25, stateful_step_count=12, deadline=None)
+        machine, settings=settings(max_examples=20, stateful_step_count=10, deadline=None)
     )

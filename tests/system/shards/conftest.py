@@ -25,7 +25,6 @@ def masters(memory: Path) -> Iterator[RedisCluster]:
 
 @pytest.fixture
 def store(masters: RedisCluster) -> Iterator[RedisStore]:
-    """A new store in it."""
     for node in masters.nodes:
         node.ask("FLUSHALL")
     opened = open_redis(f"{masters.url}?shards=3", make=True)

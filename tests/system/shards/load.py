@@ -109,7 +109,6 @@ class Load:
         return time.monotonic() - self.began
 
     def stop(self) -> None:
-        """Send nothing more."""
         self._stop.set()
 
     def send(self, number: int) -> None:
@@ -132,7 +131,6 @@ class Load:
 
 @contextmanager
 def load(port: int, series: Series, rows: list[list[bytes]], senders: int) -> Iterator[Load]:
-    """Yield a load that runs."""
     running = Load(port, series, rows)
     threads = [
         threading.Thread(target=running.send, args=(number,), daemon=True)

@@ -13,9 +13,8 @@ from tests.redis_server import RedisServer
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def running(memory: Path) -> Iterator[RedisServer]:
-    """One server for a module."""
     with TemporaryDirectory(dir=memory) as folder:
         started = RedisServer(Path(folder))
         yield started
@@ -24,14 +23,12 @@ def running(memory: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def server(running: RedisServer) -> RedisServer:
-    """The same, empty."""
     running.ask("FLUSHALL")
     return running
 
 
 @pytest.fixture
 def store(server: RedisServer) -> Iterator[RedisStore]:
-    """A new store in it."""
     opened = open_redis(server.url, make=True)
     yield opened
     opened.close()
@@ -39,7 +36,6 @@ def store(server: RedisServer) -> Iterator[RedisStore]:
 
 @pytest.fixture(scope="session")
 def together(memory: Path) -> Iterator[RedisCluster]:
-    """A cluster for a run."""
     with TemporaryDirectory(dir=memory) as folder:
         started = RedisCluster(Path(folder))
         yield started
@@ -48,7 +44,6 @@ def together(memory: Path) -> Iterator[RedisCluster]:
 
 @pytest.fixture
 def cluster(together: RedisCluster) -> RedisCluster:
-    """The same, empty."""
     for node in together.nodes:
         node.ask("FLUSHALL")
     return together

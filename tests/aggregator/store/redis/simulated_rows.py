@@ -15,7 +15,6 @@ GROUP = 2_000
 
 
 def rows(many: int, seed: int) -> Bytes:
-    """Return random rows."""
     return np.random.default_rng(seed).integers(0, 256, (many, 12), np.uint8)
 
 

@@ -67,16 +67,6 @@ def test_rows_of_one_master_are_one_lane(cluster: RedisCluster) -> None:
     store.close()
 
 
-def test_figures_of_all_shards_are_added_up(store: RedisStore) -> None:
-    count(store, rows(3_000, 1))
-    count(store, rows(1_000, 1), 1)
-
-    assert sum(store.report_counts(LINKED).values()) == 4_000
-    assert store.counters(LINKED, list(store.report_counts(LINKED))).sum() == 4_000
-    assert store.spend_histograms(LINKED)[0].tolist()[:3] == [2_000, 1_000, 0]
-    assert store.new_pseudonyms(LINKED) == {0: 3_000}
-
-
 def test_each_shard_has_its_share_of_a_period_s_limit(store: RedisStore) -> None:
     """Together as many as the limit, but for what chance leaves free."""
     codes = store.commit([replace(row_reports(rows(2_000, 1)), new_pseudonym_limit=900)], {})[0]
@@ -140,6 +130,7 @@ def test_a_shard_that_has_moved_is_found_again(cluster: RedisCluster, store: Red
     assert sum(store.report_counts(LINKED).values()) == 600
 
 
+@pytest.mark.full  # with servers: tests/system/shards
 def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: Path) -> None:
     """Without a replica its shard waits; once it is back, every report is there."""
     cluster = RedisCluster(tmp_path, cluster_node_timeout="300")
@@ -181,7 +172,6 @@ def _misses_one(node: RedisServer) -> bool:
 
 
 def _rows(node: RedisServer) -> int:
-    """Return how many rows a node has."""
     with node.connection() as connection:
         return sum(connection.hlen(key) for key in connection.keys("veilcount:{*}:[0-9]*:*"))
 

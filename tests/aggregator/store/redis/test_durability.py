@@ -15,6 +15,7 @@ from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import DurabilityState, Record
+from veilcount_aggregator.store.redis import durability
 from veilcount_aggregator.store.redis.config_check import NodeConfig
 from veilcount_aggregator.store.redis.connections import RedisNode, Wait
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
@@ -32,7 +33,6 @@ UNSAFE = {
 
 @pytest.fixture(autouse=True)
 def mended(running: RedisServer) -> Iterator[None]:
-    """Put all settings right again."""
     yield
     for name, (_, right) in UNSAFE.items():
         running.ask("CONFIG", "SET", name, right)
@@ -50,7 +50,6 @@ class Writer:
     stopping: bool = False
 
     def run(self) -> None:
-        """Write until stopped."""
         number = 0
         while not self.stopping:
             number, began = number + 1, time.monotonic()
@@ -120,6 +119,7 @@ def test_a_relaxed_store_goes_on(server: RedisServer) -> None:
 
     assert store.durability().durable is DurabilityState.NO
     assert store.durability().blocking is None
+    assert "relaxed" in store.health().why
     assert count(store, rows(10, 1)) == 10
     store.close()
 
@@ -172,6 +172,7 @@ def test_where_config_is_forbidden_no_settings_are_read_after_a_write(server: Re
     store = open_redis(url, make=True)
 
     assert store.durability().durable is DurabilityState.UNKNOWN
+    assert "appendfsync always" in store.health().why
     assert count(store, rows(10, 1)) == 10
     store.close()
     server.ask("ACL", "DELUSER", "app")
@@ -179,41 +180,61 @@ def test_where_config_is_forbidden_no_settings_are_read_after_a_write(server: Re
 
 @dataclass
 class Recorder:
-    """ShardClient that answer what a Redis 7.2 would: here is none."""
+    """A shard client whose servers answer as a Redis 7.2 would: here is none."""
 
     address: RedisUrl
+    servers: dict[bytes, str]
     confirms: object = 0
     commands: list[Command] = field(default_factory=list)
 
     def owner(self, base: bytes) -> RedisNode:
-        """Return the server of a base: each has one of its own."""
-        return RedisNode.at((base.decode(), 6379), self.address)
+        return RedisNode.at((self.servers[base], 6379), self.address)
 
     def execute_each(self, commands: list[Command], wait: Wait, *, mend: bool) -> list[object]:
-        """Keep what is asked, and answer."""
         self.commands += commands
         return [self.confirms if each.confirms else b"OK" for each in commands]
 
 
+@pytest.mark.parametrize("servers", [{b"a": "one", b"b": "other"}, {b"a": "one", b"b": "one"}])
 @pytest.mark.parametrize("confirms", [[1, 1], [0, 1], [1, 0], [0, 0]])
-def test_from_redis_7_2_on_disks_are_waited_for(confirms: list[int]) -> None:
-    """Of the master and of so many replicas, in one command behind each server's writes."""
-    servers = Recorder(RedisUrl((("db", 6379),), replicas=1), confirms)
-    monitor = DurabilityMonitor(servers)  # type: ignore[arg-type] # only asks
+def test_from_redis_7_2_on_disks_are_waited_for(
+    confirms: list[int], servers: dict[bytes, str]
+) -> None:
+    """Of the master and of so many replicas, once behind all of each server's writes."""
+    client = Recorder(RedisUrl((("db", 6379),), replicas=1), servers, confirms)
+    monitor = DurabilityMonitor(client)  # type: ignore[arg-type] # no more is called
     monitor.has_waitaof = True
-    confirmed = DurableWriter(servers, monitor)  # type: ignore[arg-type] # likewise
-    answers = confirmed.execute_each([Command(b"a", ("SET",)), Command(b"b", ("SET",))])
+    writer = DurableWriter(client, monitor)  # type: ignore[arg-type] # likewise
+    answers = writer.execute_each([Command(b"a", ("SET",)), Command(b"b", ("SET",))])
     if confirms == [1, 1]:
         assert answers == [b"OK"] * 2
     else:
         assert all(isinstance(each, StoreUnavailable) for each in answers)
         assert all("of 1 replicas" in str(each) for each in answers)
 
-    assert [each.words for each in servers.commands] == [
-        ("SET",),
-        ("WAITAOF", 1, 1, WAIT_MILLISECONDS),
-    ] * 2
-    assert [each.base for each in servers.commands] == [b"a", b"a", b"b", b"b"]
+    apart = len(set(servers.values())) == 2
+    names = ["SET", "WAITAOF", "SET", "WAITAOF"] if apart else ["SET", "SET", "WAITAOF"]
+    assert [each.words[0] for each in client.commands] == names
+    assert client.commands[-1] == (b"b", ("WAITAOF", 1, 1, WAIT_MILLISECONDS), True)
+    assert [each.base for each in client.commands] == [b"a", *[b"a"] * apart, b"b", b"b"]
+
+
+def test_replicas_are_examined_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Health waits for this, and replicas that hang would add up."""
+    address = RedisUrl((("db", 6379),))
+    together = threading.Barrier(4)
+
+    def read_together(servers: list[RedisNode]) -> list[NodeConfig]:
+        together.wait(60)  # broken where one is examined after the other
+        return []
+
+    monkeypatch.setattr(durability, "read_configs", read_together)
+    monitor = DurabilityMonitor(ShardClient(address))
+    replicas = tuple((f"replica{n}", 6379) for n in range(4))
+    node = NodeConfig(RedisNode.at(("db", 6379), address), {}, None, replicas)
+    monitor._look_at_replicas([node])
+
+    assert monitor._of_replicas == dict.fromkeys(replicas, ())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.aggregator.store.series_fixtures import LINKED, drop_and_delete
 from tests.redis_server import LosingProxy, RedisServer
 from veilcount_aggregator.errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED, Cell, ServiceCounter
-from veilcount_aggregator.store.redis import connections
+from veilcount_aggregator.store.redis import circuit_breaker, connections
 from veilcount_aggregator.store.redis.circuit_breaker import BreakerState
 from veilcount_aggregator.store.redis.connections import Timeout, Wait
 from veilcount_aggregator.store.redis.lua_library import LIBRARY
@@ -29,7 +29,6 @@ SLOT = Cell(0, 0)
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server that may be killed."""
     server = RedisServer(tmp_path)
     yield server
     server.kill()
@@ -107,13 +106,10 @@ def test_a_redis_that_hangs_times_out_and_comes_back(
     store = open_redis(own.url, make=True)
     count(store, rows(10, 1))
     own.freeze()
-    began = time.monotonic()
     with pytest.raises(StoreUnavailable, match="does not answer"):
         store.commit([row_reports(rows(10, 2))], {})
-    took = time.monotonic() - began
     own.thaw()
 
-    assert took < 5
     until_it_works(lambda: store.commit([row_reports(rows(10, 2))], {}))
     assert consistent(store) == 20
     store.close()
@@ -134,23 +130,24 @@ def test_a_redis_that_stands_still_for_a_moment_is_slow_and_not_away(own: RedisS
     store.close()
 
 
-def test_while_a_redis_is_away_calls_fail_at_once(own: RedisServer) -> None:
-    """A call that is not sent needs no time: a hundred of them take less than one that waits."""
+def test_while_a_redis_is_away_no_call_is_sent(
+    own: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it needs no time."""
     store = open_redis(own.url, make=True)
     count(store, rows(10, 1))
     own.freeze()
-    began = time.monotonic()
     with pytest.raises(StoreUnavailable):
         count(store, rows(10, 2))
-    waited = time.monotonic() - began
-    began = time.monotonic()
-    for _ in range(100):
-        with pytest.raises(StoreUnavailable):
+    monkeypatch.setattr(connections.RedisNode, "pool", _stopped)
+    monkeypatch.setattr(circuit_breaker.CircuitBreaker, "begin_probe", lambda _: False)
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable, match="does not answer: no answer within"):
+            count(store, rows(10, 2))
+        with pytest.raises(StoreUnavailable, match="does not answer: no answer within"):
             store.lane([row_reports(rows(10, 2))])
-    refused = time.monotonic() - began
+    monkeypatch.undo()
     own.thaw()
-
-    assert refused < waited / 2
     store.close()
 
 

@@ -32,12 +32,11 @@ def unpacked(server: RedisServer) -> list[bytes]:
 
 
 def used(server: RedisServer) -> int:
-    """Return how much memory is taken."""
     with server.connection() as connection:
         return int(connection.info("memory")["used_memory"])
 
 
-@pytest.mark.parametrize("many", [1, 40, 41, 1_000, 20_011])
+@pytest.mark.parametrize("many", [1, 40, 41, 5_011])
 def test_every_row_is_found_again_and_every_bucket_is_packed(
     server: RedisServer, store: RedisStore, many: int
 ) -> None:
@@ -62,8 +61,8 @@ def test_a_ledger_that_grows_row_by_row_is_one_that_came_at_once(
     count(store, who)
     at_once = sorted(buckets(server).values())
     drop_and_delete(store, LINKED, 1)
-    for one in who:
-        count(store, one.reshape(1, -1), 0, UNLINKED)
+    for first in range(0, 500, 3):
+        count(store, who[first : first + 3], 0, UNLINKED)
 
     assert sorted(buckets(server).values()) == at_once
 
@@ -95,8 +94,9 @@ def test_bitmaps_of_a_thousand_slots_are_kept(store: RedisStore) -> None:
     [
         (1_000, 1),
         (1_000, 63),
-        (100_000, 1),
-        (100_000, 63),
+        (20_000, 1),
+        (20_000, 63),
+        pytest.param(100_000, 63, marks=pytest.mark.full),
         pytest.param(1_000_000, 1, marks=pytest.mark.full),
         pytest.param(1_000_000, 63, marks=pytest.mark.full),
         pytest.param(10_000_000, 1, marks=[pytest.mark.full, pytest.mark.timeout(3600)]),

@@ -133,7 +133,6 @@ def test_each_shard_has_its_share_of_the_limits(cluster: RedisCluster) -> None:
 
 
 def test_a_limit_follows_maxmemory(server: RedisServer, store: RedisStore) -> None:
-    """Of a Redis that sets none there is none."""
     assert store.memory_use().limit is None
 
     server.ask("CONFIG", "SET", "maxmemory", "1gb")

@@ -30,7 +30,6 @@ NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 
 @pytest.fixture
 def store(cluster: RedisCluster) -> Iterator[RedisStore]:
-    """A new store in the cluster."""
     opened = open_redis(cluster.url, make=True)
     yield opened
     opened.close()

@@ -7,7 +7,6 @@ that is larger than those goes first, and what comes behind it never leaves the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,8 +22,6 @@ from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED, Record
 from veilcount_aggregator.store.redis import durable_writes
-from veilcount_aggregator.store.redis.connections import TIMEOUTS, Wait
-from veilcount_aggregator.store.redis.durability import REPLICA_SECONDS
 from veilcount_aggregator.store.redis.lua_library import LIBRARY
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.series_reports import Bytes
@@ -41,7 +38,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
-    """A master and its replica."""
     started = []
     for name in ("master", "replica"):
         (tmp_path / name).mkdir()
@@ -150,25 +146,6 @@ def test_a_write_that_is_tried_again_is_waited_for_on_the_second_try(
             count(store, rows(10, 1))
 
 
-def test_the_shards_of_a_server_wait_for_its_replica_once(tmp_path: Path) -> None:
-    """One after the other, a hung replica would cost a body of all shards a wait for each."""
-    cluster = RedisCluster(tmp_path, nodes=1, replicas=1, repl_diskless_sync_delay="0")
-    with closing(open_redis(f"{cluster.url}?replicas=1&shards=12", make=True)) as store:
-        wait_until(lambda: is_taken(store))
-        cluster.replicas[0][0].freeze()
-        began = time.monotonic()
-        with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
-            store.commit([row_reports(rows(200, 2))], {})
-        took = time.monotonic() - began
-        cluster.replicas[0][0].thaw()
-        wait_until(lambda: is_taken(store))
-        again = store.commit([row_reports(rows(200, 2))], {})[0]
-    cluster.close()
-
-    assert took < 6 * durable_writes.WAIT_MILLISECONDS / 1000  # of twelve
-    assert (again != COUNTED).all()  # the first attempt was counted, and not acknowledged
-
-
 def test_without_enough_replicas_nothing_is_written_until_there_are(
     pair: tuple[RedisServer, RedisServer],
 ) -> None:
@@ -199,32 +176,6 @@ def test_a_replica_with_weaker_settings_is_found(pair: tuple[RedisServer, RedisS
         assert f"-p {replica.port} CONFIG SET appendfsync always" in found.fix
     with pytest.raises(StoreUnfit, match="a replica has appendfsync everysec"):
         open_redis(f"{master.url}?replicas=1", make=False)
-
-
-def test_replicas_that_hang_are_waited_for_together(tmp_path: Path) -> None:
-    """Health is asked for with two seconds of patience, and replicas confirm nothing here."""
-    master = _started(tmp_path / "master")
-    replicas = [_started(tmp_path / str(number)) for number in range(4)]
-    for each in replicas:
-        each.follow(master)
-    with closing(open_redis(master.url, make=True)) as store:
-        for each in replicas:
-            each.freeze()
-        store._monitor._replicas_looked -= REPLICA_SECONDS
-        began = time.monotonic()
-        health = store.health()
-        took = time.monotonic() - began
-    for each in [*replicas, master]:
-        each.thaw()
-        each.kill()
-
-    assert health.serving == 1
-    assert took < 3 * TIMEOUTS[Wait.PROBE].read  # of four that hang, one after the other: 4
-
-
-def _started(folder: Path) -> RedisServer:
-    folder.mkdir()
-    return RedisServer(folder, repl_diskless_sync_delay="0")
 
 
 def test_every_call_that_is_acknowledged_writes_something(server: RedisServer) -> None:

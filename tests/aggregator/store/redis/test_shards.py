@@ -27,7 +27,6 @@ def empty(cluster: RedisCluster) -> Empty:
 
 @pytest.fixture
 def store(empty: Empty) -> Iterator[Store]:
-    """A new store."""
     opened = open_store(empty(), make=True)
     yield opened
     opened.close()

@@ -21,7 +21,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def mended(server: RedisServer) -> Iterator[RedisServer]:
-    """A server that is put right again."""
     yield server
     server.ask("CONFIG", "SET", "maxmemory", "0")
     server.ask("REPLICAOF", "NO", "ONE")
@@ -37,7 +36,6 @@ def test_a_sound_store_has_no_trouble(store: RedisStore) -> None:
 
 
 def test_exhausted_memory_is_reported(mended: RedisServer, store: RedisStore) -> None:
-    """Until there is some."""
     mended.ask("CONFIG", "SET", "maxmemory", "1")
     assert store.health().trouble == FULL
 

@@ -21,7 +21,6 @@ FORK = multiprocessing.get_context("fork")
 
 
 def open_at(path: Path, *, make: bool = True, mode: str = "") -> SqliteStore:
-    """Open a store of this engine."""
     store = open_store(f"sqlite:///{path}{mode}", make=make)
     assert isinstance(store, SqliteStore)
     return store

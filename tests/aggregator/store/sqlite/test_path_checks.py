@@ -15,7 +15,6 @@ CONTENT = b"what somebody else keeps\n"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A directory of ours."""
     found = tmp_path / "store"
     found.mkdir(mode=0o700)
     return found

@@ -129,7 +129,6 @@ def test_another_programs_database_is_refused(path: Path) -> None:
 
 
 def test_an_empty_file_is_no_store_yet(path: Path) -> None:
-    """It becomes one where one is to be made."""
     path.touch()
 
     with pytest.raises(StoreUnfit, match="is empty"):
@@ -227,7 +226,6 @@ def test_a_store_that_was_removed_takes_nothing(path: Path, store: SqliteStore) 
 
 
 def test_a_store_that_was_exchanged_is_the_new_one(path: Path, store: SqliteStore) -> None:
-    """Its name decides."""
     send(store, DAILY, report(1))
     with closing(open_at(path.with_name("other.db"))) as other:
         send(other, DAILY, report(2))

@@ -286,7 +286,6 @@ def test_an_interrupted_deletion_is_finished_at_the_next_opening(path: Path) -> 
 
 
 def test_what_was_dropped_is_not_left_on_the_disk(path: Path, store: SqliteStore) -> None:
-    """Not in a free page either."""
     marked = b"\xa5marked-row\x5a"
     send(store, LINKED, *(report(n) for n in range(300)), SlotReport(marked))
     store.close()

@@ -26,12 +26,9 @@ from veilcount_aggregator.store.sqlite.health import DAMAGED, FULL, MEMORY_SECON
 
 
 class Clock:
-    """Seconds that a test moves."""
-
     now = 100.0
 
     def __call__(self) -> float:
-        """Return them."""
         return self.now
 
 
@@ -98,7 +95,6 @@ def look_into_a_limit(path: Path) -> None:
 
 
 def test_a_write_that_fails_is_reported_by_its_name(path: Path) -> None:
-    """And by no path: anybody may ask /readyz."""
     assert in_child(look_into_a_limit, path) == 0
 
 
@@ -121,7 +117,6 @@ def test_a_damaged_page_that_nobody_reads_is_reported(path: Path, store: SqliteS
 
 
 def test_trouble_is_a_metric_and_an_exit_code(path: Path, store: SqliteStore) -> None:
-    """For alerts, and for scripts."""
     check = ["store", "check", "--store", f"sqlite:///{path}"]
     assert "veilcount_store_writable{} 1\n" in "".join(_store(store.health()))
     send(store, LINKED, *(report(n) for n in range(3000)))
@@ -133,7 +128,6 @@ def test_trouble_is_a_metric_and_an_exit_code(path: Path, store: SqliteStore) ->
 
 
 def test_damage_that_a_reading_meets_is_reported(path: Path, store: SqliteStore) -> None:
-    """Without waiting for the next look."""
     store.file.condition.due("pages", 1e9)
     send(store, LINKED, *(report(n) for n in range(3000)))
     store.close()
@@ -145,7 +139,6 @@ def test_damage_that_a_reading_meets_is_reported(path: Path, store: SqliteStore)
 
 
 def test_probes_are_few(path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many ask: one write each few seconds."""
     monkeypatch.setattr(engine, "PROBE_SECONDS", 5.0)
     store.file.condition = WriteHealth(clock := Clock())
     sizes = []
@@ -169,7 +162,6 @@ def test_a_failed_commit_is_remembered_through_a_probe(store: SqliteStore) -> No
 
 
 def _damage(path: Path, store: SqliteStore) -> None:
-    """Overwrite a leaf of the ledger."""
     with store.file.reading() as database:
         (page,) = database.execute(
             "select pageno from dbstat where name = 'ledger' and pagetype = 'leaf'"

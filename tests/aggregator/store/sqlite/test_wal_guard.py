@@ -132,7 +132,6 @@ def test_who_opens_while_the_log_is_missing_puts_it_back_first(path: Path) -> No
 
 
 def test_a_backup_while_the_log_is_missing_holds_everything(path: Path, tmp_path: Path) -> None:
-    """It only reads, and would make an empty log."""
     writer = Writer(path)
     writer.count(1)
     remove(path, *PUBLIC)
