@@ -41,32 +41,20 @@ def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: s
     assert "users" not in printed.out
 
 
-def test_json_has_the_fields_of_the_endpoint(typed: Type, answered: str) -> None:
-    document = typed("estimate", "theme", "--store", answered, "--json").json
+def test_json_and_csv_have_the_same_figures(typed: Type, answered: str) -> None:
+    words = ("estimate", "theme", "--store", answered)
+    document = typed(*words, "--json").json
     time_range = document["series"][0]["time_ranges"][0]
     dark = next(row for row in time_range["values"] if row["value"] == "dark")
+    rows = list(csv.DictReader(io.StringIO(typed(*words, "--format", "csv").out)))
+    arm = typed(*words, "--segment", "arm:A", "--json").json["series"][0]["time_ranges"][0]
 
-    assert time_range["n"] == 2 * PEOPLE
+    assert document == typed(*words, "--format", "json").json
     assert dark["low"] < 0.7 < dark["high"]
-    assert document == typed("estimate", "theme", "--store", answered, "--format", "json").json
-
-
-def test_csv_has_the_figures_of_json(typed: Type, answered: str) -> None:
-    text = typed("estimate", "theme", "--store", answered, "--format", "csv").out
-    rows = list(csv.DictReader(io.StringIO(text)))
-    time_range = typed("estimate", "theme", "--store", answered, "--json").json["series"][0][
-        "time_ranges"
-    ][0]
-
     assert [float(row["frequency"]) for row in rows] == [
         row["frequency"] for row in time_range["values"]
     ]
-
-
-def test_a_segment_is_a_part_of_the_answers(typed: Type, answered: str) -> None:
-    printed = typed("estimate", "theme", "--segment", "arm:A", "--store", answered, "--json").json
-
-    assert printed["series"][0]["time_ranges"][0]["n"] == PEOPLE
+    assert (time_range["n"], arm["n"]) == (2 * PEOPLE, PEOPLE)
 
 
 def test_the_command_takes_the_parameters_of_the_endpoint(typed: Type, answered: str) -> None:

@@ -15,14 +15,25 @@ def file(tmp_path: Path) -> Path:
     return written(tmp_path)
 
 
-def test_the_three_epsilons_stand_together(typed: Type, file: Path) -> None:
-    checked = typed("check", str(file), "--json")
-    (minutes,) = (each for each in checked.json["collections"] if each["name"] == "minutes")
-    row = next(line for line in typed("check", str(file)).out.splitlines() if "window" in line)
+def test_the_table_states_epsilons_errors_and_who_enforces_what(typed: Type, file: Path) -> None:
+    checked, printed = typed("check", str(file), "--json"), typed("check", str(file)).out
+    theme, minutes, _ = checked.json["collections"]
+    row = next(line for line in printed.splitlines() if "window" in line)
+    errors = [line for line in printed.splitlines() if "+/-" in line and "remark:" not in line]
 
     assert checked.code == 0
     assert [minutes["figures"][key] for key in ("event", "day", "user")] == ["0.5", "2", "14"]
     assert row.split()[:4] == ["minutes", "0.5", "2", "14"]
+    assert [theme["linkage"], minutes["linkage"]] == ["collection", "period"]
+    assert len(errors) == 3
+    assert all("n = 100,000 reports" in line for line in errors)
+    for text in (
+        "true values, sent to a trusted curator",
+        "the device refuses before it draws: at most 28 answers",
+        "the server refuses beyond epsilon 1 a pseudonym and campaign",
+        "the curator charges every release",
+    ):
+        assert text in printed
 
 
 def test_the_error_is_that_of_n_answers(typed: Type, file: Path) -> None:
@@ -33,29 +44,6 @@ def test_the_error_is_that_of_n_answers(typed: Type, file: Path) -> None:
 
     assert few == pytest.approx(10 * many)
     assert 0.005 < many < 0.01
-
-
-def test_a_central_collection_says_that_it_takes_true_values(typed: Type, file: Path) -> None:
-    checked = typed("check", str(file))
-
-    assert "true values, sent to a trusted curator" in checked.out
-
-
-def test_the_table_names_who_enforces_what(typed: Type, file: Path) -> None:
-    printed = typed("check", str(file)).out
-    linkages = [each["linkage"] for each in typed("check", str(file), "--json").json["collections"]]
-
-    assert linkages[:2] == ["collection", "period"]
-    assert "the device refuses before it draws: at most 28 answers" in printed
-    assert "the server refuses beyond epsilon 1 a pseudonym and campaign" in printed
-    assert "the curator charges every release" in printed
-
-
-def test_every_figure_stands_with_its_n(typed: Type, file: Path) -> None:
-    printed = [line for line in typed("check", str(file)).out.splitlines() if "+/-" in line]
-
-    assert len(printed) >= 3
-    assert all("n = 100,000 reports" in line for line in printed if "remark:" not in line)
 
 
 def test_remarks_fail_a_strict_check_only(typed: Type, file: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ TITLES = [
     "Whom to ask",
 ]
 KEPT = "What is kept, and how long"
+LAST: dict[str, Any] = {"takes": Takes.LAST}
 
 
 @pytest.fixture
@@ -51,89 +53,77 @@ def test_one_collection_may_be_named(typed: Type, file: Path) -> None:
     assert "did you mean theme?" in typed("notice", str(file), "theem").err
 
 
-def test_the_notice_has_question_purpose_and_owner(file: Path) -> None:
-    theme = load_collections(file)["theme"]
+@pytest.mark.parametrize(
+    ("name", "changes", "title", "text"),
+    [
+        ("theme", {}, "What is asked", "Which theme is active?"),
+        ("theme", {}, "What is asked", "light, dark or system"),
+        ("theme", {}, "What is asked", "To choose the default theme"),
+        ("theme", {}, "Whom to ask", "privacy@acme.example"),
+        ("theme", {}, "What an answer gives away", "at most 73.2 % of the time"),  # e / (1 + e)
+        ("theme", {}, "What leaves your device", "changed at random on your device"),
+        ("crash", {}, "What leaves your device", "Your true answer"),
+        ("theme", {}, "What is not hidden", "Sent in clear: arm (A, B)"),
+        ("theme", {}, "What is not hidden", "Whether you answered."),
+        ("theme", {"presence": Presence.HIDDEN, "segments": ()}, "What is not hidden", "is hidden"),
+        ("minutes", {"linkage": Linkage.NONE}, "What is not hidden", "a random name of its own"),
+        ("theme", {}, "How often", "Once."),
+        ("minutes", {}, "How often", "At most 4 times a day, on 7 of 60 days"),
+        ("theme", {}, KEPT, "32 days after the last day"),
+        ("theme", {"late": 7}, KEPT, "9 days after the last day"),
+        (
+            "theme",
+            LAST | {"held": Held.DEVICE},
+            KEPT,
+            "what was recorded so far is kept on your device's disk, readable by",
+        ),
+        (
+            "theme",
+            LAST | {"held": Held.DEVICE},
+            KEPT,
+            "wiped then, and when you withdraw your consent or have it forgotten",
+        ),
+        (
+            "theme",
+            LAST | {"held": Held.DEVICE},
+            "How often",
+            "What counts is the last value of that time. ",
+        ),
+        (
+            "theme",
+            LAST | {"held": Held.PROCESS},
+            KEPT,
+            "is in the app's memory only, and lost if the app is killed",
+        ),
+        (
+            "theme",
+            LAST | {"held": Held.PROCESS},
+            "How often",
+            "as far as the first run of the app that recorded one tells it",
+        ),
+        ("crash", {}, KEPT, "Until it is delivered, your true answer is in the app's memory only"),
+        (
+            "crash",
+            {"held": Held.DEVICE},
+            KEPT,
+            "Until it is delivered, your true answer is kept on your device's disk",
+        ),
+    ],
+)
+def test_the_notice_is_true_of_the_definition(
+    file: Path, name: str, changes: dict[str, Any], title: str, text: str
+) -> None:
+    assert text in part_text(replace(load_collections(file)[name], **changes), title)
 
-    assert "Which theme is active?" in part_text(theme, "What is asked")
-    assert "light, dark or system" in part_text(theme, "What is asked")
-    assert "To choose the default theme" in part_text(theme, "What is asked")
-    assert "privacy@acme.example" in part_text(theme, "Whom to ask")
 
-
-def test_epsilon_is_explained_in_words(file: Path) -> None:
-    """At epsilon 1, e / (1 + e) = 73.1 % is right at most, rounded up."""
-    assert "at most 73.2 % of the time" in part_text(
-        load_collections(file)["theme"], "What an answer gives away"
-    )
-
-
-def test_a_true_value_is_never_called_randomized(file: Path) -> None:
+def test_the_notice_claims_nothing_that_is_not_so(file: Path) -> None:
+    """A true value is never called randomized, and a first value is stored nowhere."""
     family = load_collections(file)
 
-    assert "changed at random on your device" in part_text(family["theme"], TITLES[1])
-    assert "Your true answer" in part_text(family["crash"], TITLES[1])
-    assert "random on your device" not in part_text(family["crash"], TITLES[1])
-
-
-def test_the_notice_states_what_is_public(file: Path) -> None:
-    theme = load_collections(file)["theme"]
-    hidden = replace(theme, presence=Presence.HIDDEN, segments=())
-    unlinked = replace(load_collections(file)["minutes"], linkage=Linkage.NONE)
-
-    assert "Sent in clear: arm (A, B)" in part_text(theme, TITLES[4])
-    assert "Whether you answered." in part_text(theme, TITLES[4])
-    assert "is hidden" in part_text(hidden, TITLES[4])
-    assert "a random name of its own" in part_text(unlinked, TITLES[4])
-
-
-def test_how_often_follows_the_definition(file: Path) -> None:
-    family = load_collections(file)
-
-    assert part_text(family["theme"], TITLES[2]).startswith("Once.")
-    assert "At most 4 times a day, on 7 of 60 days" in part_text(family["minutes"], TITLES[2])
-
-
-def test_retention_follows_late_and_linkage(file: Path) -> None:
-    theme = load_collections(file)["theme"]
-
-    assert "32 days after the last day" in part_text(theme, TITLES[5])
-    assert "9 days after the last day" in part_text(replace(theme, late=7), TITLES[5])
+    assert "random on your device" not in part_text(family["crash"], "What leaves your device")
+    assert "memory" not in part_text(family["theme"], KEPT)
+    assert "disk" not in part_text(family["theme"], KEPT)
 
 
 def test_it_speaks_of_answers_and_not_of_users(typed: Type, file: Path) -> None:
     assert "users" not in typed("notice", str(file)).out
-
-
-def test_the_notice_states_where_a_running_value_is_kept(file: Path) -> None:
-    theme = load_collections(file)["theme"]
-    kept = replace(theme, takes=Takes.LAST, held=Held.DEVICE)
-    lost = replace(theme, takes=Takes.LAST, held=Held.PROCESS)
-
-    often = "as far as the first run of the app that recorded one tells it"
-
-    assert "what was recorded so far is kept on your device's disk, readable by" in part_text(
-        kept, KEPT
-    )
-    assert "wiped then, and when you withdraw your consent or have it forgotten" in part_text(
-        kept, KEPT
-    )
-    assert "is in the app's memory only, and lost if the app is killed" in part_text(lost, KEPT)
-    assert part_text(kept, TITLES[2]).count("What counts is the last value of that time. ") == 1
-    assert often in part_text(lost, TITLES[2])
-
-
-def test_the_notice_states_where_a_true_value_is_kept(file: Path) -> None:
-    crash = load_collections(file)["crash"]
-    on_disk = part_text(replace(crash, held=Held.DEVICE), KEPT)
-
-    assert "Until it is delivered, your true answer is in the app's memory only" in part_text(
-        crash, KEPT
-    )
-    assert "Until it is delivered, your true answer is kept on your device's disk" in on_disk
-
-
-def test_a_first_value_does_not_wait(file: Path) -> None:
-    theme = load_collections(file)["theme"]
-
-    assert "memory" not in part_text(theme, KEPT)
-    assert "disk" not in part_text(theme, KEPT)
