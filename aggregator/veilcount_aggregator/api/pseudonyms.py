@@ -35,7 +35,7 @@ def epochs(series: Series, day: date) -> range:
     """Return the epochs in which a row may stand: begun, and not over."""
     if series.linked:
         return range(0 if series.over(0, day) else 1)
-    _, newest = series.taken(day)
+    _, newest = series.open_periods(day)
     every = range(newest + 1)
     return range(
         next((epoch for epoch in every if not series.over(epoch, day)), newest + 1), newest + 1

@@ -269,7 +269,7 @@ def _waiting(journals: Sequence[RegisteredJournal]) -> str:
 
 def require_closed_periods(series: Series, charges: Iterable[int], day: date) -> None:
     """Refuse periods that are still open."""
-    oldest, _ = series.taken(day)
+    oldest, _ = series.open_periods(day)
     newest = max(charges)
     if newest < oldest:
         return

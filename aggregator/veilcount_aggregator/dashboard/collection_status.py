@@ -89,7 +89,7 @@ class Trend:
 def trend(series: Series, sizes: Mapping[Cell, int], today: date) -> Trend | None:
     """Return the trend of the periods that have begun; None: too few periods, or no report."""
     word = PERIODS.get(series.collection.unit)
-    oldest, newest = series.taken(today)
+    oldest, newest = series.open_periods(today)
     shown = range(max(0, newest + 1 - TREND), newest + 1)
     if word is None or len(shown) < LEAST:
         return None

@@ -170,7 +170,7 @@ class DemoRun:
         """Request a release of the last closed month."""
         aggregator = self.deployment.aggregator
         series = aggregator.known().catalog.by_name[WAY_THERE_CENTRAL][0]
-        period = series.taken(aggregator.today())[0] - 1
+        period = series.open_periods(aggregator.today())[0] - 1
         collection = series.collection
         request = {
             "query": "histogram",

@@ -169,7 +169,7 @@ def require_trusted_day(
     for columns in body.series_columns:
         series = known.get(columns.fingerprint)
         if series is not None:
-            oldest, (sure_oldest, _) = series.taken(day)[0], series.taken(sure)
+            oldest, (sure_oldest, _) = series.open_periods(day)[0], series.open_periods(sure)
             if ((columns.periods < oldest) & (columns.periods >= sure_oldest)).any():
                 raise ClockUntrusted(
                     f"a report would be stale on {day}, a day that waits for confirmation:"
@@ -207,7 +207,7 @@ def to_series_reports(
 ) -> SeriesReports:
     """Return the chosen reports in the form that the store commits, their ages judged."""
     periods = columns.periods[chosen]
-    oldest, newest = series.taken(day)
+    oldest, newest = series.open_periods(day)
     otherwise = np.full(len(periods), COUNTED)
     otherwise[periods > newest] = CODES[Verdict.EARLY]
     otherwise[periods < oldest] = CODES[Verdict.STALE]

@@ -58,7 +58,7 @@ def covered(series: Series, first: date | None, last: date | None, today: date) 
     low, high = (
         periods.period_number(collection.unit, collection.start, day) for day in (begin, end)
     )
-    _, newest = series.taken(today)
+    _, newest = series.open_periods(today)
     return range(low, max(low, min(high, newest)) + 1)
 
 
@@ -85,7 +85,7 @@ def time_ranges(series: Series, among: range, by: GroupBy, today: date) -> list[
 
 def time_range(series: Series, together: range, today: date) -> TimeRange:
     """Return periods as one time range."""
-    oldest, newest = series.taken(today)
+    oldest, newest = series.open_periods(today)
     open_period = not series.closed and max(together[0], oldest) <= min(together[-1], newest)
     return TimeRange(
         together,

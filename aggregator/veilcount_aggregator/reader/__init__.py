@@ -1,6 +1,6 @@
-"""Reads answers over HTTP, for notebooks: `Reader(url, key).estimate("theme").to_pandas()`.
+"""Read results over HTTP, for notebooks: `Reader(url, key).estimate("theme").to_pandas()`.
 
-Needs requests and numpy; pandas or pyarrow only where their tables are asked for.
+Needs requests and numpy; pandas or pyarrow only for their tables.
 """
 
 from .errors import AnswerRefused as AnswerRefused

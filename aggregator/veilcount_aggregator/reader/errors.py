@@ -1,18 +1,17 @@
-"""What can go wrong on the way to an answer, as one tree.
+"""Errors of the reader, as one tree.
 
 ReaderError
-  x Unreachable       no aggregator answered there
-  x KeyRefused        no key, an unknown one, or one that opens other doors (401, 403)
+  x Unreachable       no aggregator answered at the address
+  x KeyRefused        no key, an unknown one, or one of another role (401, 403)
   x NotFound          no collection of this name (404)
-  x AnswerRefused     the question cannot be answered: `field` says which part of it, the text how
-                      to ask instead
+  x AnswerRefused     the query cannot be answered: `field` is the parameter, the text names the fix
 """
 
 from __future__ import annotations
 
 
 class ReaderError(Exception):
-    """The base of all that goes wrong here."""
+    """The base of all errors of the reader."""
 
 
 class Unreachable(ReaderError):
@@ -20,7 +19,7 @@ class Unreachable(ReaderError):
 
 
 class KeyRefused(ReaderError):
-    """The key does not open this door."""
+    """The key is missing, unknown, or of another role."""
 
 
 class NotFound(ReaderError):
@@ -28,10 +27,10 @@ class NotFound(ReaderError):
 
 
 class AnswerRefused(ReaderError):
-    """The question cannot be answered as it was asked."""
+    """The query cannot be answered."""
 
     def __init__(self, status: int, why: str, field: str = "") -> None:
-        """Say why, and which parameter it is about."""
+        """State the reason and the parameter."""
         super().__init__(why)
         self.status = status
         self.field = field

@@ -1,4 +1,4 @@
-"""The reader: one address, one key, a method a door."""
+"""The reader: an address, a key, and a method for each endpoint."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .results import Answer, ComparisonResult, Estimate
 SECONDS = 60.0
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, OK = 401, 403, 404, 200
 
-Word = str | int | float | bool | date | Fraction | Mapping[str, Any]
-Words = Word | Iterable[Word] | None
+Value = str | int | float | bool | date | Fraction | Mapping[str, Any]
+Argument = Value | Iterable[Value] | None
 
 
 class Reader:
-    """Asks an aggregator, with the key of an analyst.
+    """Queries an aggregator with the key of an analyst.
 
-    Each method takes the parameters of its door: `Reader(...).estimate("theme", by="month")`. Where
-    Python has a word of its own there is an underscore behind it: `from_="2026-12-01"`.
+    Each method takes the parameters of its endpoint: `Reader(...).estimate("theme", by="month")`. A
+    parameter that is a keyword of Python ends in an underscore: `from_="2026-12-01"`.
     """
 
     def __init__(self, url: str, key: str, *, seconds: float = SECONDS) -> None:
-        """Remember where and with what; nothing is sent yet."""
+        """Check the address; nothing is sent yet."""
         if why := key_url_problem(url):
             raise ValueError(f"url = {url!r}: {why}")
         self._url = url.rstrip("/")
@@ -40,87 +40,87 @@ class Reader:
 
     def collections(self) -> list[dict[str, Any]]:
         """Return all collections, each by its newest definition."""
-        return list(self._ask("/v1/collections", {})["collections"])
+        return list(self._get("/v1/collections", {})["collections"])
 
-    def estimate(self, name: str, **asked: Words) -> Estimate:
-        """Return the answers of a collection, debiased."""
-        return Estimate(self._of(name, "estimate", asked))
+    def estimate(self, name: str, **params: Argument) -> Estimate:
+        """Return the estimates of a collection."""
+        return Estimate(self._query(name, "estimate", params))
 
-    def compare(self, name: str, a: Words, b: Words, **asked: Words) -> ComparisonResult:
+    def compare(self, name: str, a: Argument, b: Argument, **params: Argument) -> ComparisonResult:
         """Return how one side differs from the other: segments, ranges of days, or series."""
-        return ComparisonResult(self._of(name, "compare", {"a": a, "b": b, **asked}))
+        return ComparisonResult(self._query(name, "compare", {"a": a, "b": b, **params}))
 
-    def budget(self, name: str, **asked: Words) -> Answer:
-        """Return what a person reveals, promised and counted."""
-        return Answer(self._of(name, "budget", asked))
+    def budget(self, name: str, **params: Argument) -> Answer:
+        """Return a person's privacy loss, guaranteed and spent."""
+        return Answer(self._query(name, "budget", params))
 
-    def contrast(self, name: str, **asked: Words) -> Answer:
-        """Return the same question locally, behind a shuffler, and by a trusted curator."""
-        return Answer(self._of(name, "contrast", asked))
+    def contrast(self, name: str, **params: Argument) -> Answer:
+        """Return the comparison of trust models: local, shuffled and central."""
+        return Answer(self._query(name, "contrast", params))
 
-    def plan(self, **asked: Words) -> Answer:
+    def plan(self, **params: Argument) -> Answer:
         """Return any of devices, epsilon and error from the other two."""
-        return Answer(self._ask("/v1/plan", asked))
+        return Answer(self._get("/v1/plan", params))
 
-    def _of(self, name: str, what: str, asked: Mapping[str, Words]) -> dict[str, Any]:
-        return self._ask(collection_path(name, what), asked)
+    def _query(self, name: str, kind: str, params: Mapping[str, Argument]) -> dict[str, Any]:
+        return self._get(collection_path(name, kind), params)
 
-    def _ask(self, path: str, asked: Mapping[str, Words]) -> dict[str, Any]:
-        parameters = [
-            (name.removesuffix("_"), word)
-            for name, words in asked.items()
-            for word in spelled(words)
+    def _get(self, path: str, params: Mapping[str, Argument]) -> dict[str, Any]:
+        pairs = [
+            (name.removesuffix("_"), text)
+            for name, argument in params.items()
+            for text in spelled(argument)
         ]
         try:
-            reply = self._client.request(
-                "GET", path, params=parameters, headers={"Accept": "application/json"}
+            response = self._client.request(
+                "GET", path, params=pairs, headers={"Accept": "application/json"}
             )
         except requests.RequestException as error:
             why = f"no aggregator answers at {self._url} ({type(error).__name__})"
             raise Unreachable(
                 f"{why}: is the address right, and is `veilcount serve` running?"
             ) from error
-        return self._read(reply)
+        return self._read(response)
 
-    def _read(self, reply: requests.Response) -> dict[str, Any]:
-        said = _document(reply)
-        if reply.status_code == OK and said is not None:
-            return said
-        why = str((said or {}).get("detail", "")) or f"HTTP {reply.status_code}"
-        if reply.status_code == UNAUTHORIZED:
+    def _read(self, response: requests.Response) -> dict[str, Any]:
+        status, document = response.status_code, _document(response)
+        if status == OK and document is not None:
+            return document
+        why = str((document or {}).get("detail", "")) or f"HTTP {status}"
+        if status == UNAUTHORIZED:
             raise KeyRefused(f"{why}: give a key of `veilcount keys create --role analyst`")
-        if reply.status_code == FORBIDDEN:
+        if status == FORBIDDEN:
             raise KeyRefused(why)
-        if reply.status_code == NOT_FOUND and said is not None:
-            raise NotFound(why)
-        if said is None:
-            kind = reply.headers.get("Content-Type", "nothing")
+        if document is None:
+            kind = response.headers.get("Content-Type", "nothing")
             raise Unreachable(
-                f"{self._url} is no aggregator: HTTP {reply.status_code}, {kind} instead of JSON"
+                f"{self._url} is no aggregator: HTTP {status}, {kind} instead of JSON"
             )
-        raise AnswerRefused(reply.status_code, why, str(said.get("place", "")))
+        if status == NOT_FOUND:
+            raise NotFound(why)
+        raise AnswerRefused(status, why, str(document.get("place", "")))
 
 
-def _document(reply: requests.Response) -> dict[str, Any] | None:
+def _document(response: requests.Response) -> dict[str, Any] | None:
     try:
-        said = reply.json()
+        document = response.json()
     except ValueError:
         return None
-    return said if isinstance(said, dict) else None
+    return document if isinstance(document, dict) else None
 
 
-def spelled(words: Words) -> list[str]:
-    """Return a parameter as it is sent: once, several times, or not at all."""
-    if words is None:
+def spelled(argument: Argument) -> list[str]:
+    """Return the words of a parameter: none, one or several."""
+    if argument is None:
         return []
-    if isinstance(words, str | int | float | date | Fraction | Mapping):
-        return [_word(words)]
-    return [_word(each) for each in words]
+    if isinstance(argument, str | int | float | date | Fraction | Mapping):
+        return [_word(argument)]
+    return [_word(each) for each in argument]
 
 
-def _word(word: Word) -> str:
-    if isinstance(word, bool | Mapping):
-        return json.dumps(word)
-    if isinstance(word, Fraction):
-        return f"{float(word)!r}" if word.denominator > 1 else str(word.numerator)
-    return str(word)
+def _word(value: Value) -> str:
+    if isinstance(value, bool | Mapping):
+        return json.dumps(value)
+    if isinstance(value, Fraction):
+        return f"{float(value)!r}" if value.denominator > 1 else str(value.numerator)
+    return str(value)

@@ -1,4 +1,4 @@
-"""Answers as a notebook wants them: the document, its figures as arrays, as tables."""
+"""Results for notebooks: the document, its figures as arrays and as tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Answer:
-    """What the aggregator said; `document` is its JSON."""
+    """A response of the aggregator; `document` is its JSON."""
 
     document: Mapping[str, Any]
 
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Table(Answer):
-    """An answer whose figures are rows. `reader.columns` says what each column is."""
+    """A result whose figures are rows, with the columns of `text.result_columns`."""
 
     @cached_property
     def columns(self) -> Columns:
@@ -52,7 +52,7 @@ class Table(Answer):
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame, a row a figure; days are dates."""
         try:
-            import pandas as pd  # noqa: PLC0415 - only where it is asked for
+            import pandas as pd  # noqa: PLC0415 - optional
         except ModuleNotFoundError as missing:
             raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas") from missing
         frame = pd.DataFrame(self.columns.as_dict(), columns=list(self.columns.names))
@@ -66,7 +66,7 @@ class Table(Answer):
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table, a row a figure."""
         try:
-            import pyarrow as pa  # noqa: PLC0415 - only where it is asked for
+            import pyarrow as pa  # noqa: PLC0415 - optional
         except ModuleNotFoundError as missing:
             raise ModuleNotFoundError("to_arrow needs pyarrow: pip install pyarrow") from missing
         types = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
@@ -82,7 +82,7 @@ class Table(Answer):
 class Estimate(Table):
     """An estimate: `value`, `frequency`, `low`, `high` are arrays, a figure each.
 
-    Of the newest series and its last stretch, unless another is picked; `to_pandas` has them all.
+    They are of the last time range of the newest series; `to_pandas` has all.
     """
 
     @property
@@ -92,7 +92,7 @@ class Estimate(Table):
 
     @property
     def estimand(self) -> str:
-        """What the intervals are of."""
+        """What the intervals estimate."""
         return str(self._last["estimand"])
 
     @property
@@ -128,8 +128,8 @@ class Estimate(Table):
     @property
     def mean(self) -> float | None:
         """The mean of a number; None for values, and where nothing was received."""
-        said = self._last["mean"]
-        return None if said is None else said["mean"]
+        row = self._last["mean"]
+        return None if row is None else row["mean"]
 
     @property
     def _newest(self) -> Mapping[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage
-from veilcount_shared.schedule import period_end, period_start
+from veilcount_shared.periods import period_number
+from veilcount_shared.schedule import period_end
 
 #: an epoch's spent slots outlive `late` by so many days: a clock that is set back finds them
 GRACE = timedelta(days=1)
@@ -22,7 +22,6 @@ class Series:
 
     collection: Collection
     closed: bool = False
-    _ages: dict[date, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def fingerprint(self) -> str:
@@ -59,24 +58,23 @@ class Series:
         """Return the periods of an epoch."""
         return range(self.collection.periods) if self.linked else range(epoch, epoch + 1)
 
-    def taken(self, day: date) -> tuple[int, int]:
+    def open_periods(self, day: date) -> tuple[int, int]:
         """Return the oldest and the newest period that take reports on a UTC day.
 
-        Periods begin and end at midnight and `late` is in days, so a day decides.
+        Periods begin and end at midnight and `late` is in days, so a day decides. The oldest is the
+        number of periods where all have closed, the newest -1 where none has begun.
         """
-        found = self._ages.get(day)
-        if found is None:
-            found = self._taken(day)
-            self._ages.clear()  # only ever one day is asked for; at midnight, for a moment, two
-            self._ages[day] = found
-        return found
+        oldest = self._period(day - timedelta(days=self.collection.late))
+        return max(oldest, 0), min(self._period(day), self.collection.periods - 1)
 
-    def _taken(self, day: date) -> tuple[int, int]:
-        late = timedelta(days=self.collection.late)
-        every = range(self.collection.periods)
-        oldest = bisect_left(every, True, key=lambda period: self._closes(period) + late > day)
-        newest = bisect_left(every, True, key=lambda period: self._opens(period) > day) - 1
-        return oldest, newest
+    def _period(self, day: date) -> int:
+        """Return the period of a day: -1 before the campaign, the number of periods after it."""
+        collection = self.collection
+        if day < collection.start:
+            return -1
+        if day >= collection.until:
+            return collection.periods
+        return period_number(collection.unit, collection.start, day)
 
     def over(self, epoch: int, day: date) -> bool:
         """Whether an epoch's spent slots may be dropped: none of its periods takes reports."""
@@ -85,13 +83,8 @@ class Series:
     def due(self, epoch: int) -> date:
         """Return the first UTC day on which an epoch may be dropped."""
         last = self.periods(epoch)[-1]
-        return self._closes(last) + timedelta(days=self.collection.late) + GRACE
-
-    def _opens(self, period: int) -> date:
-        return period_start(self.collection, period).date()
-
-    def _closes(self, period: int) -> date:
-        return period_end(self.collection, period).date()
+        end = period_end(self.collection, last).date()
+        return end + timedelta(days=self.collection.late) + GRACE
 
 
 def utc_day(now: datetime) -> date:

@@ -330,7 +330,7 @@ def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
     first = date(2026, 12, 2) + timedelta(days=10)
 
     assert dropped(daily, first) == 0
-    assert daily.taken(first)[0] == 1
+    assert daily.open_periods(first)[0] == 1
     assert dropped(daily, first + timedelta(days=1)) == 1
     assert dropped(daily, first + timedelta(days=2)) == 2
     assert dropped(daily, date(2028, 1, 1)) == 30

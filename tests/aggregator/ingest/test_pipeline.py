@@ -230,18 +230,3 @@ def test_losses_are_noted_by_reason_and_digits() -> None:
         assert intake.process(body, known, date(2026, 12, 1)) == []
 
     assert desk.noted() == {(LOSS, "aged:1"): 1, (LOSS, "corrupt:4"): 1}
-
-
-class Midnight(dict[date, tuple[int, int]]):
-    """What another thread, a day further, does to the memory at the worst moment."""
-
-    def __setitem__(self, day: date, ages: tuple[int, int]) -> None:
-        """Forget it at once."""
-
-
-def test_at_midnight_two_days_are_asked_for_at_once() -> None:
-    """One thread's new day takes nothing from a request that began on the old one."""
-    series = Series(asked(), _ages=Midnight())
-
-    assert series.taken(date(2026, 12, 31)) == (0, 0)
-    assert series.taken(date(2027, 1, 1)) == (0, 1)

@@ -197,7 +197,7 @@ def pseudonym_quotas(
 
 
 def _latest(store: Store, series: Series, limit: int, today: date) -> Iterator[PseudonymQuota]:
-    oldest, newest = series.taken(today)
+    oldest, newest = series.open_periods(today)
     new = store.new_pseudonyms(series)
     for period in range(max(oldest, newest - LATEST + 1), newest + 1):
         if period in new:

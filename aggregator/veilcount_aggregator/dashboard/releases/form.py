@@ -60,7 +60,7 @@ class ReleaseForm:
 
 def defaults(series: Series, today: date) -> ReleaseForm:
     """Return the form's defaults: the first query, the newest closed period."""
-    oldest_open, _ = series.taken(today)
+    oldest_open, _ = series.open_periods(today)
     first, last = days_of(series.collection, max(0, oldest_open - 1))
     query = next(iter(query_options(series.collection)))
     return ReleaseForm(query, first=first.isoformat(), last=last.isoformat())
@@ -77,7 +77,7 @@ class PeriodChoice:
 
 def period_choices(series: Series, today: date) -> list[PeriodChoice]:
     """Return all periods of a series."""
-    collection, (oldest_open, _) = series.collection, series.taken(today)
+    collection, (oldest_open, _) = series.collection, series.open_periods(today)
     return [
         PeriodChoice(
             *days_of(collection, period),

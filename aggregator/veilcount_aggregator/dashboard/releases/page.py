@@ -137,7 +137,7 @@ def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) 
         return "bad", NO_JOURNAL, ""
     if waiting := unconfirmed_journals(aggregator.store):
         return "weak", f"{WAITING} {', '.join(map(str, waiting))}.", CONFIRM
-    closed, _ = series.taken(aggregator.today())
+    closed, _ = series.open_periods(aggregator.today())
     if not closed:
         day = closed_from(series.collection, 0)
         return "weak", f"No period is closed yet: releases are possible from {day}.", ""
