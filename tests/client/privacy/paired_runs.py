@@ -1,4 +1,4 @@
-"""Two runs as one: what is random falls alike in both, wherever it is drawn.
+"""Coupled runs: what is random is drawn alike in both, wherever it is drawn.
 
 All draws are independent and none is looked at for a value, so it is enough to show that for the
 same draws everything else is the same. But one stream would shift as soon as one run draws once
@@ -32,7 +32,7 @@ class ConstantSource(RandomSource):
     """A source that always draws the same word: nothing shifts, however often it is drawn from."""
 
     def __init__(self, word: int) -> None:
-        """Fall like this."""
+        """Draw this word."""
         self._word = word
 
     def word(self) -> int:
@@ -76,8 +76,8 @@ def _own_source(step: str, seed: int) -> Callable[..., Any]:
     def stepping(answers: AnswerDrawer, answer: PersonAnswer, *more: Any) -> Any:
         kept = answers.randomness
         person, collection = answer.person, answer.collection
-        last, given = answers.state.used(person.key, collection.fingerprint)
-        place = more or (given if last == answer.period else 0)
+        last, drawn = answers.state.used(person.key, collection.fingerprint)
+        place = more or (drawn if last == answer.period else 0)
         what = (seed, step, person.key, collection.fingerprint, answer.period, place)
         answers.randomness = SeededRandomSource(number(what))
         try:

@@ -34,7 +34,7 @@ from veilcount_shared.wire import decode_binary
 
 from ..device_fixtures import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
 
-DEVICES, DAYS = 40, 4
+DEVICES, DAYS = 40, 3
 ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded
 TURNED_AWAY = 0.6  # of the marked attempts
 CLOSED = 0.3  # of the others of them
@@ -205,7 +205,7 @@ def arrivals(server: Server, name: str) -> int:
 def test_no_reply_moves_another_row() -> None:
     """Over collections and over periods, the best pairing is no better than a blind one.
 
-    And of what is watched, each body comes once, whatever the marked rows were told.
+    And of what is watched, each body comes once, whatever reply the marked rows received.
     """
     server = lives()
 
@@ -226,7 +226,7 @@ def test_no_reply_moves_another_row() -> None:
 
 @contextmanager
 def one_back_off() -> Iterator[None]:
-    """Wrong, and once so: whatever one row is reported, the whole device waits."""
+    """Wrong, and once so: whatever one row hears, the whole device waits."""
 
     def put_back(
         each: Any, outbox: Any, queued_reports: list[QueuedReport], after: float = 0.0, **_: Any

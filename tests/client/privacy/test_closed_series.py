@@ -16,7 +16,6 @@ from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.diagnostics.problems import CLOSED
 from veilcount_client.settings import read_settings
-from veilcount_client.state import SentReport
 from veilcount_client.state.losses import Loss
 from veilcount_client.testing import SettableClock, WsgiTransport
 from veilcount_shared import Collection, SystemRandomSource
@@ -24,13 +23,9 @@ from veilcount_shared.verdict import Verdict
 
 from ..device_fixtures import (
     Device,
-    Wire,
     at,
-    clock_at,
     file,
     one_collection,
-    pass_time,
-    secrets,
     set_clock,
 )
 
@@ -49,50 +44,22 @@ until = 2026-12-31
 """
 
 
-class ClosingDevice:
-    """A device at a server that takes no more for some collections."""
+class ClosingDevice(Device):
+    """A device at a server that has closed some collections, by default all."""
 
     def __init__(
-        self, place: Path, collections: dict[str, Collection], *shut: str, **options: Any
+        self, place: Path, collections: dict[str, Collection], *closed: str, **options: Any
     ) -> None:
         """Be in use from the second morning of the campaign on."""
-        self.clock = clock_at(at(1, 9))
-        self.wire = Wire(self.clock)
-        self.shut = {collections[name].fingerprint for name in shut or collections}
-        self.wire.verdict = lambda report: (
-            Verdict.CLOSED if report.fingerprint in self.shut else None
-        )
-        with secrets("closing"):
-            self.device = Device(place, collections, self.clock, self.wire, **options)
-
-    def record(self, *names: str) -> None:
-        """Record something, and have everything sent that may leave."""
-        for name in names:
-            self.device.client.record(name, True)
-        self.device.client.flush()
-
-    def until(self, day: float) -> None:
-        """Let time pass."""
-        pass_time(self.clock, at(day), self.device)
+        super().__init__(place, collections, at(1, 9), person="closing", **options)
+        names = {collections[name].fingerprint for name in closed or collections}
+        self.wire.verdict = lambda report: Verdict.CLOSED if report.fingerprint in names else None
 
     def sent(self, name: str) -> int:
         """Return how many reports of a collection left the device."""
-        series = self.device.collections[name].fingerprint
+        series = self.collections[name].fingerprint
         batches = [each.batch for each in self.wire.attempts]
         return sum(each.fingerprint == series for batch in batches for each in batch.reports)
-
-    def spent(self, name: str) -> int:
-        """Return what a collection has cost the person."""
-        spent = self.device.worker.state.spent(self.device.client._session.key(""))
-        return spent[name].life if name in spent else 0
-
-    def lost(self, name: str) -> dict[str, int]:
-        """Return what was lost of a collection."""
-        return dict(self.device.client.explain(name).losses)
-
-    def stored(self) -> list[SentReport]:
-        """Return the person's reports."""
-        return self.device.worker.state.sent(self.device.client._session.key(""))
 
 
 # -- what is no longer done ------------------------------------------------------------------------
@@ -100,116 +67,116 @@ class ClosingDevice:
 
 def test_a_record_of_a_closed_collection_costs_nothing_and_goes_nowhere(tmp_path: Path) -> None:
     """The first report hears the word; from then on each record is a loss that says so."""
-    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    house.record("it")
-    heard = house.sent("it"), house.spent("it")
+    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
+    device.send("it")
+    heard = device.sent("it"), device.spent("it")
     for day in (2, 3, 4):
-        house.until(day)
-        house.record("it")
+        device.run_until(at(day))
+        device.send("it")
 
     assert heard == (1, 10**6)
-    assert (house.sent("it"), house.spent("it")) == heard
-    assert house.lost("it") == {"closed": 4}
+    assert (device.sent("it"), device.spent("it")) == heard
+    assert device.losses("it") == {"closed": 4}
 
 
 def test_other_collections_go_on(tmp_path: Path) -> None:
     """A verdict is about one row."""
-    house = ClosingDevice(tmp_path, file(it=EVENT, other=EVENT), "it")
+    device = ClosingDevice(tmp_path, file(it=EVENT, other=EVENT), "it")
     for day in (2, 3):
-        house.record("it", "other")
-        house.until(day)
+        device.send("it", "other")
+        device.run_until(at(day))
 
-    assert (house.sent("it"), house.sent("other")) == (1, 2)
-    assert house.lost("other") == {}
+    assert (device.sent("it"), device.sent("other")) == (1, 2)
+    assert device.losses("other") == {}
 
 
 def test_absences_of_a_closed_collection_are_not_drawn(tmp_path: Path) -> None:
     """Hidden presence ends with the first report that heard the word, recorded or not."""
-    house = ClosingDevice(tmp_path, one_collection("it", presence="hidden", linkage="collection"))
-    house.until(9)
+    device = ClosingDevice(tmp_path, one_collection("it", presence="hidden", linkage="collection"))
+    device.run_until(at(9))
 
-    assert (house.sent("it"), house.spent("it")) == (1, 10**6)
-    assert house.lost("it") == {"closed": 1}
+    assert (device.sent("it"), device.spent("it")) == (1, 10**6)
+    assert device.losses("it") == {"closed": 1}
 
 
 def test_what_is_held_is_dropped_and_not_drawn(tmp_path: Path) -> None:
     """A value that waits for its instant when its row is closed is not drawn at it."""
-    house = ClosingDevice(tmp_path, one_collection("it", takes="last", linkage="collection"))
-    house.device.client.record("it", True)
-    house.device.restart()  # the end of a process draws what it holds
-    set_clock(house.clock, at(2, 0.1))
-    house.record("it")
-    held = len(house.device.worker.recorder._held)
-    house.until(4)
+    device = ClosingDevice(tmp_path, one_collection("it", takes="last", linkage="collection"))
+    device.client.record("it", True)
+    device.restart()  # the end of a process draws what it holds
+    set_clock(device.clock, at(2, 0.1))
+    device.send("it")
+    held = len(device.worker.recorder._held)
+    device.run_until(at(4))
 
-    assert (house.sent("it"), house.spent("it")) == (1, 10**6)
-    assert (held, len(house.device.worker.recorder._held)) == (1, 0)
-    assert house.lost("it") == {"closed": 2}
+    assert (device.sent("it"), device.spent("it")) == (1, 10**6)
+    assert (held, len(device.worker.recorder._held)) == (1, 0)
+    assert device.losses("it") == {"closed": 2}
 
 
 def test_what_waits_is_dropped_unsent(tmp_path: Path) -> None:
     """Of a row's two reports the first hears the word, and the other does not leave."""
-    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
+    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
     for _ in range(2):
-        house.device.client.record("it", True)
-    house.until(7)
+        device.client.record("it", True)
+    device.run_until(at(7))
 
-    assert house.sent("it") == 1
-    assert [each.status for each in house.stored()] == ["closed"] * 2
-    assert house.lost("it") == {"closed": 2}
+    assert device.sent("it") == 1
+    assert [each.status for each in device.state.sent(device.key)] == ["closed"] * 2
+    assert device.losses("it") == {"closed": 2}
 
 
 @pytest.mark.parametrize("linkage", ["period", "none"])
 def test_no_other_row_of_the_collection_falls_silent(tmp_path: Path, linkage: str) -> None:
     """Each period, and each report that nothing links, is sent and hears it for itself."""
-    house = ClosingDevice(tmp_path, one_collection("it", unit="event", per_day=2, linkage=linkage))
+    device = ClosingDevice(tmp_path, one_collection("it", unit="event", per_day=2, linkage=linkage))
     rows = []
     for day in (2, 3, 4):
-        house.until(day)
-        house.record("it")
-        house.record("it")
-        rows.append(house.sent("it"))
+        device.run_until(at(day))
+        device.send("it")
+        device.send("it")
+        rows.append(device.sent("it"))
 
     assert rows == ([1, 2, 3] if linkage == "period" else [2, 4, 6])
 
 
 def test_no_other_persons_row_falls_silent(tmp_path: Path) -> None:
     """Whoever closes the row of one person hears of the next one all the same."""
-    house = ClosingDevice(tmp_path, one_collection("it", **EVENT), persons=True, consent=None)
+    device = ClosingDevice(tmp_path, one_collection("it", **EVENT), persons=True, consent=None)
     for person in range(10):
-        house.device.client.person(person).consent(True)
-        house.device.client.person(person).record("it", True)
-        house.device.client.flush()
+        device.client.person(person).consent(True)
+        device.client.person(person).record("it", True)
+        device.client.flush()
 
-    assert house.sent("it") == 10
+    assert device.sent("it") == 10
 
 
 def test_true_values_that_wait_are_dropped(tmp_path: Path) -> None:
     """They leave memory, and are no longer among those that a crash would lose."""
     central = {"model": "central", "budget": 1, "unit": "event", "per_day": 3}
-    house = ClosingDevice(
+    device = ClosingDevice(
         tmp_path, one_collection("it", linkage="collection", **central), trust_curator=True
     )
-    house.record("it")
-    house.until(1.5)
+    device.send("it")
+    device.run_until(at(1.5))
     for _ in range(3):
-        house.device.client.record("it", True)
-    house.record("it")
+        device.client.record("it", True)
+    device.send("it")
 
-    assert house.sent("it") == 1
-    assert house.device.worker.recorder.outbox.next_due() is None
-    assert house.lost("it") == {"closed": 5}
-    assert not house.device.worker.state.losses().get((Loss.CRASHED, "it"))
+    assert device.sent("it") == 1
+    assert device.worker.recorder.outbox.next_due() is None
+    assert device.losses("it") == {"closed": 5}
+    assert not device.state.losses().get((Loss.CRASHED, "it"))
 
 
 def test_development_closes_no_row(tmp_path: Path) -> None:
     """Each record is as if of another person, with a row of its own."""
-    house = ClosingDevice(tmp_path, one_collection("it"), development=True)
+    device = ClosingDevice(tmp_path, one_collection("it"), development=True)
     for _ in range(3):
-        house.record("it")
+        device.send("it")
 
-    assert house.sent("it") == 3
-    assert house.device.client.explain("it").reasons == (f"closed: {CLOSED}",)
+    assert device.sent("it") == 3
+    assert device.client.explain("it").reasons == (f"closed: {CLOSED}",)
 
 
 # -- who knows -------------------------------------------------------------------------------------
@@ -217,49 +184,49 @@ def test_development_closes_no_row(tmp_path: Path) -> None:
 
 def test_the_next_process_knows(tmp_path: Path) -> None:
     """The word lasts as long as the row: a forgotten person's next one hears it for itself."""
-    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    house.record("it")
-    house.device.crash()
-    house.device.start()
-    house.record("it")
-    house.device.client.consent(False)
-    house.device.client.consent(True)
-    house.record("it")
-    before = house.sent("it")
-    house.device.client.forget()
-    house.device.client.consent(True)
-    house.record("it")
-    house.device.restart()
-    house.record("it")
+    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
+    device.send("it")
+    device.crash()
+    device.start()
+    device.send("it")
+    device.client.consent(False)
+    device.client.consent(True)
+    device.send("it")
+    before = device.sent("it")
+    device.client.forget()
+    device.client.consent(True)
+    device.send("it")
+    device.restart()
+    device.send("it")
 
-    assert (before, house.sent("it")) == (1, 2)
+    assert (before, device.sent("it")) == (1, 2)
 
 
 def test_another_form_of_the_collection_is_not_closed(tmp_path: Path) -> None:
     """It is another series: its reports leave."""
-    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    house.record("it")
-    house.until(2)
-    house.device.stop()
-    house.device.start(one_collection("it", **EVENT | {"epsilon": 0.5}))
-    house.device.client.consent(True)
-    house.record("it")
+    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
+    device.send("it")
+    device.run_until(at(2))
+    device.stop()
+    device.start(one_collection("it", **EVENT | {"epsilon": 0.5}))
+    device.client.consent(True)
+    device.send("it")
 
-    assert house.sent("it") == 1
-    assert len(house.wire.counted) == 1
+    assert device.sent("it") == 1
+    assert len(device.wire.counted) == 1
 
 
 def test_only_a_reply_that_was_heard_closes(tmp_path: Path) -> None:
     """Counted as closed there, the reply lost: the same report goes again, and hears it then."""
-    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    house.wire.loses_reply = True
-    house.record("it")
-    before = house.device.client.explain("it").reasons
-    house.wire.loses_reply = False
-    house.until(2)
+    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
+    device.wire.loses_reply = True
+    device.send("it")
+    before = device.client.explain("it").reasons
+    device.wire.loses_reply = False
+    device.run_until(at(2))
 
     assert not any("closed" in each for each in before)
-    assert house.device.client.explain("it").reasons == (f"closed: {CLOSED}",)
+    assert device.client.explain("it").reasons == (f"closed: {CLOSED}",)
 
 
 def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> None:
@@ -293,9 +260,9 @@ def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> Non
 
 def test_the_receipt_states_that_a_collection_is_closed(tmp_path: Path) -> None:
     """To the person, in words and as JSON."""
-    house = ClosingDevice(tmp_path, file(it=EVENT, other=EVENT), "it")
-    house.record("it", "other")
-    receipt = house.device.client.receipt()
+    device = ClosingDevice(tmp_path, file(it=EVENT, other=EVENT), "it")
+    device.send("it", "other")
+    receipt = device.client.receipt()
 
     assert [entry.closed for entry in receipt.entries] == [True, False]
     assert receipt.text().count("closed: no more reports are accepted") == 1
@@ -305,12 +272,12 @@ def test_the_receipt_states_that_a_collection_is_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("consent", [None, False])
 def test_consent_is_explained_before_a_closing(tmp_path: Path, consent: bool | None) -> None:  # noqa: FBT001
     """What would have to be mended first comes first."""
-    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    house.record("it")
-    house.device.client.forget()
+    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
+    device.send("it")
+    device.client.forget()
     if consent is not None:
-        house.device.client.consent(consent)
-    first, second = house.device.client.explain("it").reasons
+        device.client.consent(consent)
+    first, second = device.client.explain("it").reasons
 
     assert first.startswith("consent: ")
     assert second.startswith("closed: ")
@@ -319,12 +286,12 @@ def test_consent_is_explained_before_a_closing(tmp_path: Path, consent: bool | N
 def test_the_doctor_names_a_closed_collection(tmp_path: Path) -> None:
     """And says what to do about it."""
     (tmp_path / "collections.toml").write_text(FILE, encoding="utf-8")
-    house = ClosingDevice(tmp_path / "state", one_collection("it", **EVENT))
-    house.record("it")
+    device = ClosingDevice(tmp_path / "state", one_collection("it", **EVENT))
+    device.send("it")
     settings = read_settings(
         {}, collections=str(tmp_path / "collections.toml"), state=str(tmp_path / "state")
     )
-    told = {each.subject: each for each in examine(settings, house.clock.now)}["closed, it"]
+    told = {each.subject: each for each in examine(settings, device.clock.now)}["closed, it"]
 
     assert not told.ok
     assert "leave it out" in told.message

@@ -44,8 +44,8 @@ from ..device_fixtures import (
     secrets,
 )
 
-DEVICES, MANY = 80, 400  # so many in the suite, and with --full
-BACKLOGS = 120  # an outage is many attempts of each
+DEVICES, MANY = 56, 400  # so many in the suite, and with --full
+BACKLOGS = 80  # an outage is many attempts of each
 ALPHA = 1e-6  # of one way of joining two kinds of rows; all sources are seeded
 COLLECTIONS = file(
     a={"values": ["x", "y", "z"]},
@@ -329,10 +329,10 @@ def revealing_length() -> Iterator[None]:
     original = Device.__init__
     padding = 0
 
-    def born(device: Device, place: Path, *given: Any, **more: Any) -> None:
+    def born(device: Device, place: Path, *arguments: Any, **more: Any) -> None:
         nonlocal padding
         padding = 1000 + int(place.name)
-        original(device, place, *given, **more)
+        original(device, place, *arguments, **more)
 
     def padded(batch: Batch) -> bytes:
         return encode_binary(replace(batch, padding=padding))
@@ -367,8 +367,8 @@ def in_step() -> AbstractContextManager[object]:
 PLANTED: dict[str, Callable[[], Rows]] = {
     "sent back to back": lambda: population(Days(jitter=1e-9)),
     "one body of two pseudonyms": lambda: population(Days(jitter=1e-9), one_body),
-    "a length that tells the person": lambda: population(Days(), revealing_length),
-    "a clock that tells the person": lambda: population(Days(HIDDEN), on_the_minute),
+    "a length that identifies the person": lambda: population(Days(), revealing_length),
+    "a clock that identifies the person": lambda: population(Days(HIDDEN), on_the_minute),
     "a backlog in step": lambda: population(Days(outage=True, devices=BACKLOGS), in_step),
 }
 

@@ -37,7 +37,7 @@ from ..device_fixtures import (
     set_clock,
 )
 
-PERSONS = 4
+PERSONS = 3
 MONTH: dict[str, object] = {"values": ["a", "b"], "unit": "month", "presence": "hidden"}
 DAY: dict[str, object] = {"values": ["a", "b"], "presence": "hidden"}
 LIMITS = {"ceiling": 1000, "daily_ceiling": 100}

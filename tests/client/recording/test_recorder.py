@@ -251,7 +251,7 @@ def test_no_period_before_consent_is_caught_up(tmp_path: Path) -> None:
 # -- clocks ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(

@@ -54,7 +54,7 @@ COLLECTIONS = file(
     month={"unit": "month"},
 )
 NAMES = sorted(COLLECTIONS)
-STEPS = (
+STEPS = [
     "commit",
     "lease",
     "settle",
@@ -64,8 +64,8 @@ STEPS = (
     "expire",
     "forget",
     "close_row",
-)
-MOODS: dict[str, Callable[[], Any]] = {
+]
+FAULTS: dict[str, Callable[[], Any]] = {
     "well": lambda: None,
     "offline": lambda: Later("offline", seen=False),
     "500": lambda: Later("500"),
@@ -108,7 +108,7 @@ class Life(RuleBasedStateMachine):
         """Once the server is well, everything that may still arrive does."""
         try:
             self.crash_in, self.wire.loses_reply = 0, False
-            self.wire.mood, self.wire.verdict = MOODS["well"], lambda _: None
+            self.wire.mood, self.wire.verdict = FAULTS["well"], lambda _: None
             pass_time(self.clock, self.clock.now() + 2 * DAY, self.device)
             self.all_arrived()
             self.nothing_wrong_has_left()
@@ -127,9 +127,9 @@ class Life(RuleBasedStateMachine):
             stack.enter_context(patch.object(backoff, "SPACED_CEILINGS", (HOUR,)))
             original = sqlite_commit.commit_draw
 
-            def inside(*given: Any) -> DrawOutcome:
+            def inside(*arguments: Any) -> DrawOutcome:
                 self.tick()
-                return original(*given)
+                return original(*arguments)
 
             stack.enter_context(patch.object(sqlite, "commit_draw", inside))
             yield
@@ -138,11 +138,11 @@ class Life(RuleBasedStateMachine):
         """Return a step of the state that may be cut before, or after it has become durable."""
         original = getattr(SqliteState, step)
 
-        def stepping(state: SqliteState, *given: Any, **more: Any) -> Any:
+        def stepping(state: SqliteState, *arguments: Any, **more: Any) -> Any:
             self.tick()
-            done = original(state, *given, **more)
+            done = original(state, *arguments, **more)
             if step == "commit":
-                pairs = zip(given[0], done, strict=True)
+                pairs = zip(arguments[0], done, strict=True)
                 self.see_stored([draw for draw, fate in pairs if fate is DrawOutcome.STORED])
             elif step == "settle":
                 self.closed |= self.heard
@@ -152,7 +152,6 @@ class Life(RuleBasedStateMachine):
         return stepping
 
     def tick(self) -> None:
-        """Count down to the cut."""
         if self.crash_in:
             self.crash_in -= 1
             if not self.crash_in:
@@ -219,7 +218,6 @@ class Life(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), value=st.sampled_from([True, False, "?"]))
     def record(self, name: str, value: object) -> None:
-        """The app records something, and its thread wakes."""
         self.device.client.record(name, value)
         self.surviving(self.device.work)
 
@@ -234,23 +232,19 @@ class Life(RuleBasedStateMachine):
 
     @rule(hours=st.sampled_from([0.1, 0.5, 1, 3, 11, 24]))
     def advance(self, hours: float) -> None:
-        """Time passes."""
         until = self.clock.now() + hours * HOUR
         self.surviving(lambda: pass_time(self.clock, until, self.device))
 
     @rule()
     def flush(self) -> None:
-        """The app wants everything out."""
         self.surviving(self.device.client.flush)
 
     @rule()
     def restart(self) -> None:
-        """The process ends as it should, and another one starts."""
         self.surviving(self.device.restart)
 
     @rule()
     def crash(self) -> None:
-        """The process is gone, and another one starts."""
         self.crash_in = 0
         self.device.crash()
         self.device.start()
@@ -262,13 +256,10 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def fork(self) -> None:
-        """The process goes on as a child."""
         self.surviving(self.device.fork)
 
     @rule(granted=st.booleans())
     def consent(self, granted: bool) -> None:  # noqa: FBT001 - a rule's arguments are named
-        """The person is asked."""
-
         def ask() -> None:
             self.device.client.consent(granted)
             self.consented = granted
@@ -279,8 +270,6 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def forget(self) -> None:
-        """The person wants to be forgotten."""
-
         def forget() -> None:
             self.device.client.forget()
             self.consented = None
@@ -288,13 +277,12 @@ class Life(RuleBasedStateMachine):
 
         self.surviving(forget)
 
-    @rule(mood=st.sampled_from(sorted(MOODS)), loses_reply=st.booleans())
-    def server(self, mood: str, loses_reply: bool) -> None:  # noqa: FBT001 - a rule's arguments
-        """The server changes its mood."""
-        self.wire.mood, self.wire.loses_reply = MOODS[mood], loses_reply
+    @rule(fault=st.sampled_from(sorted(FAULTS)), loses_reply=st.booleans())
+    def server(self, fault: str, loses_reply: bool) -> None:  # noqa: FBT001 - a rule's arguments
+        self.wire.mood, self.wire.loses_reply = FAULTS[fault], loses_reply
 
     @rule(name=st.sampled_from(NAMES), verdict=st.sampled_from(sorted(VERDICTS)))
-    def judge(self, name: str, verdict: str) -> None:
+    def set_verdict(self, name: str, verdict: str) -> None:
         """The operator closes a collection, or opens all of them again."""
         series = COLLECTIONS[name].fingerprint
         self.wire.verdict = lambda report: (
@@ -343,36 +331,39 @@ def row_of(report: Report) -> Row:
     return report.fingerprint, report.pseudonym
 
 
-def run(examples: int, steps: int) -> None:
-    """Run so many lives."""
+@pytest.mark.parametrize(
+    ("lives", "steps"),
+    [
+        (40, 14),  # what is rarer is cut on purpose below
+        pytest.param(2000, 40, marks=[pytest.mark.full, pytest.mark.timeout(1800)]),
+    ],
+)
+def test_no_life_breaks_a_promise(lives: int, steps: int) -> None:
     run_state_machine_as_test(
-        Life, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+        Life, settings=settings(max_examples=lives, stateful_step_count=steps, deadline=None)
     )
-
-
-def test_no_life_breaks_a_promise() -> None:
-    """Eighty short lives; what is rarer is cut on purpose below."""
-    run(80, 14)
-
-
-@pytest.mark.full
-@pytest.mark.timeout(1800)
-def test_no_long_life_breaks_a_promise() -> None:
-    """Two thousand longer ones."""
-    run(2000, 40)
 
 
 # -- regressions, by name --------------------------------------------------------------------------
 
 
+@contextmanager
+def checked_life() -> Iterator[Life]:
+    """Live, and check all promises at the end."""
+    life = Life()
+    try:
+        yield life
+        life.what_is_charged_is_what_was_stored()
+        life.no_cap_is_exceeded()
+    finally:
+        life.teardown()
+
+
 @pytest.fixture
 def life() -> Iterator[Life]:
     """One life, whose promises are checked at its end."""
-    life = Life()
-    yield life
-    life.what_is_charged_is_what_was_stored()
-    life.no_cap_is_exceeded()
-    life.teardown()
+    with checked_life() as life:
+        yield life
 
 
 def test_a_lost_reply_and_a_crash_send_the_same_again(life: Life) -> None:
@@ -414,7 +405,7 @@ def test_a_cut_between_any_two_steps_breaks_no_promise(life: Life, steps: int) -
 @pytest.mark.parametrize("steps", range(1, 9))
 def test_a_cut_while_a_closing_is_heard_breaks_no_promise(life: Life, steps: int) -> None:
     """The word is kept before its report is off the outbox, or another process draws again."""
-    life.judge("event", "closed")
+    life.set_verdict("event", "closed")
     life.record("event", True)
     life.crash_soon(steps)
     life.flush()
@@ -489,14 +480,15 @@ def closes_for_records_alone() -> Patch:
     return patch.object(ClosedRows, "holds", lambda *_: False)
 
 
-SOON = [keeps_no_withdrawal, loses_what_failed, charges_too_late]
-LATE = [forgets_on_restart, draws_at_sending]  # after hundreds of lives
-
-
 @pytest.mark.parametrize(
-    "bug", [*SOON, *(pytest.param(bug, marks=pytest.mark.full) for bug in LATE)]
-)
-def test_the_machine_sees(bug: Callable[[], Patch]) -> None:
+    "bug",
+    [
+        *(loses_what_failed, charges_too_late),
+        *(pytest.param(each, marks=pytest.mark.full)  # found after hundreds of lives
+          for each in (keeps_no_withdrawal, forgets_on_restart, draws_at_sending)),
+    ],
+)  # fmt: skip
+def test_the_machine_finds(bug: Callable[[], Patch]) -> None:
     """A planted bug breaks a promise within a few hundred short lives."""
     quiet = settings(
         max_examples=400, stateful_step_count=14, database=None, phases=[Phase.generate]
@@ -505,14 +497,21 @@ def test_the_machine_sees(bug: Callable[[], Patch]) -> None:
         run_state_machine_as_test(Life, settings=quiet)
 
 
-def recorded_twice(life: Life) -> None:
+def record_and_withdraw(life: Life) -> None:
+    """Record, withdraw, and let the time come at which the report would leave."""
+    life.record("event", True)
+    life.consent(granted=False)
+    life.advance(3)
+
+
+def record_in_two_processes(life: Life) -> None:
     """Record, and once more in another process."""
     life.record("event", True)
     life.restart()
     life.record("event", True)
 
 
-def replied_late(life: Life) -> None:
+def lose_three_replies(life: Life) -> None:
     """Record; three replies are lost."""
     life.server("well", loses_reply=True)
     life.record("event", True)
@@ -521,46 +520,38 @@ def replied_late(life: Life) -> None:
         life.advance(3)
 
 
-def closed_and_recorded_on(life: Life) -> None:
+def record_after_a_close(life: Life) -> None:
     """Record into a collection that is closed, hear so, and record in another process."""
-    life.judge("event", "closed")
+    life.set_verdict("event", "closed")
     life.record("event", True)
     life.flush()
     life.restart()
     life.record("event", True)
 
 
-def closed_while_another_waits(life: Life) -> None:
+def close_while_another_waits(life: Life) -> None:
     """Record twice, each to leave at its own time; the first hears that its row is closed."""
-    life.judge("event", "closed")
+    life.set_verdict("event", "closed")
     life.record("event", True)
     life.record("event", True)
     life.advance(3)
 
 
 @pytest.mark.parametrize(
-    ("bug", "lived"),
+    ("bug", "live"),
     [
-        (forgets_on_restart, recorded_twice),
-        (draws_at_sending, replied_late),
-        (closes_no_row, closed_and_recorded_on),
-        (closes_for_records_alone, closed_while_another_waits),
+        (keeps_no_withdrawal, record_and_withdraw),
+        (forgets_on_restart, record_in_two_processes),
+        (draws_at_sending, lose_three_replies),
+        (closes_no_row, record_after_a_close),
+        (closes_for_records_alone, close_while_another_waits),
     ],
 )
-def test_the_promises_see(bug: Callable[[], Patch], lived: Callable[[Life], None]) -> None:
-    """What the machine finds late is a broken promise in a life that leads there, and only then."""
-    promises_of(lived)
+def test_a_life_that_leads_there_breaks_a_promise_only_with_the_bug(
+    bug: Callable[[], Patch], live: Callable[[Life], None]
+) -> None:
+    with checked_life() as life:
+        live(life)
 
-    with bug(), pytest.raises(AssertionError):
-        promises_of(lived)
-
-
-def promises_of(lived: Callable[[Life], None]) -> None:
-    """Check all promises at the end of such a life."""
-    life = Life()
-    try:
-        lived(life)
-        life.what_is_charged_is_what_was_stored()
-        life.no_cap_is_exceeded()
-    finally:
-        life.teardown()
+    with bug(), pytest.raises(AssertionError), checked_life() as life:
+        live(life)

@@ -1,0 +1,256 @@
+"""The comparison of `test_non_interference` rejects a client with any of these bugs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from veilcount_client.delivery.uploader import Uploader
+from veilcount_client.recording import answer_drawing
+from veilcount_client.recording import recorder as recorder_module
+from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
+from veilcount_client.recording.recorder import RecordCall, Recorder
+from veilcount_client.state import DrawOutcome
+from veilcount_client.state.losses import Loss
+from veilcount_client.state.sqlite import SqliteState
+from veilcount_shared.domain import Boolean
+
+from ..device_fixtures import (
+    HOUR,
+    MINUTE,
+    Device,
+    at,
+    one_collection,
+)
+from .emissions import (
+    LIVES,
+    NEVER,
+    Life,
+    at_once,
+    emissions,
+    recording,
+)
+
+
+def forgets_used() -> AbstractContextManager[object]:
+    """Wrong: a restart forgets what was answered, and draws again."""
+    original = SqliteState.__init__
+
+    def opening(state: SqliteState, place: str) -> None:
+        original(state, place)
+        with state._writing() as database:
+            database.execute("delete from used")
+            database.execute("delete from ledger")
+
+    return patch.object(SqliteState, "__init__", opening)
+
+
+def redraws_daily() -> AbstractContextManager[object]:
+    """Wrong: a month's answer is drawn again on another day, with all the spend it takes."""
+    original = answer_drawing._next_answer
+
+    def fresh(used: tuple[int, int], answer: PersonAnswer) -> int | None:
+        today = answer.at // (24 * HOUR)
+        known = last.setdefault(answer.collection.name, today)
+        last[answer.collection.name] = today
+        return 0 if known != today else original(used, answer)
+
+    last: dict[str, float] = {}
+    return _all(
+        patch.object(answer_drawing, "_next_answer", fresh),
+        patch("veilcount_client.state.sqlite_commit.spend", lambda *_: DrawOutcome.STORED),
+    )
+
+
+def hurries_the_hidden() -> AbstractContextManager[object]:
+    """Wrong: a flush takes hidden reports along."""
+    original = AnswerDrawer._times
+
+    def hurried(answers: AnswerDrawer, answer: PersonAnswer, number: int) -> tuple[float, float]:
+        return answer.at, original(answers, answer, number)[1]
+
+    return patch.object(AnswerDrawer, "_times", hurried)
+
+
+def skips_what_it_does_not_know() -> AbstractContextManager[object]:
+    """Wrong: a value outside the domain makes no report."""
+    original = Recorder._answer
+
+    def picky(answers: Recorder, record: RecordCall) -> PersonAnswer | Loss:
+        if isinstance(record.collection.domain, Boolean) and record.value not in {True, False}:
+            return Loss.UNKNOWN
+        return original(answers, record)
+
+    return patch.object(Recorder, "_answer", picky)
+
+
+def sends_absences_at_once() -> AbstractContextManager[object]:
+    """Wrong: an absence leaves when it is drawn, a minute before a recorded answer would."""
+    original = AnswerDrawer._times
+
+    def prompt(answers: AnswerDrawer, answer: PersonAnswer, number: int) -> tuple[float, float]:
+        earliest, send_at = original(answers, answer, number)
+        return (earliest - MINUTE, send_at - MINUTE) if answer.absent else (earliest, send_at)
+
+    return patch.object(AnswerDrawer, "_times", prompt)
+
+
+def forgets_absences() -> AbstractContextManager[object]:
+    """Wrong: periods in which the app did not run are not caught up."""
+    original = Recorder._missing
+
+    def today(answers: Recorder, *arguments: Any) -> Iterator[PersonAnswer]:
+        for each in original(answers, *arguments):
+            if at(each.period + 1) > arguments[-1]:
+                yield each
+
+    return patch.object(Recorder, "_missing", today)
+
+
+def keeps_the_time_of_the_largest() -> AbstractContextManager[object]:
+    """Wrong, and once so: of two records, the one whose value stays says when."""
+
+    def merged(held: PersonAnswer, new: PersonAnswer) -> PersonAnswer:
+        return new if new.value > held.value else held  # type: ignore[operator] # numbers, here
+
+    return patch.object(recorder_module, "_merged", merged)
+
+
+def copies_the_queue() -> AbstractContextManager[object]:
+    """Wrong: a forked child stores what its parent recorded, too."""
+
+    def fork(device: Device) -> None:
+        queue = list(device.worker._queue)
+        device.worker.store()
+        device.worker.after_fork()
+        device.worker._queue.extend(queue)
+
+    return patch.object(Device, "fork", fork)
+
+
+def reports_hidden_losses() -> AbstractContextManager[object]:
+    """Wrong, and once so: what aged in the outbox is reported; absences would not have aged."""
+    from veilcount_client.delivery import loss_reports  # noqa: PLC0415
+
+    return patch.object(loss_reports, "Presence", type("Presence", (), {"HIDDEN": "never"}))
+
+
+def spreads_before_it_sweeps() -> AbstractContextManager[object]:
+    """Wrong, and once so: after a restart stored answers get new times, fresh absences do not."""
+    original = Device.start
+
+    def start(device: Device, *arguments: Any) -> None:
+        original(device, *arguments)
+        now, state = device.clock.now(), device.worker.state
+        late = state.overdue(now - 1, math.inf, 1000)
+        state.reschedule({number: now + 60 * number for number in late})
+
+    return _all(
+        patch.object(Device, "start", start),
+        patch.object(Uploader, "_postpone", lambda *_: None),
+    )
+
+
+def closes_to_absences_alone() -> AbstractContextManager[object]:
+    """Wrong: of a closed row no absence is drawn any more, but what is recorded is, and leaves."""
+
+    def missing(answers: Recorder, *arguments: Any) -> Iterator[PersonAnswer]:
+        return iter(()) if closed else original(answers, *arguments)
+
+    def keep(*arguments: Any) -> None:
+        closed.append(arguments)
+
+    closed: list[object] = []
+    original = Recorder._missing
+    return _all(
+        patch.object(SqliteState, "close_row", keep), patch.object(Recorder, "_missing", missing)
+    )
+
+
+@contextmanager
+def _all(*patches: AbstractContextManager[object]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for each in patches:
+            stack.enter_context(each)
+        yield
+
+
+TWICE = at_once("month", 0, [9], True), at_once("month", 0, [9], True) + at_once("month", 1, [9], 1)
+HIDDEN_PAIR = recording("mood", 1, 1, 1, 1, hours=0.2), NEVER
+MONTH = one_collection("month", unit="month")
+MOOD = one_collection("mood", presence="hidden")
+MOST = one_collection("most", range=[0, 9], measure="mean", takes="max")
+PLANTED = {
+    "redraw on restart": (forgets_used, MONTH, *TWICE, LIVES[2]),
+    "daily redraw": (redraws_daily, MONTH, *TWICE, LIVES[0]),
+    "early send": (hurries_the_hidden, MOOD, *HIDDEN_PAIR, LIVES[1]),
+    "skipped for its value": (
+        skips_what_it_does_not_know,
+        one_collection("first"),
+        recording("first", True, True),
+        recording("first", True, "?"),
+        LIVES[0],
+    ),
+    "absent at another instant": (sends_absences_at_once, MOOD, *HIDDEN_PAIR, LIVES[0]),
+    "absences of closed days missing": (
+        forgets_absences,
+        MOOD,
+        recording("mood", 1, 1, hours=0.01),
+        NEVER,
+        Life("closed", ((at(1, 0.02), "stop"), (at(3, 10), "start"))),
+    ),
+    "the largest value's time": (
+        keeps_the_time_of_the_largest,
+        MOST,
+        at_once("most", 1, [1, 1.5], 9, 1),
+        at_once("most", 1, [1, 1.5], 1, 9),
+        Life("closed soon", ((at(1, 1.6), "restart"),)),
+    ),
+    "losses of hidden presence": (
+        reports_hidden_losses,
+        one_collection("mood", presence="hidden", late=0),
+        recording("mood", True, hours=7.01),
+        NEVER,
+        Life("closed for long", ((at(0, 7.1), "stop"), (at(2, 9), "start"))),
+    ),
+    "stored answers spread and absences not": (
+        spreads_before_it_sweeps,
+        MOOD,
+        recording("mood", 1, 1, hours=0.01),
+        NEVER,
+        Life("closed", ((at(1, 0.02), "stop"), (at(3, 10), "start"))),
+    ),
+    "closed to absences alone": (
+        closes_to_absences_alone,
+        one_collection("mood", presence="hidden", linkage="collection"),
+        recording("mood", 1, 1, 1, 1, hours=0.01),
+        NEVER,
+        Life("shut by the server", ((at(1, 2), "shut"),)),
+    ),
+    "a queue copied by a fork": (
+        copies_the_queue,
+        one_collection("event", unit="event", per_day=4),
+        recording("event", 1, hours=9),
+        recording("event", 1, hours=9),
+        Life("forked at once", ((at(0, 9, 0.001), "fork"),)),
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_the_checker_sees(bug: str) -> None:
+    """A planted bug makes two streams differ that the product keeps equal."""
+    plant, collections, one, other, life = PLANTED[bug]
+
+    expected = emissions(collections, one, life)
+
+    assert emissions(collections, other, life) == expected
+    assert (
+        emissions(collections, one, life, plant=plant) != expected
+        or emissions(collections, other, life, plant=plant) != expected
+    )
