@@ -34,7 +34,7 @@ from veilcount_shared.wire import decode_binary
 
 from ..device_fixtures import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
 
-DEVICES, DAYS = 40, 3
+DEVICES, DAYS = 40, 4
 ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded
 TURNED_AWAY = 0.6  # of the marked attempts
 CLOSED = 0.3  # of the others of them
