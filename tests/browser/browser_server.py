@@ -33,10 +33,8 @@ class Site:
 
 
 class _Silent(WSGIRequestHandler):
-    """Logs nothing."""
-
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - werkzeug's name
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

@@ -140,12 +140,10 @@ class Browser:
     # -- seeing --------------------------------------------------------------------------------
 
     def find(self, selector: str) -> WebElement:
-        """Return the one element of a selector."""
         (found,) = self.all(selector)
         return found
 
     def all(self, selector: str) -> list[WebElement]:
-        """Return all elements of a selector."""
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def text(self, selector: str = "main") -> str:
@@ -162,7 +160,6 @@ class Browser:
         return self.driver.current_url.removeprefix(self.site.base)
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """Return what a script returns."""
         return self.driver.execute_script(script, *arguments)
 
     def fits(self) -> bool:
@@ -172,7 +169,6 @@ class Browser:
     # -- how it is looked at -------------------------------------------------------------------
 
     def size(self, size: tuple[int, int]) -> None:
-        """Set the size of the page."""
         width, height = size
         self.command(
             "Emulation.setDeviceMetricsOverride",

@@ -23,7 +23,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """The one browser process."""
     with chromium(tmp_path_factory.mktemp("chromium")) as started:
         yield started
 

@@ -27,12 +27,10 @@ class Page:
 
     @property
     def status(self) -> int:
-        """Its status."""
         return self.response.status_code
 
     @property
     def html(self) -> str:
-        """Its source."""
         return self.response.get_data(as_text=True)
 
     @property
@@ -57,6 +55,10 @@ class Page:
         pattern = r'<script type="application/json" id="(\S+)-data">(.*?)</script>'
         found = re.findall(pattern, self.html, re.DOTALL)
         return {name: json.loads(description) for name, description in found}
+
+    def lacks(self, *patterns: str) -> list[str]:
+        """Return the patterns that its text does not have."""
+        return [each for each in patterns if not re.search(each, self.text)]
 
     def field(self, name: str) -> str:
         """Return the value of an input or the selected option of a choice."""
@@ -84,11 +86,9 @@ class Visitor:
     token: str = ""
 
     def __post_init__(self) -> None:
-        """Start without a cookie."""
         self.client: Client = self.deployment.app.test_client()
 
     def get(self, path: str, **options: Any) -> Page:
-        """Open a page."""
         return self._read(self.client.get(path, headers=self.headers, **options))
 
     def post(self, path: str, **fields: Any) -> Page:

@@ -88,7 +88,7 @@ def test_a_page_states(analyst: Visitor, claim: str) -> None:
     page = analyst.get(f"/collections/{path}")
 
     assert page.status == 200
-    assert [each for each in patterns if not re.search(each, page.text)] == []
+    assert page.lacks(*patterns) == []
 
 
 LABELS: dict[str, tuple[str, list[Any]]] = {
