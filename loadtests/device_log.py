@@ -21,7 +21,7 @@ EARLY_SECONDS = 0.01  # two clocks are read one after the other
 
 def merge_device_log(
     queued_reports: Sequence[QueuedReport],
-    attempt: ServerVerdicts,
+    verdicts: ServerVerdicts,
     story: Story,
     collections: Mapping[str, Collection],
 ) -> ServerVerdicts:
@@ -32,7 +32,7 @@ def merge_device_log(
     held = {end.device: end.held for end in story.ends}
     by_fingerprint = {collection.fingerprint: collection for collection in collections.values()}
     everyone = list(queued_reports)
-    whole = ServerVerdicts(everyone, attempt.replies, attempt.silences, attempt.refusals)
+    whole = ServerVerdicts(everyone, verdicts.replies, verdicts.silences, verdicts.refusals)
     places: dict[Report, int] = {}
     for each in story.tries:
         reports = decode_binary(each.body).reports

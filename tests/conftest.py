@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there has a name of its own
-ROOM = 2 << 30
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there has a name of its own
+FREE_BYTES = 2 << 30
 # Hundreds of processes are started here, and compiling what they import was most of their time.
-# Beside the sources nothing is written: whoever wants them clean keeps them so.
+# The source folders stay clean.
 COMPILED = Path(__file__).parents[1] / ".compiled_cache"
 
 
-def _has_room(folder: Path) -> bool:
-    return folder.is_dir() and shutil.disk_usage(folder).free > ROOM
+def _has_space(folder: Path) -> bool:
+    return folder.is_dir() and shutil.disk_usage(folder).free > FREE_BYTES
 
 
 # Where a disk is shared, one fsync may take longer than a store is waited for. Processes end in
 # tests, power does not: what is written to memory is as safe there, and as slow as it is asked for.
-if _has_room(MEMORY):
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+if _has_space(SHARED_MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(SHARED_MEMORY))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # three workers on two cores wait otherwise
 os.environ |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONDONTWRITEBYTECODE": ""}
 sys.pycache_prefix, sys.dont_write_bytecode = str(COMPILED), False

@@ -13,7 +13,7 @@ Result = TypeVar("Result", bound=Hashable)
 
 
 class EnumeratedRandomSource(RandomSource):
-    """Coins that fall as one branch says, and note which branches they open.
+    """Draws the outcomes of one branch, and notes which branches follow.
 
     A branch is the list of (outcome, number of outcomes) of the draws so far; a draw beyond its end
     takes outcome 0 and lengthens it. Draws with a single possible outcome open nothing.
@@ -37,7 +37,7 @@ class EnumeratedRandomSource(RandomSource):
         return self._fall(n)
 
     def bernoulli(self, numerator: int, denominator: int = WORDS) -> bool:
-        """Return this branch's side of the coin."""
+        """Return this branch's outcome of a Bernoulli draw."""
         assert 0 <= numerator <= denominator
         if numerator in {0, denominator}:
             return numerator > 0
@@ -68,14 +68,14 @@ def enumerate_distribution(function: Callable[[RandomSource], Result]) -> dict[R
     return found
 
 
-def max_likelihood_ratio(laws: Sequence[Distribution]) -> Fraction:
+def max_likelihood_ratio(distributions: Sequence[Distribution]) -> Fraction:
     """Return the largest ratio of two inputs' probabilities of one message.
 
     A message that one input can send and another cannot has no bound: it fails loudly.
     """
-    messages = set().union(*laws)
-    assert all(messages == set(each) for each in laws), "an input has a message of its own"
-    return max(_spread(each[message] for each in laws) for message in messages)
+    messages = set().union(*distributions)
+    assert all(messages == set(each) for each in distributions), "an input has a message of its own"
+    return max(_spread(each[message] for each in distributions) for message in messages)
 
 
 def _spread(probabilities: Iterable[Fraction]) -> Fraction:

@@ -68,20 +68,22 @@ class Proxy:
             for ready in select.select([client, server], [], [], TICK)[0]:
                 self._wait_for_light()
                 block = ready.recv(BLOCK)
-                asked = ready is client
-                if not block or not self._send(server if asked else client, block, asked=asked):
+                from_client = ready is client
+                if not block or not self._send(
+                    server if from_client else client, block, from_client=from_client
+                ):
                     return
             if self.mood is Mood.REFUSE:
                 return
 
-    def _send(self, to: socket.socket, block: bytes, *, asked: bool) -> bool:
+    def _send(self, to: socket.socket, block: bytes, *, from_client: bool) -> bool:
         """Pass a piece on as the mood is; say whether the connection lives on."""
         if self.latency:
             time.sleep(self.latency)
-        if self.mood is Mood.HALF_REQUEST and asked:
+        if self.mood is Mood.HALF_REQUEST and from_client:
             to.sendall(block[: len(block) // 2])
             return False
-        if self.mood is Mood.LOSE_REPLY and not asked:
+        if self.mood is Mood.LOSE_REPLY and not from_client:
             return False
         to.sendall(block)
         return True

@@ -87,18 +87,18 @@ class RedisCluster:
         names = {node.port: _name(node) for node in (source, target)}
         target.ask("CLUSTER", "SETSLOT", str(slot), "IMPORTING", names[source.port])
         source.ask("CLUSTER", "SETSLOT", str(slot), "MIGRATING", names[target.port])
-        with source.connection() as asked:
-            while found := asked.execute_command("CLUSTER", "GETKEYSINSLOT", slot, keys):
-                asked.migrate(HOST, target.port, found, 0, MIGRATE_MILLISECONDS)
+        with source.connection() as connection:
+            while found := connection.execute_command("CLUSTER", "GETKEYSINSLOT", slot, keys):
+                connection.migrate(HOST, target.port, found, 0, MIGRATE_MILLISECONDS)
         others = [node for node in self.nodes if node.port not in names]
         for node in (target, source, *others):
             node.ask("CLUSTER", "SETSLOT", str(slot), "NODE", names[target.port])
 
     def holder(self, slot: int) -> RedisServer:
         """Return who has a slot."""
-        asked = self.nodes[0].ask("CLUSTER", "SLOTS")
-        assert isinstance(asked, list)
-        port = next(master[1] for first, last, master, *_ in asked if first <= slot <= last)
+        ranges = self.nodes[0].ask("CLUSTER", "SLOTS")
+        assert isinstance(ranges, list)
+        port = next(master[1] for first, last, master, *_ in ranges if first <= slot <= last)
         return next(node for node in self.nodes if node.port == port)
 
     def close(self) -> None:
@@ -122,9 +122,9 @@ class RedisCluster:
             time.sleep(0.05)
 
     def _agrees(self, node: RedisServer) -> bool:
-        told = node.ask("CLUSTER", "INFO")
-        assert isinstance(told, bytes)
-        lines = dict(line.split(":") for line in told.decode().split())
+        reply = node.ask("CLUSTER", "INFO")
+        assert isinstance(reply, bytes)
+        lines = dict(line.split(":") for line in reply.decode().split())
         known = int(lines["cluster_known_nodes"])
 
         return lines["cluster_state"] == "ok" and known == len(self._all)
@@ -144,6 +144,6 @@ class RedisCluster:
 
 
 def _name(node: RedisServer) -> str:
-    told = node.ask("CLUSTER", "MYID")
-    assert isinstance(told, bytes)
-    return told.decode()
+    reply = node.ask("CLUSTER", "MYID")
+    assert isinstance(reply, bytes)
+    return reply.decode()

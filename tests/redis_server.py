@@ -52,10 +52,10 @@ class RedisServer:
 
     def start(self) -> None:
         """Start it, on what the folder holds."""
-        given = {"bind": HOST, "port": str(self.port), "dir": str(self.folder)} | self._settings
-        options = [part for name, value in given.items() for part in (f"--{name}", value)]
-        with (self.folder / "log").open("ab") as told:
-            self._process = subprocess.Popen(["redis-server", *options], stdout=told, stderr=told)
+        settings = {"bind": HOST, "port": str(self.port), "dir": str(self.folder)} | self._settings
+        options = [part for name, value in settings.items() for part in (f"--{name}", value)]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(["redis-server", *options], stdout=log, stderr=log)
         self._wait()
 
     def kill(self) -> None:
@@ -87,10 +87,10 @@ class RedisServer:
 
     def replicas(self) -> int:
         """Return how many replicas follow it."""
-        told = self._info("replication")
+        info = self._info("replication")
         return sum(
-            told.get(f"slave{number}", {}).get("state") == "online"
-            for number in range(told["connected_slaves"])
+            info.get(f"slave{number}", {}).get("state") == "online"
+            for number in range(info["connected_slaves"])
         )
 
     def confirms(self) -> bool:
@@ -102,8 +102,8 @@ class RedisServer:
     @property
     def rewriting(self) -> bool:
         """Whether its append-only file is being rewritten, or will be next."""
-        told = self._info("persistence")
-        return bool(told["aof_rewrite_in_progress"] or told["aof_rewrite_scheduled"])
+        info = self._info("persistence")
+        return bool(info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"])
 
     def ask(self, *command: str) -> object:
         """Ask it something, on a connection of its own."""

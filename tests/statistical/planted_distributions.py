@@ -30,10 +30,14 @@ def true_bit_over_noise_loss() -> float:
 
 def plane_loss(*, repaired: bool) -> float:
     """Return its exact loss: of the outcomes that are not sent back to the start."""
-    return log(max_likelihood_ratio([_plane_law(x, repaired=repaired) for x in range(PLANE.k)]))
+    return log(
+        max_likelihood_ratio(
+            [_projective_distribution(x, repaired=repaired) for x in range(PLANE.k)]
+        )
+    )
 
 
-def _plane_law(x: int, *, repaired: bool) -> Distribution:
+def _projective_distribution(x: int, *, repaired: bool) -> Distribution:
     again = -1
 
     def once(randomness: RandomSource) -> int:
@@ -49,16 +53,18 @@ def record_loss(attributes: int, *, repaired: bool) -> float:
     """Return its exact loss between the two records that differ in all attributes."""
     plant = whole_record(attributes)
 
-    def told(bit: int, randomness: RandomSource) -> int:
+    def reported(bit: int, randomness: RandomSource) -> int:
         return int.from_bytes(plant(randomness, repaired=repaired)((bit,) * attributes), "big")
 
-    return log(max_likelihood_ratio([enumerate_distribution(partial(told, bit)) for bit in (0, 1)]))
+    return log(
+        max_likelihood_ratio([enumerate_distribution(partial(reported, bit)) for bit in (0, 1)])
+    )
 
 
 # -- processes ---
 
 
-class InheritedCoins(RandomSource):
+class InheritedRandomSource(RandomSource):
     """A pool of system words that a forked child goes on serving: no look at the process id."""
 
     POOL_WORDS = 256
@@ -88,7 +94,7 @@ def two_workers(value: int, samples: int, randomness: RandomSource) -> list[byte
         streams = [_forked(partial(_stream, coin, x, randomness)) for x in (value, 0)]
         joint += map(bytes, zip(*streams, strict=True))
         # the parent serves the rest of its pool, so that the next fork inherits another
-        for _ in range(InheritedCoins.POOL_WORDS - 1):
+        for _ in range(InheritedRandomSource.POOL_WORDS - 1):
             randomness.word()
     return joint[:samples]
 

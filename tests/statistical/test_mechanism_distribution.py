@@ -1,8 +1,8 @@
-"""Seeded reports follow the claimed law, and no law of an epsilon 30 % away.
+"""Seeded reports follow the claimed distribution, and none of an epsilon 30 % away.
 
 The enumeration proves the distribution of small domains; here the same code runs at real sizes.
-All seeds are fixed, so nothing flakes; ALPHA is the probability that a right law would have been
-rejected by a fresh seed.
+All seeds are fixed, so nothing flakes; ALPHA is the probability that a fresh seed rejects a right
+distribution.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ ALPHA = 1e-6
 LOWER, HIGHER = Fraction(7, 10), Fraction(13, 10)
 REPORTS = 60_000
 
-Design = SubsetSelection | ProjectiveGeometry | SquareWave | MeanMechanism | DistributionMechanism
+AnyMechanism = (
+    SubsetSelection | ProjectiveGeometry | SquareWave | MeanMechanism | DistributionMechanism
+)
 Floats = NDArray[np.float64]
 
 
-def at(mechanism: Design, factor: Fraction) -> Design:
-    """The same design at another epsilon: the same messages, another threshold."""
+def at(mechanism: AnyMechanism, factor: Fraction) -> AnyMechanism:
+    """The same mechanism at another epsilon: the same messages, another threshold."""
     epsilon = mechanism.epsilon * factor
     match mechanism:
         case SubsetSelection():
@@ -64,9 +66,9 @@ def at(mechanism: Design, factor: Fraction) -> Design:
 
 @dataclass(frozen=True)
 class Claim:
-    """A design, an input, and the input as a row of the design's law, where it has rows."""
+    """A mechanism, an input, and the input's row of the transition matrix, if there is one."""
 
-    mechanism: Design
+    mechanism: AnyMechanism
     x: int
     row: int = 0
 
@@ -86,7 +88,7 @@ class Claim:
 
 
 CLAIMS = {
-    "coin": Claim(SubsetSelection.for_epsilon(Fraction(1), 2, 1), 1),
+    "binary": Claim(SubsetSelection.for_epsilon(Fraction(1), 2, 1), 1),
     "response": Claim(SubsetSelection.for_epsilon(Fraction(2), 10, 1), 7),
     "mask": Claim(SubsetSelection.for_epsilon(Fraction(1), 10, 3), 4),
     "packed": Claim(SubsetSelection.for_epsilon(Fraction(2), 16, 2), 15),
@@ -114,28 +116,28 @@ def sent(name: str) -> Counter[int]:
 
 
 def fits(name: str, factor: Fraction) -> bool:
-    """Whether the counts of all messages pass for the law at epsilon x factor, at ALPHA."""
+    """Whether the counts of all messages fit the distribution at epsilon x factor, at ALPHA."""
     claim, counts = CLAIMS[name], sent(name)
     p, messages = float(at(claim.mechanism, factor).P), claim.messages
     owned = np.array([claim.owns(message) for message in messages])
-    law = np.where(owned, p / owned.sum(), (1 - p) / (~owned).sum())
+    distribution = np.where(owned, p / owned.sum(), (1 - p) / (~owned).sum())
     found = np.array([counts[message] for message in messages])
-    statistic = float((((found - REPORTS * law) ** 2) / (REPORTS * law)).sum())
+    statistic = float((((found - REPORTS * distribution) ** 2) / (REPORTS * distribution)).sum())
 
     assert found.sum() == REPORTS, "every report is a message"
-    assert REPORTS * law.min() >= 5, "enough of each for the chi-square"
+    assert REPORTS * distribution.min() >= 5, "enough of each for the chi-square"
     return statistic <= float(chi2.isf(ALPHA, len(messages) - 1))
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_reports_follow_the_claimed_law(name: str) -> None:
+def test_reports_follow_the_claimed_distribution(name: str) -> None:
     """Chi-square over every message, alpha = 1e-6."""
     assert fits(name, Fraction(1))
 
 
 @pytest.mark.parametrize("name", CLAIMS)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
-def test_a_law_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
+def test_a_distribution_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
     """30 % less and 30 % more are both seen by the same test."""
     assert not fits(name, factor)
 
@@ -176,7 +178,7 @@ def agrees(found: int, reports: int, probability: Fraction) -> bool:
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_a_large_design_supports_the_input_with_p_and_another_with_q(name: str) -> None:
+def test_a_large_mechanism_supports_the_input_with_p_and_another_with_q(name: str) -> None:
     """The two constants that the server debiases with, at alpha = 1e-6 each."""
     own, other, reports = hits(name)
 
@@ -186,7 +188,7 @@ def test_a_large_design_supports_the_input_with_p_and_another_with_q(name: str) 
 
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
-def test_a_large_design_at_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
+def test_a_large_mechanism_at_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
     own, _, reports = hits(name)
 
     assert not agrees(own, reports, at(LARGE[name], factor).P)
@@ -197,7 +199,7 @@ def test_a_large_design_at_another_epsilon_is_rejected(name: str, factor: Fracti
 
 @dataclass(frozen=True)
 class Rounds:
-    """R rounds of n reports of a skewed population over the design's k inputs."""
+    """R rounds of n reports of a skewed population over the mechanism's k inputs."""
 
     mechanism: SubsetSelection | ProjectiveGeometry
     rounds: int
@@ -322,7 +324,7 @@ class Lazy(SubsetSelection):
         return x if inside else (x + 1 + randomness.below(self.k - 1)) % self.k
 
 
-def test_a_coin_that_is_off_by_one_in_sixty_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probability_off_by_one_in_sixty_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of 4 / 256 in P is far from 30 % in epsilon, and still seen."""
     claim = Claim(Lazy.for_epsilon(Fraction(1), 10, 1), 3)
     monkeypatch.setitem(CLAIMS, "planted", claim)

@@ -53,7 +53,9 @@ def test_workers_that_inherit_a_pool_by_fork_give_each_other_away() -> None:
     Two real forks serve the same words: whoever knows the one answer reads the other's in clear.
     """
     first, second = (
-        planted_distributions.two_workers(value, 1000, planted_distributions.InheritedCoins())
+        planted_distributions.two_workers(
+            value, 1000, planted_distributions.InheritedRandomSource()
+        )
         for value in (0, 1)
     )
     finding = judge(first, second, 1)
@@ -62,7 +64,7 @@ def test_workers_that_inherit_a_pool_by_fork_give_each_other_away() -> None:
     assert finding.measured >= 4, finding
 
 
-def test_workers_with_system_coins_do_not() -> None:
+def test_workers_with_system_randomness_do_not() -> None:
     """The same forks, with sources that drop an inherited pool, keep the claim.
 
     These draws are the operating system's and cannot be seeded, so alpha is 1e-9.

@@ -1,7 +1,7 @@
-"""Seeded reports of ranges follow the claimed law, and no law of an epsilon 30 % away.
+"""Seeded reports of ranges follow the claimed distribution, and none of an epsilon 30 % away.
 
-All seeds are fixed, so nothing flakes; ALPHA is the probability that a right law would have been
-rejected by a fresh seed.
+All seeds are fixed, so nothing flakes; ALPHA is the probability that a fresh seed rejects a right
+distribution.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def at(
 
 
 def fits(bucket: int, epsilon: Fraction, factor: Fraction, weights: tuple[int, ...]) -> bool:
-    """Whether the counts pass for the law at epsilon x factor, levels drawn by these weights."""
+    """Whether the counts fit the distribution at epsilon x factor, levels by these weights."""
     honest = RangeTree.for_epsilon(epsilon)
     claimed = RangeTree(tuple(at(level, epsilon * factor) for level in honest.levels))
     chances = []
@@ -54,16 +54,18 @@ def fits(bucket: int, epsilon: Fraction, factor: Fraction, weights: tuple[int, .
         own = claimed.supports(message, bucket)
         share = level.P / owned if own else (1 - level.P) / (level.messages - owned)
         chances.append(float(share) * weights[place] / sum(weights))
-    law = np.array(chances)
-    statistic = float((((sent(bucket, epsilon) - REPORTS * law) ** 2) / (REPORTS * law)).sum())
+    distribution = np.array(chances)
+    statistic = float(
+        (((sent(bucket, epsilon) - REPORTS * distribution) ** 2) / (REPORTS * distribution)).sum()
+    )
 
-    assert REPORTS * law.min() >= 5, "enough of each for the chi-square"
-    return statistic <= float(chi2.isf(ALPHA, len(law) - 1))
+    assert REPORTS * distribution.min() >= 5, "enough of each for the chi-square"
+    return statistic <= float(chi2.isf(ALPHA, len(distribution) - 1))
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize("bucket", BUCKETS.values(), ids=BUCKETS)
-def test_reports_follow_the_claimed_law(bucket: int, epsilon: Fraction) -> None:
+def test_reports_follow_the_claimed_distribution(bucket: int, epsilon: Fraction) -> None:
     """Chi-square over every message, alpha = 1e-6."""
     assert fits(bucket, epsilon, Fraction(1), (1, 1, 1, 1))
 
@@ -71,7 +73,7 @@ def test_reports_follow_the_claimed_law(bucket: int, epsilon: Fraction) -> None:
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize("bucket", BUCKETS.values(), ids=BUCKETS)
 @pytest.mark.parametrize("factor", [Fraction(7, 10), Fraction(13, 10)], ids=["lower", "higher"])
-def test_a_law_of_another_epsilon_is_rejected(
+def test_a_distribution_of_another_epsilon_is_rejected(
     bucket: int, epsilon: Fraction, factor: Fraction
 ) -> None:
     assert not fits(bucket, epsilon, factor, (1, 1, 1, 1))

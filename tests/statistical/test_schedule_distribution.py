@@ -49,12 +49,12 @@ def uniform(draw: Draw, outcomes: Iterable[Hashable], persons: int) -> bool:
     return p_value(draw, outcomes, persons) > ALPHA
 
 
-def asking(unit: Unit, days: int, answers: int | None = None) -> Collection:
-    """Return a collection about nothing, with so many days."""
+def calendar_of(unit: Unit, days: int, answers: int | None = None) -> Collection:
+    """Return a collection of so many days."""
     start = date(2026, 12, 1)
     return Collection(
         app="acme",
-        name="law",
+        name="q",
         question="Is it?",
         domain=Boolean(),
         unit=unit,
@@ -115,7 +115,7 @@ def subsets(periods: int, answers: int) -> list[frozenset[int]]:
 @pytest.mark.parametrize(("periods", "answers"), SHAPES)
 def test_every_set_of_answering_periods_is_equally_likely(periods: int, answers: int) -> None:
     """All subsets of the given size, 10,000 persons."""
-    draw = partial(answering, collection=asking(Unit.DAY, periods, answers))
+    draw = partial(answering, collection=calendar_of(Unit.DAY, periods, answers))
 
     assert uniform(draw, subsets(periods, answers), 10_000)
 
@@ -125,14 +125,14 @@ def test_a_wrong_choice_of_answering_periods_would_be_seen(
     wrong: Callable[[bytes, Collection], frozenset[int]],
 ) -> None:
     """Three periods of six, 10,000 persons."""
-    collection = asking(Unit.DAY, 6, 3)
+    collection = calendar_of(Unit.DAY, 6, 3)
 
     assert not uniform(lambda person: wrong(person, collection), subsets(6, 3), 10_000)
 
 
 # -- instants --------------------------------------------------------------------------------------
 
-MONTH = asking(Unit.MONTH, 31)
+MONTH = calendar_of(Unit.MONTH, 31)
 HOURS = list(product(range(31), range(24)))
 DAY_SECONDS = 24 * 3600
 
@@ -199,7 +199,7 @@ def test_a_wrong_choice_of_instants_would_be_seen(wrong: Draw) -> None:
 
 # -- slots -----------------------------------------------------------------------------------------
 
-FOUR_A_DAY = replace(asking(Unit.EVENT, 3), per_period=4)
+FOUR_A_DAY = replace(calendar_of(Unit.EVENT, 3), per_period=4)
 
 
 def order(person: bytes) -> tuple[int, ...]:
@@ -244,7 +244,7 @@ def test_a_wrong_order_of_slots_would_be_seen(wrong: Draw) -> None:
 
 # -- cohorts and twins -----------------------------------------------------------------------------
 
-TWIN = replace(asking(Unit.DAY, 3, 1), twin="other")
+TWIN = replace(calendar_of(Unit.DAY, 3, 1), twin="other")
 
 
 def cohort(person: bytes) -> int:
@@ -326,7 +326,7 @@ def test_two_draws_of_cohorts_are_independent() -> None:
 
 def test_the_answering_periods_of_two_collections_are_independent() -> None:
     """One collection's days do not tell another's: 36 pairs, 20,000 persons."""
-    one = asking(Unit.DAY, 4, 2)
+    one = calendar_of(Unit.DAY, 4, 2)
     two = replace(one, name="other")
 
     assert uniform(
