@@ -48,9 +48,7 @@ def backup(url: str, to: Path) -> None:
             if _is_redis(url):
                 _write_shards(url, part)
             else:
-                file = SqliteDatabase(SqliteUrl.parse(url))
-                _write(file, part)
-                file.close()
+                _write(SqliteUrl.parse(url), part)
 
 
 def restore(backed_up: Path, url: str) -> None:
@@ -58,16 +56,15 @@ def restore(backed_up: Path, url: str) -> None:
     if _is_redis(url):
         _restore_to_redis(backed_up, url)
         return
-    place, file = SqliteUrl.parse(url), SqliteDatabase(SqliteUrl(backed_up.absolute()))
-    with _exclusive(place.path, "store"):
-        for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):
+    target = SqliteUrl.parse(url).path
+    with _exclusive(target, "store"):
+        for path in (target, target.with_name(f"{target.name}-wal")):
             if path.exists():
                 raise SettingsError("store", url, f"{path} exists: move it away first")
-        with _temporary(place.path) as part:
-            _write(file, part)
+        with _temporary(target) as part:
+            _write(SqliteUrl(backed_up.absolute()), part)
             _lock(part)
-            remove_links(place.path)
-    file.close()
+            remove_links(target)
 
 
 def _is_redis(url: str) -> bool:
@@ -146,23 +143,26 @@ def _temporary(to: Path) -> Iterator[Path]:
             remove_links(part)
 
 
-def _write(file: SqliteDatabase, part: Path) -> None:
+def _write(source: SqliteUrl, part: Path) -> None:
     """Copy one state of a store; writers go on meanwhile."""
-    with file.reading() as database, closing(sqlite3.connect(part)) as made:
+    with (
+        closing(SqliteDatabase(source)) as file,
+        file.reading() as database,
+        closing(sqlite3.connect(part)) as made,
+    ):
         database.backup(made)
-    _finish(part, str(file.place.path))
+    _finish(part, str(source.path))
 
 
 def _lock(part: Path) -> None:
     """Lock the releases of a new store, read-only or not."""
-    file = SqliteDatabase(SqliteUrl(part))
-    file.open(make=False)
-    store = SqliteStore(file)
-    read_only = store.health().read_only
-    store.set_read_only(on=False)
-    lock_releases(store, WHY)
-    store.set_read_only(on=read_only)
-    store.close()
+    with closing(SqliteDatabase(SqliteUrl(part))) as file:
+        file.open(make=False)
+        store = SqliteStore(file)
+        read_only = store.health().read_only
+        store.set_read_only(on=False)
+        lock_releases(store, WHY)
+        store.set_read_only(on=read_only)
 
 
 def _sync(path: Path) -> None:

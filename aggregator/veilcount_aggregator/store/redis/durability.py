@@ -115,18 +115,17 @@ class DurabilityMonitor:
         self.settings_are_seen = all(node.settings is not None for node in nodes)
         self.has_waitaof = address.durable and all(node.version >= WAITAOF for node in nodes)
         self._look_at_replicas(nodes)
-        found = {node.server.host: tuple(self._of(node)) for node in nodes}
-        blocking = {
-            host: next(each for each in weaknesses if each.blocks)
-            for host, weaknesses in found.items()
-            if any(each.blocks for each in weaknesses)
-        }
+        found = [(node.server.host, each) for node in nodes for each in self._weaknesses(node)]
+        blocking: dict[Host, Weakness] = {}
+        for host, each in found:
+            if each.blocks:
+                blocking.setdefault(host, each)
         self._blocking = blocking
-        durable, why = self._verdict(nodes)
-        weaknesses = tuple(each for several in found.values() for each in several)
+        durable, why = self._state(nodes)
+        weaknesses = tuple(each for _, each in found)
         self.found = Durability(durable, why, weaknesses, len(blocking) == len(nodes))
 
-    def _verdict(self, nodes: list[NodeConfig]) -> tuple[DurabilityState, str]:
+    def _state(self, nodes: list[NodeConfig]) -> tuple[DurabilityState, str]:
         address = self._servers.address
         for weakness in self._blocking.values():
             return DurabilityState.NO, weakness.what
@@ -137,7 +136,7 @@ class DurabilityMonitor:
         replicas = f", {address.replicas} replicas confirm" if address.replicas else ""
         return DurabilityState.YES, IS_DURABLE + replicas
 
-    def _of(self, node: NodeConfig) -> Iterator[Weakness]:
+    def _weaknesses(self, node: NodeConfig) -> Iterator[Weakness]:
         address = self._servers.address
         if node.settings is not None:
             yield from weak_settings(node.server, node.settings, durable=address.durable)
@@ -167,13 +166,13 @@ class DurabilityMonitor:
         if hosts:
             # Side by side: health waits for this, and replicas that hang would add up.
             with ThreadPoolExecutor(MOST_REPLICAS_AT_ONCE) as pool:
-                found = pool.map(lambda host: tuple(self._of_replica(host)), hosts)
+                found = pool.map(lambda host: tuple(self._replica_weaknesses(host)), hosts)
                 self._of_replicas = dict(zip(hosts, found, strict=True))
         else:
             self._of_replicas = {}
         self._replicas_looked = self._seconds()
 
-    def _of_replica(self, host: Host) -> Iterator[Weakness]:
+    def _replica_weaknesses(self, host: Host) -> Iterator[Weakness]:
         """Yield what is wrong with a replica. Where its word is waited for, it has to be good."""
         address = self._servers.address
         server = self._replicas.setdefault(host, RedisNode.at(host, address))

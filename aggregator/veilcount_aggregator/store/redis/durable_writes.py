@@ -1,4 +1,4 @@
-"""Writes that are acknowledged only if they are durable, which is asked right behind each of them.
+"""Writes that are acknowledged only if they are durable, which is checked right behind each one.
 
 On the same connection, in the same round trip, a write is followed by
 
@@ -6,7 +6,7 @@ On the same connection, in the same round trip, a write is followed by
   event loop as the write, or in a later one, and with `appendfsync always` it syncs before it sends
   the answers of a turn: so a write whose reply says `always` is on the disk, and no report is
   acknowledged after a setting was changed. (Functions may not ask for settings.) What is left is a
-  change by another client within that very turn. Where CONFIG is forbidden, nothing is asked.
+  change by another client within that very turn. Where CONFIG is forbidden, nothing is checked.
 - with `?replicas=N`, `WAIT N`: the number of replicas that have this connection's last write, and
   with it all writes before it in the stream. A replica that syncs always sends its word after its
   sync. From Redis 7.2 on `WAITAOF 1 N`, which promises just that, of the master's own disk too.
@@ -90,7 +90,9 @@ class DurableWriter:
 
     def _in_groups(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
         """Ask all at once, each server's writes confirmed together."""
-        groups = self._by_server(commands)
+        groups: dict[Host | None, list[int]] = {}  # None: no server has the keys
+        for at, command in enumerate(commands):
+            groups.setdefault(self._host(command), []).append(at)
         sent_by_server = [
             self._followed([commands[at] for at in places]) for places in groups.values()
         ]
@@ -99,7 +101,9 @@ class DurableWriter:
         for (host, places), sent in zip(groups.items(), sent_by_server, strict=True):
             found = list(islice(replies, len(sent)))
             refused = self._refused(sent, found)
-            for at, answer in zip(places, _of_writes(sent, found), strict=True):
+            paired = zip(sent, found, strict=True)
+            writes = (answer for command, answer in paired if not command.confirms)
+            for at, answer in zip(places, writes, strict=True):
                 answers[at] = self._of_group(commands[at], host, answer, refused)
         return answers
 
@@ -120,13 +124,6 @@ class DurableWriter:
         if isinstance(found[0], StoreError):
             return found[0]
         return self._refused(sent, found) or found[0]
-
-    def _by_server(self, commands: Sequence[Command]) -> dict[Host | None, list[int]]:
-        """Return the places of the commands to each server; None: no server has the keys."""
-        groups: dict[Host | None, list[int]] = {}
-        for at, command in enumerate(commands):
-            groups.setdefault(self._host(command), []).append(at)
-        return groups
 
     def _host(self, command: Command) -> Host | None:
         try:
@@ -185,9 +182,3 @@ class DurableWriter:
                 f"{replicas} of {wanted} replicas confirmed a write within {WAIT_MILLISECONDS} ms:"
                 " it is not acknowledged. See that the replicas run and keep up"
             )
-
-
-def _of_writes(commands: Sequence[Command], answers: Sequence[Any]) -> list[Any]:
-    """Return the answers to the writes among these."""
-    paired = zip(commands, answers, strict=True)
-    return [answer for command, answer in paired if not command.confirms]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 
 from redis.crc import key_slot
 
@@ -65,9 +65,7 @@ def _make(servers: ShardClient) -> dict[bytes, bytes]:
         b"secret": RowPermutation.new().secret,
         b"shards": b"%d" % shards,
     }
-    words = call(
-        "create_identity", RECORDS_BASE, *(part for pair in fields.items() for part in pair)
-    )
+    words = call("create_identity", RECORDS_BASE, *chain.from_iterable(fields.items()))
     kept = pairs(servers.execute_one(Command(RECORDS_BASE, words)))
     identity = parse_identity(servers, kept)
     bases = (RECORDS_BASE, *identity.bases)

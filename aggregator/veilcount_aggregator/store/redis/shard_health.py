@@ -46,14 +46,11 @@ class ShardState:
     def health(self) -> ShardHealth:
         """Return its health, for operators."""
         state = self.server.breaker.state if self.server else "unknown"
-        why = str(self.error or "")
+        found = ShardHealth(self.name, self.error is None, state, str(self.error or ""))
         if self.info is None:
-            return ShardHealth(self.name, self.error is None, state, why)
-        return ShardHealth(
-            self.name,
-            self.error is None,
-            state,
-            why,
+            return found
+        return replace(
+            found,
             memory_bytes=int(self.info.get("used_memory", 0)),
             memory_limit_bytes=int(self.info.get("maxmemory", 0)),
             aof_failing=any(self.info.get(name, "ok") != "ok" for name in AOF_STATUS),
@@ -114,14 +111,10 @@ def store_health(
 
 def answering(servers: ShardClient, identity: StoreIdentity) -> tuple[bytes, ...]:
     """Return the bases of the shards that answer now; StoreUnavailable: none does."""
-    answers = servers.execute_each(
-        [Command(base, ("GET", base)) for base in identity.bases], Wait.PROBE
-    )
-    found = tuple(
-        base
-        for base, answer in zip(identity.bases, answers, strict=True)
-        if answer == identity.store
-    )
+    commands = [Command(base, ("GET", base)) for base in identity.bases]
+    answers = servers.execute_each(commands, Wait.PROBE)
+    paired = zip(identity.bases, answers, strict=True)
+    found = tuple(base for base, answer in paired if answer == identity.store)
     if not found:
         errors = [answer for answer in answers if isinstance(answer, StoreError)]
         raise errors[0] if errors else StoreUnfit(GONE)
@@ -135,7 +128,7 @@ def _found(
     store: bytes,
     monitor: DurabilityMonitor,
 ) -> ShardState:
-    """Return what is known of a shard by what it answered, and of its server's settings."""
+    """Return what is known of a shard by its answer, and of its server's settings."""
     if isinstance(answer, StoreError):
         return ShardState(name, server, answer)
     if server is None:

@@ -32,7 +32,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from ...errors import StoreUnavailable
+from ...errors import StoreError, StoreUnavailable
 from ...series.series import Series
 from ..health import Durability, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece
@@ -66,14 +66,22 @@ def open_redis(url: str, *, make: bool) -> RedisStore:
     """
     servers = ShardClient(RedisUrl.parse(url), lambda _: monitor.suspect())
     monitor = DurabilityMonitor(servers)
-    monitor.start()
     try:
-        return RedisStore(servers, find_identity(servers, make=make), monitor)
+        monitor.start()
+        return RedisStore(servers, _identity(servers, make=make), monitor)
+    except StoreError:
+        servers.close()
+        raise
+
+
+def _identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
+    """Return the identity of the store, from a copy where the records of a cluster are away."""
+    try:
+        return find_identity(servers, make=make)
     except StoreUnavailable:
         if not servers.address.cluster:
             raise
-        fields = read_copy(servers).content.identity
-        return RedisStore(servers, parse_identity(servers, fields), monitor)
+        return parse_identity(servers, read_copy(servers).content.identity)
 
 
 class RedisStore(RedisRecords):

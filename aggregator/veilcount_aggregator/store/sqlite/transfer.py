@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 import numpy as np
 
@@ -240,13 +239,7 @@ def _one(body: bytes) -> int:
     return int(decode_numbers(body)[0])
 
 
-class _Writer(Protocol):
-    def __call__(
-        self, database: sqlite3.Connection, piece: TransferPiece, *, add: bool
-    ) -> None: ...
-
-
-_WRITERS: dict[str, _Writer] = {
+_WRITERS = {
     "dropped": _write_dropped,
     "new_rows": _write_new_rows,
     "service_counter": _write_service_counter,

@@ -10,6 +10,7 @@ import pytest
 
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
+from tests.system.server import wait_until
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 
@@ -23,6 +24,7 @@ def running(memory: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def server(running: RedisServer) -> RedisServer:
+    wait_until(lambda: not running.rewriting, 60)  # its file, after a test of settings
     running.ask("FLUSHALL")
     return running
 

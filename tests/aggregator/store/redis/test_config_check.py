@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -76,14 +77,10 @@ def test_a_wrong_password_is_refused_without_repeating_it(server: RedisServer) -
 def test_where_there_is_no_store_one_is_made_only_on_request(server: RedisServer) -> None:
     with pytest.raises(StoreUnfit, match="veilcount init"):
         open_redis(server.url, make=False)
-    made = open_redis(server.url, make=True)
-    count(made, rows(10, 1))
-    again = open_redis(server.url, make=True)
-
-    assert count(again, rows(10, 1)) == 0
-    assert open_redis(server.url, make=False).health().engine == "redis"
-    made.close()
-    again.close()
+    for make, counted in ((True, 10), (True, 0), (False, 0)):
+        with closing(open_redis(server.url, make=make)) as store:
+            assert count(store, rows(10, 1)) == counted
+            assert store.health().engine == "redis"
 
 
 def test_a_store_that_was_made_by_half_is_finished(server: RedisServer, store: RedisStore) -> None:

@@ -113,13 +113,15 @@ def test_a_read_only_lock_that_is_left_ends_by_itself(
     serving: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_only, "HELD_MILLISECONDS", 300)
-    held = serving.read_only_shard(0)  # kept: one that is garbage-collected lifts the lock
+    held = serving.read_only_shard(0)
     held.__enter__()
     before = _counted(serving, rows(200, 1))
     time.sleep(0.5)
 
     assert before < 200
     assert before + _counted(serving, rows(200, 1)) == 200
+    with pytest.raises(StoreUnavailable, match="did not stay read-only"):
+        held.__exit__(None, None, None)
 
 
 def test_a_backup_whose_read_only_lock_was_lost_fails(
