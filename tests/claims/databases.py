@@ -17,7 +17,6 @@ PLACES = tuple(Fraction(place, 4) for place in range(5))  # in [0, 1]
 
 
 def databases(values: Sequence[Fraction], size: int) -> Iterator[Database]:
-    """Yield every database of this size."""
     return product(values, repeat=size)
 
 
@@ -35,7 +34,6 @@ def removed(database: Database) -> Iterator[Database]:
 
 
 def distance(one: Answer, two: Answer) -> Fraction:
-    """The L1 distance of two answers."""
     return sum((abs(x - y) for x, y in zip(one, two, strict=True)), ZERO)
 
 
@@ -69,7 +67,6 @@ def image(distribution: Distribution, function: Callable[[Any], object]) -> Dist
 
 
 def joint(*distributions: Distribution) -> Distribution:
-    """The distribution of independent outcomes together."""
     result: Distribution = {(): ONE}
     for distribution in distributions:
         result = {

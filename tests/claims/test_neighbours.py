@@ -92,7 +92,6 @@ def local_sensitivity(database: Database) -> Fraction:
 
 
 def noisy(database: Database, spread: Fraction) -> Distribution:
-    """The median plus noise on three points, so wide."""
     (centre,) = middle(database)
     distribution: Distribution = {}
     for step, p in ((-1, Fraction(1, 4)), (0, Fraction(1, 2)), (1, Fraction(1, 4))):

@@ -19,7 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 from veilcount_client import Client
-from veilcount_client.delivery import worker as working
+from veilcount_client.delivery import live_workers
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.worker import GATHER, SHORT, ClientWorker
 from veilcount_client.recording import answer_times
@@ -245,7 +245,7 @@ class Device:
         self.abandoned += getattr(worker.state, "_abandoned", [])
         worker._queue.clear()
         worker.recorder.discard()
-        working._live_workers.discard(worker)  # it will see no exit
+        live_workers.remove(worker)  # it will see no exit
         self.runs = False
 
     def fork(self) -> None:

@@ -19,16 +19,12 @@ NOON = datetime(2026, 12, 3, 12, tzinfo=UTC)
 
 
 class Noon:
-    """A clock that stands at noon inside the campaign."""
-
     @staticmethod
     def now() -> float:
-        """Return noon."""
         return NOON.timestamp()
 
 
 def developing(transport: RecordingTransport) -> Client:
-    """Return a client in development, of someone who consents."""
     client = Client(
         "http://127.0.0.1:9",
         collections=FILE,

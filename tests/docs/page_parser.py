@@ -58,12 +58,10 @@ def pages() -> list[Path]:
 
 
 def title(page: Path) -> str:
-    """Return the path of a page."""
     return str(page.relative_to(ROOT))
 
 
 def steps(text: str) -> list[Step]:
-    """Return the blocks and directives of a page, in order."""
     return list(_joined(_pieces(text.splitlines())))
 
 

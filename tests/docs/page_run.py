@@ -34,10 +34,7 @@ def run(text: str, name: str, folder: Path) -> int:
 
 
 class PageRunner:
-    """Runs the steps of a page."""
-
     def __init__(self, place: Place, name: str) -> None:
-        """Begin in an empty folder."""
         self._place, self._name = place, name
         self._shell = Shell(place)
         self._python = PagePython(place, name)

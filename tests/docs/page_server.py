@@ -21,7 +21,6 @@ class Served:
     """The real store and endpoints; in granian's place a server that needs no process."""
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
-        """Open the aggregator and take requests."""
         self.aggregator = Aggregator.open(settings, clock)
         self._clock = clock
         app = create_app(self.aggregator)
@@ -31,11 +30,9 @@ class Served:
 
     @property
     def url(self) -> str:
-        """Where it serves."""
         return f"http://{HOST}:{self._server.server_port}"
 
     def key(self, role: str) -> str:
-        """Make a key that it takes at once."""
         _, secret = create_key(self.aggregator.store, Role(role), "page", self._clock())
         self.refresh()
         return secret
@@ -45,7 +42,6 @@ class Served:
         self.aggregator.watch.refresh()
 
     def close(self) -> None:
-        """Take no more requests, and let go of the store."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

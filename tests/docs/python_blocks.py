@@ -23,7 +23,6 @@ PROMPT = ">>> "
 
 
 def ask_the_person() -> bool:
-    """Stand in for an app's dialog: the person consents."""
     return True
 
 
@@ -32,16 +31,12 @@ STAND_INS = {"ask_the_person": ask_the_person, "user": SimpleNamespace(pk=1)}
 
 
 class PagePython:
-    """The Python of one page."""
-
     def __init__(self, place: Place, page: str) -> None:
-        """Begin with the stand-ins alone."""
         self._place, self._page = place, page
         self._harness = ClientHarness(consent=None).__enter__()
         self._names: dict[str, Any] = {"__name__": "page", "veilcount": self._harness, **STAND_INS}
 
     def run(self, block: Block) -> None:
-        """Run a block."""
         text = self._place.here(block.text)
         examples = PROMPT in text
         self._harness.consent = True if examples else None
@@ -62,7 +57,6 @@ class PagePython:
             raise Untrue("".join(failures))
 
     def close(self) -> None:
-        """Close the harness."""
         self._harness.__exit__()
 
     def test(self) -> None:

@@ -70,7 +70,6 @@ class Shell:
     """Runs lines one after the other; after a failure the page must `echo $?`."""
 
     def __init__(self, place: Place) -> None:
-        """Begin without a failure."""
         self._place = place
         self._code = 0
         self._variables: dict[str, str] = {}
@@ -133,7 +132,6 @@ def _in_process(run: Callable[[], int]) -> Done:
 
 
 def _process(words: Sequence[str]) -> Done:
-    """Run a program; what it prints on stderr is printed, too."""
     program = sys.executable if words[0] == "python" else words[0]
     done = subprocess.run(
         [program, *words[1:]],

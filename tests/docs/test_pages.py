@@ -54,11 +54,9 @@ def test_the_first_page_is_run() -> None:
 
 
 def blocks(page: Path) -> list[Block]:
-    """Return the blocks of a page."""
     found = steps(page.read_text(encoding="utf-8"))
     return [step for step in found if isinstance(step, Block)]
 
 
 def is_run(step: object) -> bool:
-    """Whether a step is a block that has to be run."""
     return isinstance(step, Block) and not step.unrun

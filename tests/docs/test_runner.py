@@ -13,7 +13,6 @@ from .page_run import run
 
 
 def fenced(language: str, *lines: str) -> str:
-    """Return a block as a page has it."""
     return "\n".join(["", f"```{language}", *lines, "```", ""])
 
 

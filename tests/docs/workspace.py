@@ -82,7 +82,6 @@ class Place:
     # -- what happens --------------------------------------------------------------------------
 
     def clock(self) -> datetime:
-        """Return the time of all clocks."""
         return self.now
 
     def seconds(self) -> float:
@@ -90,7 +89,6 @@ class Place:
         return self.now.timestamp()
 
     def set_day(self, day: str) -> None:
-        """Set all clocks to noon of a day."""
         self.now = datetime.combine(date.fromisoformat(day), time(12), UTC)
 
     def populate(self, words: str) -> None:

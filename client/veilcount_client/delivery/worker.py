@@ -8,12 +8,9 @@ first record.
 
 from __future__ import annotations
 
-import atexit
 import os
-import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +21,7 @@ from ..recording.recorder import RecordCall, Recorder
 from ..state import ClientState, StateError
 from ..state.key_derivation import person_key
 from ..state.losses import Loss
+from . import live_workers
 from .delivery_pool import DeliveryPool
 from .uploader import Uploader
 
@@ -61,8 +59,7 @@ class ClientWorker:
         self._queue: deque[RecordCall] = deque()
         self._closing = False
         self._process = _ProcessLocals()
-        _live_workers.add(self)
-        atexit.register(_at_exit, weakref.ref(self))
+        live_workers.add(self)
 
     @property
     def storing(self) -> threading.RLock:
@@ -137,7 +134,7 @@ class ClientWorker:
             thread.join(max(0.0, ends - time.monotonic()))
         self.let_go()
         self.state.close()
-        _live_workers.discard(self)
+        live_workers.remove(self)
 
     def leave(self) -> None:
         """The process exits: try to deliver what only memory has, and leave the rest."""
@@ -230,11 +227,7 @@ class ClientWorker:
                     self._process.thread = thread
         finally:
             self._process.starting.release()
-        if "multiprocessing.util" in sys.modules:
-            # A multiprocessing child leaves by os._exit: atexit does not run, finalizers do.
-            sys.modules["multiprocessing.util"].Finalize(
-                None, _at_exit, (weakref.ref(self),), exitpriority=100
-            )
+        live_workers.add_multiprocessing_exit(self)
 
     def _store_records(self, records: list[RecordCall]) -> None:
         try:
@@ -301,23 +294,3 @@ class _ProcessLocals:
     def wake(self) -> None:
         self.woken = True
         self.bell.put(None)
-
-
-_live_workers: weakref.WeakSet[ClientWorker] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for worker in list(_live_workers):
-        worker.after_fork()
-
-
-def _at_exit(worker: weakref.ref[ClientWorker]) -> None:
-    """Store everything; send for a second at most, and only what is in memory only."""
-    found = worker()
-    if found is not None and found in _live_workers:
-        found.finish()
-        found.leave()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

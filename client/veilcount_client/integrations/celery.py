@@ -6,7 +6,7 @@ connect()
 
 from __future__ import annotations
 
-from .processes import finish_all, store_all, wake_all
+from ..delivery.live_workers import finish_all, store_all, wake_all
 
 
 def connect() -> None:

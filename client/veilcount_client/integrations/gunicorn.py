@@ -5,7 +5,7 @@ from veilcount_client.integrations.gunicorn import post_worker_init, worker_exit
 
 from __future__ import annotations
 
-from .processes import finish_all, wake_all
+from ..delivery.live_workers import finish_all, wake_all
 
 
 def post_worker_init(worker: object) -> None:  # noqa: ARG001 - gunicorn's signature

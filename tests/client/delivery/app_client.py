@@ -56,7 +56,6 @@ class Running:
         self._ahead = start - time.time()
 
     def now(self) -> float:
-        """Return the present instant."""
         return time.time() + self._ahead
 
 
@@ -80,7 +79,6 @@ def consenting(url: str, folder: str | Path, start: float = START, **options: An
 
 
 def worker_of(client: Client) -> ClientWorker:
-    """Return the worker of a client."""
     assert client._session.worker is not None
     return client._session.worker
 
@@ -107,5 +105,4 @@ def around_sending(
 
 
 def emit(what: object) -> None:
-    """Print a line for the test, at once."""
     print(what, flush=True)

@@ -29,16 +29,13 @@ class Apps:
 
     @property
     def output(self) -> str:
-        """What the last app printed."""
         return self._path("output").read_text(encoding="utf-8")
 
     @property
     def log(self) -> str:
-        """What the last app logged."""
         return self._path("log").read_text(encoding="utf-8")
 
     def start(self, name: str, url: str, *arguments: object) -> None:
-        """Start an app."""
         assert self.starter.stdin is not None
         paths = [self._path("output"), self._path("log")]
         for path in paths:
@@ -95,7 +92,6 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def starting() -> Iterator[subprocess.Popen[str]]:
-    """Yield the process that starts apps."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.client.delivery.app_scripts"],
         stdin=subprocess.PIPE,

@@ -39,7 +39,6 @@ def wait_without_end() -> None:
 
 
 def record_until_killed(url: str, folder: str, start: str) -> None:
-    """Record an event and store it, again and again."""
     client = consenting(url, folder, float(start))
     emit("ready")
     for _ in range(PER_DAY):
@@ -63,7 +62,6 @@ def die(url: str, folder: str, start: str, step: str) -> None:
 
 
 def kill(*_: object) -> NoReturn:
-    """Die at once."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError
 
@@ -128,7 +126,6 @@ def _record_without_end(client: Client) -> None:
 
 
 def deliver(url: str, folder: str, start: str) -> None:
-    """Deliver what an earlier run stored."""
     emit(client_of(url, folder, float(start)).flush(60))
 
 
@@ -144,7 +141,6 @@ def deliver_without_flush(url: str, folder: str, start: str) -> None:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Let no file grow."""
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))
     yield
@@ -166,7 +162,6 @@ def fill_the_disk(url: str, folder: str) -> None:
 
 
 def end_on_a_full_disk(url: str, folder: str) -> None:
-    """End while files may not grow."""
     client = consenting(url, folder)
     full_disk().__enter__()
     client.record("event", True)

@@ -14,14 +14,12 @@ from .server_fixtures import HOST, Server, counting, serving
 
 @pytest.fixture
 def sink() -> Iterator[Server]:
-    """A server that counts."""
     with serving(counting) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def starter() -> Iterator[subprocess.Popen[str]]:
-    """The process that starts apps."""
     with starting() as process:
         yield process
 

@@ -31,7 +31,6 @@ def fork_with_locks_held(url: str, folder: str) -> None:
 
 
 def fork_in_a_request(url: str, folder: str) -> None:
-    """Fork while the uploader waits for a reply."""
     transport.TIMEOUT = (1.0, 1.0)
     client = consenting(url, folder, persons=True)
     sending = threading.Event()
@@ -129,7 +128,6 @@ def fork(client: Client, name: str, *, deliver: bool = False) -> int:
 
 
 def reap(children: list[int]) -> None:
-    """Wait for children; any that failed is an error."""
     for child in children:
         assert os.waitpid(child, 0)[1] == 0
 

@@ -27,8 +27,6 @@ Slot = tuple[str, bytes, int, int]
 
 @dataclass(frozen=True)
 class Request:
-    """One request, and its connection."""
-
     method: str
     path: str
     headers: tuple[tuple[str, str], ...]
@@ -37,11 +35,9 @@ class Request:
     at: float
 
     def header(self, name: str) -> str | None:
-        """Return a header, by its name in lower case."""
         return dict(self.headers).get(name)
 
     def batch(self) -> Batch:
-        """Return the batch of the body."""
         return decode_binary(self.body)
 
 
@@ -68,12 +64,10 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def posts(self) -> list[Request]:
-        """The batches that came."""
         return [each for each in self.requests if each.path == "/v1/reports"]
 
     @property
@@ -86,7 +80,6 @@ class Server:
         return wait_until(lambda: len(self.requests) >= requests, seconds)
 
     def count(self, report: Report) -> bool:
-        """Note a report; whether its slot was free."""
         slot = (report.fingerprint, report.pseudonym, report.period, report.slot)
         with self._lock:
             known = slot in self.seen
@@ -99,7 +92,6 @@ class Server:
         return all(len(messages) == 1 for messages in self.seen.values())
 
     def stop(self) -> None:
-        """Let every connection end, and wait for it."""
         self.stopped.set()
         self._socket.close()
         for connection in self._open:
@@ -134,7 +126,6 @@ class Server:
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Whether something became true in time."""
     ends = time.monotonic() + seconds
     while not true():
         if time.monotonic() > ends:
@@ -144,7 +135,6 @@ def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 
 def open_files() -> int:
-    """Return how many files and sockets this process has open."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
@@ -180,7 +170,6 @@ def counting(server: Server, connection: socket.socket, request: Request) -> Non
 
 
 def silent(server: Server, connection: socket.socket, request: Request) -> None:
-    """Accept everything and never answer."""
     server.stopped.wait()
 
 
@@ -199,14 +188,12 @@ def slow_head(server: Server, connection: socket.socket, request: Request) -> No
 
 
 def dripping(server: Server, connection: socket.socket, request: Request) -> None:
-    """Send a body, one byte now and then, for ever."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n")
     while not server.stopped.wait(0.05):
         connection.sendall(b" ")
 
 
 def huge(server: Server, connection: socket.socket, request: Request) -> None:
-    """Send 100 MB."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n")
     for _ in range(100):
         connection.sendall(BLOCK)
@@ -233,7 +220,6 @@ def responding(raw: bytes) -> Behaviour:
 
 
 def with_verdicts(*words: str) -> Behaviour:
-    """Return what answers with these verdicts."""
     return responding(verdicts(list(words)))
 
 
@@ -253,7 +239,6 @@ def problem(status: int) -> Behaviour:
 
 
 def verdicts(words: list[str]) -> bytes:
-    """Return a reply with verdicts."""
     body = json.dumps({"verdicts": words}).encode()
     return reply(200, body, {"Content-Type": "application/json", "Set-Cookie": "who=you; Path=/"})
 

@@ -76,8 +76,6 @@ def in_tunnel(inner: Peer) -> Peer:
 
 
 def announcing(inner: Peer, reached: threading.Event) -> Peer:
-    """Return a peer that sets an event when it is reached."""
-
     def behave(connection: socket.socket, stopped: threading.Event) -> None:
         reached.set()
         inner(connection, stopped)
@@ -95,7 +93,6 @@ def reading_slowly(connection: socket.socket, stopped: threading.Event) -> None:
 
 
 def encrypted(inner: Peer, certificate: Path) -> Peer:
-    """Return a peer that behaves like another, inside of TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 

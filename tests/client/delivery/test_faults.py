@@ -37,12 +37,10 @@ def _no_thread_is_left() -> Iterator[None]:
 
 
 def losses(client: Client, name: str = "event") -> dict[str, int]:
-    """Return the losses of a collection, by reason."""
     return dict(client.explain(name).losses)
 
 
 def waiting(folder: Path) -> int:
-    """Return how many reports the state holds."""
     with closing(sqlite3.connect(folder / "state" / "veilcount.db")) as database:
         rows = database.execute("select count(*) from report where status = 'waiting'")
         return int(rows.fetchone()[0])
@@ -122,7 +120,6 @@ def test_losses_outlive_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def full(*_: object) -> None:
-    """Fail as a full disk does."""
     raise StateError("full")
 
 
@@ -196,7 +193,6 @@ class AnyClock:
         self.seconds = seconds
 
     def now(self) -> float:
-        """Return the number."""
         return self.seconds
 
 

@@ -29,7 +29,6 @@ pytestmark = pytest.mark.skipif(sys.platform.startswith("win"), reason="there is
 
 
 def stored_answers(folder: Path) -> int:
-    """Return how many answers the state has counted."""
     with closing(sqlite3.connect(folder / "state" / "veilcount.db")) as database:
         return int(database.execute("select sum(answers) from used").fetchone()[0])
 

@@ -37,12 +37,10 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def send(url: str, key: str | None = None) -> Outcome:
-    """Post the one body."""
     return HttpTransport(url, key, lambda: NOW).send(BODY, 1)
 
 
 def outcome(behaviour: Behaviour) -> Outcome:
-    """Return what becomes of a body at a server that behaves like this."""
     with serving(behaviour) as server:
         return send(server.url)
 

@@ -14,7 +14,6 @@ ONLY_THEME = FILE[: FILE.index("[saved]")]
 
 
 def differences(new: str, old: str | None = FILE) -> list[DiagnosticResult]:
-    """Return the results about a new file."""
     files = [None if text is None else parse_collections(text, lambda _: []) for text in (new, old)]
     assert files[0] is not None
     return list(compare(files[0], files[1]))
@@ -96,7 +95,6 @@ until = {until}
 
 
 def campaign(start: str, until: str, *more: str, name: str = "theme", unit: str = "month") -> str:
-    """Return the file of one campaign."""
     return CAMPAIGN.format(name=name, start=start, until=until, unit=unit) + "\n".join(more)
 
 
@@ -150,7 +148,6 @@ def again(new: str, old: str) -> list[tuple[str, bool]]:
 
 
 def under(unit: str, start: str = "2026-12-01", until: str = "2027-03-01", *more: str) -> str:
-    """Return the file of one campaign in which a person answers so often."""
     return campaign(start, until, *more, unit=unit)
 
 

@@ -44,7 +44,6 @@ def tmp_path() -> Iterator[Path]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The app's definitions."""
     path = tmp_path / "collections.toml"
     path.write_text(FILE, encoding="utf-8")
     return path
@@ -52,7 +51,6 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def settings(file: Path, tmp_path: Path) -> ClientSettings:
-    """What the app gives its client."""
     return settings_of(collections=file, state=tmp_path / "state", url=NOBODY)
 
 
@@ -64,7 +62,6 @@ def settings_of(**options: object) -> ClientSettings:
 
 
 def found(settings: ClientSettings, now: datetime = NOW) -> dict[str, DiagnosticResult]:
-    """Return what the doctor finds, by subject."""
     return {each.subject: each for each in examine(settings, now.timestamp)}
 
 
@@ -74,7 +71,6 @@ def is_wrong(result: DiagnosticResult, words: str) -> bool:
 
 
 def client(settings: ClientSettings, transport: RecordingTransport | None = None) -> Client:
-    """Return the app's client, in the middle of its campaign."""
     return Client(
         settings.url,
         collections=settings.collections,
@@ -246,7 +242,6 @@ def test_a_state_of_another_kind_is_named(settings: ClientSettings) -> None:
 
 @contextmanager
 def served(app: Flask) -> Iterator[str]:
-    """Serve an app on the loopback; yield its address."""
     server = make_server("127.0.0.1", 0, app)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

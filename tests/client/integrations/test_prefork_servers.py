@@ -60,8 +60,6 @@ def running(folder: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def wait_for(folder: Path, words: str) -> re.Match[str]:
-    """Wait until a process has logged these words."""
-
     def logged() -> re.Match[str] | None:
         text = (folder / "log").read_text(encoding="utf-8", errors="replace")
         return re.search(words, text)
@@ -158,7 +156,6 @@ QUIET = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--logle
 
 @pytest.fixture
 def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A Redis of this test's own."""
     (tmp_path / "broker").mkdir()
     server = RedisServer(tmp_path / "broker")
     monkeypatch.setenv("BROKER", server.url)
@@ -167,7 +164,6 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def run_celery(folder: Path, tasks: str) -> None:
-    """Send tasks, run them in two children, end the worker."""
     (folder / "tasks.py").write_text(tasks)
     subprocess.run([sys.executable, "-c", SEND], cwd=folder, check=True)
     with running(folder, *WORKER, *QUIET):

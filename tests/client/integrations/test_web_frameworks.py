@@ -25,7 +25,6 @@ from .app_file import COLLECTIONS, FILE
 
 
 def create_app(extension: integration.Veilcount, **configuration: object) -> Flask:
-    """Return an app as its developer would make it."""
     app = Flask(__name__)
     app.config.from_mapping(configuration)
     extension.init_app(app)

@@ -80,19 +80,16 @@ NOON = datetime(2026, 12, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The app's definitions."""
     path = tmp_path / "collections.toml"
     path.write_text(FILE, encoding="utf-8")
     return path
 
 
 def app_client(file: Path) -> Client:
-    """Return the client that an app makes for itself."""
     return Client(NOBODY, collections=file)
 
 
 def real_client(folder: Path, **options: Any) -> Client:
-    """Return a client outside of the harness."""
     client = Client(
         NOBODY,
         collections=THEME,
