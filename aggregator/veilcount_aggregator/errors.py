@@ -71,9 +71,7 @@ class SettingsError(VeilcountError, ValueError):
     def __init__(self, name: str, value: str, fix: str) -> None:
         """Name the setting, its value and the fix."""
         super().__init__(f"{name} = {value!r}: {fix}")
-        self.name = name
-        self.value = value
-        self.fix = fix
+        self.name, self.value, self.fix = name, value, fix
 
 
 class QueryError(VeilcountError, ValueError):
@@ -82,9 +80,7 @@ class QueryError(VeilcountError, ValueError):
     def __init__(self, field: str, value: object, fix: str) -> None:
         """Name the field, its value and the fix."""
         super().__init__(f"{field} = {format_value(value)}: {fix}")
-        self.field = field
-        self.value = value
-        self.fix = fix
+        self.field, self.value, self.fix = field, value, fix
 
 
 class ReleaseRefused(VeilcountError):
@@ -108,9 +104,7 @@ class InsufficientBudget(ReleaseRefused):
             " request less, or other periods"
         )
         self.period = period
-        self.requested = requested
-        self.spent = spent
-        self.remaining = remaining
+        self.requested, self.spent, self.remaining = requested, spent, remaining
 
 
 class ReleasesLocked(ReleaseRefused):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -56,7 +56,19 @@ class Aggregator:
         seconds: Callable[[], float] = time.monotonic,
     ) -> Aggregator:
         """Open the store (in development mode, create it) and load the definition files."""
-        store = open_store(settings.store, make=settings.dev)
+        with ExitStack() as undo:
+            store = open_store(settings.store, make=settings.dev)
+            undo.callback(store.close)
+            aggregator = cls._assembled(settings, store, clock, seconds)
+            with suppress(StoreError):  # confirmed again before each release; ingestion goes on
+                aggregator.confirm()
+            undo.pop_all()
+        return aggregator
+
+    @classmethod
+    def _assembled(
+        cls, settings: Settings, store: Store, clock: Clock, seconds: Callable[[], float]
+    ) -> Aggregator:
         watch = CatalogCache(store, seconds)
         for file in settings.collections:
             _load(store, watch, read_source(file), clock())
@@ -74,7 +86,7 @@ class Aggregator:
         curator = Curator(PrivacyFilter(store, ReleaseJournal.from_settings(settings), settling))
         guard = ClockGuard(store, clock, seconds)
         retention = RetentionGuard(store, guard, clock)
-        aggregator = cls(
+        return cls(
             settings,
             store,
             watch,
@@ -86,9 +98,6 @@ class Aggregator:
             guard,
             retention,
         )
-        with suppress(StoreError):  # confirmed again before each release; ingestion goes on
-            aggregator.confirm()
-        return aggregator
 
     def replicate(self) -> None:
         """Have a copy of what the intake needs on every shard."""

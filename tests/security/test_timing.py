@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from veilcount_aggregator.auth.api_keys import ApiKey, ApiKeys, Role
-from veilcount_aggregator.auth.api_keys import _digest as digest_of
+from veilcount_aggregator.auth.api_keys import digest_secret as digest_of
 
 ALPHA = 1e-4
 GUESSES = 4_000  # of each kind

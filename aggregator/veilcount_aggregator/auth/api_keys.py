@@ -85,7 +85,7 @@ class ApiKeys:
 
         Looked up by a hash, which tells a guesser nothing of the key; compared in constant time.
         """
-        digest = _digest(secret)
+        digest = digest_secret(secret)
         key = self.keys.get(digest)
         if key is None or not hmac.compare_digest(key.digest, digest) or key.revoked:
             return None
@@ -105,7 +105,7 @@ def create_key(
         raise SettingsError("label", label[:MOST_LABEL], f"give up to {MOST_LABEL} characters")
     secret = _new_secret(role)
     identity = secrets.token_hex(ID_DIGITS // 2)
-    key = ApiKey(identity, role, label, _digest(secret), now.date().isoformat())
+    key = ApiKey(identity, role, label, digest_secret(secret), now.date().isoformat())
 
     def decide() -> tuple[list[Record], tuple[ApiKey, str]]:
         act = audit_record(store, now, who, f"keys create {role}", key.id)
@@ -150,5 +150,6 @@ def _new_secret(role: Role) -> str:
     return f"veilcount_{role}_{random}"
 
 
-def _digest(secret: str) -> str:
+def digest_secret(secret: str) -> str:
+    """Return the SHA-256 under which the store knows a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -6,14 +6,13 @@ The page that opens posts it once; the store keeps its SHA-256.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from datetime import datetime, timedelta
 
 from ..store import Record, Store
 from ..store.records import update_records
-from .api_keys import Role
+from .api_keys import Role, digest_secret
 from .audit_log import audit_record
 
 KIND = "link"
@@ -30,7 +29,7 @@ def create_link(store: Store, role: Role, now: datetime) -> str:
 
     def decide() -> tuple[list[Record], str]:
         act = audit_record(store, now, "cli", f"links make {role}", WHO)
-        return [*_expired(store, now), Record(KIND, _digest(secret), kept), act], secret
+        return [*_expired(store, now), Record(KIND, digest_secret(secret), kept), act], secret
 
     return update_records(store, decide)
 
@@ -44,13 +43,12 @@ def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
     """Redeem a link: return its role; None if it was used, has expired or is unknown."""
 
     def decide() -> tuple[list[Record], Role | None]:
-        kept = store.records_at(KIND, [_digest(secret)]).get(_digest(secret))
+        digest = digest_secret(secret)
+        kept = store.records_at(KIND, [digest]).get(digest)
         if kept is None or _until(kept) <= now:
             return [], None
-        used = Record(KIND, _digest(secret), None)
-        return [used, audit_record(store, now, WHO, "links take", WHO)], Role(
-            json.loads(kept)["role"]
-        )
+        used = [Record(KIND, digest, None), audit_record(store, now, WHO, "links take", WHO)]
+        return used, Role(json.loads(kept)["role"])
 
     return update_records(store, decide)
 
@@ -62,7 +60,3 @@ def _expired(store: Store, now: datetime) -> list[Record]:
 
 def _until(kept: bytes) -> datetime:
     return datetime.fromisoformat(json.loads(kept)["until"])
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -6,7 +6,6 @@ that is ended is over in every worker.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import secrets
@@ -16,7 +15,7 @@ from datetime import datetime, timedelta
 
 from ..store import Record, Records, Store
 from ..store.records import update_records
-from .api_keys import ApiKeys, Role
+from .api_keys import ApiKeys, Role, digest_secret
 from .login_links import WHO
 
 KIND = "session"
@@ -58,7 +57,7 @@ def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
 def begin_session(store: Store, role: Role, who: str, now: datetime) -> str:
     """Begin a session; return the secret for the browser's cookie."""
     secret = secrets.token_urlsafe(BYTES)
-    session = BrowserSession(session_digest(secret), role, who, (now + LASTS).isoformat())
+    session = BrowserSession(digest_secret(secret), role, who, (now + LASTS).isoformat())
 
     def decide() -> tuple[list[Record], str]:
         kept = parse_sessions(store.records(KIND))
@@ -71,15 +70,11 @@ def end_session(store: Store, secret: str) -> None:
     """End a session, for every worker."""
 
     def decide() -> tuple[list[Record], None]:
-        kept = store.records_at(KIND, [session_digest(secret)])
-        return [Record(KIND, session_digest(secret), None)] if kept else [], None
+        digest = digest_secret(secret)
+        kept = store.records_at(KIND, [digest])
+        return [Record(KIND, digest, None)] if kept else [], None
 
     update_records(store, decide)
-
-
-def session_digest(secret: str) -> str:
-    """Return the key of a session's record."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def form_token(secret: str) -> str:

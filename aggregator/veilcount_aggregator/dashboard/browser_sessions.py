@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from flask import Response, request
 
 from ..api.problems import refusal
-from ..auth.api_keys import Role
+from ..auth.api_keys import Role, digest_secret
 from ..auth.rate_limit import RateLimits
 from ..auth.sessions import (
     BYTES,
@@ -22,7 +22,6 @@ from ..auth.sessions import (
     end_session,
     form_token,
     parse_sessions,
-    session_digest,
 )
 from ..errors import StoreError
 from ..service import Aggregator
@@ -105,7 +104,7 @@ class BrowserSessions:
         )
 
     def _find(self, secret: str) -> BrowserSession | None:
-        name = session_digest(secret)
+        name = digest_secret(secret)
         found = self._known().get(name)
         if found is None and not self._lookups.wait(""):  # begun in another worker, just now
             self._aggregator.watch.refresh()

@@ -3,14 +3,14 @@
 from .account import CollectionBudget as CollectionBudget
 from .account import budget as budget
 from .averaging_attack import Guess as Guess
+from .averaging_attack import distinguishing_probability as distinguishing_probability
 from .averaging_attack import guessing_curve as guessing_curve
+from .averaging_attack import two_values_epsilon as two_values_epsilon
 from .composition import ComposedEpsilon as ComposedEpsilon
 from .composition import compose_campaign as compose_campaign
 from .cross_collection import CrossCollectionBudget as CrossCollectionBudget
 from .cross_collection import Total as Total
 from .cross_collection import compose_collections as compose_collections
-from .distinguishing_advantage import distinguishing_probability as distinguishing_probability
-from .distinguishing_advantage import two_values_epsilon as two_values_epsilon
 from .epsilon_levels import UnitAccuracy as UnitAccuracy
 from .epsilon_levels import UnitComparison as UnitComparison
 from .epsilon_levels import levels as levels

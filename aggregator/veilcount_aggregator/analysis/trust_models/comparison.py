@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
@@ -89,8 +90,11 @@ class _Setting:
     level: float
     sampling: float
 
-    def population(self, cohort: ErrorEstimate) -> ErrorEstimate:
-        return with_sampling(cohort, self.n, self.sampling, self.level)
+    def line(self, row: TrustModelRow, cohort: ErrorEstimate, **facts: Any) -> TrustModelLine:
+        """Return a row, with the error for the population that the cohort is a sample of."""
+        population = with_sampling(cohort, self.n, self.sampling, self.level)
+        facts = {"epsilon": self.epsilon, "delta": Fraction(0)} | facts
+        return TrustModelLine(row=row, cohort=cohort, population=population, **facts)
 
     @property
     def local(self) -> ErrorEstimate:
@@ -172,15 +176,12 @@ def _sizes(n: int) -> list[int]:
 
 
 def _local(setting: _Setting) -> TrustModelLine:
-    return TrustModelLine(
-        row=TrustModelRow.LOCAL,
+    return setting.line(
+        TrustModelRow.LOCAL,
+        setting.local,
         device=setting.epsilon,
-        epsilon=setting.epsilon,
-        delta=Fraction(0),
         guarantee=f"each report alone is {_of(setting.epsilon)}: against the server and everyone"
         " after it, with nobody trusted",
-        cohort=setting.local,
-        population=setting.population(setting.local),
         devices_as_local=setting.n,
         devices_as_central=setting.devices_local(setting.central.rmse, setting.epsilon),
     )
@@ -189,51 +190,43 @@ def _local(setting: _Setting) -> TrustModelLine:
 def _same_reports(setting: _Setting) -> TrustModelLine:
     """The reports are those of the first row, so all errors are too."""
     bound = amplified(setting.quantity.family(setting.epsilon), setting.n, setting.delta)
-    return TrustModelLine(
-        row=TrustModelRow.SAME_REPORTS,
+    return setting.line(
+        TrustModelRow.SAME_REPORTS,
+        setting.local,
         device=setting.epsilon,
         epsilon=bound.epsilon,
         delta=setting.delta,
         guarantee=f"the same reports would be {_of(bound.epsilon, setting.delta)} as a batch, if"
         f" an independent shuffler stripped pseudonym, slot and timing and all {setting.n:,} were"
         f" honest; against whoever sees a report alone they stay {_of(setting.epsilon)}",
-        cohort=setting.local,
-        population=setting.population(setting.local),
         devices_as_local=setting.n,
         devices_as_central=setting.devices_local(setting.central.rmse, setting.epsilon),
     )
 
 
 def _same_guarantee(setting: _Setting) -> TrustModelLine:
-    device = largest_local_epsilon(
-        setting.quantity.family, setting.n, setting.epsilon, setting.delta
-    )
-    cohort = setting.quantity.local(device, setting.n, setting.level)
-    return TrustModelLine(
-        row=TrustModelRow.SAME_GUARANTEE,
+    quantity = setting.quantity
+    device = largest_local_epsilon(quantity.family, setting.n, setting.epsilon, setting.delta)
+    return setting.line(
+        TrustModelRow.SAME_GUARANTEE,
+        quantity.local(device, setting.n, setting.level),
         device=device,
-        epsilon=setting.epsilon,
         delta=setting.delta,
         guarantee=f"the batch is {_of(setting.epsilon, setting.delta)} behind an independent"
         f" shuffler, where devices could answer with epsilon {float(device):g} each; a server that"
         " sees who sent what breaks it",
-        cohort=cohort,
-        population=setting.population(cohort),
         devices_as_local=setting.devices_shuffled(setting.local.rmse),
         devices_as_central=setting.devices_shuffled(setting.central.rmse),
     )
 
 
 def _central(setting: _Setting) -> TrustModelLine:
-    return TrustModelLine(
-        row=TrustModelRow.CENTRAL,
+    return setting.line(
+        TrustModelRow.CENTRAL,
+        setting.central,
         device=None,
-        epsilon=setting.epsilon,
-        delta=Fraction(0),
         guarantee=f"what is released is {_of(setting.epsilon)}; the curator holds every true value"
         " and is trusted with it",
-        cohort=setting.central,
-        population=setting.population(setting.central),
         devices_as_local=setting.devices_central(setting.local.rmse),
         devices_as_central=setting.n,
     )
