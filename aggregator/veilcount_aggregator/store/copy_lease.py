@@ -104,7 +104,7 @@ class CopyLease:
 
 
 def _is_dead(found: bytes) -> bool:
-    """Whether the process is known to be dead: those of this host can be asked for."""
+    """Whether the process is known to be dead: it can be looked up on this host alone."""
     held = json.loads(found)
     if held["host"] != socket.gethostname():
         return False

@@ -113,7 +113,7 @@ class Store(Protocol):
     def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
         """Mark the first epochs as dropped: reports for them are stale.
 
-        Raise `NotDue` before the instant `due`. Return how many were not marked before.
+        Raise `RetentionTooEarly` before the instant `due`. Return how many were not marked before.
         """
 
     def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
@@ -206,8 +206,8 @@ class Store(Protocol):
     def durability(self) -> Durability:
         """Examine again whether acknowledgements are durable; cheap: each worker asks each second.
 
-        While a weakness blocks at a server, `commit`, `forget`, `change` and `absorb` of what it
-        keeps raise `StoreUnfit`.
+        While a weakness blocks at a server, `commit`, `close_row`, `change_records` and
+        `import_pieces` of what it keeps raise `StoreUnfit`.
         """
 
     def health(self) -> StoreHealth:

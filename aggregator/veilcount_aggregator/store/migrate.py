@@ -1,10 +1,10 @@
 """Migration of a store to another, of any engine: made read-only, copied, compared.
 
-The source becomes read-only before the first piece is read, and stays so: its record says where its
-reports belong from now on. The target records the progress, so that an interrupted copy is resumed
-by the next call. A ticket, one for both sides, tells a copy that may be resumed from any other
-store: a source that has taken reports meanwhile has another ticket. Whatever is refused is refused
-before the source becomes read-only. One process at a time copies into a store.
+The source becomes read-only before the first piece is read, and stays so: its record has the place
+where its reports belong from now on. The target records the progress, so that an interrupted copy
+is resumed by the next call. A ticket, one for both sides, distinguishes a copy that may be resumed
+from any other store: a source that has taken reports meanwhile has another ticket. Whatever is
+refused is refused before the source becomes read-only. One process at a time copies into a store.
 """
 
 from __future__ import annotations

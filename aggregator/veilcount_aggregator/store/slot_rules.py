@@ -127,7 +127,7 @@ def _verdict(state: SeriesState, reports: SeriesReports, report: _Report) -> int
 
 
 def _limited(state: SeriesState, reports: SeriesReports, period: int) -> int:
-    """Return what the limits say of a new row: of its period, and of its hour and source."""
+    """Return the verdict of the limits on a new row: its period's, its hour's and source's."""
     if state.new_rows[period] >= reports.new_pseudonym_limit:
         return _FULL
     quota = reports.quota

@@ -64,7 +64,7 @@ class CircuitBreaker:
     def call(self) -> Iterator[None]:
         """Make one call, unless the breaker is open or too many calls wait already.
 
-        Whoever makes it reports `succeeded` or `failed`; an error that says nothing of the server
+        Whoever makes it reports `succeeded` or `failed`; an error that is not about the server
         is reported as neither.
         """
         with self._lock:
@@ -125,4 +125,4 @@ class CircuitBreaker:
             )
 
     def _refusal(self) -> str:
-        return f"Redis at {self._server} does not answer: {self._why or 'not asked again yet'}"
+        return f"Redis at {self._server} does not answer: {self._why or 'no probe is due yet'}"

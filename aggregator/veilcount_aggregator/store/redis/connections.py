@@ -142,8 +142,8 @@ class RedisNode:
 
 
 def execute_each(requests: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
-    """Return all answers, in order. In place of one that did not come: a StoreError that says why;
-    an answer that is an error: as Redis said it.
+    """Return all answers, in order: in place of one that did not come a StoreError with the reason,
+    in place of a refusal the error of Redis.
     """
     places: dict[Host, list[int]] = {}
     for at, (server, _) in enumerate(requests):
@@ -169,7 +169,11 @@ def execute_each(requests: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.
 
 def execute_all(requests: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
     """Return all answers, in order; one that is an error as such. StoreError: one did not come."""
-    answers = execute_each(requests, wait)
+    return require_all(execute_each(requests, wait))
+
+
+def require_all(answers: list[Any]) -> list[Any]:
+    """Return answers, or raise the first that is a StoreError."""
     for answer in answers:
         if isinstance(answer, StoreError):
             raise answer

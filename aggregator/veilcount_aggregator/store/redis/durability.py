@@ -1,6 +1,6 @@
 """Monitor of the settings on which durability rests, at the masters and at their replicas.
 
-It is asked at the start, each second by each worker's ticker, and by a commit that finds something
+It runs at the start, each second in each worker's ticker, and after a commit that finds something
 wrong. While a weakness blocks at a server, nothing is written to it and nothing acknowledged; other
 servers go on, and the first request after the weakness is gone finds that out by itself.
 

@@ -4,7 +4,7 @@ On the same connection, in the same round trip, a write is followed by
 
 - `CONFIG GET` of the settings that durability rests on. Redis executes it in the same turn of its
   event loop as the write, or in a later one, and with `appendfsync always` it syncs before it sends
-  the answers of a turn: so a write whose reply says `always` is on the disk, and no report is
+  the answers of a turn: so a write whose reply has `always` is on the disk, and no report is
   acknowledged after a setting was changed. (Functions may not ask for settings.) What is left is a
   change by another client within that very turn. Where CONFIG is forbidden, nothing is checked.
 - with `?replicas=N`, `WAIT N`: the number of replicas that have this connection's last write, and
@@ -28,7 +28,7 @@ from typing import Any
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from .config_check import DURABLE, settings_of, weak_syncing
-from .connections import Host, Wait, Words
+from .connections import Host, Wait, Words, require_all
 from .durability import DurabilityMonitor
 from .error_mapping import is_repeatable
 from .shard_client import Command, ShardClient
@@ -54,13 +54,10 @@ class DurableWriter:
 
     def execute_one(self, command: Command, wait: Wait = Wait.COMMIT) -> Any:
         """Return one answer, or raise why there is none."""
-        (answer,) = self.execute_each([command], wait)
-        if isinstance(answer, StoreError):
-            raise answer
-        return answer
+        return require_all(self.execute_each([command], wait))[0]
 
     def answers(self, base: bytes) -> bool:
-        """Whether the server of a base answered when it was asked last."""
+        """Whether the server of a base answered the last call."""
         return self._servers.answers(base)
 
     def admit(self, bases: Sequence[bytes]) -> None:

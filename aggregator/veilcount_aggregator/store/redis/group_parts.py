@@ -4,7 +4,7 @@ A `SeriesBatch` has all reports of one series in a group, an `EpochBatch` those 
 shard, a `ShardCommit` all of a shard. Each has the expected verdict of every report: a call adds
 up by these.
 
-Where counters need memory beyond a limit, the answer names their pages. What touches them is `full`
+Where counters need memory beyond a limit, the answer has their pages. What touches them is `full`
 from then on unless its slot is spent. A refusal may let another report of the same row count, which
 may be refused next: after `PAGE_BY_PAGE` such answers, a row is refused whole, so that no device
 uses up the tries of its group. It may also leave a period's room to another row: after `ROW_BY_ROW`
@@ -146,7 +146,7 @@ class ShardCommit:
 
     shard: int
     leaves: Sequence[EpochBatch]
-    notes: ServiceCounts
+    counts: ServiceCounts
     limits: ShardLimits
     refusals: int = 0  # answers that counters do not fit
 
@@ -157,11 +157,11 @@ class ShardCommit:
             leaf.tally(cell, chosen, identity.shards, self.limits.series)
             for leaf, cell, chosen in self._cells()
         ]
-        notes: list[str | int] = [note for leaf in self.leaves for note in leaf.refusals()]
-        for note, times in self.notes.items():
-            notes += (join_key(*note), times) if times else ()
+        counts: list[str | int] = [counter for leaf in self.leaves for counter in leaf.refusals()]
+        for counter, times in self.counts.items():
+            counts += (join_key(*counter), times) if times else ()
         base = identity.bases[self.shard]
-        arguments = pack([pages, tallies, notes, self.limits.total])
+        arguments = pack([pages, tallies, counts, self.limits.total])
         return Command(base, call("commit", base, identity.store, arguments))
 
     def learn(self, answer: int | bytes | list[int]) -> bool:
@@ -188,7 +188,7 @@ class ShardCommit:
         return sorted(found, key=lambda each: int(each[2][0]))
 
     def _refuse(self, unfit: list[int]) -> None:
-        """Refuse what touches pages that do not fit, each given by its tally and its number."""
+        """Refuse what touches pages that do not fit, each by its tally and its number."""
         self.refusals += 1
         pages: dict[int, set[int]] = {}
         for tally, page in zip(unfit[::2], unfit[1::2], strict=True):

@@ -44,7 +44,7 @@ class StoreIdentity:
 
 
 def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
-    """Return the identity of the store that is there, or make one if asked to."""
+    """Return the identity of the store that is there, or make one on request."""
     command = Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":identity"))
     kept = pairs(servers.execute_one(command, Wait.COMMIT))
     if b"made" not in kept:

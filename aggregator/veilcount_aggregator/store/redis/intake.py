@@ -34,21 +34,21 @@ def commit(
     identity: StoreIdentity,
     limits: RedisMemoryLimits,
     group: Sequence[SeriesReports],
-    notes: ServiceCounts,
+    counts: ServiceCounts,
 ) -> list[Codes]:
     """Judge and count a group; each shard's part of it in one step, which fails by itself."""
     members = _by_series(group)
     sheets = [_sheet(identity, [group[at] for at in places]) for places in members.values()]
     alone = 0 if group else _answering(servers, identity)
     by_shard = limits.by_shard(group[0].memory.store if group else None)
-    parts = list(_parts(identity, by_shard, sheets, notes, alone))
+    parts = list(_parts(identity, by_shard, sheets, counts, alone))
     errors = _commit(servers, identity, parts)
     if parts and len(errors) == len(parts):
         raise next(iter(errors.values()))
-    if notes and 0 in errors:  # the first part had them
+    if counts and 0 in errors:  # the first part had them
         kept = next(part.shard for at, part in enumerate(parts) if at not in errors)
-        only_notes = ShardCommit(kept, [], notes, by_shard[kept])
-        servers.execute_each([only_notes.command(identity)], Wait.COMMIT)
+        only_counts = ShardCommit(kept, [], counts, by_shard[kept])
+        servers.execute_each([only_counts.command(identity)], Wait.COMMIT)
     return _verdicts(group, members, sheets)
 
 
@@ -109,10 +109,10 @@ def _parts(
     identity: StoreIdentity,
     limits: Sequence[ShardLimits],
     sheets: Sequence[SeriesBatch],
-    notes: ServiceCounts,
+    counts: ServiceCounts,
     alone: int,
 ) -> Iterator[ShardCommit]:
-    """Notes stand in any shard: they go where something goes anyway, or alone to this one."""
+    """Service counters may be in any shard: they go with some reports, or alone to this one."""
     leaves: dict[int, list[EpochBatch]] = {}
     for sheet in sheets:
         everything = np.arange(len(sheet.reports))
@@ -121,11 +121,11 @@ def _parts(
         ):
             for epoch, of_epoch in group_by_value(sheet.reports.epochs, chosen):
                 leaves.setdefault(shard, []).append(EpochBatch(sheet, epoch, of_epoch))
-    if notes and not leaves:
+    if counts and not leaves:
         leaves[alone] = []
     for shard, of_shard in leaves.items():
-        yield ShardCommit(shard, of_shard, notes, limits[shard])
-        notes = {}
+        yield ShardCommit(shard, of_shard, counts, limits[shard])
+        counts = {}
 
 
 def _verdicts(

@@ -1,9 +1,9 @@
 """The limit on what all counters of a shard may take: an operator's, or a share of `maxmemory`.
 
-`maxmemory` may be changed while Redis runs, and a shard may move to another server: it is asked for
-again every minute. A server that does not say what it is sets no limit here; its own refuses writes
-when it is reached. One that has not answered yet is asked again within seconds: when it is back, a
-flood must not find it without a limit.
+`maxmemory` may be changed while Redis runs, and a shard may move to another server: it is read
+again every minute. A server that hides it sets no limit here; its own refuses writes when it is
+reached. One that has not answered yet is read again within seconds: when it is back, a flood must
+not find it without a limit.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from .lua_library import call
 from .shard_client import Command, ShardClient
 from .tally_pages import BIG_ENDIAN, TallyPages
 
-#: numbers that are asked for in one go: some 64 MB of answers
+#: numbers that are read at once: some 64 MB of answers
 AT_ONCE = 8_000_000
 
 #: the field of all series together, among those of `memory`

@@ -71,7 +71,7 @@ class RedisRecords:
         """Return the run id and the replication id of the master that has the records.
 
         A process that was demoted and promoted again keeps its run id and gets a new replication
-        id. It is asked by key: no server answers for a slot that has moved away.
+        id. It is called by key: no server answers for a slot that has moved away.
         """
         words = call("incarnation", RECORDS_BASE)
         found: bytes = self._servers.execute_one(Command(RECORDS_BASE, words))

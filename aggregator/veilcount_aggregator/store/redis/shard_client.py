@@ -1,7 +1,7 @@
 """The servers of a store, one or the masters of a cluster, and commands to the owner of a key.
 
-Nothing is tried twice behind the caller's back, with two exceptions in which a server says that it
-did nothing: the keys have moved to another, or it has no function library yet.
+Nothing is retried without the caller's knowledge, with two exceptions in which a server answers
+that it did nothing: the keys have moved to another, or it has no function library yet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreUnavailable
 from .circuit_breaker import BreakerState
-from .connections import Host, RedisNode, Wait, Words, execute_all, execute_each
+from .connections import Host, RedisNode, Wait, Words, execute_all, execute_each, require_all
 from .error_mapping import is_library_loaded, is_library_missing, is_moved, reply_error
 from .lua_library import source
 from .slot_discovery import Topology, fetch_slots, likely_first
@@ -30,7 +30,7 @@ class Command(NamedTuple):
 
     base: bytes
     words: Words
-    confirms: bool = False  # asks about the command before it, and again if that is asked again
+    confirms: bool = False  # checks the command before it, and is sent again if that is
 
 
 class CommandExecutor(Protocol):
@@ -43,7 +43,7 @@ class CommandExecutor(Protocol):
         """Return one answer."""
 
     def answers(self, base: bytes) -> bool:
-        """Whether the server of a base answered when it was asked last."""
+        """Whether the server of a base answered the last call."""
 
 
 class ShardClient:
@@ -79,7 +79,7 @@ class ShardClient:
         paired = zip(servers, answers, strict=True)
         found = [server for server, answer in paired if not isinstance(answer, StoreError)]
         if not found:
-            raise next(answer for answer in answers if isinstance(answer, StoreError))
+            require_all(answers)
         return found
 
     def owner(self, base: bytes) -> RedisNode:
@@ -101,7 +101,7 @@ class ShardClient:
         return next(at for at, found in enumerate(owners) if found and found.host == owner.host)
 
     def answers(self, base: bytes) -> bool:
-        """Whether the server of a base answered when it was asked last."""
+        """Whether the server of a base answered the last call."""
         with suppress(StoreUnavailable):
             return self.owner(base).breaker.state is BreakerState.CLOSED
         return False
@@ -118,15 +118,11 @@ class ShardClient:
         for server in self._known.values():
             server.disconnect(idle=False)
 
-    # -- asking them ---------------------------------------------------------------------------
+    # -- commands to them ----------------------------------------------------------------------
 
     def execute_all(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
         """Return the answers, or raise the first that is an error."""
-        answers = self.execute_each(commands, wait)
-        for answer in answers:
-            if isinstance(answer, StoreError):
-                raise answer
-        return answers
+        return require_all(self.execute_each(commands, wait))
 
     def execute_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
         """Return one answer."""
@@ -138,11 +134,8 @@ class ShardClient:
         """Return the answers; in place of one that did not come or is an error, a StoreError."""
         answers = self._ask(commands, wait)
         again = _again(commands, answers) if mend else []
-        errors = [
-            (commands[at].base, answers[at])
-            for at in again
-            if isinstance(answers[at], ResponseError)
-        ]
+        failed = ((commands[at].base, answers[at]) for at in again)
+        errors = [(base, error) for base, error in failed if isinstance(error, ResponseError)]
         if again and self._mend(errors):
             repeated = self._ask([commands[at] for at in again], wait)
             for at, answer in zip(again, repeated, strict=True):
@@ -179,11 +172,11 @@ class ShardClient:
         return mapped
 
     def _mend(self, errors: Sequence[tuple[bytes, ResponseError]]) -> bool:
-        """Do what lets these be asked again, if anything does."""
+        """Do what lets these be sent again, if anything does."""
         has_moved = self.address.cluster and any(is_moved(error) for _, error in errors)
         lacking = [base for base, error in errors if is_library_missing(error)]
         if has_moved:
-            with suppress(StoreError):  # asked again, each says itself what is wrong
+            with suppress(StoreError):  # sent again, each fails with its own error
                 self.look()
         for base in lacking:
             with suppress(StoreError):

@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
 from ..health import ShardHealth, StoreHealth
-from .connections import Host, RedisNode, Wait, execute_each, parse_info
+from .connections import Host, RedisNode, Wait, execute_each, parse_info, require_all
 from .durability import DurabilityMonitor
 from .identity import RECORDS_BASE, StoreIdentity
 from .read_only import KEY
@@ -116,8 +116,8 @@ def answering(servers: ShardClient, identity: StoreIdentity) -> tuple[bytes, ...
     paired = zip(identity.bases, answers, strict=True)
     found = tuple(base for base, answer in paired if answer == identity.store)
     if not found:
-        errors = [answer for answer in answers if isinstance(answer, StoreError)]
-        raise errors[0] if errors else StoreUnfit(GONE)
+        require_all(answers)
+        raise StoreUnfit(GONE)
     return found
 
 
@@ -149,7 +149,7 @@ def _owner(servers: ShardClient, base: bytes) -> RedisNode | None:
 
 
 def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:
-    """Return what each server says of its memory and its append-only file, where it says so."""
+    """Return each server's INFO on its memory and its append-only file, where it answers."""
     sections = ("memory", "persistence")
     requests = [(server, ("INFO", section)) for server in servers for section in sections]
     found: dict[Host, dict[str, str]] = {}

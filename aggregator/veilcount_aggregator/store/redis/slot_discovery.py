@@ -1,7 +1,7 @@
 """Discovery of the slots of a cluster while some of its nodes hang or are down.
 
-The node that is likely to answer is asked first; the next one is asked as soon as that failed, or
-has kept us waiting for a moment, and the first answer wins. So a node that hangs costs a moment.
+The node that is likely to answer is queried first, the next one as soon as that has failed or has
+not answered for a moment, and the first answer wins. So a node that hangs costs a moment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from .circuit_breaker import BreakerState
 from .connections import TIMEOUTS, Host, RedisNode, Wait
 
-NEXT_SECONDS = 0.2  # after which another node is asked too
+NEXT_SECONDS = 0.2  # after which another node is queried too
 LONGEST_SECONDS = sum(TIMEOUTS[Wait.PROBE]) * 2 + NEXT_SECONDS  # until the last node has answered
 
 Slots = list[tuple[tuple[int, int], Host]]
@@ -92,6 +92,6 @@ def _ask(server: RedisNode, answers: SimpleQueue[tuple[RedisNode, Slots | StoreE
 
 
 def _ranges(server: RedisNode, answer: Sequence[Any]) -> Iterator[tuple[tuple[int, int], Host]]:
-    """Yield who has what. A server without a name is the one that was asked."""
+    """Yield each range of slots and its host. A server without a name is the one that answered."""
     for first, last, master, *_ in answer:
         yield (first, last), ((master[0] or b"").decode() or server.host[0], master[1])

@@ -68,14 +68,14 @@ class SqliteDatabase:
         _live.add(self)
 
     def open(self, *, make: bool) -> None:
-        """Open it, so that what is wrong shows now; make it where there is none, if asked to."""
+        """Open it, so that what is wrong shows now; make it where there is none, on request."""
         self._make = make
         with self.writing():
             self._make = False
 
     @contextmanager
     def writing(self, *, probe: bool = False) -> Iterator[sqlite3.Connection]:
-        """Do all of it, durably, or nothing; a probe is too small to show that there is room."""
+        """Do all of it, durably, or nothing; a probe is too small to show that there is space."""
         if not self._mine.acquire(timeout=SECONDS):
             raise StoreUnavailable(f"{self.place.path}: another call has taken {SECONDS:g} s")
         try:
@@ -117,7 +117,7 @@ class SqliteDatabase:
             raise found from error
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""
         self._readers.close()  # first: the writer tidies up if it is the last one
         with self._mine:
             self._let_go()
@@ -132,7 +132,7 @@ class SqliteDatabase:
             self._let_go()
 
     def after_fork_in_parent(self) -> None:
-        """Go on."""
+        """Accept calls again."""
         wrote, read = self._forking.pop(get_ident())
         if wrote:
             self._mine.release()
@@ -165,7 +165,7 @@ class SqliteDatabase:
         return found
 
     def _look(self) -> None:
-        """Let go of readers of another file; have a log that was removed put back."""
+        """Close readers of another file; have a log that was removed put back."""
         moved = self._moved()
         if moved:
             self._readers.close()

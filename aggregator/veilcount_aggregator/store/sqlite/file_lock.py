@@ -1,9 +1,9 @@
 """One writer at a time among processes, first come, first served.
 
-SQLite's own lock is asked for again and again until it is free, which the newest wins as often as
-the oldest: with two busy processes one of them waits for many of the other's transactions. The
-kernel's queue of flock(2) is fair. It has no time limit, so a thread waits in it, and who asked
-waits for the thread.
+SQLite's own lock is tried again and again until it is free, which the newest wins as often as the
+oldest: with two busy processes one of them waits for many of the other's transactions. The
+kernel's queue of flock(2) is fair. It has no time limit, so a thread waits in it, and the
+caller waits for the thread.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class FileLock:
             self._take(seconds)
 
     def release(self) -> None:
-        """Let the next one in."""
+        """Release it to the next one."""
         if self._descriptor is not None:
             flock(self._descriptor, LOCK_UN)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -70,7 +70,7 @@ class FileLock:
 
 
 class _Turn:
-    """A place in the kernel's queue, which its owner may give up."""
+    """A place in the kernel's queue, which its owner may abandon."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -89,7 +89,7 @@ class _Turn:
         os.close(self._descriptor)
 
     def came(self, seconds: float) -> bool:
-        """Whether the turn came in time; if not, it is given up."""
+        """Whether the turn came in time; if not, it is abandoned."""
         if self._came.wait(seconds):
             return True
         with self._deciding:

@@ -79,7 +79,7 @@ class WriteHealth:
 def is_damaged(database: sqlite3.Connection, seconds: float) -> bool:
     """Whether a damaged page was found within so many seconds.
 
-    A table that takes longer than what is left is given up: `veilcount doctor --deep` reads all.
+    A table that takes longer than what is left is skipped: `veilcount doctor --deep` reads all.
     """
     ends = time.monotonic() + seconds
     database.set_progress_handler(lambda: int(time.monotonic() > ends), STEPS)

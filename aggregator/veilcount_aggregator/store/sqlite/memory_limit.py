@@ -1,4 +1,4 @@
-"""Memory of counters in SQL: whether a report's counters still fit, asked before any is written.
+"""Memory of counters in SQL: whether a report's counters still fit, checked before any is written.
 
 A small tally is accounted whole when it is made. A large one grows by a part in each group, 16
 bytes for each counter that is touched, until all its counters are there: what is added from then on
@@ -38,7 +38,7 @@ class SeriesMemoryBudget:
         self._next: dict[Cell, int] = {}  # what the next report of a cell needs
 
     def fits(self, cell: Cell, limits: MemoryLimits) -> bool:
-        """Reserve what a report's counters need, and say whether it is there."""
+        """Reserve what a report's counters need, and return whether it is there."""
         needs = self._next.get(cell)
         if needs is None:
             needs = self._first(cell)
@@ -76,7 +76,7 @@ class StoreMemoryBudget:
         self._used: int | None = None
 
     def take(self, needs: int, limits: MemoryLimits) -> bool:
-        """Reserve bytes, and say whether they are there."""
+        """Reserve bytes, and return whether they are there."""
         if limits.store is None:
             return True
         if self._used is None:

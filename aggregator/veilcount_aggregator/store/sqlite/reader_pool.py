@@ -42,7 +42,7 @@ class ReaderPool:
             self._free.release()
 
     def stop(self, seconds: float) -> bool:
-        """Keep new readers out and close all connections; say whether nobody reads any more."""
+        """Keep new readers out and close all connections; return whether nobody reads any more."""
         ends = monotonic() + seconds
         for held in range(MOST):
             if not self._free.acquire(timeout=max(0.0, ends - monotonic())):
@@ -53,7 +53,7 @@ class ReaderPool:
         return True
 
     def go_on(self) -> None:
-        """Let readers in again."""
+        """Accept readers again."""
         self._free.release(MOST)
 
     def close(self) -> None:

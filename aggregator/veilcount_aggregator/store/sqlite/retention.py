@@ -35,7 +35,7 @@ def restore(database: sqlite3.Connection, number: int) -> int:
 
 
 def make_final(database: sqlite3.Connection, number: int, before: datetime) -> None:
-    """Give up what was dropped at an instant or before: nothing of it can be restored."""
+    """Make drops at an instant or before final: nothing of them can be restored."""
     arguments = (number, int(before.timestamp()))
     database.execute(
         "update series set deleted = max(deleted, coalesce((select max(epochs) from drop_mark"
@@ -46,7 +46,7 @@ def make_final(database: sqlite3.Connection, number: int, before: datetime) -> N
 
 
 def is_due(database: sqlite3.Connection, number: int, before: datetime) -> bool:
-    """Whether anything was dropped at an instant or before, so that it is to be given up."""
+    """Whether anything was dropped at an instant or before, so that it is final now."""
     found = database.execute(
         "select 1 from drop_mark where series = ? and at <= ?", (number, int(before.timestamp()))
     )
@@ -60,7 +60,7 @@ def deleted_epochs(database: sqlite3.Connection, number: int) -> int:
 
 
 def series_with_deletable_rows(database: sqlite3.Connection) -> list[int]:
-    """Return the series that have rows left of epochs that were given up."""
+    """Return the series that have rows left of epochs whose drop is final."""
     left = database.execute(
         "select number from series where deleted > 0 and exists"
         " (select 1 from ledger where series = number and epoch < deleted)"
@@ -69,7 +69,7 @@ def series_with_deletable_rows(database: sqlite3.Connection) -> list[int]:
 
 
 def delete_rows(database: sqlite3.Connection, number: int) -> bool:
-    """Delete some rows of epochs that were given up; say whether there may be more."""
+    """Delete some rows of epochs whose drop is final; return whether there may be more."""
     deleted = database.execute(
         "delete from ledger where (series, epoch, row) in ("
         " select l.series, l.epoch, l.row from series s"

@@ -87,7 +87,7 @@ def _trigger(name: str, event: str, rows: str, by: str) -> str:
     return f"create trigger {name} after {event} begin {_CHARGE.format(by, rows)}; end"
 
 
-#: the account of a series from its rows; (series.)number says which
+#: the account of a series from its rows; of the series `number`
 _RECOUNT = (
     f"(select coalesce(sum({TALLY_BYTES} + length(counters)), 0) from tally"  # noqa: S608 - figures
     f" where series = number) + (select coalesce(sum({PART_BYTES} + length(body)), 0) from part"

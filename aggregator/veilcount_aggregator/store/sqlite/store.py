@@ -81,7 +81,7 @@ class SqliteStore(SqliteRecords):
             return retention.mark(database, series, epochs, now)
 
     def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
-        """Delete what was dropped so long ago: given up at once, off the disk by and by."""
+        """Delete what was dropped so long ago: final at once, off the disk in small steps."""
         with self.file.reading() as database:
             number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
             due = retention.is_due(database, number, now - kept)
@@ -108,7 +108,7 @@ class SqliteStore(SqliteRecords):
             sleep(PAUSE)
 
     def _delete_rows(self) -> None:
-        """Delete rows that were given up, some at a time, so that no commit waits for long."""
+        """Delete rows of final drops, some at a time, so that no commit waits for long."""
         with self.file.reading() as database:
             left = retention.series_with_deletable_rows(database)
         for number in left:
