@@ -63,11 +63,6 @@ class TreeReports:
             fixed if self.target == IntervalTarget.COHORT else None,
         )
 
-    def weighted(self, parts: Floats) -> Floats:
-        """Return what each message counts in one figure, to which buckets contribute parts."""
-        row: Floats = (parts @ self.weights)[np.newaxis]
-        return row
-
     def between(self, above: float, below: float) -> RangeShare:
         """Return the share between two bounds; see `RangeEstimator.between`."""
         parts = np.diff(
@@ -77,7 +72,7 @@ class TreeReports:
             return RangeShare(above, below, None, 0.0, 1.0, ESTIMANDS[self.target])
         found = self.read(np.stack([parts, parts == 1, parts > 0]))
         share, low, high = float(found.value[0]), float(found.low[1]), float(found.high[2])
-        evidence = WeightedEstimator(self.counters, self.weighted(parts), 0.0)
+        evidence = WeightedEstimator(self.counters, parts[np.newaxis] @ self.weights, 0.0)
         return RangeShare(above, below, share, low, high, ESTIMANDS[self.target], evidence)
 
     def _place(self, *bounds: float) -> Floats:
@@ -131,17 +126,20 @@ def estimate_ranges(
         return RangeEstimator.extend(empty_histogram(domain, level, target), reports)
     below = reports.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
     share = np.clip(isotonic(below.value), 0, 1)
-    middles = (np.arange(BUCKETS) + 0.5) / BUCKETS
     found = histogram(
         level,
         target,
         frequency=weights @ (counters / n),
         curve=Cdf.between(domain, share, below.low, below.high, GUARANTEED),
-        evidence=WeightedEstimator.mean(
-            domain, counters, reports.weighted(middles), reports.weighted(middles**2)
-        ),
+        evidence=tree_mean(weights, domain, counters),
     )
     return RangeEstimator.extend(found, reports)
+
+
+def tree_mean(weights: Floats, domain: Number, counters: Counters) -> WeightedEstimator:
+    """Return the mean of the buckets' middles, from at least one report."""
+    middles = (np.arange(BUCKETS) + 0.5)[np.newaxis] / BUCKETS
+    return WeightedEstimator.mean(domain, counters, middles @ weights, middles**2 @ weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

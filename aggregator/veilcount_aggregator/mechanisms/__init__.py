@@ -7,6 +7,7 @@ from . import projective_geometry as projective_geometry
 from . import range_tree as range_tree
 from . import subset_selection as subset_selection
 from .estimates import estimate as estimate
+from .estimates import estimate_mean as estimate_mean
 from .estimates import estimate_number as estimate_number
 from .estimates import estimate_shares as estimate_shares
 from .estimates import estimate_sums as estimate_sums

@@ -12,8 +12,11 @@ from veilcount_shared.mechanisms.square_wave import BUCKET_BITS, BUCKETS
 
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts
+from ..estimation.confidence_sequences import LookCount
+from ..estimation.estimator import Estimator
 from ..estimation.results import IntervalTerms
-from ..estimation.square_wave_em import estimate_distribution
+from ..estimation.square_wave_em import estimate_distribution, get_wave
+from ..estimation.weighted_estimator import WeightedEstimator
 from ..sampling.mixture import Ints
 from .handler import handles
 from .window import WindowHandler
@@ -30,6 +33,11 @@ class DistributionHandler(WindowHandler[DistributionMechanism]):
         return estimate_distribution(
             self.mechanism, domain, counters, terms.level, target=terms.target
         )
+
+    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:  # noqa: ARG002 - one look alone
+        """Return the unbiased mean of the decoded levels."""
+        wave = get_wave(self.mechanism)
+        return WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
 
     @property
     def _slope(self) -> float:

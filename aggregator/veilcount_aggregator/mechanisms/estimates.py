@@ -21,12 +21,20 @@ from ..estimation.proportions import SupportCounts
 from ..estimation.results import (
     ESTIMANDS,
     IntervalTerms,
+    MeanEstimate,
     NoReports,
     ShareEstimates,
+    estimate_average,
     estimate_frequencies,
     select_rows,
 )
-from .handler import NumberEstimate, ShareHandler, number_handler, share_handler
+from .handler import (
+    NumberEstimate,
+    NumberHandler,
+    ShareHandler,
+    number_handler,
+    share_handler,
+)
 
 ALL_DEVICES = "of all devices"
 ANSWERED = "of those who answered"
@@ -77,11 +85,35 @@ def estimate_number(
     looks: LookCount = LookCount.ONE,
 ) -> NumberEstimate:
     """Return the mean of a number, or its distribution; see `estimate_shares`."""
+    handler, domain, terms = _number_terms(collection, level, target, contributions, looks)
+    return handler.estimate(domain, counters, terms)
+
+
+def estimate_mean(
+    collection: Collection,
+    counters: Counts,
+    level: float = 0.95,
+    *,
+    contributions: int | None = None,
+    looks: LookCount = LookCount.ONE,
+) -> MeanEstimate:
+    """Return the mean of a number, whatever its measure, from at least one report."""
+    handler, domain, terms = _number_terms(collection, level, "auto", contributions, looks)
+    return estimate_average(handler.mean(domain, counters, looks), terms)
+
+
+def _number_terms(
+    collection: Collection,
+    level: float,
+    target: RequestedTarget,
+    contributions: int | None,
+    looks: LookCount,
+) -> tuple[NumberHandler[Any], Number, IntervalTerms]:
     handler, domain = number_handler(collection)
     if looks is LookCount.EVERY and not handler.has_anytime_intervals:
         raise ValueError(f"{collection.name}: the bands of a distribution hold at one look alone")
     terms = IntervalTerms(level, target_of(collection, target, contributions), looks=looks)
-    return handler.estimate(domain, counters, terms)
+    return handler, domain, terms
 
 
 def estimate_shares(

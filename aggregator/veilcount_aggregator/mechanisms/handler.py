@@ -26,6 +26,7 @@ from veilcount_shared.mechanisms import Mechanism
 
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.confidence_sequences import LookCount
 from ..estimation.covariance import persons_variance
 from ..estimation.estimator import Estimator
 from ..estimation.response_distribution import ResponseDistribution, SupportMechanism
@@ -215,7 +216,11 @@ class NumberHandler(MechanismHandler[M]):
 
     @abstractmethod
     def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> NumberEstimate:
-        """Return what the counters say of the numbers."""
+        """Return the mean, or the distribution."""
+
+    @abstractmethod
+    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:
+        """Return the estimator of the mean, from at least one report."""
 
 
 HANDLERS: dict[type, type[MechanismHandler[Any]]] = {}

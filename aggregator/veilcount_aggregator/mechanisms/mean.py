@@ -35,9 +35,13 @@ class MeanHandler(WindowHandler[MeanMechanism]):
         if not counters.sum():
             ends = np.array([float(domain.low)]), np.array([float(domain.high)])
             return NoReports(low=ends[0], high=ends[1], level=terms.level)
-        if terms.looks is LookCount.EVERY:
-            return estimate_average(anytime_mean(self.mechanism, domain, counters), terms)
-        return estimate_average(DecodedMean.from_counters(self.mechanism, domain, counters), terms)
+        return estimate_average(self.mean(domain, counters, terms.looks), terms)
+
+    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:
+        """Return the mean of the decoded levels, with intervals for one look or for every look."""
+        if looks is LookCount.EVERY:
+            return anytime_mean(self.mechanism, domain, counters)
+        return DecodedMean.from_counters(self.mechanism, domain, counters)
 
     def noise_variance(self) -> float:
         """Return the worst variance over all numbers, for the range [0, 1]."""

@@ -13,11 +13,14 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import RangeTree
 
 from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.confidence_sequences import LookCount
+from ..estimation.estimator import Estimator
 from ..estimation.range_queries import (
     LevelResponse,
     RangeEstimator,
     bucket_weights,
     estimate_ranges,
+    tree_mean,
 )
 from ..estimation.results import IntervalTerms
 from ..sampling.mixture import Ints, scattered
@@ -48,6 +51,10 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
         return estimate_ranges(
             tree_weights(self.mechanism), domain, counters, terms.level, target=terms.target
         )
+
+    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:  # noqa: ARG002 - one look alone
+        """Return the unbiased mean of the buckets' middles."""
+        return tree_mean(tree_weights(self.mechanism), domain, counters)
 
     def noise_variance(self) -> float:
         """Return that of the share of a quarter of the range: the first level's node.

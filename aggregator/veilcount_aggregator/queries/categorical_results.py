@@ -126,19 +126,18 @@ def _sums(
     return replace(found, estimand=f"{whose}, {ESTIMANDS[found.terms.target]}")
 
 
-def ranked(collection: Collection, counters: Counts, query: EstimateQuery) -> tuple[Counts, int]:
+def ranked(collection: Collection, counters: Counts, top: int, view: View) -> tuple[Counts, int]:
     """Return the places of a top list, the largest share first, and how many stand out from noise.
 
     The consistent view lists no more than those that stand out.
     """
     raw = estimate_shares(collection, counters)
-    assert query.top is not None  # noqa: S101 - a top list was requested
     if not isinstance(raw, ShareEstimates):
-        return np.arange(min(query.top, size_of(collection))), 0
+        return np.arange(min(top, size_of(collection))), 0
     above = base_cut(raw.frequency, share_handler(collection).response, raw.n)
     largest = np.argsort(-raw.frequency, kind="stable")
-    places = above if query.view is View.CONSISTENT else largest
-    return places[: query.top], len(above)
+    places = above if view is View.CONSISTENT else largest
+    return places[:top], len(above)
 
 
 def _rows(

@@ -8,22 +8,20 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from veilcount_shared import Collection
+from veilcount_shared.domain import Number
 
-from ..estimation import DifferenceEstimate, IntervalTerms, MeanEstimate, ShareEstimates
+from ..estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
 from ..estimation import compare as compared
-from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
-from ..mechanisms import estimate, handler_of
-from ..mechanisms.estimates import target_of
+from ..mechanisms import estimate_mean, handler_of
 from ..text.privacy_guarantees import epsilons
 from ..text.result_columns import spelled
 from . import shared_respondents
 from .categorical_results import presence_is_hidden
 from .comparison_schema import CompareResult, ComparisonRow, SideFigure, SideView
 from .comparison_sides import Side, SideData, refuse_overlap
-from .comparison_values import pairs
+from .comparison_values import pairs, side_shares
 from .domain_values import Value
 from .estimate import ANSWERS, REPORTS, chosen_series
 from .estimate_query import EstimateQuery, SelectionQuery
@@ -109,35 +107,21 @@ def _estimated(
 ) -> ShareEstimates | MeanEstimate:
     """Return one side's estimate; the intervals of a picked list hold for all values at once."""
     collection, query = read.series.collection, read.query
-    found = estimate(
-        collection,
-        read.counters,
+    if isinstance(collection.domain, Number):
+        return estimate_mean(
+            collection,
+            read.counters,
+            query.level,
+            contributions=read.contributions,
+            looks=query.looks,
+        )
+    return side_shares(
+        read,
         query.level,
-        contributions=read.contributions,
         simultaneous=picked,
         looks=query.looks,
         among=query.among.value,
         values=None if places is None else places.tolist(),
-    )
-    if isinstance(found, BucketHistogram):
-        return _average(collection, read, found)
-    assert isinstance(found, ShareEstimates | MeanEstimate)  # noqa: S101 - there are answers
-    return found
-
-
-def _average(collection: Collection, read: SideData, found: BucketHistogram) -> MeanEstimate:
-    """Return the mean of a histogram as one that can be compared."""
-    evidence, mean = found.evidence, found.mean
-    assert evidence is not None  # noqa: S101 - there are answers
-    assert mean is not None  # noqa: S101 - likewise
-    return MeanEstimate(
-        n=found.n,
-        mean=mean,
-        low=found.low,
-        high=found.high,
-        terms=IntervalTerms(read.query.level, target_of(collection, "auto", read.contributions)),
-        estimand=found.estimand,
-        evidence=evidence,
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from veilcount_shared.domain import Number
 
 from ..errors import QueryError
-from ..estimation import ShareEstimates
+from ..estimation import NoReports, ShareEstimates
 from ..estimation.confidence_intervals import Counts, Floats
 from ..mechanisms import estimate_shares
 from .comparison_sides import SideData
@@ -77,7 +78,17 @@ def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> C
 
 
 def _precision(read: SideData, places: Counts) -> tuple[Floats, Floats]:
-    found = estimate_shares(read.series.collection, read.counters, contributions=read.contributions)
-    assert isinstance(found, ShareEstimates)  # noqa: S101 - there are answers
+    found = side_shares(read)
     error = found.evidence.error(found.terms.target)
     return found.frequency[places], 1 / error[places] ** 2
+
+
+def side_shares(read: SideData, level: float = 0.95, **options: Any) -> ShareEstimates:
+    """Return the shares of a side that has reports; the options are those of `estimate_shares`."""
+    collection = read.series.collection
+    found = estimate_shares(
+        collection, read.counters, level, contributions=read.contributions, **options
+    )
+    if isinstance(found, NoReports):
+        raise ValueError(f"{collection.name}: no reports to compare")  # noqa: TRY004 - not its type
+    return found

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Label
+from veilcount_shared.domain import Boolean, Choice, Cross, Label, Number
 
 from ..errors import QueryError
 from ..estimation import margin
@@ -53,7 +53,8 @@ def value_at(collection: Collection, place: int) -> Value:
     domain = collection.domain
     if isinstance(domain, Cross):
         return _combination(domain, place)
-    assert isinstance(domain, Boolean | Choice)  # noqa: S101 - no number has places
+    if isinstance(domain, Number):
+        raise TypeError(f"{collection.name}: a number has no places")
     return domain.labels[place]
 
 

@@ -272,7 +272,7 @@ def _shown(
             collection, places_of(collection, query.values).places
         ), None
     if query.top:
-        places, stand_out = ranked(collection, counters, query)
+        places, stand_out = ranked(collection, counters, query.top, query.view)
         return ValueSelection.from_places(collection, places), stand_out
     return ValueSelection.from_places(collection, page_of(collection, query)), None
 

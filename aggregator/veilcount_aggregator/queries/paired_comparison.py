@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, cast
 
 from msgspec import Meta, Struct
 
@@ -144,8 +144,7 @@ def _named(collection: Collection, label: object, release: Release) -> ResultVal
         return None
     if isinstance(label, Sequence) and isinstance(collection.domain, Cross):
         return dict(zip(part_names(collection.domain), label, strict=True))
-    assert isinstance(label, str | int)  # noqa: S101 - what is left
-    return label
+    return cast("str | int", label)
 
 
 def _key(value: ResultValue | None) -> str:
