@@ -40,7 +40,14 @@ SOME = (0, 1, 3, 4, 15, 16, 63, 64, 100, 127, 128, 200, 254, 255)  # both sides 
 _FILE = Path(__file__).parents[1] / "vectors" / "ranges.json"
 PINNED: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 
-every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+DEFAULT_EPSILONS = EPSILONS[::2]  # both ends among them; --full takes all
+every_epsilon = pytest.mark.parametrize(
+    "epsilon",
+    [
+        pytest.param(each, marks=() if each in DEFAULT_EPSILONS else pytest.mark.full, id=str(each))
+        for each in EPSILONS
+    ],
+)
 
 
 def owned(level: SubsetSelection | ProjectiveGeometry) -> int:
