@@ -5,12 +5,12 @@ from __future__ import annotations
 from veilcount_shared import Collection, parse_collections
 
 
-def family(text: str) -> dict[str, Collection]:
+def make_collections(text: str) -> dict[str, Collection]:
     """The collections of a file."""
     return parse_collections(f'app = "acme"\n{text}', lambda _: [])
 
 
-def asked(**keys: object) -> Collection:
+def make_collection(**keys: object) -> Collection:
     """One collection: a yes or no for a month each, at epsilon 1, over a year, unless told."""
     given: dict[str, object] = {
         "question": '"Dark?"',
@@ -21,4 +21,4 @@ def asked(**keys: object) -> Collection:
         "until": "2027-12-01",
     }
     lines = (f"{key} = {value}" for key, value in (given | keys).items() if value is not None)
-    return family("[c]\n" + "\n".join(lines))["c"]
+    return make_collections("[c]\n" + "\n".join(lines))["c"]

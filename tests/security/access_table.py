@@ -1,4 +1,4 @@
-"""Every door and every page, with what was decided about it: who may, and who may not."""
+"""The access table: every endpoint and every page with the role that may use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGES = "pages."
 
 
 class Kind(Enum):
-    """How a door knows who may."""
+    """How an endpoint authorizes requests."""
 
     KEY = auto()  # by a key in a header, always
     DEVICE = auto()  # by a device's key, from the first one on
@@ -26,7 +26,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class AccessRule:
     """One method of one path."""
 
     method: str
@@ -38,10 +38,10 @@ class Door:
         return f"{self.method} {self.path}"
 
 
-def _all(kind: Kind, role: Role | None, *doors: str) -> tuple[Door, ...]:
-    """Return doors of one kind; each is written as `METHOD PATH`."""
-    split = (door.split() for door in doors)
-    return tuple(Door(method, path, kind, role) for method, path in split)
+def _all(kind: Kind, role: Role | None, *endpoints: str) -> tuple[AccessRule, ...]:
+    """Return the rules of endpoints of one kind, each written as `METHOD PATH`."""
+    split = (endpoint.split() for endpoint in endpoints)
+    return tuple(AccessRule(method, path, kind, role) for method, path in split)
 
 
 #: written down by hand: a door that is not in here has not been thought about
@@ -116,13 +116,13 @@ DECIDED = (
 )
 
 
-def of_kind(*kinds: Kind) -> list[Door]:
-    """Return the doors of some kinds."""
-    return [door for door in DECIDED if door.kind in kinds]
+def of_kind(*kinds: Kind) -> list[AccessRule]:
+    """Return the rules of some kinds."""
+    return [endpoint for endpoint in DECIDED if endpoint.kind in kinds]
 
 
 def served(app: Flask) -> Iterator[str]:
-    """Yield every door that there is, as it is written above."""
+    """Yield every served endpoint, in the form above."""
     yield f"POST {reports.PATH}"
     for rule in app.url_map.iter_rules():
         for method in (rule.methods or set()) - {"HEAD"}:

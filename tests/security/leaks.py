@@ -18,8 +18,8 @@ WORDS = re.compile(
 
 def leaks(reply: Response, deployment: Deployment) -> Iterator[str]:
     """Yield what an answer tells of its inside."""
-    said = reply.body + repr(reply.headers).encode()
+    text = reply.body + repr(reply.headers).encode()
     store = deployment.aggregator.settings.store
     inside = (store, store.removeprefix("sqlite:///").partition("?")[0], version("flask"))
-    yield from (each for each in inside if each.encode() in said)
-    yield from (found.decode() for found in WORDS.findall(said))
+    yield from (each for each in inside if each.encode() in text)
+    yield from (found.decode() for found in WORDS.findall(text))

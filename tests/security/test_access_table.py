@@ -1,4 +1,4 @@
-"""Who may not: every door of programs and every page, with each way of not being let in."""
+"""Access control: every endpoint and page refuses each kind of unauthorized request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, 
 from veilcount_aggregator.auth.sessions import begin_session
 from veilcount_aggregator.errors import StoreUnavailable
 
-from .access_table import DECIDED, Door, Kind, of_kind, served
+from .access_table import DECIDED, AccessRule, Kind, of_kind, served
 from .leaks import leaks
 
 PLACES = {
@@ -45,17 +45,19 @@ class Guarded:
     sessions: dict[Role, str]
     over: str
 
-    def knock(self, door: Door, key: str = "", query: str = "", **environ: str) -> Response:
-        """Ask a door after enough time that no guess before counts."""
+    def knock(
+        self, endpoint: AccessRule, key: str = "", query: str = "", **environ: str
+    ) -> Response:
+        """Call an endpoint after enough time that earlier guesses do not count."""
         self.deployment.clocks.passed += 10
-        path = place_of(door) + query
-        return self.deployment.ask(door.method, path, key=key, environ=environ)
+        path = place_of(endpoint) + query
+        return self.deployment.ask(endpoint.method, path, key=key, environ=environ)
 
 
-def place_of(door: Door) -> str:
-    """Return a path that leads to a door."""
-    shown = door.method == "GET" and door.kind is Kind.PAGE
-    path = door.path if shown else door.path.replace("<name>", "nothing")
+def place_of(endpoint: AccessRule) -> str:
+    """Return a path of an endpoint."""
+    shown = endpoint.method == "GET" and endpoint.kind is Kind.PAGE
+    path = endpoint.path if shown else endpoint.path.replace("<name>", "nothing")
     for name, value in PLACES.items():
         path = path.replace(name, value)
     return path
@@ -75,10 +77,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         ids = {key.role: key.id for key in load_api_keys(store).keys.values() if not key.revoked}
         sessions = {role: begin_session(store, role, ids[role], now) for role in Role}
         made.aggregator.watch.refresh()
-        given = Guarded(made, keys, revoked, sessions, over)
-        for door in (GUARDED[0], GUARDED[2], GUARDED[-1]):  # each key's first use is written down
-            given.knock(door, keys[door.role or Role.ADMIN])
-        yield given
+        supplied = Guarded(made, keys, revoked, sessions, over)
+        for endpoint in (
+            GUARDED[0],
+            GUARDED[2],
+            GUARDED[-1],
+        ):  # each key's first use is written down
+            supplied.knock(endpoint, keys[endpoint.role or Role.ADMIN])
+        yield supplied
 
 
 @pytest.fixture(autouse=True)
@@ -87,60 +93,62 @@ def _nothing_is_changed(request: pytest.FixtureRequest) -> Iterator[None]:
     if "guarded" not in request.fixturenames:
         yield
         return
-    given: Guarded = request.getfixturevalue("guarded")
-    before = list(_kept(given))
+    supplied: Guarded = request.getfixturevalue("guarded")
+    before = list(_kept(supplied))
     yield
 
-    assert list(_kept(given)) == before
+    assert list(_kept(supplied)) == before
 
 
-def _kept(given: Guarded) -> Iterator[tuple[str, object]]:
+def _kept(supplied: Guarded) -> Iterator[tuple[str, object]]:
     for kind in ("key", "session", "link", "source", "closed"):
-        yield kind, dict(given.deployment.aggregator.store.records(kind))
+        yield kind, dict(supplied.deployment.aggregator.store.records(kind))
 
 
 # -- that nothing was forgotten --------------------------------------------------------------------
 
 
-def test_every_door_that_is_served_was_decided_about(deployed: Deployment) -> None:
-    """A new door fails here until somebody has written down who may open it."""
+def test_every_served_endpoint_is_in_the_access_table(deployed: Deployment) -> None:
+    """A new endpoint fails here until its access is stated."""
     assert sorted(map(str, DECIDED)) == sorted(served(deployed.app))
 
 
 # -- doors of programs -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", GUARDED, ids=str)
-def test_a_door_opens_to_no_other(guarded: Guarded, door: Door) -> None:
+@pytest.mark.parametrize("endpoint", GUARDED, ids=str)
+def test_a_key_of_another_role_is_refused(guarded: Guarded, endpoint: AccessRule) -> None:
     """Without a key, with one of another role, taken back, misspelled, or in the address."""
-    right = guarded.keys[door.role or Role.ADMIN]
-    wrong = [key for role, key in guarded.keys.items() if door.role and not role.opens(door.role)]
+    right = guarded.keys[endpoint.role or Role.ADMIN]
+    wrong = [
+        key for role, key in guarded.keys.items() if endpoint.role and not role.opens(endpoint.role)
+    ]
     unknown = [
-        guarded.knock(door),
-        *(guarded.knock(door, key) for key in guarded.revoked.values()),
-        *(guarded.knock(door, HTTP_AUTHORIZATION=given) for given in MALFORMED),
+        guarded.knock(endpoint),
+        *(guarded.knock(endpoint, key) for key in guarded.revoked.values()),
+        *(guarded.knock(endpoint, HTTP_AUTHORIZATION=supplied) for supplied in MALFORMED),
         *(
-            guarded.knock(door, query=f"?{name}={right}")
+            guarded.knock(endpoint, query=f"?{name}={right}")
             for name in ("key", "token", "Authorization")
         ),
-        guarded.knock(door, HTTP_COOKIE=f"veilcount={guarded.sessions[Role.ADMIN]}"),
-        guarded.knock(door, HTTP_X_API_KEY=right, HTTP_PROXY_AUTHORIZATION=f"Bearer {right}"),
-        guarded.knock(door, right[:-1]),
-        guarded.knock(door, right.swapcase()),
+        guarded.knock(endpoint, HTTP_COOKIE=f"veilcount={guarded.sessions[Role.ADMIN]}"),
+        guarded.knock(endpoint, HTTP_X_API_KEY=right, HTTP_PROXY_AUTHORIZATION=f"Bearer {right}"),
+        guarded.knock(endpoint, right[:-1]),
+        guarded.knock(endpoint, right.swapcase()),
     ]
-    others = [guarded.knock(door, key) for key in wrong]
+    others = [guarded.knock(endpoint, key) for key in wrong]
 
     assert {(reply.status, reply.problem) for reply in unknown} == {(401, "no-key")}
     assert {(reply.status, reply.problem) for reply in others} <= {(403, "wrong-role")}
     assert not [leak for reply in (*unknown, *others) for leak in leaks(reply, guarded.deployment)]
-    assert guarded.knock(door, right).status not in {401, 403}
+    assert guarded.knock(endpoint, right).status not in {401, 403}
 
 
-@pytest.mark.parametrize("door", of_kind(Kind.OPEN), ids=str)
-def test_an_open_door_says_the_same_to_all(guarded: Guarded, door: Door) -> None:
+@pytest.mark.parametrize("endpoint", of_kind(Kind.OPEN), ids=str)
+def test_an_open_endpoint_responds_alike_to_all(guarded: Guarded, endpoint: AccessRule) -> None:
     """A key or none, right or wrong: it is not looked at."""
     keys = ("", "veilcount_admin_wrong", *guarded.keys.values(), *guarded.revoked.values())
-    replies = [guarded.knock(door, key) for key in keys]
+    replies = [guarded.knock(endpoint, key) for key in keys]
 
     assert len({(reply.status, _without_token(reply.body)) for reply in replies}) == 1
     assert not [leak for reply in replies for leak in leaks(reply, guarded.deployment)]
@@ -154,18 +162,18 @@ def _without_token(body: bytes) -> bytes:
 # -- pages -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", PAGES, ids=str)
-def test_a_page_opens_to_no_other(guarded: Guarded, door: Door) -> None:
+@pytest.mark.parametrize("endpoint", PAGES, ids=str)
+def test_a_page_of_another_role_is_refused(guarded: Guarded, endpoint: AccessRule) -> None:
     """To no stranger, no key, no ended or made-up session: all are led to the log-in."""
     cookies = ("", "veilcount=", "veilcount=made-up", f"veilcount={guarded.over}",
                f"veilcount={guarded.keys[Role.ADMIN]}", f"other={guarded.sessions[Role.ADMIN]}",
                "veilcount=\xff", "veilcount=" + "x" * 9_000)  # fmt: skip
     key = guarded.keys[Role.ADMIN]
     replies = [
-        *(guarded.knock(door, HTTP_COOKIE=cookie) for cookie in cookies),
-        guarded.knock(door, key),
-        guarded.knock(door, query=f"?key={key}"),
-        guarded.knock(door, query=f"?veilcount={guarded.sessions[Role.ADMIN]}"),
+        *(guarded.knock(endpoint, HTTP_COOKIE=cookie) for cookie in cookies),
+        guarded.knock(endpoint, key),
+        guarded.knock(endpoint, query=f"?key={key}"),
+        guarded.knock(endpoint, query=f"?veilcount={guarded.sessions[Role.ADMIN]}"),
     ]
 
     assert {reply.status for reply in replies} == {303}
@@ -173,40 +181,44 @@ def test_a_page_opens_to_no_other(guarded: Guarded, door: Door) -> None:
     assert not [leak for reply in replies for leak in leaks(reply, guarded.deployment)]
 
 
-@pytest.mark.parametrize("door", PAGES, ids=str)
-def test_a_page_opens_to_no_lesser_role(guarded: Guarded, door: Door) -> None:
-    lesser = [role for role in Role if door.role and not role.opens(door.role)]
-    refused = [guarded.knock(door, HTTP_COOKIE=_cookie(guarded, role)) for role in lesser]
+@pytest.mark.parametrize("endpoint", PAGES, ids=str)
+def test_a_page_opens_to_no_lesser_role(guarded: Guarded, endpoint: AccessRule) -> None:
+    lesser = [role for role in Role if endpoint.role and not role.opens(endpoint.role)]
+    refused = [guarded.knock(endpoint, HTTP_COOKIE=_cookie(guarded, role)) for role in lesser]
 
     assert {reply.status for reply in refused} <= {403}
     assert Role.DEVICE in lesser
     assert not [leak for reply in refused for leak in leaks(reply, guarded.deployment)]
 
 
-@pytest.mark.parametrize("door", [each for each in PAGES if each.method == "POST"], ids=str)
-def test_a_session_alone_sends_no_form(guarded: Guarded, door: Door) -> None:
+@pytest.mark.parametrize("endpoint", [each for each in PAGES if each.method == "POST"], ids=str)
+def test_a_session_alone_sends_no_form(guarded: Guarded, endpoint: AccessRule) -> None:
     """Another site can make a browser send its cookie, but cannot know what our forms repeat."""
     cookie = _cookie(guarded, Role.ADMIN)
     with_cookie = {"HTTP_COOKIE": cookie}
     body = b"form_token=" + b"0" * 64 + b"&role=admin&label=mine&text=&query=histogram"
     refused = [
-        guarded.knock(door, HTTP_COOKIE=cookie),
-        guarded.knock(door, query=f"?form_token={'0' * 64}", HTTP_COOKIE=cookie),
-        guarded.deployment.ask("POST", place_of(door), body, kind=FORM, environ=with_cookie),
-        guarded.deployment.ask("POST", place_of(door), b'{"form_token": ""}', environ=with_cookie),
+        guarded.knock(endpoint, HTTP_COOKIE=cookie),
+        guarded.knock(endpoint, query=f"?form_token={'0' * 64}", HTTP_COOKIE=cookie),
+        guarded.deployment.ask("POST", place_of(endpoint), body, kind=FORM, environ=with_cookie),
+        guarded.deployment.ask(
+            "POST", place_of(endpoint), b'{"form_token": ""}', environ=with_cookie
+        ),
     ]
 
     assert {reply.status for reply in refused} == {400}
 
 
-@pytest.mark.parametrize("door", of_kind(Kind.FORM), ids=str)
-def test_a_form_that_is_open_to_all_is_of_a_page_of_ours(guarded: Guarded, door: Door) -> None:
+@pytest.mark.parametrize("endpoint", of_kind(Kind.FORM), ids=str)
+def test_a_form_that_is_open_to_all_is_of_a_page_of_ours(
+    guarded: Guarded, endpoint: AccessRule
+) -> None:
     """Else another site could log a browser in as somebody, or out."""
     body = f"key={guarded.keys[Role.ADMIN]}&link=x".encode()
     kind = "application/x-www-form-urlencoded"
     refused = [
         guarded.deployment.ask(
-            "POST", place_of(door), body, kind=kind, environ={"HTTP_COOKIE": cookie}
+            "POST", place_of(endpoint), body, kind=kind, environ={"HTTP_COOKIE": cookie}
         )
         for cookie in ("", "veilcount=made-up", _cookie(guarded, Role.ADMIN))
     ]
@@ -235,18 +247,22 @@ def _cookie(guarded: Guarded, role: Role) -> str:
 # -- what every answer brings along ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", DECIDED, ids=str)
-def test_no_answer_is_kept_framed_guessed_at_or_told_onward(guarded: Guarded, door: Door) -> None:
-    """Of each door: a right answer, a refusal, a method that it has not, a path below it."""
+@pytest.mark.parametrize("endpoint", DECIDED, ids=str)
+def test_every_response_forbids_caching_framing_sniffing_and_referrers(
+    guarded: Guarded, endpoint: AccessRule
+) -> None:
+    """For each endpoint: a success, a refusal, a method not allowed, a path below it."""
     right = guarded.knock(
-        door, guarded.keys[door.role or Role.ADMIN], HTTP_COOKIE=_cookie(guarded, Role.ADMIN)
+        endpoint,
+        guarded.keys[endpoint.role or Role.ADMIN],
+        HTTP_COOKIE=_cookie(guarded, Role.ADMIN),
     )
     others = [
-        guarded.knock(door),
-        guarded.deployment.ask("PATCH", place_of(door)),
-        guarded.deployment.ask("OPTIONS", place_of(door)),
-        guarded.deployment.ask("TRACE", place_of(door)),
-        guarded.deployment.ask(door.method, f"{place_of(door)}/below"),
+        guarded.knock(endpoint),
+        guarded.deployment.ask("PATCH", place_of(endpoint)),
+        guarded.deployment.ask("OPTIONS", place_of(endpoint)),
+        guarded.deployment.ask("TRACE", place_of(endpoint)),
+        guarded.deployment.ask(endpoint.method, f"{place_of(endpoint)}/below"),
     ]
 
     for reply in (right, *others):
@@ -261,7 +277,7 @@ def test_no_answer_is_kept_framed_guessed_at_or_told_onward(guarded: Guarded, do
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable, ZeroDivisionError])
-def test_no_door_tells_what_went_wrong_within(
+def test_no_endpoint_reveals_an_internal_error(
     tmp_path: Path, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that is gone, an error that nobody foresaw: words and places stay inside."""
@@ -284,9 +300,12 @@ def test_no_door_tells_what_went_wrong_within(
                 broken.setattr(made.aggregator.store, name, _failing(error, tmp_path))
             replies = [
                 made.ask(
-                    door.method, place_of(door), key=keys[door.role or Role.ADMIN], environ=cookie
+                    endpoint.method,
+                    place_of(endpoint),
+                    key=keys[endpoint.role or Role.ADMIN],
+                    environ=cookie,
                 )
-                for door in DECIDED
+                for endpoint in DECIDED
             ]
 
         assert sum(reply.status >= 500 for reply in replies) >= 10

@@ -16,7 +16,7 @@ from tests.aggregator.store.engines import ENGINES, Empty
 from veilcount_shared.report import MAX_REPORTS, Batch, Report
 from veilcount_shared.verdict import Verdict
 
-ROOM = 2_000
+LIMIT = 2_000
 FLOOD = 10_000
 MOST_BYTES = 200  # for a pseudonym
 SLACK = 128 << 10  # a log that is written anew, a page that is half full
@@ -34,7 +34,7 @@ def engine(
 @pytest.fixture
 def small(engine: Empty, tmp_path: Path) -> Iterator[Deployment]:
     """A deployment with little room."""
-    with deployment(tmp_path, FILE, url=engine(), max_new_pseudonyms=ROOM) as made:
+    with deployment(tmp_path, FILE, url=engine(), max_new_pseudonyms=LIMIT) as made:
         yield made
 
 
@@ -50,37 +50,37 @@ def flood(made: Deployment, name: str, reports: int) -> list[Verdict]:
     return verdicts
 
 
-def test_a_flood_of_pseudonyms_fills_a_periods_room_and_no_more(small: Deployment) -> None:
+def test_a_flood_of_pseudonyms_stops_at_the_limit_of_a_period(small: Deployment) -> None:
     """Whoever was there before is counted still; other collections, later periods are not full."""
     honest = small.report("opened")
     small.verdicts(honest)
     verdicts = flood(small, "opened", FLOOD)
 
-    assert verdicts.count(Verdict.COUNTED) == ROOM - 1
-    assert verdicts.count(Verdict.FULL) == FLOOD - ROOM + 1
-    assert small.counted("opened") == ROOM
+    assert verdicts.count(Verdict.COUNTED) == LIMIT - 1
+    assert verdicts.count(Verdict.FULL) == FLOOD - LIMIT + 1
+    assert small.counted("opened") == LIMIT
     assert small.verdicts(replace(honest, slot=1)) == [Verdict.COUNTED]
     assert small.verdicts(small.report("theme")) == [Verdict.COUNTED]
     small.clocks.now = small.clocks.now.replace(day=4)
     assert small.verdicts(small.report("opened")) == [Verdict.COUNTED]
 
 
-def test_a_flood_adds_nothing_to_a_file_once_there_is_no_room(memory: Path) -> None:
+def test_a_flood_over_the_limit_adds_nothing_to_a_file(memory: Path) -> None:
     file = memory / f"flood-{secrets.token_hex(4)}.db"
     url = f"sqlite:///{file}?durability=relaxed"
-    with deployment(memory, FILE, url=url, max_new_pseudonyms=ROOM) as made:
+    with deployment(memory, FILE, url=url, max_new_pseudonyms=LIMIT) as made:
         _check_growth(
             made, lambda: sum(each.stat().st_size for each in memory.glob(f"{file.name}*"))
         )
 
 
-def test_a_flood_adds_nothing_to_a_redis_once_there_is_no_room(tmp_path: Path) -> None:
+def test_a_flood_over_the_limit_adds_nothing_to_redis(tmp_path: Path) -> None:
     with (
         ENGINES["redis"](tmp_path) as empty,
-        deployment(tmp_path, FILE, url=empty(), max_new_pseudonyms=ROOM) as made,
-        redis.Redis.from_url(made.aggregator.settings.store) as asked,
+        deployment(tmp_path, FILE, url=empty(), max_new_pseudonyms=LIMIT) as made,
+        redis.Redis.from_url(made.aggregator.settings.store) as requested,
     ):
-        _check_growth(made, lambda: int(asked.info("memory")["used_memory_dataset"]))
+        _check_growth(made, lambda: int(requested.info("memory")["used_memory_dataset"]))
 
 
 def _check_growth(made: Deployment, size: Callable[[], int]) -> None:
@@ -91,7 +91,7 @@ def _check_growth(made: Deployment, size: Callable[[], int]) -> None:
     full = size()
     flood(made, "opened", FLOOD)
 
-    assert full - empty < ROOM * MOST_BYTES + SLACK
+    assert full - empty < LIMIT * MOST_BYTES + SLACK
     assert size() - full < SLACK
 
 

@@ -58,7 +58,7 @@ def resetting(server: Server, connection: socket.socket, request: Request) -> No
     connection.close()
 
 
-def said(value: object, **headers: str) -> Behaviour:
+def text(value: object, **headers: str) -> Behaviour:
     """Return what answers 200 with this JSON, NaN and all."""
     return server_fixtures.answering(200, json.dumps(value).encode(), **headers)
 
@@ -77,17 +77,17 @@ def packed(layers: int, size: int, coding: str = "gzip") -> Behaviour:
 @pytest.mark.parametrize(
     "behaviour",
     [
-        said({"verdicts": [float("nan")]}),
-        said({"verdicts": [-1]}),
-        said({"verdicts": [10**400]}),
-        said({"verdicts": [None]}),
-        said({"verdicts": [["counted"]]}),
-        said({"verdicts": {"0": "counted"}}),
-        said({"verdicts": ["Counted"]}),
-        said({"verdicts": ["counted\u0000"]}),
-        said({"verdicts": ["counted"], "epsilon": 16}),
-        said({"verdicts": ["counted"] * 1_000}),
-        said(["counted"]),
+        text({"verdicts": [float("nan")]}),
+        text({"verdicts": [-1]}),
+        text({"verdicts": [10**400]}),
+        text({"verdicts": [None]}),
+        text({"verdicts": [["counted"]]}),
+        text({"verdicts": {"0": "counted"}}),
+        text({"verdicts": ["Counted"]}),
+        text({"verdicts": ["counted\u0000"]}),
+        text({"verdicts": ["counted"], "epsilon": 16}),
+        text({"verdicts": ["counted"] * 1_000}),
+        text(["counted"]),
         server_fixtures.answering(200, b'{"verdicts":["counted"],"verdicts":["counted"]}'),
         server_fixtures.answering(200, b'{"verdicts":["counted"]}' * 2),
         server_fixtures.answering(200, b'\xef\xbb\xbf{"verdicts":["counted"]}'),
@@ -130,9 +130,9 @@ WAITS = (
 )
 
 
-@pytest.mark.parametrize("asked", WAITS)
-def test_no_header_makes_a_device_wait_longer_than_an_hour(asked: str) -> None:
-    assert 0 <= backoff.retry_after(asked, START) <= backoff.LONGEST_RETRY_DELAY == 3_600
+@pytest.mark.parametrize("requested", WAITS)
+def test_no_header_makes_a_device_wait_longer_than_an_hour(requested: str) -> None:
+    assert 0 <= backoff.retry_after(requested, START) <= backoff.LONGEST_RETRY_DELAY == 3_600
 
 
 def test_a_delay_for_each_device_is_the_same_for_all() -> None:
@@ -202,9 +202,9 @@ HOSTILE: dict[str, Behaviour] = {
     "leads elsewhere": server_fixtures.answering(308, Location="http://127.0.0.1:9/v1/reports"),
     "asks for a year": server_fixtures.answering(429, Retry_After="31536000"),
     "fails": server_fixtures.answering(500),
-    "counts too few": said({"verdicts": []}),
-    "counts too many": said({"verdicts": ["counted"] * 999}),
-    "counts in other words": said({"verdicts": ["well received"]}),
+    "counts too few": text({"verdicts": []}),
+    "counts too many": text({"verdicts": ["counted"] * 999}),
+    "counts in other words": text({"verdicts": ["well received"]}),
     "sets a cookie": server_fixtures.answering(503, Set_Cookie="who=you; Path=/; Max-Age=99999999"),
     "asks for a name": server_fixtures.answering(401, WWW_Authenticate='Basic realm="who are you"'),
     "asks by NTLM": server_fixtures.answering(407, Proxy_Authenticate="NTLM"),

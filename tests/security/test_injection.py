@@ -57,30 +57,30 @@ def hostile() -> Iterator[str]:
      ("budget", "theme"), ("compare", "theme", "arm:A", "arm:B")],
     ids=" ".join,
 )  # fmt: skip
-def test_no_server_that_is_asked_gets_at_the_terminal(
+def test_no_server_response_controls_the_terminal(
     hostile: str, words: tuple[str, ...], capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Not its colours, not its title, not its directions: they are spelled out."""
     run([*words, "--url", hostile, "--key", "veilcount_admin_x"])
-    said = "".join(capfd.readouterr())
+    message = "".join(capfd.readouterr())
 
-    assert "owned" in said
-    assert not OBEYED & set(said)
+    assert "owned" in message
+    assert not OBEYED & set(message)
 
 
 @pytest.mark.parametrize("label", ["\x1b[31m", "a\nb", "\x9b31m", "\u202etxt", "\x00", "a\u2028b"])
 def test_no_key_has_a_label_that_a_terminal_obeys(deployed: Deployment, label: str) -> None:
-    """Refused by the door, by the page and by the command alike."""
+    """Endpoint, page and command refuse it alike."""
     admin = deployed.key(Role.ADMIN)
     visitor = Visitor(deployed)
     visitor.enter(Role.ADMIN)
     visitor.get("/keys")
-    by_door = deployed.ask(
+    by_endpoint = deployed.ask(
         "POST", "/v1/keys", json.dumps({"role": "analyst", "label": label}).encode(), key=admin
     )
 
-    assert by_door.status == 400
-    assert label not in by_door.body.decode()
+    assert by_endpoint.status == 400
+    assert label not in by_endpoint.body.decode()
     assert visitor.post("/keys", role="analyst", label=label).status == 422
     with pytest.raises(SettingsError):
         deployed.key(Role.ANALYST, label)
@@ -125,19 +125,19 @@ def sheets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 
 
 def cells(deployment: Deployment, name: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """Return the rows of a file, from the door and from the page."""
+    """Return the rows of a CSV file, from the endpoint and from the page."""
     key = deployment.key(Role.ANALYST)
-    by_door = deployment.ask(
+    by_endpoint = deployment.ask(
         "GET", f"/v1/collections/{name}/estimate", key=key, environ={"HTTP_ACCEPT": CSV_TYPE}
     )
     visitor = Visitor(deployment)
     visitor.enter(Role.ANALYST)
     by_page = visitor.get(f"/collections/{name}/estimates.csv")
 
-    assert (by_door.status, by_page.status) == (200, 200)
+    assert (by_endpoint.status, by_page.status) == (200, 200)
     return [
         list(csv.DictReader(io.StringIO(text, newline="")))
-        for text in (by_door.body.decode(), by_page.html)
+        for text in (by_endpoint.body.decode(), by_page.html)
     ]  # type: ignore[return-value] # two of two
 
 

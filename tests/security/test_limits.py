@@ -101,7 +101,7 @@ TWO_LENGTHS = {
 
 
 @pytest.mark.parametrize("name", TWO_LENGTHS)
-def test_no_request_hides_behind_another(server: Server, name: str) -> None:
+def test_request_smuggling_is_refused(server: Server, name: str) -> None:
     """What can be read in two ways is refused, and the connection with it."""
     heard = say(server.port, TWO_LENGTHS[name])
 
@@ -109,7 +109,7 @@ def test_no_request_hides_behind_another(server: Server, name: str) -> None:
     assert heard.ended
 
 
-def test_the_same_would_be_answered_behind_a_whole_request(server: Server) -> None:
+def test_the_smuggled_request_works_after_a_complete_one(server: Server) -> None:
     """Else the test above would prove nothing."""
     second = head("GET", "/readyz", CLOSE)
     heard = say(server.port, head("GET", "/healthz") + second, PATIENCE)
@@ -117,8 +117,8 @@ def test_the_same_would_be_answered_behind_a_whole_request(server: Server) -> No
     assert heard.statuses == [200, 200]
 
 
-def test_a_body_of_another_door_is_no_request(server: Server) -> None:
-    """A door that reads no body leaves none behind on the connection."""
+def test_a_body_of_another_endpoint_is_not_a_request(server: Server) -> None:
+    """An endpoint that reads no body leaves none on the connection."""
     for method, path in (("GET", "/healthz"), ("GET", "/nothing"), ("POST", "/logout")):
         raw = head(method, path, f"Content-Length: {len(SMUGGLED)}") + SMUGGLED
         heard = say(server.port, raw, quiet=0.2)
@@ -331,15 +331,15 @@ def test_no_path_leads_out_and_none_is_repeated_in_a_head_or_a_log(server: Serve
     """Line ends, zeros, escapes, dots, in each place of a path: plain answers, and a plain log."""
     for path in PATHS:
         for odd in INJECTED:
-            told = (f"User-Agent: {MARK}\x1b[31m", f"Authorization: Bearer {MARK}%0a", CLOSE)
-            heard = say(server.port, head("GET", path(odd + MARK), *told))
+            result = (f"User-Agent: {MARK}\x1b[31m", f"Authorization: Bearer {MARK}%0a", CLOSE)
+            heard = say(server.port, head("GET", path(odd + MARK), *result))
             top, _, below = heard.raw.partition(b"\r\n\r\n")
 
             assert heard.statuses[0] in {200, 303, 400, 401, 404, 405, 429}
             assert b"\nset-cookie: a=b" not in top.lower()
             assert b"root:" not in below
             assert b"\x1b" not in heard.raw
-    lines = server.said().splitlines()
+    lines = server.log_text().splitlines()
 
     assert all(json.loads(line).keys() >= {"time", "level", "event"} for line in lines)
-    assert MARK not in server.said()
+    assert MARK not in server.log_text()

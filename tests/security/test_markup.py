@@ -15,7 +15,7 @@ from veilcount_aggregator.dashboard.browser_sessions import FIELD
 from veilcount_shared.errors import DefinitionError
 
 from .access_table import Kind, of_kind
-from .browsing import Form, Read
+from .page_parser import Form, ParsedPage
 
 MARK = "marked"
 #: ends an attribute, a text, a script, a style, a comment, a template
@@ -32,7 +32,7 @@ def definitions() -> str:
     """Return a file whose every text is hostile."""
     evil, short = json.dumps(EVIL), json.dumps(SHORT)
     texts = "\n".join(f"{key} = {evil}" for key in ("question", "owner", "purpose"))
-    said = f"{texts}\nfrom = 2026-12-01\nuntil = 2026-12-31\n"
+    message = f"{texts}\nfrom = 2026-12-01\nuntil = 2026-12-31\n"
     values = f'values = [{evil}, {short}, "=1+1", "<b>bold</b>"]'
     return f"""
 app = "acme-editor"
@@ -42,38 +42,38 @@ other = {json.dumps("other" + SHORT)}
 epsilon = 1
 unit = "day"
 segments = {{arm = [{evil}, "B"]}}
-{said}
+{message}
 [number]
 range = [0, 240]
 measure = "mean"
 epsilon = 1
 unit = "day"
-{said}
+{message}
 [curve]
 range = [-10, 10]
 measure = "distribution"
 epsilon = 1
 unit = "day"
-{said}
+{message}
 [crossed]
 {values}
 cross = {{plan = [{evil}, "paid"]}}
 epsilon = 1
 unit = "day"
-{said}
+{message}
 [local]
 {values}
 epsilon = 1
 unit = "user"
 twin = "curated"
-{said}
+{message}
 [curated]
 {values}
 model = "central"
 adjacency = "substitute"
 budget = 1
 unit = "user"
-{said}
+{message}
 """
 
 
@@ -98,7 +98,7 @@ def admin(hostile: Deployment) -> Visitor:
 
 def pages(*names: str) -> list[str]:
     """Return a path to each page, of each of these collections where it is of one."""
-    rules = [door.path for door in of_kind(Kind.PAGE) if door.method == "GET"]
+    rules = [endpoint.path for endpoint in of_kind(Kind.PAGE) if endpoint.method == "GET"]
     rules = [rule for rule in rules if "<form>" not in rule]
     named = [rule.replace("<name>", name) for rule in rules if "<name>" in rule for name in names]
     return [*(rule for rule in rules if "<" not in rule), *named, "/login", "/nothing"]
@@ -121,37 +121,39 @@ def test_what_definitions_hold_is_text_on_every_page(admin: Visitor, path: str) 
     page = admin.get(path)
 
     assert page.status in {200, 303, 404}
-    assert not Read(page.html).foreign(MARK)
+    assert not ParsedPage(page.html).foreign(MARK)
 
 
 @pytest.mark.parametrize("path", pages(*FEW))
 def test_what_an_address_holds_is_text_on_every_page(admin: Visitor, path: str) -> None:
     """In each field that the page, its links or its forms know of, alone and all at once."""
     admin.headers = HTML
-    names = sorted(Read(admin.get(path).html).asked() | {"to", "from", "series", "find", "page"})
+    names = sorted(
+        ParsedPage(admin.get(path).html).query_names() | {"to", "from", "series", "find", "page"}
+    )
     for evil in (EVIL, *LEADING):
         queries = [f"{name}={quote(evil)}" for name in names]
         for query in (*(queries if evil is EVIL else ()), "&".join(queries)):
             page = admin.get(f"{path}?{query}")
 
             assert page.status < 500, query
-            assert not Read(page.html).foreign(MARK), query
+            assert not ParsedPage(page.html).foreign(MARK), query
 
 
 @pytest.mark.parametrize("name", [EVIL, SHORT, "..", "\x1b[31m", "a\nb"])
 def test_what_a_path_holds_is_text_in_every_trouble(admin: Visitor, name: str) -> None:
     admin.headers = HTML
-    for door in of_kind(Kind.PAGE, Kind.OPEN):
-        if "<" not in door.path or door.method != "GET":
+    for endpoint in of_kind(Kind.PAGE, Kind.OPEN):
+        if "<" not in endpoint.path or endpoint.method != "GET":
             continue
         spelled = quote(name, safe="")
-        path = door.path
+        path = endpoint.path
         for place in ("<name>", "<form>", "<digest>", "<identity>"):
             path = path.replace(place, spelled)
         page = admin.get(path)
 
         assert page.status in {400, 404}
-        assert not Read(page.html).foreign(MARK)
+        assert not ParsedPage(page.html).foreign(MARK)
 
 
 #: forms that stand on no page before something was typed
@@ -167,7 +169,10 @@ def test_what_a_form_sends_is_text_on_the_page_that_answers(admin: Visitor) -> N
     """Each field of each form of each page, sent back with markup in it."""
     admin.headers = HTML
     found = [
-        form for path in pages(*FEW) for form in Read(admin.get(path).html).forms if form.posts
+        form
+        for path in pages(*FEW)
+        for form in ParsedPage(admin.get(path).html).forms
+        if form.posts
     ]
     typed = {form.action: form for form in (*found, *LATER) if form.fields.keys() - {FIELD}}
     for form in typed.values():
@@ -175,7 +180,7 @@ def test_what_a_form_sends_is_text_on_the_page_that_answers(admin: Visitor) -> N
             page = admin.post(form.action, **form.fields | {FIELD: admin.token, name: EVIL})
 
             assert page.status < 500
-            assert not Read(page.html).foreign(MARK), (form.action, name)
+            assert not ParsedPage(page.html).foreign(MARK), (form.action, name)
             assert not urlsplit(page.leads_to).netloc
     assert typed.keys() >= {"/keys", "/definitions/preview"}
 
@@ -192,7 +197,7 @@ def test_markup_that_got_through_would_be_noticed() -> None:
         '<p onclick="marked()">',
     )
 
-    assert all(Read(page).foreign(MARK) for page in planted)
+    assert all(ParsedPage(page).foreign(MARK) for page in planted)
 
 
 OURS = ("script-src", "connect-src", "form-action", "frame-src", "object-src", "worker-src")
@@ -219,11 +224,12 @@ def test_no_page_loads_or_sends_anything_elsewhere(admin: Visitor) -> None:
 def test_no_text_of_a_definition_holds_what_a_terminal_or_a_log_obeys(
     hostile: Deployment, key: str, odd: str
 ) -> None:
-    """Refused at the door, so no page, no log line and no terminal ever gets it."""
-    given = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}
-    given[key] = f"a{odd}b"
+    """The endpoint refuses it, so no page, log line or terminal ever gets it."""
+    supplied = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}
+    supplied[key] = f"a{odd}b"
     lines = [
-        f"{name} = {json.dumps(given[name])}" for name in ("question", "owner", "purpose", "other")
+        f"{name} = {json.dumps(supplied[name])}"
+        for name in ("question", "owner", "purpose", "other")
     ]
     values = [f"a{odd}b" if key == "values" else "a", "b"]
     arms = [f"a{odd}b" if key == "segments" else "A", "B"]

@@ -76,7 +76,7 @@ def invented(made: Deployment, number: int, name: str = "opened") -> list[Report
 
 
 def admitted(verdicts: list[Verdict]) -> int:
-    """Return how many reports were counted; all others must have been told to come again."""
+    """Return the number of counted reports; all others must be retriable."""
     assert set(verdicts) <= {Verdict.COUNTED, Verdict.FULL}
     return verdicts.count(Verdict.COUNTED)
 
@@ -100,7 +100,7 @@ def test_a_period_of_the_default_takes_600_000_requests_to_fill() -> None:
     assert -(-MAX_NEW_PSEUDONYMS // Settings("sqlite:///x").max_pseudonyms_per_body) == 625_000
 
 
-def test_many_reports_of_one_pseudonym_are_no_crowd(tmp_path: Path) -> None:
+def test_many_reports_of_one_pseudonym_count_once_against_the_quota(tmp_path: Path) -> None:
     """As of a device that was offline for long: whatever its body holds is looked at."""
     with deployment(tmp_path, FILE, **DEFAULT) as made:
         one = made.report("opened")
@@ -110,7 +110,7 @@ def test_many_reports_of_one_pseudonym_are_no_crowd(tmp_path: Path) -> None:
     assert set(verdicts[2:]) == {Verdict.DUPLICATE}
 
 
-def test_pseudonyms_that_end_in_zeros_are_told_apart(tmp_path: Path) -> None:
+def test_pseudonyms_that_end_in_zeros_are_distinguished(tmp_path: Path) -> None:
     with deployment(tmp_path, FILE, max_pseudonyms_per_body=2) as made:
         one = made.report("opened")
         names = [bytes(16), b"\1" + bytes(15), b"\1\1" + bytes(14)]
@@ -252,10 +252,10 @@ def test_a_store_of_the_first_schema_gets_quotas(tmp_path: Path) -> None:
 def test_redis_forgets_an_hour_by_itself(tmp_path: Path) -> None:
     with ENGINES["redis"](tmp_path) as empty, deployment(tmp_path, FILE, url=empty()) as made:
         made.verdicts(*invented(made, 3))
-        with redis.Redis.from_url(made.aggregator.settings.store) as asked:
-            (name,) = asked.scan_iter("*:hourly:*")
+        with redis.Redis.from_url(made.aggregator.settings.store) as requested:
+            (name,) = requested.scan_iter("*:hourly:*")
 
-            assert 0 < asked.ttl(name) <= 7200
+            assert 0 < requested.ttl(name) <= 7200
 
 
 def test_who_spends_an_hours_quota_does_not_learn_how_many_were_there(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def _unvaried(patch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_a_quota_that_everyone_knows_would_tell(
+def test_a_public_quota_would_reveal_the_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault."""
@@ -298,7 +298,7 @@ def _metrics(made: Deployment) -> list[str]:
     return reply.body.decode().splitlines()
 
 
-def test_metrics_tell_which_limit_refuses(tmp_path: Path) -> None:
+def test_metrics_name_the_limit_that_refuses(tmp_path: Path) -> None:
     """The body's, the hour's, the period's; nothing of a collection whose n is withheld."""
     limits: dict[str, Any] = {
         "max_new_pseudonyms": 25,
@@ -343,9 +343,9 @@ def test_settings_that_nobody_can_mean_are_refused(wrong: dict[str, object], fix
 
 
 def test_settings_reach_the_workers() -> None:
-    given = Settings("sqlite:///x", source_classes=CLASSES, max_new_pseudonyms_per_hour=7)
+    supplied = Settings("sqlite:///x", source_classes=CLASSES, max_new_pseudonyms_per_hour=7)
 
-    assert Settings.from_environment(given.environment()) == given
+    assert Settings.from_environment(supplied.environment()) == supplied
     assert Settings.from_environment({"VEILCOUNT_STORE": "sqlite:///x"}) == Settings("sqlite:///x")
     assert (
         Settings("sqlite:///x").max_new_pseudonyms_per_hour

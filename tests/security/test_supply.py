@@ -107,17 +107,17 @@ def test_the_bill_lists_every_part_and_who_needs_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "cut", "code", "said"),
+    ("known", "cut", "code", "text"),
     [({}, 0, supply.WELL, "shipped along"), ({"urllib3": "PYSEC-1"}, 0, supply.FOUND, "PYSEC-1"),
      ({}, 1, supply.UNASKED, "NOT ASKED")],
     ids=["nothing known", "something known", "an answer is missing"],
 )  # fmt: skip
-def test_what_is_known_what_is_not_and_what_could_not_be_asked_are_told_apart(
-    known: dict[str, str], cut: int, code: int, said: str, capsys: pytest.CaptureFixture[str]
+def test_known_unknown_and_failed_look_ups_are_distinguished(
+    known: dict[str, str], cut: int, code: int, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with database(known, cut) as service:
         assert supply.main(service) == code
-    assert said in capsys.readouterr().out
+    assert text in capsys.readouterr().out
 
 
 def test_a_database_that_is_away_is_no_good_news(capsys: pytest.CaptureFixture[str]) -> None:

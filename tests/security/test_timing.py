@@ -22,17 +22,17 @@ SECRET = "veilcount_admin_" + "Ab3_" * 10 + "xyz"  # as long as a real one
 Find = Callable[[str], object]
 
 
-class Asked(Mapping[str, ApiKey]):
+class Request(Mapping[str, ApiKey]):
     """The keys of a ring, and all that anybody looked for among them."""
 
     def __init__(self, keys: Mapping[str, ApiKey]) -> None:
         """Nobody has looked yet."""
         self._keys = keys
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def __getitem__(self, name: str) -> ApiKey:
         """Note what is looked for."""
-        self.asked.append(name)
+        self.requested.append(name)
         return self._keys[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -60,24 +60,24 @@ def guesses(source: random.Random) -> list[tuple[bool, str]]:
     Each is asked once, since what one hash takes is its own: where it falls in a table, say. All
     lie in memory as if they had just come in, or ten nanoseconds of making them would show.
     """
-    told = []
+    result = []
     for near in source.sample((True, False), 2 * GUESSES, counts=(GUESSES, GUESSES)):
         letters = "".join(source.choices(ascii_letters, k=len(SECRET)))
         guess = SECRET[:-END] + letters[-END:] if near else letters
-        told.append((near, guess.encode()))
-    return [(near, guess.decode()) for near, guess in told]
+        result.append((near, guess.encode()))
+    return [(near, guess.decode()) for near, guess in result]
 
 
 def test_a_key_is_looked_for_by_its_hash_alone() -> None:
     """So a comparison that ends early tells of a hash, which nobody can choose."""
-    keys = Asked(ring().keys)
+    keys = Request(ring().keys)
     found = ApiKeys(keys).find(SECRET)
     for wrong in (SECRET[:-1], SECRET + "x", SECRET[:-1] + "!", "", "x" * 100_000, "\udcff"):
         assert ApiKeys(keys).find(wrong) is None
 
     assert found is not None
-    assert all(len(each) == 64 and SECRET not in each for each in keys.asked)
-    assert len(set(keys.asked)) == len(keys.asked) == 7
+    assert all(len(each) == 64 and SECRET not in each for each in keys.requested)
+    assert len(set(keys.requested)) == len(keys.requested) == 7
 
 
 def test_no_hash_shares_a_beginning_with_that_of_a_near_guess() -> None:

@@ -52,13 +52,13 @@ class Server:
         self._session.trust_env = False
         command = [sys.executable, "-m", *program, "serve", "--json"]
         place = ["--store", store, "--bind", f"{HOST}:{self.port}"]
-        given = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
+        supplied = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, *place, *flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=given | LIMITS | {"PYTHONPATH": os.pathsep.join(sys.path)} | (environ or {}),
+                env=supplied | LIMITS | {"PYTHONPATH": os.pathsep.join(sys.path)} | (environ or {}),
                 start_new_session=True,
             )
         self.ready = self._ready()
@@ -84,11 +84,11 @@ class Server:
         listed = [(each / "children").read_text(encoding="ascii") for each in threads]
         return sorted({int(pid) for line in listed for pid in line.split()} - {*self.workers()})
 
-    def ask(self, method: str, path: str, **given: Any) -> requests.Response:
+    def ask(self, method: str, path: str, **supplied: Any) -> requests.Response:
         """Send a request, on a connection that is kept."""
-        return self._session.request(method, self.url + path, timeout=30, **given)
+        return self._session.request(method, self.url + path, timeout=30, **supplied)
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         """Return what it wrote to its log."""
         return self.log.read_text(encoding="utf-8")
 
@@ -130,7 +130,7 @@ class Server:
         if not line:
             code = self.process.wait(ENDING_SECONDS)
             self._close()
-            raise RuntimeError(f"no server, exit code {code}: {self.said()}")
+            raise RuntimeError(f"no server, exit code {code}: {self.log_text()}")
         facts: dict[str, Any] = json.loads(line)
         return facts
 

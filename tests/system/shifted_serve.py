@@ -29,13 +29,13 @@ def main(shift: Path, arguments: list[str]) -> int:
 
     retain = retention_guard.RetentionGuard.run
 
-    def run_and_tell(self: retention_guard.RetentionGuard, series: Collection[Series]) -> int:
+    def run_and_report(self: retention_guard.RetentionGuard, series: Collection[Series]) -> int:
         found = retain(self, series)
         with shift.with_suffix(".runs").open("a") as runs:
             runs.write(f"{found}\n")
         return found
 
-    retention_guard.RetentionGuard.run = run_and_tell  # type: ignore[method-assign]
+    retention_guard.RetentionGuard.run = run_and_report  # type: ignore[method-assign]
     serve.app = wsgi.LazyApplication(os.environ, time.monotonic, now)  # type: ignore[attr-defined] # not exported
     retention_guard.SETTLING_SECONDS = 0.0  # type: ignore[attr-defined] # not exported
     background.CLOCK_SECONDS = 0.1

@@ -123,17 +123,17 @@ def is_idle(pid: int) -> bool:
 def test_an_analysis_process_that_hangs_holds_up_no_device(
     server: Server, key: str, devices: Devices
 ) -> None:
-    """A dozen requests wait for it, the next are told at once; then the dozen are answered."""
+    """A dozen requests wait, the next are refused immediately; then the dozen get responses."""
     with ThreadPoolExecutor(MOST_WAITING + 4) as analysts:
         with hung(*server.analysis()):
-            asked: list[Future[requests.Response]] = [
+            requested: list[Future[requests.Response]] = [
                 analysts.submit(ask, server, key, "/v1/collections")
                 for _ in range(MOST_WAITING + 4)
             ]
-            wait_until(lambda: sum(each.done() for each in asked) == 4)
+            wait_until(lambda: sum(each.done() for each in requested) == 4)
             devices.send(0.5)
             healthy = server.ask("GET", "/healthz").status_code
-        replies = [each.result() for each in asked]
+        replies = [each.result() for each in requested]
 
     assert sorted(each.status_code for each in replies) == [200] * MOST_WAITING + [503] * 4
     assert {each.headers.get("Retry-After") for each in replies if not each.ok} == {"2"}
@@ -163,16 +163,16 @@ def test_an_answer_of_a_killed_analysis_process_is_seen_to_be_cut(server: Server
     assert head.startswith(b"HTTP/1.1 200")
     assert len(body) < int(length)
     assert ask(server, key, "/v1/collections").status_code == 200
-    assert '"event": "analysis process replaced"' in server.said()
+    assert '"event": "analysis process replaced"' in server.log_text()
 
 
-def test_metrics_tell_whether_it_answers_and_what_was_refused(server: Server, key: str) -> None:
+def test_metrics_show_whether_it_responds_and_what_was_refused(server: Server, key: str) -> None:
     """From the worker, so that they come while it does not."""
     with ThreadPoolExecutor(MOST_WAITING + 1) as analysts, hung(*server.analysis()):
-        asked = [
+        requested = [
             analysts.submit(ask, server, key, "/v1/collections") for _ in range(MOST_WAITING + 1)
         ]
-        wait_until(lambda: any(each.done() for each in asked))
+        wait_until(lambda: any(each.done() for each in requested))
         down = ask(server, key, "/metrics").text
     wait_until(lambda: "\nveilcount_analysis_up{} 1\n" in ask(server, key, "/metrics").text)
 

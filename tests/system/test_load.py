@@ -42,7 +42,7 @@ SEND = 40  # parcels in one transaction: nothing here is about batches
 def loaded(
     folder: Path, queued_reports: Sequence[QueuedReport]
 ) -> Iterator[tuple[Aggregator, ServerVerdicts]]:
-    """An aggregator that took every parcel, and some twice; and what it said."""
+    """An aggregator that received every body, and some twice, and its responses."""
     file = folder / "collections.toml"
     file.write_text(definitions(NOW.date()), encoding="utf-8")
     settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True)
@@ -57,7 +57,7 @@ def loaded(
 
 
 def sent(aggregator: Aggregator, queued_reports: Sequence[QueuedReport]) -> Diary:
-    """Send the parcels in a run's order; return what was replied to each."""
+    """Send the bodies in a run's order; return the response to each."""
     places = order(len(queued_reports), seed=1)
     replies: list[bytes] = []
     for first in range(0, len(places), SEND):
@@ -92,7 +92,7 @@ def tamper(aggregator: Aggregator, name: str, more: int, *, n: int) -> None:
 
 
 def test_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, ServerVerdicts]) -> None:
-    """Every report once, duplicates as told, every estimate around its truth."""
+    """Every report once, duplicates as acknowledged, every estimate around the true value."""
     aggregator, verdicts = run
 
     assert judge(aggregator.store, verdicts) == []
@@ -135,7 +135,7 @@ def test_a_counter_that_is_off_fails_the_run(run: tuple[Aggregator, ServerVerdic
 def test_a_message_counted_under_another_pseudonym_fails_the_run(
     run: tuple[Aggregator, ServerVerdicts],
 ) -> None:
-    """As by a server that forgets who has spent what: nobody was told, n and slots are more."""
+    """As by a server that loses spent slots: n and slots differ from the acknowledgements."""
     aggregator, verdicts = run
     queued_report = next(each for each in PARCELS if each.collection.name == "minutes")
     forged = [replace(each, pseudonym=bytes(16)) for each in queued_report.reports]
@@ -181,7 +181,7 @@ def _mirrored(queued_report: QueuedReport) -> QueuedReport:
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(7, 10), Fraction(13, 10)])
-def test_devices_of_another_law_fail_the_run(epsilon: Fraction, tmp_path: Path) -> None:
+def test_devices_of_another_distribution_fail_the_run(epsilon: Fraction, tmp_path: Path) -> None:
     """Messages drawn at an epsilon 30 % off, counted as if they were not."""
     queued_reports = draw(
         {"autosave": replace(QUESTIONS["autosave"], epsilon=epsilon)}, NOW, MANY, 1
@@ -193,9 +193,9 @@ def test_devices_of_another_law_fail_the_run(epsilon: Fraction, tmp_path: Path) 
 
 
 def _relabelled(queued_report: QueuedReport) -> QueuedReport:
-    asked: Collection = QUESTIONS[queued_report.collection.name]
-    reports = (replace(each, fingerprint=asked.fingerprint) for each in queued_report.reports)
-    return QueuedReport(asked, tuple(reports), queued_report.held)
+    requested: Collection = QUESTIONS[queued_report.collection.name]
+    reports = (replace(each, fingerprint=requested.fingerprint) for each in queued_report.reports)
+    return QueuedReport(requested, tuple(reports), queued_report.held)
 
 
 # -- what a server says ----------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_a_generator_that_overstates_fails_the_run(tmp_path: Path) -> None:
 
 
 def test_a_lost_reply_is_no_failure() -> None:
-    """The send that counted was not heard of; the next one is told so."""
+    """The reply to the counted request was lost; the retry is a duplicate."""
     verdicts = ServerVerdicts.from_diary(ONE, Diary([0, 0], [b"", DUPLICATE], [0.0, 0.0], 1.0, 1.0))
 
     assert list(verdicts.failures()) == []

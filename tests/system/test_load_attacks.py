@@ -28,7 +28,7 @@ from veilcount_shared.wire import BINARY_TYPE, encode_verdicts
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 DEVICES = 100
-ROOM = new_pseudonym_limit(DEVICES)
+LIMIT = new_pseudonym_limit(DEVICES)
 QUESTIONS = questions(NOW.date(), bait=True)
 ATTACK = draw_attack(QUESTIONS, NOW, DEVICES, seed=1)
 PARCELS = mixed(draw(questions(NOW.date()), NOW, DEVICES, seed=1), ATTACK)
@@ -45,17 +45,17 @@ class Run:
     def failures(self) -> list[str]:
         """Everything that is wrong with it."""
         store = self.aggregator.store
-        return [*judge(store, self.verdicts), *attack_problems(store, self.verdicts, ROOM)]
+        return [*judge(store, self.verdicts), *attack_problems(store, self.verdicts, LIMIT)]
 
     def place(self, intent: Intent) -> int:
-        """Return a parcel with this intent."""
+        """Return a body with this intent."""
         return next(
             n for n, each in enumerate(self.verdicts.queued_reports) if each.intent is intent
         )
 
 
 def sent(aggregator: Aggregator, queued_reports: list[QueuedReport]) -> Diary:
-    """Send the parcels in a run's order, some twice."""
+    """Send the bodies in a run's order, some twice."""
     places, replies, statuses = order(len(queued_reports), seed=1), [], []
     for place in places:
         try:
@@ -76,7 +76,7 @@ def aggregator(memory: Path) -> Iterator[Aggregator]:
     folder.mkdir()
     file = folder / "collections.toml"
     file.write_text(definitions(NOW.date(), bait=True), encoding="utf-8")
-    settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True, max_new_pseudonyms=ROOM)
+    settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True, max_new_pseudonyms=LIMIT)
     opened = Aggregator.open(settings, lambda: NOW)
     yield opened
     opened.close()
@@ -96,17 +96,17 @@ def run(aggregator: Aggregator, diary: Diary) -> Run:
 
 def test_attackers_come_to_nothing(run: Run) -> None:
     """Refused where the protocol says so, bounded where it cannot; the honest are counted."""
-    given = run.verdicts.verdicts
+    supplied = run.verdicts.verdicts
     honest = [each for each in PARCELS if each.intent is Intent.HONEST]
     made = next(each for each in answers(run.verdicts) if each.collection.name == BAIT)
 
     assert run.failures == []
-    assert len(made.fakes) == ROOM
-    assert given[Verdict.FULL] >= ROOM
-    assert given[Verdict.COUNTED] > sum(len(each.reports) for each in honest)
+    assert len(made.fakes) == LIMIT
+    assert supplied[Verdict.FULL] >= LIMIT
+    assert supplied[Verdict.COUNTED] > sum(len(each.reports) for each in honest)
 
 
-def test_fakes_beyond_the_band_are_noticed(run: Run) -> None:
+def test_more_fake_reports_than_the_band_allows_are_noticed(run: Run) -> None:
     """The band for one in a hundred does not hold where five are."""
     theme = next(each for each in answers(run.verdicts) if each.name == "theme")
     many = replace(theme, fakes=theme.fakes * 5)
@@ -122,7 +122,7 @@ def test_fakes_that_move_nothing_show_nothing(run: Run) -> None:
     assert list(poisoned(same, FAKES)) == ["theme: the fakes moved nothing, so nothing is shown"]
 
 
-def test_an_answer_beyond_the_budget_that_counts_fails_the_run(run: Run) -> None:
+def test_a_counted_report_over_budget_fails_the_run(run: Run) -> None:
     place = run.place(Intent.GREEDY)
     run.verdicts.replies[place] = [(Verdict.COUNTED,) * 28]
 
@@ -146,14 +146,14 @@ def test_garbage_that_is_taken_for_a_batch_fails_the_run(run: Run) -> None:
     assert "1 bodies of garbage were taken for batches" in run.failures
 
 
-def test_more_rows_than_room_fail_the_run(run: Run) -> None:
-    problems = attack_problems(run.aggregator.store, run.verdicts, ROOM - 1)
+def test_more_rows_than_the_limit_fail_the_run(run: Run) -> None:
+    problems = attack_problems(run.aggregator.store, run.verdicts, LIMIT - 1)
 
-    assert f"{BAIT}: {ROOM} pseudonyms in period 0, and a limit of {ROOM - 1}" in problems
+    assert f"{BAIT}: {LIMIT} pseudonyms in period 0, and a limit of {LIMIT - 1}" in problems
 
 
 def test_a_run_without_attacks_shows_no_defence(run: Run) -> None:
-    problems = attack_problems(run.aggregator.store, ServerVerdicts([]), ROOM)
+    problems = attack_problems(run.aggregator.store, ServerVerdicts([]), LIMIT)
 
     assert "nothing was sent that is flood: no attack, no defence" in problems
     assert any("it stayed within the limit, or too few came" in each for each in problems)

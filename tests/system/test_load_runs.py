@@ -23,11 +23,11 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(400)]
 
 def load(*flags: str, planted: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run it; `planted` is a folder of code that a server takes up before its own."""
-    rooms = os.pathsep.join([str(planted), os.environ.get("PYTHONPATH", "")]) if planted else ""
+    limits = os.pathsep.join([str(planted), os.environ.get("PYTHONPATH", "")]) if planted else ""
     return subprocess.run(
         [sys.executable, str(ROOT / "loadtests" / "run.py"), *flags],
         cwd=ROOT,
-        env=os.environ | ({"PYTHONPATH": rooms} if planted else {}),
+        env=os.environ | ({"PYTHONPATH": limits} if planted else {}),
         capture_output=True,
         text=True,
         check=False,
@@ -45,10 +45,10 @@ def sound(*flags: str) -> str:
 
 @pytest.mark.parametrize("store", ["sqlite", "redis", "redis-cluster"])
 def test_attackers_come_to_nothing(store: str) -> None:
-    told = sound("--shape", "hostile", "--store", store, "--devices-real", "3", "--seconds", "5")
+    result = sound("--shape", "hostile", "--store", store, "--devices-real", "3", "--seconds", "5")
 
-    assert "full" in told
-    assert "bodies refused" in told
+    assert "full" in result
+    assert "bodies refused" in result
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_attackers_come_to_nothing(store: str) -> None:
     ],
 )
 def test_nothing_acknowledged_is_lost_in_a_fault(store: str, flags: list[str]) -> None:
-    told = sound("--store", store, "--seconds", "4", *flags)
+    result = sound("--store", store, "--seconds", "4", *flags)
 
-    assert "backlog gone after" in told
+    assert "backlog gone after" in result
 
 
 @pytest.mark.parametrize("fault", ["away", "blackhole"])
-def test_a_herd_is_taken_in_and_real_devices_come_when_they_were_asked_to(fault: str) -> None:
-    told = sound("--shape", "herd", "--fault", fault, "--seconds", "5", "--devices-real", "6")
+def test_a_herd_is_counted_and_real_devices_wait_as_requested(fault: str) -> None:
+    result = sound("--shape", "herd", "--fault", fault, "--seconds", "5", "--devices-real", "6")
 
-    assert "all real devices done after" in told
+    assert "all real devices done after" in result
 
 
 def test_a_ramp_names_its_knee() -> None:
@@ -96,9 +96,9 @@ def test_a_spike_is_shown_by_its_phases() -> None:
 
 
 def test_a_soak_measures_how_memory_grows() -> None:
-    told = sound("--shape", "soak", "--seconds", "20", "--devices-real", "3")
+    result = sound("--shape", "soak", "--seconds", "20", "--devices-real", "3")
 
-    assert "slope, MB an hour" in told
+    assert "slope, MB an hour" in result
 
 
 @pytest.mark.timeout(4500)
@@ -124,9 +124,9 @@ def test_sends_without_an_answer_are_in_the_exit_code() -> None:
 
 
 def test_a_master_and_its_workers_are_judged_together() -> None:
-    told = sound("--generators", "2", "--devices", "200", "--seconds", "5")
+    result = sound("--generators", "2", "--devices", "200", "--seconds", "5")
 
-    assert "counted                      7,600" in told
+    assert "counted                      7,600" in result
 
 
 def test_a_run_can_be_watched_on_locusts_page() -> None:
@@ -144,10 +144,10 @@ def test_a_run_can_be_watched_on_locusts_page() -> None:
             continue
         if any(each["name"] == "/v1/reports" for each in page.json()["stats"]):
             seen.set()
-    told = run.communicate()[0]
+    result = run.communicate()[0]
 
-    assert seen.is_set(), told
-    assert SOUND in told
+    assert seen.is_set(), result
+    assert SOUND in result
 
 
 # -- planted defects -------------------------------------------------------------------------------

@@ -84,10 +84,10 @@ def test_what_generators_share_comes_back_as_one_diary(tmp_path: Path) -> None:
     Assignment([b"a", b"bc"], [1, 0, 1], Terms(STEADY, 2, 3.0, 0.5, generators=2)).save(tmp_path)
     Diary([0], [b"x"], [0.1], 1.0, 0.3, [200], [7.0]).save(tmp_path, 0)
     Diary([1, 1], [b"", b"yz"], [0.2, 0.3], 2.0, 0.4, [400, 200], [6.0, 8.0]).save(tmp_path, 1)
-    errand, diary = Assignment.load(tmp_path), Diary.load(tmp_path)
+    message, diary = Assignment.load(tmp_path), Diary.load(tmp_path)
 
-    assert errand.bodies == [b"a", b"bc"]
-    assert errand.terms == Terms(STEADY, 2, 3.0, 0.5, generators=2)
+    assert message.bodies == [b"a", b"bc"]
+    assert message.terms == Terms(STEADY, 2, 3.0, 0.5, generators=2)
     assert list(diary.bodies) == [1, 0, 1]
     assert list(diary.replies) == [b"", b"x", b"yz"]
     assert diary.answered == [True, True, True]
@@ -95,7 +95,7 @@ def test_what_generators_share_comes_back_as_one_diary(tmp_path: Path) -> None:
     assert diary.cpu == pytest.approx(0.7)
 
 
-def test_memory_that_rises_is_told_from_memory_that_was_taken_once() -> None:
+def test_growing_memory_is_distinguished_from_memory_taken_once() -> None:
     meter = Meter(list)
     meter.sights += [Sight(float(at), 100 + 900 * (at > 1)) for at in range(100)]
     flat = meter.risen

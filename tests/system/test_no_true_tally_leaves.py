@@ -1,7 +1,7 @@
-"""A trusted curator's true tallies, and how many answered, leave by no door, to nobody.
+"""A trusted curator's true tallies and n are disclosed by no endpoint, to nobody.
 
-Marked tallies go in as devices send them; then every door is opened with every key, every command
-of the operator is run, and all that came out is searched, with the logs and the journal. The noise
+Marked tallies go in as devices send them; then every endpoint is called with every key, every
+operator command is run, and all output, logs and the journal are searched. The noise
 stands still here, so that no figure is a mark by chance.
 """
 
@@ -61,7 +61,7 @@ OVER = datetime(2027, 3, 1, tzinfo=UTC)
 MOVED = 100_003  # what the noise is
 
 COLLECTIONS = ("age", "visits", "once", "theme", "opened")
-ASKED = (
+REQUESTED = (
     "",
     "?from=2026-12-03&to=2026-12-03",
     "?from=2026-12-01&to=2026-12-30&by=day",
@@ -84,8 +84,8 @@ def marks(*numbers: int) -> re.Pattern[bytes]:
 
 
 @dataclass
-class Crowd:
-    """A deployment that a crowd has answered, and everything that ever came out of it."""
+class Population:
+    """A deployment with the reports of a population, and all its output."""
 
     deployed: Deployment
     keys: dict[str, str]
@@ -95,14 +95,14 @@ class Crowd:
     batches: int = 0
     out: dict[str, bytes] = field(default_factory=dict)
 
-    def told(self, where: str, reply: Response) -> None:
-        """Keep what a door said."""
+    def result(self, where: str, reply: Response) -> None:
+        """Keep the response of an endpoint."""
         self.out[where] = str(reply.headers).encode() + reply.body
 
     def found(self, pattern: re.Pattern[bytes]) -> list[str]:
         """Return where a mark came out. Much is said again and again, and is searched once."""
-        marked = {said for said in set(self.out.values()) if pattern.search(said)}
-        return [where for where, said in self.out.items() if said in marked]
+        marked = {printed for printed in set(self.out.values()) if pattern.search(printed)}
+        return [where for where, printed in self.out.items() if printed in marked]
 
     def send(self, reports: Sequence[Report], together: int = TOGETHER) -> list[Verdict]:
         """Post reports, some to a batch."""
@@ -115,7 +115,7 @@ class Crowd:
 
 
 @pytest.fixture
-def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crowd]:
+def population(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Population]:
     """Marked answers of a day that is long over."""
     monkeypatch.setattr(curator, "draw_release", partial(draw_release, noise=_still))
     log = io.StringIO()
@@ -124,7 +124,7 @@ def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crowd]:
         keys = {str(role): deployed.key(role) for role in (Role.ANALYST, Role.ADMIN)}
         keys |= {"nobody": "", "wrong": "veilcount_admin_x"}
         spare, _ = create_key(deployed.aggregator.store, Role.ANALYST, "spare", deployed.clocks.now)
-        made = Crowd(deployed, keys, spare.id, tmp_path, log)
+        made = Population(deployed, keys, spare.id, tmp_path, log)
         _answer(made)
         made.keys["device"] = deployed.key(Role.DEVICE)  # from now on, devices need one
         deployed.clocks.now = OVER
@@ -136,8 +136,8 @@ def _still(true: Sequence[int], scale: float) -> list[int]:
     return [each + MOVED for each in true]
 
 
-def _answer(crowd: Crowd) -> None:
-    deployed = crowd.deployed
+def _answer(population: Population) -> None:
+    deployed = population.deployed
     first, collection = deployed.report("age"), deployed.series("age").collection
     names = (number.to_bytes(16, "big") for number in count(1 << 100, 1 << 50))
     ages = [
@@ -146,10 +146,10 @@ def _answer(crowd: Crowd) -> None:
         for _ in range(answers)
     ]
     once = deployed.report("once")
-    assert set(crowd.send(ages)) == {Verdict.COUNTED}
-    assert set(crowd.send(ages[:AGAIN], 1000)) == {Verdict.DUPLICATE}
+    assert set(population.send(ages)) == {Verdict.COUNTED}
+    assert set(population.send(ages[:AGAIN], 1000)) == {Verdict.DUPLICATE}
     everybody = [replace(once, pseudonym=next(names)) for _ in range(PUBLIC)]
-    assert set(crowd.send(everybody, 1000)) == {Verdict.COUNTED}
+    assert set(population.send(everybody, 1000)) == {Verdict.COUNTED}
     for name in ("theme", "opened", "visits"):
         deployed.verdicts(deployed.report(name))
 
@@ -157,53 +157,57 @@ def _answer(crowd: Crowd) -> None:
 # -- opening every door ----------------------------------------------------------------------------
 
 
-def open_all(crowd: Crowd) -> None:
-    """Open every door there is, as everyone, in many ways; those that destroy, last."""
+def open_all(population: Population) -> None:
+    """Call every endpoint, as everyone, in many ways; destructive ones last."""
     order = {"GET": 0, "POST": 1, "DELETE": 2}
-    for door in sorted(ENDPOINTS, key=lambda door: (order[door.method], "close" in door.path)):
-        for path, body in _ways(crowd, door):
-            for who, accept in _askers(crowd, door, path):
+    for endpoint in sorted(
+        ENDPOINTS, key=lambda endpoint: (order[endpoint.method], "close" in endpoint.path)
+    ):
+        for path, body in _ways(population, endpoint):
+            for who, accept in _askers(population, endpoint, path):
                 environ = {"HTTP_ACCEPT": accept}
-                reply = crowd.deployed.ask(
-                    door.method, path, body, key=crowd.keys[who], environ=environ
+                reply = population.deployed.ask(
+                    endpoint.method, path, body, key=population.keys[who], environ=environ
                 )
-                crowd.told(f"{door.method} {path} {body!r} as {who}, {accept}", reply)
+                population.result(f"{endpoint.method} {path} {body!r} as {who}, {accept}", reply)
 
 
-def _askers(crowd: Crowd, door: Endpoint, path: str) -> Iterator[tuple[str, str]]:
+def _askers(population: Population, endpoint: Endpoint, path: str) -> Iterator[tuple[str, str]]:
     """Yield who asks, and for which type: those who are let in for every type, in all ways."""
-    for who in crowd.keys:
+    for who in population.keys:
         let_in = who in {Role.ANALYST, Role.ADMIN}
         if let_in or "?" not in path:
-            yield from ((who, accept) for accept in ACCEPTED[: 4 if door.method == "GET" else 1])
+            yield from (
+                (who, accept) for accept in ACCEPTED[: 4 if endpoint.method == "GET" else 1]
+            )
 
 
-def _ways(crowd: Crowd, door: Endpoint) -> Iterator[tuple[str, bytes]]:
-    """Yield the paths of a door, with what is asked, and the bodies it may be sent."""
-    paths = {door.path.replace("{name}", name) for name in COLLECTIONS}
-    series = crowd.deployed.series("age")
+def _ways(population: Population, endpoint: Endpoint) -> Iterator[tuple[str, bytes]]:
+    """Yield the paths of an endpoint with queries, and the bodies that it accepts."""
+    paths = {endpoint.path.replace("{name}", name) for name in COLLECTIONS}
+    series = population.deployed.series("age")
     for path in sorted(paths):
         filled = path.replace("{fingerprint}", series.fingerprint).replace(
-            "{identity}", crowd.spare
+            "{identity}", population.spare
         )
         filled = filled.replace("{pseudonym}", "A" * 22)
-        assert "{" not in filled, f"{door.path}: say what stands there"
-        if door.method == "GET":
-            yield from ((filled + query, b"") for query in ASKED)
+        assert "{" not in filled, f"{endpoint.path}: say what stands there"
+        if endpoint.method == "GET":
+            yield from ((filled + query, b"") for query in REQUESTED)
         else:
-            yield from ((filled, body) for body in _bodies(door))
+            yield from ((filled, body) for body in _bodies(endpoint))
 
 
-def _bodies(door: Endpoint) -> Iterator[bytes]:
+def _bodies(endpoint: Endpoint) -> Iterator[bytes]:
     yield b""
     yield b"{}"
-    if door.path.endswith("/releases"):
+    if endpoint.path.endswith("/releases"):
         for query in QUERIES:
             for dry in (True, False):
                 yield _json(query=query, epsilon="0.01", dry_run=dry)
         yield _json(query="count", epsilon="0.01", **{"from": "2026-12-03", "to": "2026-12-03"})
         yield _json(query="count", epsilon="1")
-    if door.path == "/v1/collections":
+    if endpoint.path == "/v1/collections":
         yield _json(text=SECRET)
 
 
@@ -211,54 +215,54 @@ def _json(**fields: Any) -> bytes:
     return json.dumps(fields).encode()
 
 
-def test_no_true_tally_and_no_n_comes_out_of_any_door(crowd: Crowd) -> None:
+def test_no_endpoint_discloses_a_true_tally_or_n(population: Population) -> None:
     """To analyst, admin, device, anyone; as JSON, table or page; in lists, metrics, errors."""
-    open_all(crowd)
-    every = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, crowd.batches)
-    released = [where for where, said in crowd.out.items() if b'"charged":true' in said]
+    open_all(population)
+    every = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, population.batches)
+    released = [where for where, printed in population.out.items() if b'"charged":true' in printed]
 
-    assert crowd.found(every) == []
-    assert crowd.found(marks(PUBLIC))  # what may be told is found: the search sees
+    assert population.found(every) == []
+    assert population.found(marks(PUBLIC))  # what may be told is found: the search sees
     assert len(released) >= len(QUERIES)
-    assert {where.split()[0] for where in crowd.out} == {"GET", "POST", "DELETE"}
+    assert {where.split()[0] for where in population.out} == {"GET", "POST", "DELETE"}
 
 
-def test_each_figure_is_the_true_one_under_noise(crowd: Crowd) -> None:
+def test_each_figure_is_the_true_one_under_noise(population: Population) -> None:
     """Which stands still here: so true tallies were there to leak."""
     body = _json(query="histogram", epsilon="0.01")
-    told = crowd.deployed.ask(
-        "POST", "/v1/collections/age/releases", body, key=crowd.keys["analyst"]
+    result = population.deployed.ask(
+        "POST", "/v1/collections/age/releases", body, key=population.keys["analyst"]
     ).json
 
-    assert [each["figure"] for each in told["figures"]] == [true + MOVED for true in TRUTH]
+    assert [each["figure"] for each in result["figures"]] == [true + MOVED for true in TRUTH]
 
 
 #: kinds of records that are made of random bytes, where any digits may stand
 RANDOM = {"secret", "session", "link"}
 
 
-def test_logs_journal_and_shelf_hold_no_true_tally(
-    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+def test_logs_journal_and_records_hold_no_true_tally(
+    population: Population, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does a fault between the counts and the noise leave one behind."""
-    open_all(crowd)
+    open_all(population)
     monkeypatch.setattr(curator, "draw_release", _fail)
-    failed = crowd.deployed.ask(
+    failed = population.deployed.ask(
         "POST",
         "/v1/collections/age/releases",
         _json(query="sum", epsilon="0.02"),
-        key=crowd.keys["analyst"],
+        key=population.keys["analyst"],
     )
-    store = crowd.deployed.aggregator.store
+    store = population.deployed.aggregator.store
     sinks = {
         kind: b"".join(store.records(kind).values())
         for kind in store.generations()
         if kind not in RANDOM
     }
-    sinks["journal"] = (crowd.folder / "store.db.releases.jsonl").read_bytes()
-    sinks["log"] = crowd.log.getvalue().encode()
+    sinks["journal"] = (population.folder / "store.db.releases.jsonl").read_bytes()
+    sinks["log"] = population.log.getvalue().encode()
     sinks["answer"] = failed.body
-    every = marks(*TRUTH, sum(TRUTH), AGAIN, crowd.batches)
+    every = marks(*TRUTH, sum(TRUTH), AGAIN, population.batches)
 
     assert failed.problem == "failed"
     assert b"DrawFailed" in sinks["log"]
@@ -289,28 +293,28 @@ def commands(group: click.Group, *words: str) -> Iterator[tuple[tuple[str, ...],
 def typed(words: Sequence[str], command: click.Command, store: str, name: str) -> list[str]:
     """Return a command as it is typed, of a collection wherever it takes a word."""
     flags = {flag for each in command.params for flag in each.opts}
-    given = [name for each in command.params if isinstance(each, click.Argument)]
-    return [*words, *given, "--store", store, *(["--json"] if "--json" in flags else [])]
+    supplied = [name for each in command.params if isinstance(each, click.Argument)]
+    return [*words, *supplied, "--store", store, *(["--json"] if "--json" in flags else [])]
 
 
-def test_no_command_tells_what_no_door_tells(
-    crowd: Crowd, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_no_command_discloses_what_no_endpoint_discloses(
+    population: Population, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The operator's either, who has the store itself: a terminal is read over a shoulder."""
-    monkeypatch.chdir(crowd.folder)  # a backup is a file
-    crowd.deployed.aggregator.flush()
-    store = crowd.deployed.aggregator.settings.store
+    monkeypatch.chdir(population.folder)  # a backup is a file
+    population.deployed.aggregator.flush()
+    store = population.deployed.aggregator.settings.store
     ran = []
     for words, command in commands(veilcount):
         for name in COLLECTIONS:
             line = typed(words, command, store, name)
             code = run(line)
-            said = capsys.readouterr()
-            crowd.out[" ".join(line)] = f"{said.out}{said.err}".encode()
+            printed = capsys.readouterr()
+            population.out[" ".join(line)] = f"{printed.out}{printed.err}".encode()
             ran += [words] if code == EXIT_OK else []
-    every = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, crowd.batches)
+    every = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, population.batches)
 
-    assert crowd.found(every) == []
+    assert population.found(every) == []
     assert {("keys", "list"), ("collections", "list")} <= set(ran)
 
 
@@ -319,7 +323,12 @@ def test_the_search_finds_what_it_looks_for() -> None:
     sought = marks(7919)
 
     assert all(
-        sought.search(said)
-        for said in (b'{"n":7919}', b"n 7919.0", b"7,919 answers", b"x" + struct.pack("<q", 7919))
+        sought.search(printed)
+        for printed in (
+            b'{"n":7919}',
+            b"n 7919.0",
+            b"7,919 answers",
+            b"x" + struct.pack("<q", 7919),
+        )
     )
-    assert not any(sought.search(said) for said in (b"17919", b"79190", b"0.7919", b"a7919b"))
+    assert not any(sought.search(printed) for printed in (b"17919", b"79190", b"0.7919", b"a7919b"))

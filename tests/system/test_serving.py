@@ -58,9 +58,9 @@ def collection(text: str = KNOWN) -> Collection:
     return only
 
 
-def body(asked: Collection) -> bytes:
+def body(requested: Collection) -> bytes:
     """Return what a device that was never heard of sends."""
-    report = Report(asked.fingerprint, 0, 0, secrets.token_bytes(PSEUDONYM_BYTES), 0, b"\1")
+    report = Report(requested.fingerprint, 0, 0, secrets.token_bytes(PSEUDONYM_BYTES), 0, b"\1")
     return encode_binary(Batch((report,)))
 
 
@@ -91,7 +91,7 @@ def counted(url: str) -> int:
 
 
 def answered(url: str) -> int:
-    """Return how many requests to the door of reports a store knows of."""
+    """Return the store's count of requests to the report endpoint."""
     with looked_into(url) as store:
         noted = store.service_counts().items()
     return sum(n for note, n in noted if (note.what, note.word[:8]) == (ANSWERED, "reports:"))
@@ -115,7 +115,7 @@ def slow_commits(tmp_path: Path) -> Iterator[None]:
         yield
 
 
-def asked_often(ask: Callable[[], int], times: int = 24) -> set[int]:
+def polled(ask: Callable[[], int], times: int = 24) -> set[int]:
     """Return the statuses of many requests: one worker of two takes all once in 10^7 times."""
     return {ask() for _ in range(times)}
 
@@ -149,8 +149,8 @@ def test_a_revoked_key_opens_nothing_in_any_worker_within_a_second(
     store: str, tmp_path: Path
 ) -> None:
     now = datetime.now(UTC)
-    with looked_into(store) as shelf:
-        key, secret = create_key(shelf, Role.ANALYST, "", now)
+    with looked_into(store) as records:
+        key, secret = create_key(records, Role.ANALYST, "", now)
 
     with Server(store, tmp_path, "--workers", "2") as server:
         headers = {"Authorization": f"Bearer {secret}", "Connection": "close"}
@@ -158,11 +158,11 @@ def test_a_revoked_key_opens_nothing_in_any_worker_within_a_second(
         def ask() -> int:
             return server.ask("GET", "/v1/collections", headers=headers).status_code
 
-        before = asked_often(ask)
-        with looked_into(store) as shelf:
-            revoke_key(shelf, key.id, now)
+        before = polled(ask)
+        with looked_into(store) as records:
+            revoke_key(records, key.id, now)
         time.sleep(NOTICED_SECONDS)
-        after = asked_often(ask, 16)  # fewer than the guesses that are answered in words
+        after = polled(ask, 16)  # fewer than the guesses that are answered in words
 
     assert before == {200}
     assert after == {401}
@@ -177,9 +177,9 @@ def test_definitions_reach_all_workers_without_a_restart(store: str, tmp_path: P
             return str(verdict)
 
         before = {ask() for _ in range(24)}
-        with looked_into(store) as shelf:
+        with looked_into(store) as records:
             add_definitions(
-                shelf, DefinitionSource(FILE.format("spelling")), datetime.now(UTC), "test"
+                records, DefinitionSource(FILE.format("spelling")), datetime.now(UTC), "test"
             )
         time.sleep(NOTICED_SECONDS)
         after = {ask() for _ in range(24)}
@@ -237,7 +237,7 @@ def test_what_is_in_flight_is_finished(store: str, tmp_path: Path, how: signal.S
 
 
 class Load:
-    """Devices that send one report each, until they are told to stop or nobody answers."""
+    """Devices that send one report each, until stopped or without a response."""
 
     def __init__(self, url: str, devices: int = 8) -> None:
         """Begin."""

@@ -151,7 +151,7 @@ def test_a_mean_comes_back_near_the_truth(aggregator: Deployment) -> None:
     assert estimated.high - estimated.low < 60
 
 
-def test_a_wrong_law_would_be_noticed(aggregator: Deployment) -> None:
+def test_a_wrong_distribution_is_rejected(aggregator: Deployment) -> None:
     """The same reports, debiased as if epsilon were 30 % higher, miss the truth."""
     collection = COLLECTIONS["autosave"]
     send_all(aggregator, collection, [True] * 20 * DEVICES)
@@ -212,7 +212,7 @@ def test_a_bad_report_leaves_the_good_ones_counted(aggregator: Deployment) -> No
     assert frequencies(aggregator, COLLECTIONS["theme"]).n == 1
 
 
-def test_a_late_retry_of_a_counted_report_is_told_so(aggregator: Deployment) -> None:
+def test_a_late_retry_of_a_counted_report_is_a_duplicate(aggregator: Deployment) -> None:
     """The slot is looked up before the age is judged; a late report that is new is stale."""
     first, second = reports(COLLECTIONS["theme"], ["dark", "light"])
     send(aggregator, Batch((first,)))

@@ -24,7 +24,7 @@ class FakeReportFlags:
         self._seen: dict[str, tuple[int, bool]] = {}
 
     def is_flagged(self, store: Store, series: Series) -> bool:
-        """Whether something came that no honest crowd would send, as far as a store shows it."""
+        """Whether the counters contain what no honest population would send."""
         sizes = store.report_counts(series)
         answers = sum(sizes.values())
         looked_at, failed = self._seen.get(series.fingerprint, (0, False))
@@ -36,7 +36,7 @@ class FakeReportFlags:
 
 
 def is_tested(series: Series) -> bool:
-    """Whether the tests know what an honest crowd would send."""
+    """Whether a poisoning test exists for this series."""
     collection = series.collection
     return collection.model is Model.LOCAL and isinstance(
         collection.mechanism, SubsetSelection | ProjectiveGeometry

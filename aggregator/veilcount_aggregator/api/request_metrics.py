@@ -23,8 +23,8 @@ BUCKET_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 BUCKET_LABELS = (*map(str, BUCKET_BOUNDS), "+Inf")
 
 
-@cache  # of a closed list: doors, classes of status, buckets, kinds of problems
-def _note(what: str, *words: str) -> ServiceCounter:
+@cache  # a closed set: endpoints, status classes, buckets, problem types
+def _counter(what: str, *words: str) -> ServiceCounter:
     return ServiceCounter(what, "", -1, ":".join(words))
 
 
@@ -32,22 +32,22 @@ _CLASSES = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
 
 
 class RequestMetrics:
-    """Counts into a notebook."""
+    """Counts requests and refusals."""
 
     def __init__(self, service_counters: ServiceCounters) -> None:
-        """Count into this one."""
-        self._notebook = service_counters
+        """Use these service counters."""
+        self._counters = service_counters
 
-    def answered(self, door: str, status: int, seconds: float) -> None:
-        """Count a request by its door, the class of its status and how long it took."""
+    def answered(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count a request by its endpoint, its status class and its duration."""
         took = BUCKET_LABELS[bisect_left(BUCKET_BOUNDS, seconds)]
-        self._notebook.count(_note(ANSWERED, door, _CLASSES[status // 100], took))
-        self._notebook.count(_note(MICROSECONDS, door), round(seconds * 1e6))
+        self._counters.count(_counter(ANSWERED, endpoint, _CLASSES[status // 100], took))
+        self._counters.count(_counter(MICROSECONDS, endpoint), round(seconds * 1e6))
 
     def refused(self, problem: str) -> None:
-        """Count a body that was refused, by its kind of problem."""
-        self._notebook.count(_note(REFUSED, problem))
+        """Count a refused body, by its problem type."""
+        self._counters.count(_counter(REFUSED, problem))
 
     def unanalyzed(self, reason: str) -> None:
-        """Count a request of an analyst that was turned away with 503, by the reason."""
-        self._notebook.count(_note(ANALYSIS_REFUSED, reason))
+        """Count an analyst's request that was refused with 503, by the reason."""
+        self._counters.count(_counter(ANALYSIS_REFUSED, reason))

@@ -70,7 +70,7 @@ class CollectionList(Struct):
 
 
 class SegmentValues(Struct):
-    """A public attribute that is told apart, and its values."""
+    """A public attribute and its values."""
 
     name: str
     values: list[str | int]

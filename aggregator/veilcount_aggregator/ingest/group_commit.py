@@ -116,9 +116,9 @@ class GroupCommitter:
             self._service_counters.restore(notes)
             raise
         self._note_latency(lane, self._seconds() - begun)
-        given = iter(codes)
+        remaining = iter(codes)
         for ticket in group:
-            found = list(islice(given, len(ticket.spends)))
+            found = list(islice(remaining, len(ticket.spends)))
             if found and all((each == UNDECIDED).all() for each in found):
                 ticket.error = StoreUnavailable("all shards of this request's reports are away")
             else:

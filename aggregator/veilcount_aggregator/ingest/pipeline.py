@@ -131,9 +131,9 @@ class IntakePipeline:
 
     def _reject_excess_pseudonyms(self, series: Series, codes: Codes, admitted: Chosen) -> None:
         """Answer `full` to reports of more pseudonyms than a body may name; change the codes."""
-        beyond = ~admitted & (codes == COUNTED)
-        codes[beyond] = CODES[Verdict.FULL]
-        if number := int(beyond.sum()):
+        excess = ~admitted & (codes == COUNTED)
+        codes[excess] = CODES[Verdict.FULL]
+        if number := int(excess.sum()):
             self.service_counters.count(
                 ServiceCounter(LIMITED, series.fingerprint, -1, BY_BODY), number
             )
@@ -200,7 +200,7 @@ def to_series_reports(
     columns: ReportColumns,
     chosen: Chosen | slice,
     day: date,
-    room: int,
+    limit: int,
     *,
     quota: Quota | None = None,
     memory: MemoryLimits = DEFAULT_LIMITS,
@@ -222,7 +222,7 @@ def to_series_reports(
         columns.slots[chosen],
         columns.messages[chosen],
         otherwise,
-        room,
+        limit,
         quota,
         memory,
     )

@@ -11,7 +11,7 @@ from math import isclose, prod
 import numpy as np
 import pytest
 
-from tests.aggregator.aggregator_fixtures import asked, family
+from tests.aggregator.aggregator_fixtures import make_collection, make_collections
 from tests.aggregator.exact_rows import rows_of
 from veilcount_aggregator.analysis.budget import (
     HistogramBar,
@@ -53,7 +53,7 @@ DELTA = Fraction(1, 10**6)
 
 def test_the_three_figures_stand_together() -> None:
     """Epsilon 0.5 an event, 4 a day, on 7 drawn days: event 0.5, day 2, user 14."""
-    shown = figures(asked(epsilon="0.5", unit='"event"', per_day=4, answers=7))
+    shown = figures(make_collection(epsilon="0.5", unit='"event"', per_day=4, answers=7))
 
     assert (shown.event, shown.day, shown.user) == (HALF, TWO, Fraction(14))
     assert shown.answers == 28
@@ -85,7 +85,7 @@ CENTRAL = {"epsilon": None, "model": '"central"', "budget": 2}
 def test_the_figures_state_what_they_protect_and_who_enforces_it(
     keys: dict[str, object], field: str, text: str
 ) -> None:
-    assert text in getattr(figures(asked(**keys)), field)
+    assert text in getattr(figures(make_collection(**keys)), field)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_figures_state_what_they_protect_and_who_enforces_it(
 def test_the_server_caps_what_one_pseudonym_sends(
     keys: dict[str, object], cap: int | None, time_range: str
 ) -> None:
-    shown = figures(asked(**keys))
+    shown = figures(make_collection(**keys))
 
     assert (shown.server_cap, shown.time_range) == (cap, time_range)
 
@@ -123,7 +123,7 @@ def test_spend_is_counted_in_bars_of_at_least_20_pseudonyms(
     mean: Fraction | None,
     worst: int | None,
 ) -> None:
-    shown = count_spending(asked(epsilon="0.5"), histogram)
+    shown = count_spending(make_collection(epsilon="0.5"), histogram)
 
     assert shown.bars == tuple(
         HistogramBar(least, most, most * HALF, count) for least, most, count in bars
@@ -136,14 +136,14 @@ def test_spend_is_counted_in_bars_of_at_least_20_pseudonyms(
 
 def test_spend_is_not_counted_where_periods_are_not_joined() -> None:
     with pytest.raises(ValueError, match=r"linkage is period.*state the cap instead"):
-        count_spending(asked(unit='"day"'), [0, 40])
+        count_spending(make_collection(unit='"day"'), [0, 40])
 
 
 @pytest.mark.parametrize("histogram", [[0] * 13 + [1], [0, -1, 40]])
 def test_an_impossible_histogram_is_refused(histogram: list[int]) -> None:
     """12 months have 12 slots."""
     with pytest.raises(ValueError, match="0 to 12 spent slots"):
-        count_spending(asked(), histogram)
+        count_spending(make_collection(), histogram)
 
 
 # -- T answers together ----------------------------------------------------------------------------
@@ -285,14 +285,14 @@ def test_a_tree_s_answers_reveal_less_than_the_plain_sum() -> None:
 
 def test_a_campaign_counts_all_its_answers() -> None:
     """7 drawn days of 4 events are 28 answers."""
-    shown = compose_campaign(asked(epsilon="0.5", unit='"event"', per_day=4, answers=7))
+    shown = compose_campaign(make_collection(epsilon="0.5", unit='"event"', per_day=4, answers=7))
 
     assert (shown.answers, shown.plain) == (28, Fraction(14))
 
 
 def test_of_a_curator_and_of_very_long_campaigns_the_plain_sum_is_shown() -> None:
-    central = compose_campaign(asked(**CENTRAL))
-    long = compose_campaign(asked(unit='"event"', per_day=50, linkage='"none"'))
+    central = compose_campaign(make_collection(**CENTRAL))
+    long = compose_campaign(make_collection(unit='"event"', per_day=50, linkage='"none"'))
 
     assert (central.plain, central.optimal, central.specific) == (Fraction(24), None, None)
     assert (long.answers, long.optimal, long.specific) == (18_250, None, None)
@@ -350,7 +350,7 @@ def test_a_frozen_answer_is_no_better_the_thirtieth_time() -> None:
 
 
 def test_the_page_has_all_of_it() -> None:
-    collection = asked()
+    collection = make_collection()
     page = budget(collection, [0, 30])
 
     assert page.figures == figures(collection)
@@ -358,7 +358,9 @@ def test_the_page_has_all_of_it() -> None:
     assert page.composition == compose_campaign(collection)
     assert [point.answers for point in page.guessing_curve] == [1, 7, 12]
     assert budget(collection).spent is None
-    assert budget(asked(**CENTRAL)).guessing_curve == ()  # who holds the truth need not guess
+    assert (
+        budget(make_collection(**CENTRAL)).guessing_curve == ()
+    )  # who holds the truth need not guess
 
 
 # -- across collections ----------------------------------------------------------------------------
@@ -369,7 +371,7 @@ KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil
 def test_collections_add_up() -> None:
     """12 + 6."""
     (shown,) = compose_collections(
-        family(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")
+        make_collections(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")
     ).totals
 
     assert shown.plain == shown.worst == 18
@@ -384,7 +386,7 @@ def test_nothing_is_summed_over_different_adjacencies() -> None:
         f'[c]\n{curated}4\nadjacency = "substitute"\n'
         f'[d]\n{curated}8\nadjacency = "add-remove"\n'
     )
-    shown = compose_collections(family(text))
+    shown = compose_collections(make_collections(text))
 
     assert {(each.model, each.adjacency): each.plain for each in shown.totals} == {
         ("local", "substitute"): 12,
@@ -407,7 +409,7 @@ def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
             f'[u]\n{KEYS}model = "central"\nbudget = 4\n{cohort("fall", 0)}',
         ]
     )
-    collections = family(text)
+    collections = make_collections(text)
     local, central = compose_collections(collections).totals
 
     assert local.worst == worst_person(local.collections, collections) == 12 * (1 + 3 + 1)
@@ -446,7 +448,7 @@ def test_nothing_costs_nothing() -> None:
 
 def test_one_user_epsilon_is_shared_out_over_each_unit() -> None:
     """12 for a year: 1 a month; per event far less; nothing is overspent."""
-    table = levels(asked(), 10**5)
+    table = levels(make_collection(), 10**5)
     by_unit = {row.unit: row for row in table.rows}
 
     assert by_unit[Unit.MONTH].epsilon == 1
@@ -456,7 +458,7 @@ def test_one_user_epsilon_is_shared_out_over_each_unit() -> None:
 
 def test_the_longer_the_unit_the_better_both_errors() -> None:
     """Under one user epsilon, locally and with a curator: day >= week >= month >= user."""
-    rows = levels(asked(), 10**5).rows
+    rows = levels(make_collection(), 10**5).rows
     local = [row.local_campaign.rmse for row in rows if row.local_campaign]
     central = [row.central_period.rmse for row in rows]
 
@@ -466,14 +468,14 @@ def test_the_longer_the_unit_the_better_both_errors() -> None:
 
 
 def test_each_unit_says_what_it_stops_and_what_it_does_not() -> None:
-    rows = levels(asked(), 10**5).rows
+    rows = levels(make_collection(), 10**5).rows
 
     assert len({row.stops for row in rows}) == len({row.does_not_stop for row in rows}) == 5
     assert all(row.guess_one is not None and row.guess_one <= (row.guess_all or 0) for row in rows)
 
 
 def test_a_user_epsilon_that_cannot_be_shared_out_gives_no_local_answer() -> None:
-    event = levels(asked(), 1000, user=Fraction(1, 10**5)).rows[0]
+    event = levels(make_collection(), 1000, user=Fraction(1, 10**5)).rows[0]
 
     assert event.epsilon is None
     assert event.local_period is None
@@ -483,6 +485,8 @@ def test_a_user_epsilon_that_cannot_be_shared_out_gives_no_local_answer() -> Non
 @pytest.mark.parametrize(("adjacency", "user"), [("substitute", 24), ("add-remove", 48)])
 def test_units_are_compared_under_one_adjacency(adjacency: str, user: int) -> None:
     """A curator's budget of 2 for each of 12 months; between values add-remove counts twice."""
-    table = levels(asked(epsilon=None, model='"central"', budget=2, adjacency=f'"{adjacency}"'), 99)
+    table = levels(
+        make_collection(epsilon=None, model='"central"', budget=2, adjacency=f'"{adjacency}"'), 99
+    )
 
     assert (table.user, table.adjacency) == (Fraction(user), "substitute")

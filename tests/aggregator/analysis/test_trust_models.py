@@ -8,7 +8,7 @@ from math import isclose, log, sqrt
 
 import pytest
 
-from tests.aggregator.aggregator_fixtures import asked
+from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.exact_rows import rows_of
 from veilcount_aggregator.analysis.amplification import amplified, keeps_epsilon
 from veilcount_aggregator.analysis.trust_models import (
@@ -151,7 +151,7 @@ def test_a_sum_over_a_number_s_grid_is_continuous_laplace_noise() -> None:
 @pytest.fixture(scope="module")
 def shown() -> TrustComparison:
     """A yes or no at epsilon 1, put to 10,000."""
-    return compare_trust_models(asked(), 10**4)
+    return compare_trust_models(make_collection(), 10**4)
 
 
 def test_all_rows_share_adjacency_unit_and_one_contribution(shown: TrustComparison) -> None:
@@ -195,8 +195,8 @@ def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> No
 
 def test_observed_shares_are_named_and_have_less_sampling_error() -> None:
     predicted, observed = (
-        compare_trust_models(asked(), 50),
-        compare_trust_models(asked(), 50, frequencies=[0.9, 0.1]),
+        compare_trust_models(make_collection(), 50),
+        compare_trust_models(make_collection(), 50, frequencies=[0.9, 0.1]),
     )
 
     assert (predicted.basis, observed.basis) == ("predicted", "observed")
@@ -234,7 +234,7 @@ def test_local_noise_costs_what_is_known(k: int, expected: float) -> None:
 
 
 def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
-    quantity = Quantity.of(asked())
+    quantity = Quantity.of(make_collection())
     local, central = shown.line(TrustModelRow.LOCAL), shown.line(TrustModelRow.CENTRAL)
 
     assert local.devices_as_local == central.devices_as_central == 10**4
@@ -246,7 +246,9 @@ def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
 
 def test_ten_thousand_with_a_curator_are_forty_seven_million_without() -> None:
     """Large domains, epsilon 1."""
-    devices = compare_trust_models(asked(boolean=None, values=list(range(500))), 10**4).lines[0]
+    devices = compare_trust_models(
+        make_collection(boolean=None, values=list(range(500))), 10**4
+    ).lines[0]
 
     assert isclose(devices.devices_as_central, 4.7e7, rel_tol=0.01)
 
@@ -278,7 +280,7 @@ def slope(near: float, far: float) -> float:
 )
 def test_numbers_are_contrasted_too(measure: str) -> None:
     answer = compare_trust_models(
-        asked(boolean=None, range=[0, 240], measure=f'"{measure}"', epsilon=2), 100
+        make_collection(boolean=None, range=[0, 240], measure=f'"{measure}"', epsilon=2), 100
     )
     errors = [line.cohort.rmse for line in answer.lines]
 
@@ -290,8 +292,8 @@ def test_numbers_are_contrasted_too(measure: str) -> None:
 def test_a_central_collection_is_contrasted_at_its_substitution_epsilon(
     adjacency: str, epsilon: int
 ) -> None:
-    central = asked(epsilon=None, model='"central"', budget=1, adjacency=f'"{adjacency}"')
-    local = asked(epsilon=epsilon)
+    central = make_collection(epsilon=None, model='"central"', budget=1, adjacency=f'"{adjacency}"')
+    local = make_collection(epsilon=epsilon)
 
     assert (
         compare_trust_models(central, 1000).lines[0].cohort
@@ -301,7 +303,7 @@ def test_a_central_collection_is_contrasted_at_its_substitution_epsilon(
 
 def test_half_of_nobody_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one answer"):
-        compare_trust_models(asked(), 0)
+        compare_trust_models(make_collection(), 0)
 
 
 # -- searches --------------------------------------------------------------------------------------

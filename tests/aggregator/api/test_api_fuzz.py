@@ -43,20 +43,20 @@ def batch(deployed: Deployment, random_: random.Random) -> Batch:
 def bombard(deployed: Deployment, bodies: int, seed: int) -> Counter[str]:
     """Send mutated bodies; return how often each status and each verdict came."""
     random_ = random.Random(seed)
-    told: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for _ in range(bodies):
         kind, encode = random_.choice(SPELLINGS)
         raw = encode(batch(deployed, random_))
         if random_.random() < 0.9:
             raw = mutated(random_, raw)
         answer = deployed.ask("POST", "/v1/reports", raw, kind=kind)
-        told[str(answer.status)] += 1
+        result[str(answer.status)] += 1
         if answer.status == 200:
-            told.update(answer.json["verdicts"])
-    return told
+            result.update(answer.json["verdicts"])
+    return result
 
 
-def assert_sound(deployed: Deployment, told: Counter[str], bodies: int) -> None:
+def assert_sound(deployed: Deployment, result: Counter[str], bodies: int) -> None:
     """Check that no fault was ours, and that the counters are what the verdicts said."""
     held = Counter({name: deployed.counted(name) for name in NAMES})
     counters = 0
@@ -68,18 +68,18 @@ def assert_sound(deployed: Deployment, told: Counter[str], bodies: int) -> None:
         assert sums == held[name] * weight
         counters += held[name]
 
-    assert {status for status in told if status.isdigit()} <= {"200", "400"}
-    assert told["200"] + told["400"] == bodies
-    assert counters == told[Verdict.COUNTED]
-    assert min(told["200"], told["400"]) > bodies // 100
+    assert {status for status in result if status.isdigit()} <= {"200", "400"}
+    assert result["200"] + result["400"] == bodies
+    assert counters == result[Verdict.COUNTED]
+    assert min(result["200"], result["400"]) > bodies // 100
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_mutated_bodies_never_count_wrongly(deployed: Deployment, seed: int) -> None:
     """Five thousand a seed."""
-    told = bombard(deployed, 5_000, seed)
+    result = bombard(deployed, 5_000, seed)
 
-    assert_sound(deployed, told, 5_000)
+    assert_sound(deployed, result, 5_000)
 
 
 @pytest.mark.full
@@ -87,9 +87,9 @@ def test_mutated_bodies_never_count_wrongly(deployed: Deployment, seed: int) -> 
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_a_million_mutated_bodies_never_count_wrongly(deployed: Deployment, seed: int) -> None:
     """A hundred thousand a seed."""
-    told = bombard(deployed, 100_000, seed)
+    result = bombard(deployed, 100_000, seed)
 
-    assert_sound(deployed, told, 100_000)
+    assert_sound(deployed, result, 100_000)
 
 
 # -- what the document says ------------------------------------------------------------------------
@@ -100,19 +100,19 @@ def described(deployed: Deployment) -> Any:
     return schemathesis.openapi.from_wsgi("/openapi.json", deployed.app)
 
 
-def ask_as_described(deployed: Deployment, schema: Any, door: Endpoint, examples: int) -> None:
-    """Ask at a door whatever the document allows, and much that it does not, as an admin.
+def ask_as_described(deployed: Deployment, schema: Any, endpoint: Endpoint, examples: int) -> None:
+    """Send an endpoint what the document allows, and much that it does not, as an admin.
 
     What comes back must be as the document says: statuses, types, schemas; other methods are
     refused, and keys asked for.
     """
-    operation = schema[door.path][door.method.lower()]
+    operation = schema[endpoint.path][endpoint.method.lower()]
 
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(case=operation.as_strategy() | operation.as_strategy(GenerationMode.NEGATIVE))
     def check(case: Any) -> None:
         deployed.clocks.passed += 1  # or guesses would soon be answered with 429
-        guarded = door.role in {Role.ANALYST, Role.ADMIN}
+        guarded = endpoint.role in {Role.ANALYST, Role.ADMIN}
         headers = {"Authorization": f"Bearer {keys.admin()}"} if guarded else {}
         # A definition may be refused for what no schema says, and a body for its second key.
         case.call_and_validate(headers=headers, excluded_checks=[positive_data_acceptance])
@@ -136,35 +136,37 @@ class Keys:
         return self._secret
 
 
-doors = pytest.mark.parametrize("door", ENDPOINTS, ids=lambda door: f"{door.method} {door.path}")
+endpoints = pytest.mark.parametrize(
+    "endpoint", ENDPOINTS, ids=lambda endpoint: f"{endpoint.method} {endpoint.path}"
+)
 
 
-@doors
-def test_every_door_does_as_the_document_says(deployed: Deployment, door: Endpoint) -> None:
+@endpoints
+def test_every_endpoint_conforms_to_the_document(deployed: Deployment, endpoint: Endpoint) -> None:
     """By a few examples each."""
-    ask_as_described(deployed, described(deployed), door, 12)
+    ask_as_described(deployed, described(deployed), endpoint, 12)
 
 
 def test_a_document_that_lies_would_be_noticed(deployed: Deployment) -> None:
     """A type that is not the answer's, and a key that is not asked for."""
     schema = described(deployed)
-    alive = next(door for door in ENDPOINTS if door.path == "/healthz")
+    alive = next(endpoint for endpoint in ENDPOINTS if endpoint.path == "/healthz")
     schema.raw_schema["components"]["schemas"]["Liveness"]["properties"]["status"]["type"] = (
         "integer"
     )
     schema.raw_schema["paths"]["/openapi.json"]["get"]["security"] = [{"key": []}]
-    lying = next(door for door in ENDPOINTS if door.path == "/openapi.json")
+    lying = next(endpoint for endpoint in ENDPOINTS if endpoint.path == "/openapi.json")
 
-    for door in (alive, replace(lying, role=Role.ADMIN)):
+    for endpoint in (alive, replace(lying, role=Role.ADMIN)):
         with pytest.raises(BaseExceptionGroup):
-            ask_as_described(deployed, schema, door, 12)
+            ask_as_described(deployed, schema, endpoint, 12)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(3600)
-@doors
-def test_every_door_does_as_the_document_says_at_length(
-    deployed: Deployment, door: Endpoint
+@endpoints
+def test_every_endpoint_conforms_to_the_document_at_length(
+    deployed: Deployment, endpoint: Endpoint
 ) -> None:
     """By eighty times as many."""
-    ask_as_described(deployed, described(deployed), door, 1_000)
+    ask_as_described(deployed, described(deployed), endpoint, 1_000)

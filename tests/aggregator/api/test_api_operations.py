@@ -50,28 +50,28 @@ def test_a_read_only_store_is_not_ready(deployed: Deployment) -> None:
 
 
 class Hanging:
-    """A store that does not answer until told, or fails."""
+    """A store that blocks until released, or fails."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.told = threading.Event()
-        self.asked = 0
+        self.result = threading.Event()
+        self.requested = 0
         self._error = error
 
     def health(self) -> StoreHealth:
-        self.asked += 1
+        self.requested += 1
         if self._error is not None:
             raise self._error
-        self.told.wait(20)
+        self.result.wait(20)
         return StoreHealth("hanging", DurabilityState.YES, "", read_only=False)
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("redis://secret@host"), StoreUnfit("/path")])
 def test_a_store_that_cannot_be_used_is_not_ready(error: Exception) -> None:
     """Its words, which may hold an address, are not for everyone."""
-    said = health.readiness(StoreProbe(Hanging(error)))  # type: ignore[arg-type] # asked for health alone
+    text = health.readiness(StoreProbe(Hanging(error)))  # type: ignore[arg-type] # asked for health alone
 
-    assert not said.ready
-    assert said.why == f"the store cannot be used: {type(error).__name__}"
+    assert not text.ready
+    assert text.why == f"the store cannot be used: {type(error).__name__}"
 
 
 def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,13 +80,13 @@ def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch
     store = Hanging()
     probe = StoreProbe(store)  # type: ignore[arg-type] # asked for health alone
     begun = time.monotonic()
-    said = [health.readiness(probe) for _ in range(5)]
+    text = [health.readiness(probe) for _ in range(5)]
     took = time.monotonic() - begun
-    store.told.set()
+    store.result.set()
 
-    assert not any(each.ready for each in said)
+    assert not any(each.ready for each in text)
     assert took < 1.5
-    assert store.asked == 1
+    assert store.requested == 1
     assert probe.health().durable is DurabilityState.YES
 
 
@@ -117,16 +117,16 @@ def test_metrics_are_right_over_all_workers(deployed: Deployment) -> None:
         other.verdicts(report)
         other.send(Batch((report,), test=True))
         other.aggregator.flush()
-    told = figures(deployed, key)
+    result = figures(deployed, key)
 
-    assert told["verdicts_total", 'collection="theme",verdict="counted"'] == 2
-    assert told["verdicts_total", 'collection="theme",verdict="duplicate"'] == 1
-    assert told["requests_total", 'endpoint="reports",status="2xx"'] == 2
-    assert told["requests_total", 'endpoint="reports",status="4xx"'] == 1
-    assert told["refused_total", 'problem="bad-field"'] == 1
-    assert told["groups_total", 'up_to="1"'] == 2
-    assert told["request_seconds_count", 'endpoint="reports"'] == 3
-    assert told["request_seconds_bucket", 'endpoint="reports",le="+Inf"'] == 3
+    assert result["verdicts_total", 'collection="theme",verdict="counted"'] == 2
+    assert result["verdicts_total", 'collection="theme",verdict="duplicate"'] == 1
+    assert result["requests_total", 'endpoint="reports",status="2xx"'] == 2
+    assert result["requests_total", 'endpoint="reports",status="4xx"'] == 1
+    assert result["refused_total", 'problem="bad-field"'] == 1
+    assert result["groups_total", 'up_to="1"'] == 2
+    assert result["request_seconds_count", 'endpoint="reports"'] == 3
+    assert result["request_seconds_bucket", 'endpoint="reports",le="+Inf"'] == 3
 
 
 def test_unknown_fingerprints_share_one_label(deployed: Deployment) -> None:
@@ -134,22 +134,22 @@ def test_unknown_fingerprints_share_one_label(deployed: Deployment) -> None:
     key = deployed.key(Role.ANALYST)
     for place in range(5):
         deployed.verdicts(deployed.report("theme", fingerprint=f"{place:064x}"))
-    told = figures(deployed, key)
+    result = figures(deployed, key)
     name = 'collection="(unknown)",verdict="unknown_collection"'
 
-    assert told["verdicts_total", name] == 5
-    assert len([labels for metric, labels in told if metric == "verdicts_total"]) == 3 * 9 + 1
+    assert result["verdicts_total", name] == 5
+    assert len([labels for metric, labels in result if metric == "verdicts_total"]) == 3 * 9 + 1
 
 
 def test_a_path_is_no_label(deployed: Deployment) -> None:
-    """What is asked for at no door is counted as such."""
+    """A request for an unknown path is counted as such."""
     key = deployed.key(Role.ANALYST)
     for place in range(5):
         deployed.ask("GET", f"/{place}")
-    told = figures(deployed, key)
+    result = figures(deployed, key)
 
-    assert told["requests_total", 'endpoint="other",status="4xx"'] == 5
-    assert not any("/" in labels for _, labels in told)
+    assert result["requests_total", 'endpoint="other",status="4xx"'] == 5
+    assert not any("/" in labels for _, labels in result)
 
 
 def test_buckets_hold_all_below_them(tmp_path: Path) -> None:
@@ -157,13 +157,13 @@ def test_buckets_hold_all_below_them(tmp_path: Path) -> None:
     with deployment(tmp_path, FILE) as deployed:
         key = deployed.key(Role.ANALYST)
         deployed.verdicts(deployed.report("theme"))
-        told = figures(deployed, key)
+        result = figures(deployed, key)
         held = [
-            number for (metric, _), number in told.items() if metric == "request_seconds_bucket"
+            number for (metric, _), number in result.items() if metric == "request_seconds_bucket"
         ]
 
         assert held == sorted(held)
-        assert held[-1] == told["request_seconds_count", 'endpoint="reports"']
+        assert held[-1] == result["request_seconds_count", 'endpoint="reports"']
 
 
 def test_probes_write_nothing(deployed: Deployment) -> None:
@@ -185,7 +185,7 @@ def test_the_document_is_valid(deployed: Deployment) -> None:
     validate(described)
 
 
-def test_the_document_has_every_door_and_no_other(deployed: Deployment) -> None:
+def test_the_document_has_exactly_the_served_endpoints(deployed: Deployment) -> None:
     """What Flask routes for programs, and the one in front of it; pages are for people."""
     routed = {
         (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
@@ -194,7 +194,7 @@ def test_the_document_has_every_door_and_no_other(deployed: Deployment) -> None:
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
 
-    assert {(door.method, door.path) for door in ENDPOINTS} == routed | {("POST", "/v1/reports")}
+    assert {(route.method, route.path) for route in ENDPOINTS} == routed | {("POST", "/v1/reports")}
 
 
 def test_the_document_is_of_the_types_that_validate(deployed: Deployment) -> None:
@@ -219,7 +219,7 @@ def test_the_page_is_offline_and_strict(deployed: Deployment) -> None:
     assert not re.findall(r"https?://|//[a-z]", page)
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assert all(door.path in page for door in ENDPOINTS)
+    assert all(route.path in page for route in ENDPOINTS)
     assert all(kind.urn in page for kind in problems.PROBLEM_KINDS.values())
 
 
@@ -269,7 +269,7 @@ def test_a_push_that_is_too_long_is_refused_unread(deployed: Deployment) -> None
     assert (answer.status, answer.problem) == (413, "too-large")
 
 
-def test_a_fault_behind_flask_tells_nothing_of_itself(
+def test_a_fault_below_flask_reveals_nothing(
     deployed: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A problem, and a line in the log."""
@@ -294,8 +294,8 @@ def test_no_kind_that_makes_a_device_drop_is_of_our_own_faults() -> None:
 
 def test_every_answer_has_the_headers_that_keep_it_here(deployed: Deployment) -> None:
     """Not cached, not guessed at, not framed, not referred to."""
-    for door in ("/docs", "/openapi.json", "/healthz", "/nothing"):
-        headers = deployed.ask("GET", door).headers
+    for route in ("/docs", "/openapi.json", "/healthz", "/nothing"):
+        headers = deployed.ask("GET", route).headers
 
         assert headers["Cache-Control"] == "no-store"
         assert headers["X-Content-Type-Options"] == "nosniff"

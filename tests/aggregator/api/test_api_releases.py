@@ -1,4 +1,4 @@
-"""The doors to a trusted curator, the whole path: from a request to an answer that is kept."""
+"""The endpoints of a trusted curator, from a request to a stored release."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from veilcount_aggregator.retention.retention_guard import confirm_day
 ALPHA = 1e-9  # OpenDP's noise is the system's: the chance that a run fails by chance alone
 OVER = datetime(2027, 1, 1, tzinfo=UTC)
 TRUTH = (30, 20, 10, 0)
-DOOR = "/v1/collections/age/releases"
+ENDPOINT = "/v1/collections/age/releases"
 THIRD = {"from": "2026-12-03", "to": "2026-12-03"}
 
 
@@ -41,18 +41,18 @@ def curated(tmp_path: Path) -> Iterator[Deployment]:
 
 @pytest.fixture
 def analyst(curated: Deployment) -> str:
-    """A key that opens the doors."""
+    """A key that the endpoints accept."""
     return curated.key(Role.ANALYST)
 
 
 def ask(curated: Deployment, key: str, raw: str = "", **wanted: Any) -> Response:
-    """Post a request, of the third day unless told."""
+    """Post a request, of the third day by default."""
     body = raw.encode() or json.dumps(THIRD | wanted).encode()
-    return curated.ask("POST", DOOR, body, key=key)
+    return curated.ask("POST", ENDPOINT, body, key=key)
 
 
 def fits(reply: Response, kind: type[Struct]) -> bool:
-    """Whether an answer is of the type that the document of all doors is made of."""
+    """Check that a response has the type that the OpenAPI document states."""
     return isinstance(msgspec.json.decode(reply.body, type=kind), kind)
 
 
@@ -64,9 +64,11 @@ def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
 ) -> None:
     """Everything that is needed to read it, and no exact count."""
     reply = ask(curated, analyst, query="histogram", epsilon="0.5")
-    told = reply.json
+    result = reply.json
 
-    assert {name: told[name] for name in ("collection", "query", "epsilon", "from", "to", "n")} == {
+    assert {
+        name: result[name] for name in ("collection", "query", "epsilon", "from", "to", "n")
+    } == {
         "collection": "age",
         "query": "histogram",
         "epsilon": "0.5",
@@ -74,11 +76,15 @@ def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
         "to": "2026-12-03",
         "n": None,
     }
-    assert [figure["value"] for figure in told["figures"]] == [0, 1, 2, 3]
-    assert [told[name] for name in ("requested", "spent", "remaining")] == ["0.5", "0.5", "0.5"]
-    assert (told["adjacency"], told["charged"], told["day"]) == ("add-remove", True, "2027-01-01")
-    assert [part["sensitivity"] for part in told["noise"]] == [1]
-    assert [each["share"] for each in told["quantiles"]] == [0.05, 0.25, 0.5, 0.75, 0.95]
+    assert [figure["value"] for figure in result["figures"]] == [0, 1, 2, 3]
+    assert [result[name] for name in ("requested", "spent", "remaining")] == ["0.5", "0.5", "0.5"]
+    assert (result["adjacency"], result["charged"], result["day"]) == (
+        "add-remove",
+        True,
+        "2027-01-01",
+    )
+    assert [part["sensitivity"] for part in result["noise"]] == [1]
+    assert [each["share"] for each in result["quantiles"]] == [0.05, 0.25, 0.5, 0.75, 0.95]
     assert fits(reply, releases.ReleaseResponse)
 
 
@@ -124,20 +130,18 @@ def test_a_number_that_would_fill_the_memory_is_refused_at_once(
     assert (refused.problem, refused.json["place"]) == ("bad-field", "epsilon")
 
 
-def test_a_dry_run_tells_the_price_and_the_noise_and_nothing_else(
-    curated: Deployment, analyst: str
-) -> None:
+def test_a_dry_run_states_only_the_cost_and_the_noise(curated: Deployment, analyst: str) -> None:
     """Of periods that take reports still, too; nothing is charged or kept."""
     curated.clocks.now = datetime(2026, 12, 1, tzinfo=UTC)
     reply = ask(curated, analyst, query="mean", epsilon=1, dry_run=True)
-    told = reply.json
+    result = reply.json
 
-    assert (told["dry_run"], told["charged"]) == (True, False)
-    assert (told["day"], told["n"], told["figures"]) == (None, None, [])
-    assert [told[name] for name in ("requested", "spent", "remaining")] == ["1", "0", "1"]
-    assert [part["name"] for part in told["noise"]] == ["centred sum", "count"]
+    assert (result["dry_run"], result["charged"]) == (True, False)
+    assert (result["day"], result["n"], result["figures"]) == (None, None, [])
+    assert [result[name] for name in ("requested", "spent", "remaining")] == ["1", "0", "1"]
+    assert [part["name"] for part in result["noise"]] == ["centred sum", "count"]
     assert fits(reply, releases.ReleaseResponse)
-    assert curated.ask("GET", DOOR, key=analyst).json["series"][0]["releases"] == []
+    assert curated.ask("GET", ENDPOINT, key=analyst).json["series"][0]["releases"] == []
 
 
 def test_a_condition_and_a_list_are_one_question(curated: Deployment, analyst: str) -> None:
@@ -150,7 +154,7 @@ def test_a_condition_and_a_list_are_one_question(curated: Deployment, analyst: s
     assert again["spent"] == "0.5"
 
 
-def test_a_series_that_was_redefined_is_asked_by_its_fingerprint(
+def test_a_redefined_series_is_queried_by_its_fingerprint(
     curated: Deployment, analyst: str
 ) -> None:
     """Else the newest is."""
@@ -161,7 +165,7 @@ def test_a_series_that_was_redefined_is_asked_by_its_fingerprint(
         for which in ({}, {"series": old})
     )
     unknown = ask(curated, analyst, query="histogram", epsilon="0.5", series="0" * 64)
-    listed = curated.ask("GET", DOOR, key=analyst).json["series"]
+    listed = curated.ask("GET", ENDPOINT, key=analyst).json["series"]
 
     assert (len(newest["figures"]), len(older["figures"])) == (6, 4)
     assert older["fingerprint"] == old != newest["fingerprint"]
@@ -246,7 +250,7 @@ def test_releases_are_for_analysts(curated: Deployment, method: str) -> None:
     body = json.dumps(THIRD | {"query": "count", "epsilon": 1}).encode()
     keys = ["", curated.key(Role.DEVICE), curated.key(Role.ADMIN)]
 
-    assert [curated.ask(method, DOOR, body, key=key).status for key in keys] == [401, 403, 200]
+    assert [curated.ask(method, ENDPOINT, body, key=key).status for key in keys] == [401, 403, 200]
 
 
 def test_no_journal_is_a_matter_for_the_operator() -> None:
@@ -265,7 +269,7 @@ def test_all_releases_are_listed_with_what_each_period_has_left(
     """Word for word what was answered."""
     first = ask(curated, analyst, query="histogram", epsilon="0.25").json
     ask(curated, analyst, query="sum", epsilon="0.5", to="2026-12-04")
-    reply = curated.ask("GET", DOOR, key=analyst)
+    reply = curated.ask("GET", ENDPOINT, key=analyst)
     listed = reply.json
     (series,) = listed["series"]
 
@@ -278,7 +282,7 @@ def test_all_releases_are_listed_with_what_each_period_has_left(
     assert (listed["locked"], series["budget"]) == (False, "1")
 
 
-def test_who_asked_is_in_the_audit_log(curated: Deployment, analyst: str) -> None:
+def test_the_audit_log_names_the_requester(curated: Deployment, analyst: str) -> None:
     """By the id of the key; what came of it is not."""
     ask(curated, analyst, query="count", epsilon=1)
     acts = curated.ask("GET", "/v1/audit", key=curated.key(Role.ADMIN)).json["entries"]
@@ -304,11 +308,11 @@ def test_intervals_cover_what_is_true_and_narrower_ones_would_not(tmp_path: Path
         analyst = curated.key(Role.ANALYST)
         for place in range(ROUNDS):  # each epsilon is another question
             epsilon = f"0.{200_000 + place}"
-            told = ask(curated, analyst, query="histogram", epsilon=epsilon).json
-            for figure, true in zip(told["figures"], WIDE_TRUTH, strict=True):
+            result = ask(curated, analyst, query="histogram", epsilon=epsilon).json
+            for figure, true in zip(result["figures"], WIDE_TRUTH, strict=True):
                 covered += figure["low"] <= true <= figure["high"]
-                narrower += abs(figure["figure"] - true) <= 0.7 * told["noise"][0]["half_width"]
-    asked = ROUNDS * len(WIDE_TRUTH)
+                narrower += abs(figure["figure"] - true) <= 0.7 * result["noise"][0]["half_width"]
+    requested = ROUNDS * len(WIDE_TRUTH)
 
-    assert binom.cdf(covered, asked, 0.95) > ALPHA
-    assert binom.cdf(narrower, asked, 0.95) < ALPHA
+    assert binom.cdf(covered, requested, 0.95) > ALPHA
+    assert binom.cdf(narrower, requested, 0.95) < ALPHA

@@ -97,9 +97,9 @@ def test_each_report_gets_its_verdict(deployed: Deployment) -> None:
 def test_json_is_counted_like_packed(deployed: Deployment, zipped: bool) -> None:  # noqa: FBT001 - drawn
     """Zipped or not."""
     raw = encode_json(Batch((deployed.report("theme"), deployed.report("theme"))))
-    given = {"HTTP_CONTENT_ENCODING": "gzip"} if zipped else {}
+    supplied = {"HTTP_CONTENT_ENCODING": "gzip"} if zipped else {}
 
-    answer = deployed.ask("POST", PATH, gzip.compress(raw) if zipped else raw, environ=given)
+    answer = deployed.ask("POST", PATH, gzip.compress(raw) if zipped else raw, environ=supplied)
 
     assert answer.json == {"verdicts": ["counted", "counted"]}
 
@@ -142,7 +142,7 @@ def test_a_body_without_a_length_is_read_to_its_end(deployed: Deployment) -> Non
     assert unknown.problem == "wrong-length"
 
 
-def test_losses_are_noted_and_no_verdict_is_given(deployed: Deployment) -> None:
+def test_losses_are_counted_without_a_verdict(deployed: Deployment) -> None:
     """One device's, by reason and number of digits."""
     series = deployed.series("theme")
     answer = deployed.send(Batch(losses=Losses(series.fingerprint, aged=2, corrupt=1)))
@@ -161,7 +161,7 @@ def test_losses_are_noted_and_no_verdict_is_given(deployed: Deployment) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "told"),
+    ("body", "kind", "result"),
     [
         (b"{}", JSON_TYPE, (400, "unknown-version", "version")),
         (b"VC", BINARY_TYPE, (400, "wrong-length", "head")),
@@ -171,13 +171,13 @@ def test_losses_are_noted_and_no_verdict_is_given(deployed: Deployment) -> None:
         (b"x", "", (415, "unsupported", "Content-Type")),
     ],
 )
-def test_what_is_no_batch_is_refused_whole(
-    deployed: Deployment, body: bytes, kind: str, told: tuple[int, str, str]
+def test_an_invalid_batch_is_refused_as_a_whole(
+    deployed: Deployment, body: bytes, kind: str, result: tuple[int, str, str]
 ) -> None:
     """With a problem document that names the place."""
     answer = deployed.ask("POST", PATH, body, kind=kind)
 
-    assert (answer.status, answer.problem, answer.json["place"]) == told
+    assert (answer.status, answer.problem, answer.json["place"]) == result
 
 
 def test_a_test_batch_is_refused_in_production(deployed: Deployment) -> None:
@@ -196,7 +196,7 @@ def test_a_test_batch_is_counted_in_development(tmp_path: Path) -> None:
         assert answer.json == {"verdicts": ["counted"]}
 
 
-def test_another_method_is_told_which_is_right(deployed: Deployment) -> None:
+def test_another_method_gets_the_allowed_ones(deployed: Deployment) -> None:
     """Whatever the path beyond it."""
     answer = deployed.ask("GET", PATH)
 
@@ -294,18 +294,18 @@ def test_each_key_has_its_rate(tmp_path: Path) -> None:
     with deployment(tmp_path, FILE, rate_limit=8, workers=4) as hasty:
         one, other = hasty.key(Role.DEVICE), hasty.key(Role.DEVICE)
         first = [hasty.send(Batch((hasty.report("theme"),)), key=one) for _ in range(6)]
-        beside = hasty.send(Batch((hasty.report("theme"),)), key=other)
+        alongside = hasty.send(Batch((hasty.report("theme"),)), key=other)
         hasty.clocks.passed += 1.0
         after = [hasty.send(Batch((hasty.report("theme"),)), key=one).status for _ in range(3)]
 
         assert [each.status for each in first] == [200] * 4 + [429] * 2
         assert (first[-1].problem, first[-1].headers["Retry-After"]) == ("too-many", "1")
-        assert beside.status == 200
+        assert alongside.status == 200
         assert after == [200, 200, 429]
 
 
 def test_an_open_intake_has_one_rate_for_all(tmp_path: Path) -> None:
-    """Nobody is told apart."""
+    """The response is the same for both."""
     with deployment(tmp_path, FILE, rate_limit=1) as hasty:
         statuses = [hasty.send(Batch((hasty.report("theme"),))).status for _ in range(3)]
 
@@ -382,7 +382,7 @@ FAULTS = [
 def test_a_fault_of_ours_keeps_the_report_on_the_device(
     deployed: Deployment, error: Exception, status: int, name: str
 ) -> None:
-    """It is told to come back, never to drop; and the next try counts."""
+    """The device is asked to retry, never to drop; and the next attempt counts."""
     broken(deployed, error)
     report = deployed.report("theme")
     answer = deployed.send(Batch((report,)))
@@ -448,11 +448,11 @@ def test_many_at_once_are_counted_once_each(deployed: Deployment) -> None:
     """Sixteen threads send their own reports and one that all of them have."""
     shared = deployed.report("theme")
     own = [[deployed.report("theme") for _ in range(10)] for _ in range(16)]
-    told: list[Verdict] = []
+    result: list[Verdict] = []
 
     def send(mine: list[Any]) -> None:
         for report in mine:
-            told.extend(deployed.verdicts(report, shared))
+            result.extend(deployed.verdicts(report, shared))
 
     threads = [threading.Thread(target=send, args=(mine,)) for mine in own]
     for thread in threads:
@@ -460,5 +460,5 @@ def test_many_at_once_are_counted_once_each(deployed: Deployment) -> None:
     for thread in threads:
         thread.join()
 
-    assert told.count(Verdict.COUNTED) == 161 == deployed.counted("theme")
-    assert told.count(Verdict.DUPLICATE) == 159
+    assert result.count(Verdict.COUNTED) == 161 == deployed.counted("theme")
+    assert result.count(Verdict.DUPLICATE) == 159

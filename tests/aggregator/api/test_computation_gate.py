@@ -30,7 +30,7 @@ def test_two_compute_and_the_next_waits_for_one_of_them() -> None:
     waiting.join()
 
 
-def test_who_waits_for_too_long_is_told_when_to_come_back() -> None:
+def test_a_request_that_waits_too_long_gets_retry_after() -> None:
     refused: list[int] = []
     gate = ComputationGate(lambda: refused.append(1), places=1, seconds=0.05)
     held = gate.enter()
@@ -60,7 +60,7 @@ def test_no_more_than_some_wait() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_place_is_given_back_however_a_view_ends(*, fails: bool) -> None:
+def test_a_place_is_released_however_a_view_ends(*, fails: bool) -> None:
     gate = ComputationGate(places=1, seconds=0)
 
     @gate.bounded
@@ -77,7 +77,7 @@ def test_a_place_is_given_back_however_a_view_ends(*, fails: bool) -> None:
             assert view() == "done"
 
 
-def test_an_answer_beyond_the_memory_asks_for_less() -> None:
+def test_a_result_over_the_memory_limit_suggests_a_smaller_query() -> None:
     problem = problem_from_error(MemoryError())
 
     assert (problem.status, problem.kind.name) == (503, "busy")

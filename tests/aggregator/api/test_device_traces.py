@@ -1,6 +1,6 @@
 """What a device says of itself beside its answer is nowhere: not in a store, a log or a metric.
 
-Marked values are sent in every header, path, query, body and name through every door; then every
+Marked values are sent in every header, path, query, body and name to every endpoint; then every
 place that something could be left in is searched for them.
 """
 
@@ -62,8 +62,8 @@ def written() -> Iterator[io.StringIO]:
 
 def marked(value: str = MARK) -> dict[str, Any]:
     """Return an environment with the mark wherever one fits."""
-    given = {name: f"{value}-{name}" for name in HEADERS}
-    return given | {"REMOTE_ADDR": ADDRESS, "QUERY_STRING": f"q={value}&{value}=1"}
+    supplied = {name: f"{value}-{name}" for name in HEADERS}
+    return supplied | {"REMOTE_ADDR": ADDRESS, "QUERY_STRING": f"q={value}&{value}=1"}
 
 
 def bodies(deployed: Deployment) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
@@ -88,17 +88,17 @@ def bodies(deployed: Deployment) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
 
 
 def knock_everywhere(deployed: Deployment) -> None:
-    """Go through every door, with the mark wherever it fits, with and without a key."""
+    """Call every endpoint with the mark wherever it fits, with and without a key."""
     for key in ("", MARK, deployed.key(Role.ADMIN), deployed.key(Role.DEVICE)):
         for kind, body, more in bodies(deployed):
             environ = marked() | more
             deployed.ask("POST", "/v1/reports", body, key=key, kind=kind, environ=environ)
-        for door in ENDPOINTS:
-            path = door.path
+        for route in ENDPOINTS:
+            path = route.path
             for name in ("{name}", "{identity}", "{fingerprint}", "{pseudonym}"):
                 path = path.replace(name, MARK)
             for body in (b"", json.dumps({MARK: MARK}).encode()):
-                deployed.ask(door.method, path, body, key=key, environ=marked())
+                deployed.ask(route.method, path, body, key=key, environ=marked())
         for path in (f"/{MARK}", f"/v1/{MARK}", f"/docs/{MARK}"):
             deployed.ask("GET", path, key=key, environ=marked())
             deployed.ask(MARK, path, key=key, environ=marked())
@@ -182,10 +182,10 @@ def test_a_real_server_leaves_nothing_either(place: tuple[Path, str], tmp_path: 
             for path in (f"/{MARK}", f"/v1/pseudonyms/{MARK}/{MARK}", f"/v1/collections/{MARK}"):
                 server.ask(method, path, headers=headers)
         server.stop()
-        said = server.said()
+        text = server.log_text()
 
     assert statuses == [200, 400]
-    assert found(said.encode()) == []
+    assert found(text.encode()) == []
     assert left(folder) == []
 
 
@@ -245,7 +245,7 @@ def test_a_field_that_is_not_on_the_list_is_refused() -> None:
         structured_logging.log_event("request", address="203.0.113.77")  # type: ignore[call-arg] # what is refused
 
 
-def test_the_same_fault_is_said_once_in_a_while(written: io.StringIO) -> None:
+def test_a_repeated_fault_is_logged_at_intervals(written: io.StringIO) -> None:
     """And how often it was left unsaid."""
     passed = [0.0]
     faults = structured_logging.FaultLog(lambda: passed[0])

@@ -1,4 +1,4 @@
-"""The doors of the analyst and of the admin: what they show, what they change, who may."""
+"""The endpoints of analysts and admins: what they show and change, and their access."""
 
 from __future__ import annotations
 
@@ -48,30 +48,34 @@ def post(deployed: Deployment, path: str, value: object, key: str) -> Any:
 
 # -- who may ---------------------------------------------------------------------------------------
 
-GUARDED = [door for door in ENDPOINTS if door.role in {Role.ANALYST, Role.ADMIN}]
+GUARDED = [endpoint for endpoint in ENDPOINTS if endpoint.role in {Role.ANALYST, Role.ADMIN}]
 
 
-@pytest.mark.parametrize("door", GUARDED, ids=lambda door: f"{door.method} {door.path}")
+@pytest.mark.parametrize(
+    "endpoint", GUARDED, ids=lambda endpoint: f"{endpoint.method} {endpoint.path}"
+)
 @pytest.mark.parametrize("role", Role)
-def test_each_door_opens_to_its_role_alone(deployed: Deployment, door: Any, role: Role) -> None:
-    """An admin's key opens the analyst's doors too; a refusal names the role, or asks for a key."""
-    path = door.path.replace("{name}", "nothing").replace("{identity}", "nothing")
-    without = deployed.ask(door.method, path)
-    answer = deployed.ask(door.method, path, key=deployed.key(role))
+def test_each_endpoint_opens_only_to_its_role(
+    deployed: Deployment, endpoint: Any, role: Role
+) -> None:
+    """An admin's key also works as an analyst's; a refusal names the role, or requires a key."""
+    path = endpoint.path.replace("{name}", "nothing").replace("{identity}", "nothing")
+    without = deployed.ask(endpoint.method, path)
+    answer = deployed.ask(endpoint.method, path, key=deployed.key(role))
 
     assert (without.status, without.problem) == (401, "no-key")
     assert without.headers["WWW-Authenticate"].startswith("Bearer")
-    if role.opens(door.role):
+    if role.opens(endpoint.role):
         assert answer.status in {200, 400, 404}
     else:
         assert (answer.status, answer.problem) == (403, "wrong-role")
-        assert door.role in answer.json["detail"]
+        assert endpoint.role in answer.json["detail"]
 
 
-@pytest.mark.parametrize("given", ["Basic YTpi", "Bearer", "Bearer ", "Bearer x y", "\xff\xfe"])
-def test_what_is_no_key_opens_nothing(deployed: Deployment, given: str) -> None:
+@pytest.mark.parametrize("supplied", ["Basic YTpi", "Bearer", "Bearer ", "Bearer x y", "\xff\xfe"])
+def test_an_invalid_key_is_refused(deployed: Deployment, supplied: str) -> None:
     """Another scheme, an empty one, bytes that are no letters."""
-    answer = deployed.ask("GET", "/v1/collections", environ={"HTTP_AUTHORIZATION": given})
+    answer = deployed.ask("GET", "/v1/collections", environ={"HTTP_AUTHORIZATION": supplied})
 
     assert answer.status == 401
 
@@ -164,7 +168,7 @@ def test_a_series_says_where_a_value_waits(deployed: Deployment, analyst: str) -
 @pytest.mark.parametrize(
     ("text", "name", "public"), [(CENTRAL, "visits", False), (ONCE, "once", True)]
 )
-def test_no_exact_count_leaves_where_it_would_tell_of_a_person(
+def test_no_exact_count_leaves_that_would_reveal_a_person(
     deployed: Deployment,
     analyst: str,
     text: str,
@@ -291,7 +295,7 @@ def test_a_closed_collection_takes_no_more(deployed: Deployment, admin: str, ana
 
 
 def test_a_key_is_made_shown_once_and_taken_back(deployed: Deployment, admin: str) -> None:
-    """And opens its doors in between."""
+    """It works in between."""
     made = post(deployed, "/v1/keys", {"role": "analyst", "label": "notebook"}, admin)
     secret, identity = made.json["key"], made.json["id"]
     opens = deployed.ask("GET", "/v1/collections", key=secret).status

@@ -24,7 +24,7 @@ TOTAL = sum(MONTHS.values())
 LAST_DAY = {"2026-09": "30", "2026-10": "31", "2026-11": "30"}
 OVER = datetime(2027, 5, 1, tzinfo=UTC)
 CHEAP = "0.000001"
-ASKED = """
+REQUESTED = """
 app = "acme-editor"
 
 [crash]
@@ -39,9 +39,9 @@ until = 2026-12-01
 late = 120
 """
 WITHHELD = {
-    "answered in some months only": ASKED.replace("late = 120", "answers = 2\nlate = 120"),
-    "asked of events": ASKED.replace('"month"', '"event"').replace("late", "per_day = 2\nlate"),
-    "add-remove": ASKED.replace("substitute", "add-remove"),
+    "answered in some months only": REQUESTED.replace("late = 120", "answers = 2\nlate = 120"),
+    "asked of events": REQUESTED.replace('"month"', '"event"').replace("late", "per_day = 2\nlate"),
+    "add-remove": REQUESTED.replace("substitute", "add-remove"),
 }
 
 
@@ -68,7 +68,7 @@ def filled(folder: Path, text: str) -> Iterator[Deployment]:
 
 @pytest.fixture
 def public(tmp_path: Path) -> Iterator[Deployment]:
-    yield from filled(tmp_path, ASKED)
+    yield from filled(tmp_path, REQUESTED)
 
 
 @pytest.fixture(params=list(WITHHELD.values()), ids=list(WITHHELD))

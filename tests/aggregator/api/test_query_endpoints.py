@@ -1,4 +1,4 @@
-"""The doors to answers: who may, what is refused and how, in which type it is told."""
+"""The query endpoints: access, refusals, and media types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ESTIMATE = "/v1/collections/theme/estimate"
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A crowd answered one question."""
+    """A deployment with reports of one question."""
     now = datetime(2026, 11, 5, tzinfo=UTC)
     with deployment(tmp_path_factory.mktemp("answered"), now=now) as made:
         made.push(FILE, **LISTS)
@@ -70,7 +70,7 @@ def test_the_other_methods_are_as_they_should_be(answered: Deployment, path: str
         assert {"GET", "HEAD"} <= set(reply.headers["Allow"].split(", "))
 
 
-def test_the_door_says_what_the_answer_is(answered: Deployment) -> None:
+def test_the_endpoint_states_the_type_of_its_response(answered: Deployment) -> None:
     """Nothing is added or lost between them."""
     aggregator = answered.aggregator
     snapshot = queries.Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
@@ -103,7 +103,7 @@ def test_a_refusal_names_the_field_the_value_and_the_fix(
 
 
 @pytest.mark.parametrize("what", ["estimate", "compare?a=x:y&b=x:z", "budget", "contrast"])
-def test_a_name_that_is_near_is_told(answered: Deployment, what: str) -> None:
+def test_a_similar_name_is_suggested(answered: Deployment, what: str) -> None:
     reply = ask(answered, f"/v1/collections/thme/{what}")
 
     assert (reply.status, reply.problem) == (404, "not-found")
@@ -121,13 +121,16 @@ def test_an_admin_sees_how_many_spent_how_much(answered: Deployment) -> None:
     assert analyst["budget"]["spent"]["mean"] == admin["budget"]["spent"]["mean"] == "2"
 
 
-def test_no_door_tells_how_many_a_curator_heard(tmp_path: Path) -> None:
+def test_no_endpoint_discloses_a_curators_n(tmp_path: Path) -> None:
     """What each says is the same before and after the reports."""
-    doors = ("estimate", "budget", "contrast", "compare?a=2026-12-03..&b=..2026-12-02")
+    endpoints = ("estimate", "budget", "contrast", "compare?a=2026-12-03..&b=..2026-12-02")
     before, after = list[Response](), list[Response]()
     with deployment(tmp_path, CENTRAL) as made:
-        for told in (before, after):
-            told += [ask(made, f"/v1/collections/visits/{door}", Role.ADMIN) for door in doors]
+        for result in (before, after):
+            result += [
+                ask(made, f"/v1/collections/visits/{endpoint}", Role.ADMIN)
+                for endpoint in endpoints
+            ]
             made.verdicts(*(made.report("visits") for _ in range(37)))
 
     assert [reply.status for reply in before] == [400, 200, 200, 400]
@@ -172,7 +175,7 @@ def test_the_type_is_the_one_that_is_preferred(
 @pytest.mark.parametrize(
     ("path", "accept"), [(ESTIMATE, "text/html"), ("/v1/collections/theme/budget", "text/csv")]
 )
-def test_a_type_that_is_not_given_is_refused(answered: Deployment, path: str, accept: str) -> None:
+def test_an_unavailable_media_type_is_refused(answered: Deployment, path: str, accept: str) -> None:
     reply = ask(answered, path, accept=accept)
 
     assert (reply.status, reply.problem) == (406, "not-acceptable")
@@ -197,19 +200,19 @@ def test_tables_say_what_json_says(answered: Deployment) -> None:
     ] == figures
 
 
-def test_the_document_has_all_doors_with_their_parameters() -> None:
+def test_the_document_has_all_endpoints_with_their_parameters() -> None:
     described = document("1", ENDPOINTS)
     validate(described)
-    asked = described["paths"]["/v1/collections/{name}/estimate"]["get"]
-    names = [each["name"] for each in asked["parameters"]]
+    requested = described["paths"]["/v1/collections/{name}/estimate"]["get"]
+    names = [each["name"] for each in requested["parameters"]]
 
     assert names == ["name", *(param.name for param in params(queries.EstimateQuery))]
-    assert set(asked["responses"]["200"]["content"]) == {
+    assert set(requested["responses"]["200"]["content"]) == {
         "application/json",
         "text/csv",
         "application/vnd.apache.arrow.stream",
         "application/vnd.apache.parquet",
     }
-    for door in ("compare", "budget", "contrast"):
-        assert f"/v1/collections/{{name}}/{door}" in described["paths"]
+    for endpoint in ("compare", "budget", "contrast"):
+        assert f"/v1/collections/{{name}}/{endpoint}" in described["paths"]
     assert "/v1/plan" in described["paths"]

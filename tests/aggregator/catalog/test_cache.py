@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.aggregator.aggregator_fixtures import asked
+from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
 from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, revoke_key
@@ -325,8 +325,8 @@ def dropped(series: Series, day: date) -> int:
 
 def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
     """Each day's own, then; the whole campaign's at once at its end."""
-    daily = Series(asked(unit='"day"', until="2026-12-31", late=10))
-    linked = Series(asked(unit='"month"', late=10))
+    daily = Series(make_collection(unit='"day"', until="2026-12-31", late=10))
+    linked = Series(make_collection(unit='"month"', late=10))
     first = date(2026, 12, 2) + timedelta(days=10)
 
     assert dropped(daily, first) == 0

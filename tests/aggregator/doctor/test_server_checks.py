@@ -100,7 +100,7 @@ def responding(path: str, status: str, most: int = 0, **headers: str) -> Proxy:
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
 )
-def test_what_a_proxy_spoils_is_found(
+def test_what_a_proxy_breaks_is_found(
     tmp_path: Path, proxy: Proxy, check: str, message: str
 ) -> None:
     with deployment(tmp_path, FILE) as made, listening(proxy(made.app.wsgi_app)) as url:

@@ -452,13 +452,13 @@ def refused_by_the_protocol(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_refused_for_its_crowd_is_no_batch(name: str) -> None:
+def test_a_body_with_too_many_reports_is_not_a_batch(name: str) -> None:
     """`veilcount_shared`, which takes its time, refuses it too."""
     with pytest.raises(WireError):
         decode_json(HOSTILE[name])
 
 
-def test_a_batch_of_a_few_reports_too_many_is_told_so() -> None:
+def test_a_batch_slightly_over_the_limit_gets_a_clear_error() -> None:
     """A slip of a client gets its exact place: only what no client sends does without."""
     one = json.loads(encode_json(Batch((replace(REPORT, message=b"\1"),))))
     raw = json.dumps(one | {"reports": one["reports"] * 3_000}).encode()

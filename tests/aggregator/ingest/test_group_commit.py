@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tests.aggregator.aggregator_fixtures import asked
+from tests.aggregator.aggregator_fixtures import make_collection
 from veilcount_aggregator.errors import Overloaded, StoreError, StoreFull, StoreUnavailable
 from veilcount_aggregator.ingest import group_commit as commit
 from veilcount_aggregator.ingest.group_commit import (
@@ -32,7 +32,7 @@ from veilcount_aggregator.store import (
     Store,
 )
 
-SERIES = Series(asked())
+SERIES = Series(make_collection())
 POISON = 77
 
 
@@ -114,7 +114,7 @@ class Request(threading.Thread):
         return self
 
 
-def behind_one(
+def waiting_for_one(
     queue: GroupCommitter, store: Recording, wanted: Sequence[SeriesReports]
 ) -> list[Request]:
     """Hold a first commit up, let these arrive meanwhile, then let go; the first one is first."""
@@ -145,13 +145,15 @@ def test_a_request_that_is_alone_is_committed_alone() -> None:
 def test_those_who_come_meanwhile_are_the_next_group() -> None:
     """And each gets its own answers."""
     store = Recording()
-    requests = behind_one(committer(store), store, [spends(place + 1, place) for place in range(8)])
+    requests = waiting_for_one(
+        committer(store), store, [spends(place + 1, place) for place in range(8)]
+    )
 
     assert [len(group) for group in store.groups] == [1, 8]
     assert [each.codes for each in requests] == [[[9]], *([[p] * (p + 1)] for p in range(8))]
 
 
-def test_a_slow_store_is_asked_seldom() -> None:
+def test_a_slow_store_gets_few_large_groups() -> None:
     """Thirty-two requests at once, the first of which takes long: two groups, not thirty-two."""
     store = Recording()
     store.go.clear()
@@ -185,7 +187,7 @@ def test_lanes_commit_side_by_side() -> None:
 def test_a_group_has_a_largest_size() -> None:
     """What is over waits for the next, in order."""
     store = Recording()
-    behind_one(committer(store), store, [spends(900, place) for place in range(5)])
+    waiting_for_one(committer(store), store, [spends(900, place) for place in range(5)])
 
     assert [sum(map(len, group)) for group in store.groups] == [1, 1800, 1800, 900]
     assert MAX_GROUP_REPORTS == 2000
@@ -196,7 +198,7 @@ def test_a_store_that_fails_fails_the_whole_group_and_not_the_next() -> None:
     store = Recording()
     queue = committer(store)
     store.error = StoreFull("full")
-    requests = behind_one(queue, store, [spends(1)])
+    requests = waiting_for_one(queue, store, [spends(1)])
 
     assert isinstance(requests[0].error, StoreFull)
     assert requests[1].codes == [[0]]
@@ -210,14 +212,14 @@ def test_one_poisoned_request_spoils_nobody_elses() -> None:
     """The others of its group are committed without it."""
     store = Recording()
     wanted = [spends(1, 1), spends(1, POISON), spends(1, 2)]
-    first, one, poisoned, two = behind_one(committer(store), store, wanted)
+    first, one, poisoned, two = waiting_for_one(committer(store), store, wanted)
 
     assert (first.codes, one.codes, two.codes) == ([[9]], [[1]], [[2]])
     assert isinstance(poisoned.error, ValueError)
 
 
 def test_a_leader_that_is_stopped_leaves_nobody_waiting() -> None:
-    """Its followers are told to ask again, none that it counted; whoever comes next leads."""
+    """Its followers retry, none of them counted; the next request leads."""
     store = Recording()
     queue = committer(store)
     original = store.commit
@@ -228,7 +230,7 @@ def test_a_leader_that_is_stopped_leaves_nobody_waiting() -> None:
         return original(group, notes)
 
     store.commit = stop_the_second  # type: ignore[method-assign] # for this one
-    _, leader, *followers = behind_one(queue, store, [spends(1, place) for place in range(3)])
+    _, leader, *followers = waiting_for_one(queue, store, [spends(1, place) for place in range(3)])
 
     assert isinstance(leader.error, SystemExit)
     assert [type(each.error) for each in followers] == [StoreUnavailable] * 2
@@ -236,10 +238,10 @@ def test_a_leader_that_is_stopped_leaves_nobody_waiting() -> None:
 
 
 def test_what_waits_is_bounded() -> None:
-    """Beyond it a request is told to come back, and when; an empty queue takes any request."""
+    """A request beyond it gets Retry-After; an empty queue accepts any request."""
     store = Recording()
     queue = committer(store, most_waiting=10)
-    _, fits, over = behind_one(queue, store, [spends(9), spends(1)])
+    _, fits, over = waiting_for_one(queue, store, [spends(9), spends(1)])
 
     assert fits.codes == [[0] * 9]
     assert isinstance(over.error, Overloaded)
@@ -304,7 +306,7 @@ def test_where_there_is_one_lane_everybody_waits_for_it(monkeypatch: pytest.Monk
 
 
 def test_a_request_fails_where_all_its_shards_do_and_no_other() -> None:
-    """Of a group of several lanes: what was counted is told, whatever became of the rest."""
+    """In a group of several lanes counted reports get their verdict if others fail."""
     store = Recording()
     store.lane = lambda group: SEVERAL  # type: ignore[method-assign] # every group of several
     store.commit = lambda group, notes: [  # type: ignore[method-assign] # slot 1 is away

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 import pytest
 
-from tests.aggregator.aggregator_fixtures import asked
+from tests.aggregator.aggregator_fixtures import make_collection
 from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
 from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, check_reports
@@ -34,24 +34,26 @@ from veilcount_shared.verdict import Verdict, verdict_from_error
 
 LIMIT = PseudonymLimit(5, lambda: b"")
 SERIES = {
-    "linked": Series(asked(unit='"week"')),
-    "by period": Series(asked(unit='"event"', per_day=3, until="2026-12-31")),
-    "unlinked": Series(asked(unit='"event"', per_day=3, linkage='"none"', until="2026-12-31")),
-    "for life": Series(asked(unit='"user"')),
-    "with segments": Series(asked(segments='{arm = ["A", "B", "C"]}')),
+    "linked": Series(make_collection(unit='"week"')),
+    "by period": Series(make_collection(unit='"event"', per_day=3, until="2026-12-31")),
+    "unlinked": Series(
+        make_collection(unit='"event"', per_day=3, linkage='"none"', until="2026-12-31")
+    ),
+    "for life": Series(make_collection(unit='"user"')),
+    "with segments": Series(make_collection(segments='{arm = ["A", "B", "C"]}')),
 }
 every = pytest.mark.parametrize("series", SERIES.values(), ids=SERIES)
 
 
 @dataclass
 class Counting:
-    """What is behind the intake: it takes what it is told to count, and remembers all it got."""
+    """A committer that counts what it can and records all calls."""
 
-    asked: list[SeriesReports] = field(default_factory=list)
+    requested: list[SeriesReports] = field(default_factory=list)
 
     def commit(self, spends: Sequence[SeriesReports]) -> list[Codes]:
         """Give each report the verdict it has if its slot is free."""
-        self.asked += spends
+        self.requested += spends
         return [each.default_verdicts.astype(np.uint8) for each in spends]
 
 
@@ -59,14 +61,14 @@ class Counting:
 class Desk:
     """An intake, with what is behind it and beside it."""
 
-    behind: Counting = field(default_factory=Counting)
+    upstream: Counting = field(default_factory=Counting)
     service_counters: ServiceCounters = field(default_factory=lambda: ServiceCounters(lambda: 0.0))
 
     def take(self, *reports: Report, day: date, series: Sequence[Series] = ()) -> list[Verdict]:
         """Return the verdicts of a batch."""
         known = {each.fingerprint: each for each in series or SERIES.values()}
         body = DecodedBody(len(reports), columns_from_reports(reports))
-        return IntakePipeline(self.behind.commit, self.service_counters, LIMIT).process(
+        return IntakePipeline(self.upstream.commit, self.service_counters, LIMIT).process(
             body, known, day
         )
 
@@ -106,10 +108,10 @@ def test_each_report_is_judged_as_the_definition_says(series: Series) -> None:
     ]
 
 
-def alone(given: Report, collection: Collection) -> Verdict:
+def alone(supplied: Report, collection: Collection) -> Verdict:
     """Return what one report is by itself."""
     try:
-        check_report(given, collection)
+        check_report(supplied, collection)
     except ReportError as error:
         return verdict_from_error(error)
     return Verdict.COUNTED
@@ -123,7 +125,7 @@ def test_ages_are_judged_to_the_second(series: Series) -> None:
     slots = {period: period * width if series.linked else 0 for period in range(collection.periods)}
     late = timedelta(days=collection.late)
     for period in {0, collection.periods // 2, collection.periods - 1}:
-        given = report(series, period=period, slot=slots[period])
+        supplied = report(series, period=period, slot=slots[period])
         first, last = period_start(collection, period), period_end(collection, period) + late
         for now in (first, last):
             for moment in (now - timedelta(seconds=1), now, now + timedelta(seconds=1)):
@@ -135,7 +137,7 @@ def test_ages_are_judged_to_the_second(series: Series) -> None:
                     else Verdict.COUNTED
                 )
 
-                assert Desk().take(given, day=utc_day(moment)) == [expected]
+                assert Desk().take(supplied, day=utc_day(moment)) == [expected]
 
 
 def test_a_day_is_the_days_of_utc() -> None:
@@ -149,16 +151,16 @@ def test_a_day_is_the_days_of_utc() -> None:
 def test_a_spent_slot_is_looked_up_before_the_age_is_judged() -> None:
     """So the store is asked about early, stale and closed ones too, with that verdict at hand."""
     desk, series = Desk(), SERIES["by period"]
-    given = [report(series, period=period) for period in (0, 3, 29)]
+    supplied = [report(series, period=period) for period in (0, 3, 29)]
     day = date(2027, 1, 2)
-    verdicts = desk.take(*given, day=day)
+    verdicts = desk.take(*supplied, day=day)
     closed = Desk()
-    verdict = closed.take(given[1], day=day, series=[replace(series, closed=True)])
+    verdict = closed.take(supplied[1], day=day, series=[replace(series, closed=True)])
 
     assert verdicts == [Verdict.STALE, Verdict.COUNTED, Verdict.COUNTED]
-    assert [len(each) for each in desk.behind.asked] == [3]
+    assert [len(each) for each in desk.upstream.requested] == [3]
     assert verdict == [Verdict.CLOSED]
-    assert [len(each) for each in closed.behind.asked] == [1]
+    assert [len(each) for each in closed.upstream.requested] == [1]
 
 
 def test_verdicts_stand_in_the_batchs_order() -> None:
@@ -185,12 +187,12 @@ def test_verdicts_stand_in_the_batchs_order() -> None:
     ]
 
 
-def test_only_what_could_count_is_asked_of_the_store() -> None:
+def test_only_reports_that_could_count_reach_the_store() -> None:
     """And once for a whole batch; nothing at all if nothing could."""
     desk, series = Desk(), SERIES["linked"]
     desk.take(report(series, message=b"\7"), report(series, slot=9), day=date(2026, 12, 1))
 
-    assert desk.behind.asked == []
+    assert desk.upstream.requested == []
     assert desk.noted() == {(VERDICT, "malformed"): 1, (VERDICT, "over_budget"): 1}
 
 
@@ -198,33 +200,38 @@ def test_unknown_fingerprints_are_noted_without_their_names() -> None:
     """Anyone could make up as many as he likes."""
     service_counters = ServiceCounters(lambda: 0.0)
     desk = Desk(service_counters=service_counters)
-    given = [replace(report(SERIES["linked"]), fingerprint=f"{place:064x}") for place in range(3)]
-    desk.take(*given, day=date(2026, 12, 1))
+    supplied = [
+        replace(report(SERIES["linked"]), fingerprint=f"{place:064x}") for place in range(3)
+    ]
+    desk.take(*supplied, day=date(2026, 12, 1))
 
     assert service_counters.take(now=True) == {
         ServiceCounter(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 3
     }
 
 
-def test_what_is_asked_of_the_store_is_what_was_sent() -> None:
+def test_the_store_gets_what_was_sent() -> None:
     """The first bytes of each pseudonym, its epoch, and the message."""
     desk, series = Desk(), SERIES["with segments"]
-    given = [report(series, period=period, slot=period, segment=2) for period in (0, 1)]
-    desk.take(*given, day=date(2027, 1, 15))
-    (asked_,) = desk.behind.asked
+    supplied = [report(series, period=period, slot=period, segment=2) for period in (0, 1)]
+    desk.take(*supplied, day=date(2027, 1, 15))
+    (requested_,) = desk.upstream.requested
 
-    assert asked_.rows.tobytes() == b"".join(each.pseudonym[:ROW_BYTES] for each in given)
-    assert (asked_.epochs.tolist(), asked_.periods.tolist()) == ([0, 0], [0, 1])
-    assert (asked_.segments.tolist(), asked_.slots.tolist()) == ([2, 2], [0, 1])
-    assert asked_.messages.tobytes() == given[0].message * 2
-    assert (asked_.new_pseudonym_limit, asked_.default_verdicts.tolist()) == (5, [COUNTED] * 2)
+    assert requested_.rows.tobytes() == b"".join(each.pseudonym[:ROW_BYTES] for each in supplied)
+    assert (requested_.epochs.tolist(), requested_.periods.tolist()) == ([0, 0], [0, 1])
+    assert (requested_.segments.tolist(), requested_.slots.tolist()) == ([2, 2], [0, 1])
+    assert requested_.messages.tobytes() == supplied[0].message * 2
+    assert (requested_.new_pseudonym_limit, requested_.default_verdicts.tolist()) == (
+        5,
+        [COUNTED] * 2,
+    )
 
 
 def test_losses_are_noted_by_reason_and_digits() -> None:
     """Of unknown series none are."""
     desk = Desk()
     known = {each.fingerprint: each for each in SERIES.values()}
-    intake = IntakePipeline(desk.behind.commit, desk.service_counters, LIMIT)
+    intake = IntakePipeline(desk.upstream.commit, desk.service_counters, LIMIT)
     for fingerprint in (SERIES["linked"].fingerprint, "0" * 64):
         body = DecodedBody(0, (), Losses(fingerprint, aged=1, corrupt=4))
         assert intake.process(body, known, date(2026, 12, 1)) == []

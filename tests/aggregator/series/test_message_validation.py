@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.aggregator_fixtures import asked
+from tests.aggregator.aggregator_fixtures import make_collection
 from veilcount_aggregator.mechanisms import valid_messages
 from veilcount_aggregator.mechanisms.handler import HANDLERS
 from veilcount_shared import Collection
@@ -18,17 +18,17 @@ def values(count: int) -> str:
 
 
 COLLECTIONS = {
-    "coin": asked(),
-    "w is 1": asked(boolean=None, values=values(5), epsilon=3),
-    "mask": asked(boolean=None, values=values(12), epsilon=1),
-    "mask of whole bytes": asked(boolean=None, values=values(16), epsilon=1),
-    "members": asked(boolean=None, values=values(200), epsilon=4),
-    "plane": asked(boolean=None, values=values(2000), epsilon=1),
-    "mean": asked(boolean=None, range="[0, 10]", measure='"mean"'),
-    "distribution": asked(boolean=None, range="[0, 10]", measure='"distribution"'),
-    "ranges": asked(boolean=None, range="[0, 10]", measure='"ranges"'),
-    "trusted": asked(epsilon=None, model='"central"', budget=1),
-    "trusted range": asked(
+    "coin": make_collection(),
+    "w is 1": make_collection(boolean=None, values=values(5), epsilon=3),
+    "mask": make_collection(boolean=None, values=values(12), epsilon=1),
+    "mask of whole bytes": make_collection(boolean=None, values=values(16), epsilon=1),
+    "members": make_collection(boolean=None, values=values(200), epsilon=4),
+    "plane": make_collection(boolean=None, values=values(2000), epsilon=1),
+    "mean": make_collection(boolean=None, range="[0, 10]", measure='"mean"'),
+    "distribution": make_collection(boolean=None, range="[0, 10]", measure='"distribution"'),
+    "ranges": make_collection(boolean=None, range="[0, 10]", measure='"ranges"'),
+    "trusted": make_collection(epsilon=None, model='"central"', budget=1),
+    "trusted range": make_collection(
         boolean=None, range="[0, 999]", epsilon=None, model='"central"', budget=1
     ),
 }

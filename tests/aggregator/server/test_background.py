@@ -145,7 +145,7 @@ def test_a_store_that_takes_nothing_loses_no_figures(
     assert aggregator.store.service_counts() == {NOTE: 2}
 
 
-def test_its_thread_ticks_at_once_and_ends_when_told_to(
+def test_its_thread_starts_immediately_and_ends_on_request(
     aggregator: Aggregator, ticker: BackgroundThread
 ) -> None:
     aggregator.service_counters.count(NOTE)

@@ -39,7 +39,7 @@ class Application:
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         self.environ = environ
         answers: dict[str, Callable[[WSGIEnvironment], Iterable[bytes]]] = {
-            "/echo": lambda given: [given["wsgi.input"].read()],
+            "/echo": lambda supplied: [supplied["wsgi.input"].read()],
             "/unread": lambda _: [b"no"],
             "/long": lambda _: (bytes([n]) * 100_000 for n in range(LONG // 100_000)),
             "/breaks": lambda _: _breaking(),
@@ -154,7 +154,7 @@ def test_a_body_that_nobody_reads_is_not_sent(forwarder: Forwarder) -> None:
     assert b"".join(forwarder(environ, lambda *_: lambda _: None)) == b"no"
 
 
-def test_a_request_that_was_not_accepted_is_asked_again(
+def test_a_request_that_was_not_accepted_is_retried(
     tmp_path: Path, application: Application, refused: list[str]
 ) -> None:
     """A process that ends hangs up on those who wait for it: the next one takes them, once."""
@@ -215,7 +215,7 @@ def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(forwarder: For
 def test_a_worker_waits_for_a_bounded_number_of_answers(
     forwarder: Forwarder, application: Application, refused: list[str]
 ) -> None:
-    """The next one is told at once; the intake keeps its other threads. Then all are answered."""
+    """The next one is refused immediately; the intake keeps its threads; all get a response."""
     answers: list[bytes] = []
 
     def ask() -> None:
@@ -241,7 +241,7 @@ def test_a_worker_waits_for_a_bounded_number_of_answers(
     assert Client(forwarder).get("/unread").status_code == 299
 
 
-def test_an_answer_that_takes_too_long_is_given_up(
+def test_a_response_that_takes_too_long_is_abandoned(
     forwarder: Forwarder, refused: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "ANSWER_SECONDS", 0.2)
@@ -251,13 +251,13 @@ def test_an_answer_that_takes_too_long_is_given_up(
 
 
 @pytest.mark.parametrize("path", ["/fails", "/unread"])
-def test_a_process_that_is_down_is_said_with_503(
+def test_a_process_that_is_down_gives_503(
     tmp_path: Path, forwarder: Forwarder, refused: list[str], path: str
 ) -> None:
     """One that broke off before its head, and one where nobody listens; no permit is lost."""
-    asked = forwarder if path == "/fails" else Forwarder(_local, "/x", refused=refused.append)
+    requested = forwarder if path == "/fails" else Forwarder(_local, "/x", refused=refused.append)
     for _ in range(MOST_WAITING + 1):
-        assert Client(asked).get(path).status_code == 503
+        assert Client(requested).get(path).status_code == 503
 
     assert refused == [DOWN] * (MOST_WAITING + 1)
 
@@ -274,7 +274,7 @@ def test_an_answer_that_is_dropped_unread_keeps_no_permit(forwarder: Forwarder) 
     assert forwarder._permits._value == MOST_WAITING
 
 
-def test_it_tells_whether_the_process_answers(forwarder: Forwarder, tmp_path: Path) -> None:
+def test_it_reports_whether_the_process_responds(forwarder: Forwarder, tmp_path: Path) -> None:
     assert not forwarder.is_up()  # this application answers /healthz with 299
     assert not Forwarder(_local, str(tmp_path / "none")).is_up()
 
@@ -290,6 +290,6 @@ def test_what_a_request_changed_is_known_before_its_answer(address: str) -> None
     assert (reads, len(changes)) == (0, 1)
 
 
-def _environ(path: str, **given: str) -> dict[str, Any]:
+def _environ(path: str, **supplied: str) -> dict[str, Any]:
     environ = EnvironBuilder(path).get_environ()
-    return environ | {"PATH_INFO": path} | given
+    return environ | {"PATH_INFO": path} | supplied

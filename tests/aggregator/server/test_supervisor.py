@@ -33,11 +33,11 @@ def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[byte
         "/eat": lambda: len(bytearray(4 * HEADROOM << 20)),
     }
     try:
-        said = str(acts[environ["PATH_INFO"]]())
+        text = str(acts[environ["PATH_INFO"]]())
     except MemoryError:
-        said = "MemoryError"
+        text = "MemoryError"
     start("200 OK", [])
-    return [said.encode()]
+    return [text.encode()]
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def test_it_is_a_process_of_its_own_that_goes_after_the_others() -> None:
         assert named == worker.NAME
 
 
-def test_one_that_dies_is_replaced_and_nobody_notices_but_who_asked() -> None:
+def test_a_process_that_dies_is_replaced_and_only_its_requests_fail() -> None:
     """Its requests get 503; later ones wait for the next one."""
     with supervised() as client:
         before = pid(client)

@@ -18,9 +18,11 @@ class Unanswered(Exception):
 
 def advisories(parts: Sequence[Pinned], service: str = SERVICE) -> list[str]:
     """Return the advisories against these releases, each with its release; or say why not."""
-    asked = [{"package": {"purl": part.purl}} for part in parts]
+    requested = [{"package": {"purl": part.purl}} for part in parts]
     try:
-        reply = requests.post(f"{service}/v1/querybatch", json={"queries": asked}, timeout=SECONDS)
+        reply = requests.post(
+            f"{service}/v1/querybatch", json={"queries": requested}, timeout=SECONDS
+        )
         reply.raise_for_status()
         results = reply.json()["results"]
     except (requests.RequestException, ValueError, KeyError, TypeError) as error:

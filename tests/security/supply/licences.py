@@ -22,21 +22,21 @@ _OF = "License :: "
 def licence(name: str) -> str:
     """Return a package's licence in a word; nothing if it is not installed or does not say."""
     try:
-        said = metadata(name)
+        message = metadata(name)
     except PackageNotFoundError:
         return UNKNOWN
-    classified = [each for each in said.get_all("Classifier", []) if each.startswith(_OF)]
+    classified = [each for each in message.get_all("Classifier", []) if each.startswith(_OF)]
     named = [each.rpartition(" :: ")[2] for each in classified if not each.endswith("OSI Approved")]
-    (text,) = said.get_all("License", [""])
+    (text,) = message.get_all("License", [""])
     short = text if len(text) <= _MOST and "\n" not in text else ""
-    (expression,) = said.get_all("License-Expression", [UNKNOWN])
+    (expression,) = message.get_all("License-Expression", [UNKNOWN])
     return expression or ", ".join(named) or short or _named_in(text)
 
 
 def unfree(parts: Iterable[Pinned]) -> list[str]:
     """Return what is shipped along, is installed here, and is under other terms."""
-    said = ((part, licence(part.name)) for part in parts if not part.developing)
-    return [f"{part.name}: {terms}" for part, terms in said if terms and not FREE.search(terms)]
+    message = ((part, licence(part.name)) for part in parts if not part.developing)
+    return [f"{part.name}: {terms}" for part, terms in message if terms and not FREE.search(terms)]
 
 
 def unknown(parts: Iterable[Pinned]) -> list[str]:

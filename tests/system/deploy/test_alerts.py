@@ -64,10 +64,10 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     with deployment(tmp_path_factory.mktemp("on-redis"), FILE, url=redis.url) as deployed:
         found += metrics(deployed, deployed.key(Role.ANALYST))
     redis.kill()
-    (told,) = re.findall(
+    (result,) = re.findall(
         r'echo "(\w+) ', "".join(unit("veilcount-backup.service")["ExecStartPost"])
     )
-    return [*found, *read(f"{told} 1"), *read(PROMETHEUS)]
+    return [*found, *read(f"{result} 1"), *read(PROMETHEUS)]
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -113,7 +113,7 @@ def test_no_state_is_of_an_alert_that_is_gone() -> None:
     assert STATES.keys() <= RULES.keys()
 
 
-def test_what_is_told_for_the_night_is_what_rings() -> None:
+def test_the_documented_alerts_are_those_of_the_rules() -> None:
     """The table of docs/operating.md has the same names and the same expressions."""
     page = (DEPLOY.parent / "docs" / "operating.md").read_text(encoding="utf-8")
     rings = {name: "".join(rule["expr"].split()) for name, rule in RULES.items()}
@@ -131,7 +131,7 @@ def _name(words: str) -> str:
     return "".join(word.strip(",").capitalize() for word in words.split())
 
 
-def test_a_store_that_is_read_only_and_releases_that_wait_are_told(tmp_path: Path) -> None:
+def test_read_only_stores_and_waiting_releases_are_alerted(tmp_path: Path) -> None:
     with deployment(tmp_path, FILE) as deployed:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
         before = metrics(deployed, key)
@@ -170,18 +170,18 @@ def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
     assert value(parts, "veilcount_shard_up", shard="records") == 1
 
 
-def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
+def test_a_population_no_honest_one_resembles_is_alerted(tmp_path: Path) -> None:
     """All say the same; at epsilon 1 no answer makes that likely. Others are not suspected."""
     with deployment(tmp_path, FILE) as deployed:
         key = deployed.key(Role.ANALYST)
 
-        def said(number: int) -> Report:
+        def text(number: int) -> Report:
             message = deployed.series("theme").collection.pack(number % 3)
             return deployed.report("theme", message=message)
 
-        deployed.verdicts(*(said(number) for number in range(60)), deployed.report("alone"))
+        deployed.verdicts(*(text(number) for number in range(60)), deployed.report("alone"))
         honest = metrics(deployed, key)
-        deployed.verdicts(*(said(0) for _ in range(300)))
+        deployed.verdicts(*(text(0) for _ in range(300)))
         poisoned = metrics(deployed, key)
 
     name = "veilcount_poisoning_test_failed"

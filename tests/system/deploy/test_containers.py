@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.system.deploy.behind import behind
 from tests.system.deploy.files import DEPLOY, IMAGE, containers, documents, text
+from tests.system.deploy.recording_upstream import recording_upstream
 from tests.system.deploy.redises import answers, redis_of
 from tests.system.server import HOST, free_port, wait_until
 from veilcount_aggregator.cli import serve
@@ -64,12 +64,12 @@ def healthy(server: ThreadingHTTPServer) -> int:
     """Run the image's health check as it is written, at another port."""
     (check,) = [rest for word, rest in instructions() if word == "HEALTHCHECK"]
     command = json.loads(check.partition("CMD ")[2])
-    asked = [word.replace(":8420", f":{server.server_address[1]}") for word in command]
-    return subprocess.run(asked, capture_output=True, check=False).returncode
+    requested = [word.replace(":8420", f":{server.server_address[1]}") for word in command]
+    return subprocess.run(requested, capture_output=True, check=False).returncode
 
 
-def test_the_health_check_tells_a_server_from_none() -> None:
-    with behind() as server:
+def test_the_health_check_fails_without_a_server() -> None:
+    with recording_upstream() as server:
         well = healthy(server)
     gone = healthy(server)
 
@@ -77,7 +77,7 @@ def test_the_health_check_tells_a_server_from_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "supplied",
     [
         json.loads(dict(instructions())["CMD"]),
         SERVICES["aggregator"]["command"],
@@ -85,8 +85,8 @@ def test_the_health_check_tells_a_server_from_none() -> None:
     ],
     ids=["Dockerfile", "compose.yml", "kubernetes.yml"],
 )
-def test_the_server_knows_the_flags_it_is_given(given: list[str]) -> None:
-    name, *flags = given
+def test_the_server_accepts_the_flags_of_the_file(supplied: list[str]) -> None:
+    name, *flags = supplied
 
     assert name == serve.command.name
     understood = serve.command.make_context(name, [*flags, "--store", "x"]).params
@@ -117,8 +117,10 @@ def test_redis_is_reached_from_within_alone_and_the_aggregator_by_a_proxy() -> N
 
 def test_all_that_is_kept_is_on_a_volume() -> None:
     """The store, and the journal of releases that a Redis needs."""
-    given = {f"VEILCOUNT_{name}": "" for name in ("STORE",)} | SERVICES["aggregator"]["environment"]
-    settings = Settings.from_environment(given)
+    supplied = {f"VEILCOUNT_{name}": "" for name in ("STORE",)} | SERVICES["aggregator"][
+        "environment"
+    ]
+    settings = Settings.from_environment(supplied)
 
     for name, folder in (("aggregator", str(settings.journal.parent)), ("redis", "/data")):  # type: ignore[union-attr]  # it is given
         (volume,) = SERVICES[name]["volumes"]

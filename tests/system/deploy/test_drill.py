@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.books import bit, spent
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.crowd import Crowd
+from tests.system.faults.honest_devices import Population
+from tests.system.faults.store_verification import bit, spent
 from tests.system.faults.test_restoring import FILE, NOW, release
 from tests.system.server import wait_until
 from veilcount_aggregator.auth.api_keys import Role, create_key
@@ -44,15 +44,15 @@ def test_the_drill_under_load(tmp_path: Path) -> None:
     with closing(open_store(url, make=True)) as store:
         _, key = create_key(store, Role.ANALYST, "ann", NOW)
     with campaign.serve(url, *flags) as server:
-        crowd = Crowd.of(campaign, server.port, seed=7)
-        with crowd.living():
-            wait_until(lambda: len(crowd.acknowledged) > 300)
+        population = Population.create(campaign, server.port, seed=7)
+        with population.living():
+            wait_until(lambda: len(population.acknowledged) > 300)
             made = release(server, key, "0.7")
-            before = crowd.acknowledged
+            before = population.acknowledged
             kept = veilcount("store", "backup", str(tmp_path / "kept.db"), "--store", url)
-            since = len(crowd.acknowledged)
-            wait_until(lambda: len(crowd.acknowledged) > since)
-        crowd.close()
+            since = len(population.acknowledged)
+            wait_until(lambda: len(population.acknowledged) > since)
+        population.close()
     restored = veilcount("store", "restore", str(tmp_path / "kept.db"), "--store", back)
     checked = veilcount("store", "check", "--store", back, "--json")
     with closing(open_store(back)) as store:
@@ -69,7 +69,7 @@ def test_the_drill_under_load(tmp_path: Path) -> None:
     assert json.loads(checked.stdout)["releases_locked"]
     assert expected - bits == set()
     assert counted == len(bits)
-    assert crowd.wrong == []
+    assert population.wrong == []
     assert (made.status_code, locked.status_code) == (200, 409)
     assert unlocked.returncode == 0
     assert same.json()["figures"] == made.json()["figures"]

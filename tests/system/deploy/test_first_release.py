@@ -79,11 +79,11 @@ def test_no_vector_of_a_release_was_changed(release: str) -> None:
 
 
 def test_an_older_client_is_counted_and_answered_as_ever(release: str, tmp_path: Path) -> None:
-    told = recorded(release)
-    with deployment(tmp_path, now=datetime.fromisoformat(told["now"])) as deployed:
-        plugins = "\n".join(f"plugin {number}" for number in range(told["plugins"]))
-        deployed.push(told["definitions"], plugins=plugins)
-        for exchange in told["exchanges"]:
+    result = recorded(release)
+    with deployment(tmp_path, now=datetime.fromisoformat(result["now"])) as deployed:
+        plugins = "\n".join(f"plugin {number}" for number in range(result["plugins"]))
+        deployed.push(result["definitions"], plugins=plugins)
+        for exchange in result["exchanges"]:
             reply = deployed.ask(
                 exchange["method"], exchange["path"], body(exchange), kind=exchange["type"]
             )
@@ -91,16 +91,16 @@ def test_an_older_client_is_counted_and_answered_as_ever(release: str, tmp_path:
                 exchange["status"],
                 meant(exchange["reply"]),
             )
-        counters = {name: kept(deployed, name) for name in told["counters"]}
+        counters = {name: kept(deployed, name) for name in result["counters"]}
 
-    assert counters == told["counters"]
-    assert {exchange["status"] for exchange in told["exchanges"]} == {200, 204, 400, 404}
+    assert counters == result["counters"]
+    assert {exchange["status"] for exchange in result["exchanges"]} == {200, 204, 400, 404}
 
 
 def meant(reply: str) -> object:
     """Return what a reply means to a device: of a problem, its name; the words may get better."""
-    said = json.loads(reply or "null")
-    return said["type"] if isinstance(said, dict) and "type" in said else said
+    text = json.loads(reply or "null")
+    return text["type"] if isinstance(text, dict) and "type" in text else text
 
 
 def kept(deployed: Deployment, name: str) -> dict[str, dict[str, int]]:

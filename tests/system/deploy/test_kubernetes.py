@@ -45,7 +45,7 @@ def test_each_container_may_do_little(container: dict[str, Any]) -> None:
     assert {"livenessProbe", "readinessProbe"} <= container.keys()
 
 
-def test_the_aggregator_ends_in_time_and_is_asked_the_right_doors() -> None:
+def test_the_aggregator_ends_in_time_and_probes_use_its_endpoints() -> None:
     ((aggregator, pod),) = [pair for pair in containers() if pair[0]["name"] == "aggregator"]
     sleeps = int(aggregator["lifecycle"]["preStop"]["exec"]["command"][1])
 
@@ -130,7 +130,7 @@ class Nodes:
         return redis_of(place, *command.split("\n"), "--bind", host)
 
     def _join(self, number: int, host: str) -> None:
-        given = {
+        supplied = {
             "NAME": f"redis-{number}",
             "ADDRESS": host,
             "PORT": str(self.port),
@@ -138,12 +138,12 @@ class Nodes:
             "PATH": f"{self.folder}:/usr/bin:/bin",
         }
         script = self.folder / "join.sh"
-        subprocess.run(["sh", str(script)], env=given, capture_output=True, check=True)
+        subprocess.run(["sh", str(script)], env=supplied, capture_output=True, check=True)
 
     def _agrees(self, host: str) -> bool:
         with redis.Redis(host, self.port) as node:
-            told = node.execute_command("CLUSTER INFO")
-        return {name: told[name] for name in AGREED} == AGREED
+            result = node.execute_command("CLUSTER INFO")
+        return {name: result[name] for name in AGREED} == AGREED
 
 
 @pytest.mark.full

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.system.deploy.behind import Behind, behind
 from tests.system.deploy.nginx import SECONDS, Nginx, in_front_of
+from tests.system.deploy.recording_upstream import RecordingUpstream, recording_upstream
 from tests.system.server import HOST, Server, free_port, wait_until
 from tests.system.test_serving import COUNTED, FILE, body, collection
 from veilcount_aggregator.api.problems import PROBLEM_TYPE
@@ -31,7 +31,7 @@ PASSED = {
     *("host", "content-type", "content-length", "authorization", "content-encoding"),
     "x-veilcount-source-class",
 }
-TELLING = {
+REVEALING = {
     "User-Agent": "one of a kind",
     "Cookie": "who=me",
     "Referer": "https://example.org/private",
@@ -47,26 +47,26 @@ TELLING = {
 
 
 @pytest.fixture(scope="module")
-def echo() -> Iterator[Behind]:
+def echo() -> Iterator[RecordingUpstream]:
     """What stands behind."""
-    with behind() as server:
+    with recording_upstream() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def proxy(echo: Behind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+def proxy(echo: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
     """A proxy in front of it."""
     folder = tmp_path_factory.mktemp("proxy") / "nginx"
     with in_front_of(folder, echo.server_address[1]) as nginx:
         yield nginx
 
 
-def ask(nginx: Nginx, method: str, path: str, **given: object) -> requests.Response:
+def ask(nginx: Nginx, method: str, path: str, **supplied: object) -> requests.Response:
     """Ask on a connection of its own."""
     with requests.Session() as session:
         session.trust_env = False
         url = nginx.url + path
-        return session.request(method, url, verify=str(nginx.certificate), timeout=30, **given)  # type: ignore[arg-type]
+        return session.request(method, url, verify=str(nginx.certificate), timeout=30, **supplied)  # type: ignore[arg-type]
 
 
 def connected(nginx: Nginx, context: ssl.SSLContext | None = None) -> ssl.SSLSocket:
@@ -84,10 +84,10 @@ def head(length: int) -> bytes:
 
 @pytest.mark.parametrize(("method", "path"), [("POST", REPORTS), ("DELETE", "/v1/pseudonyms/a/b")])
 def test_no_header_of_a_device_arrives_but_what_is_read(
-    proxy: Nginx, echo: Behind, method: str, path: str
+    proxy: Nginx, echo: RecordingUpstream, method: str, path: str
 ) -> None:
-    given = TELLING | {"Authorization": "Bearer x", "Content-Type": BINARY_TYPE}
-    reply = ask(proxy, method, path, headers=given, data=b"body")
+    supplied = REVEALING | {"Authorization": "Bearer x", "Content-Type": BINARY_TYPE}
+    reply = ask(proxy, method, path, headers=supplied, data=b"body")
     arrived = echo.headers[-1]
 
     assert set(arrived) <= PASSED, arrived
@@ -97,8 +97,8 @@ def test_no_header_of_a_device_arrives_but_what_is_read(
     assert reply.headers["Connection"] == "close"
 
 
-def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: Behind) -> None:
-    reply = ask(proxy, "GET", "/collections", headers=TELLING)
+def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: RecordingUpstream) -> None:
+    reply = ask(proxy, "GET", "/collections", headers=REVEALING)
     arrived = echo.headers[-1]
 
     assert (arrived["cookie"], arrived["x-forwarded-proto"]) == ("who=me", "https")
@@ -107,7 +107,7 @@ def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: Behind)
 
 
 def test_a_body_that_drips_never_reaches_the_aggregator_and_is_cut_when_it_stops(
-    proxy: Nginx, echo: Behind
+    proxy: Nginx, echo: RecordingUpstream
 ) -> None:
     before = echo.connections
     with connected(proxy) as slow:
@@ -133,7 +133,7 @@ def read_on(connection: ssl.SSLSocket) -> bytes:
         return b""
 
 
-def test_headers_that_drip_are_cut(proxy: Nginx, echo: Behind) -> None:
+def test_headers_that_drip_are_cut(proxy: Nginx, echo: RecordingUpstream) -> None:
     before, begun = echo.connections, time.monotonic()
     with connected(proxy) as slow, pytest.raises(OSError, match=r"reset|[Bb]roken|EOF|closed"):
         drip(slow)
@@ -175,7 +175,7 @@ def test_old_tls_is_refused(proxy: Nginx) -> None:
         connected(proxy, context)
 
 
-def test_nothing_is_taken_in_clear(proxy: Nginx, echo: Behind) -> None:
+def test_nothing_is_taken_in_clear(proxy: Nginx, echo: RecordingUpstream) -> None:
     """Who reads a page is sent to https; a device is refused, and keeps what it has."""
     before = len(echo.headers)
     clear = f"http://{HOST}:{proxy.clear}"
@@ -189,7 +189,7 @@ def test_nothing_is_taken_in_clear(proxy: Nginx, echo: Behind) -> None:
 
 
 def test_a_body_that_is_too_long_stops_at_the_proxy_and_no_device_drops_it(
-    proxy: Nginx, echo: Behind, monkeypatch: pytest.MonkeyPatch
+    proxy: Nginx, echo: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(proxy.certificate))
     before = echo.connections
@@ -201,9 +201,9 @@ def test_a_body_that_is_too_long_stops_at_the_proxy_and_no_device_drops_it(
     assert echo.connections <= before + 1
 
 
-def test_definitions_may_be_long(proxy: Nginx, echo: Behind) -> None:
+def test_definitions_may_be_long(proxy: Nginx, echo: RecordingUpstream) -> None:
     """They bring their lists of values; who pushes them is an admin, with the same headers."""
-    reply = ask(proxy, "POST", "/v1/collections", data=bytes(2 * MAX_BODY), headers=TELLING)
+    reply = ask(proxy, "POST", "/v1/collections", data=bytes(2 * MAX_BODY), headers=REVEALING)
     elsewhere = ask(proxy, "POST", "/v1/collections/theme/close", data=bytes(2 * MAX_BODY))
 
     assert (reply.status_code, elsewhere.status_code) == (200, 413)
@@ -211,7 +211,7 @@ def test_definitions_may_be_long(proxy: Nginx, echo: Behind) -> None:
     assert "x-forwarded-for" not in echo.headers[-1]
 
 
-def test_metrics_are_for_the_inside(proxy: Nginx, echo: Behind) -> None:
+def test_metrics_are_for_the_inside(proxy: Nginx, echo: RecordingUpstream) -> None:
     before = len(echo.headers)
 
     assert ask(proxy, "GET", "/metrics").status_code == 404
@@ -238,7 +238,7 @@ def test_it_writes_no_address_whatever_goes_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_doctor_finds_nothing_wrong_behind_it(
+def test_doctor_finds_no_problem_through_the_proxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A real server; devices are counted; a packed bomb and a slow device hurt nobody."""
@@ -274,7 +274,7 @@ def test_doctor_finds_nothing_wrong_behind_it(
 def test_an_aggregator_that_went_away_is_one_that_devices_do_not_notice(tmp_path: Path) -> None:
     """Of two, one is away: what it would have got, the other does."""
     with (
-        behind() as echo,
+        recording_upstream() as echo,
         in_front_of(tmp_path / "n", free_port(), echo.server_address[1]) as nginx,
     ):
         answers = [ask(nginx, "POST", REPORTS, data=b"body").status_code for _ in range(6)]

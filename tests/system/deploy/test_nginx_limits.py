@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.deploy.behind import Behind, behind
 from tests.system.deploy.nginx import Nginx, in_front_of
+from tests.system.deploy.recording_upstream import RecordingUpstream, recording_upstream
 from tests.system.server import HOST
 
 ADDRESSES = {"server_tokens off;": f"set_real_ip_from {HOST}; real_ip_header X-Test-Address;"}
@@ -25,9 +25,9 @@ CLASSES = {"# 192.0.2.0/24 hosting;": "192.0.2.0/24 hosting; 2001:db8:bad::/48 h
 
 
 @pytest.fixture(scope="module")
-def echo() -> Iterator[Behind]:
+def echo() -> Iterator[RecordingUpstream]:
     """What stands behind."""
-    with behind() as server:
+    with recording_upstream() as server:
         yield server
 
 
@@ -46,7 +46,9 @@ def posted(nginx: Nginx, *addresses: str) -> list[int]:
         return list(devices.map(post, addresses))
 
 
-def test_a_carriers_address_carries_a_crowd(echo: Behind, tmp_path: Path) -> None:
+def test_devices_of_one_carrier_address_are_not_limited(
+    echo: RecordingUpstream, tmp_path: Path
+) -> None:
     """As many bodies at once as ten thousand devices send in minutes."""
     with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES) as nginx:
         statuses = posted(nginx, *["198.51.100.7"] * 300)
@@ -54,7 +56,7 @@ def test_a_carriers_address_carries_a_crowd(echo: Behind, tmp_path: Path) -> Non
     assert statuses == [200] * 300
 
 
-def test_a_64_is_one_network_and_a_48_another(echo: Behind, tmp_path: Path) -> None:
+def test_a_64_is_one_network_and_a_48_another(echo: RecordingUpstream, tmp_path: Path) -> None:
     """Whatever addresses of it are taken, however they are spelled; others are not concerned.
 
     Of a burst of 4, five pass (one is due at once), of a burst of 9, ten.
@@ -76,7 +78,7 @@ def test_a_64_is_one_network_and_a_48_another(echo: Behind, tmp_path: Path) -> N
     assert "198.51.100" not in written
 
 
-def test_a_class_is_all_that_the_aggregator_learns(echo: Behind, tmp_path: Path) -> None:
+def test_a_class_is_all_that_the_aggregator_learns(echo: RecordingUpstream, tmp_path: Path) -> None:
     with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES | CLASSES) as nginx:
         found = {}
         for address in ("192.0.2.7", "198.51.100.7", "2001:db8:bad:7::1", "2001:db8::1"):

@@ -1,6 +1,6 @@
 """nginx, two aggregators, one Redis Cluster: one of the two is killed while real clients send.
 
-Nothing that a client was told has left is lost or counted twice, and clients go on by themselves.
+No acknowledged report is lost or counted twice, and clients continue by themselves.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pytest
 
 from tests.redis_cluster import RedisCluster
 from tests.system.deploy.nginx import in_front_of
-from tests.system.faults.books import spent
 from tests.system.faults.campaign import Campaign
+from tests.system.faults.store_verification import spent
 from tests.system.server import free_port, wait_until
 from veilcount_aggregator.store import open_store
 from veilcount_client import Client
@@ -38,7 +38,7 @@ class App:
     campaign: Campaign
     recorded: int = 0
     left: int = 0  # what the client says has left
-    told: float = 0.0  # when something left last, by the monotonic clock
+    result: float = 0.0  # when something left last, by the monotonic clock
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def live(self) -> None:
@@ -64,7 +64,7 @@ class App:
         """Have everything leave; the clock of a device that was turned away goes on by hours."""
         for _ in range(tries):
             if self.client.flush(timeout=3):
-                self.left, self.told = self.recorded, time.monotonic()
+                self.left, self.result = self.recorded, time.monotonic()
                 return True
             self.clock.advance(minutes=30)
         return False
@@ -117,10 +117,10 @@ def test_one_of_two_is_killed_and_nothing_is_lost(
                 wait_until(lambda: all(each.left > 40 for each in living), PATIENCE)
                 servers[0].kill()
                 killed = time.monotonic()
-                wait_until(lambda: all(each.told > killed for each in living), PATIENCE)
+                wait_until(lambda: all(each.result > killed for each in living), PATIENCE)
                 servers.append(campaign.serve(cluster.url, "--workers", "2", port=ports[0]))
                 back = time.monotonic()
-                wait_until(lambda: all(each.told > back + 0.5 for each in living), PATIENCE)
+                wait_until(lambda: all(each.result > back + 0.5 for each in living), PATIENCE)
             recorded = sum(each.recorded for each in living)
         assert [server.stop() for server in servers[1:]] == [0, 0]
         with closing(open_store(cluster.url)) as store:

@@ -32,8 +32,8 @@ AS_ROOT = {"fchown"}  # where a test runs as root, SQLite gives its files to the
 def started(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """Start what a unit starts, in the environment that it gives and no other."""
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPYCACHEPREFIX")}
-    given = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, env=given | environ, stderr=subprocess.DEVNULL) as process:
+    supplied = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=supplied | environ, stderr=subprocess.DEVNULL) as process:
         try:
             yield process
         finally:
@@ -73,7 +73,7 @@ def test_the_service_starts_serves_and_ends_as_it_is_written(host: Path) -> None
     assert float(SERVICE["TimeoutStopSec"][0]) > DRAIN_SECONDS
 
 
-def test_the_backup_is_made_told_of_and_old_ones_go(host: Path) -> None:
+def test_a_backup_is_made_and_logged_and_old_ones_are_deleted(host: Path) -> None:
     folder = host / "var/backups/veilcount"
     old, theirs = folder / "old.db", folder / "notes.txt"
     for each in (old, theirs):
@@ -84,8 +84,8 @@ def test_the_backup_is_made_told_of_and_old_ones_go(host: Path) -> None:
         with started(words(moved(command, host, 0)), environment(host)) as process:
             assert process.wait(60) == 0, command
     (made,) = folder.glob("*.db")
-    told = (host / "var/lib/veilcount-backup/veilcount.prom").read_text()
-    name, _, stamp = told.partition(" ")
+    result = (host / "var/lib/veilcount-backup/veilcount.prom").read_text()
+    name, _, stamp = result.partition(" ")
 
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d{6}Z\.db", made.name)
     assert run(["store", "restore", str(made), "--store", f"sqlite:///{host}/again.db"]) == 0
@@ -106,7 +106,7 @@ def test_a_backup_that_fails_leaves_old_ones_and_the_figure_alone() -> None:
 @pytest.mark.parametrize("name", ["veilcount.service", "veilcount-backup.service"])
 def test_a_service_may_do_little(name: str, tmp_path: Path) -> None:
     """By systemd's own count; and each folder it writes to is named."""
-    given = unit(name)
+    supplied = unit(name)
     most = f"--threshold={10 * MOST_EXPOSED:g}"
     judged = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", most, DEPLOY / "systemd" / name],
@@ -116,10 +116,10 @@ def test_a_service_may_do_little(name: str, tmp_path: Path) -> None:
     )
 
     assert judged.returncode == 0, judged.stdout
-    assert (given["User"], given["NoNewPrivileges"]) == (["veilcount"], ["yes"])
-    assert given["ProtectSystem"] == ["strict"]
-    assert given["CapabilityBoundingSet"] == [""]
-    assert "MemoryMax" in given
+    assert (supplied["User"], supplied["NoNewPrivileges"]) == (["veilcount"], ["yes"])
+    assert supplied["ProtectSystem"] == ["strict"]
+    assert supplied["CapabilityBoundingSet"] == [""]
+    assert "MemoryMax" in supplied
 
 
 def test_systemd_understands_every_line(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 import requests
 
 from tests.redis_server import RedisServer
-from tests.system.faults.books import assert_right
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.crowd import Crowd
 from tests.system.faults.deployments import Deployment, OnSqlite
+from tests.system.faults.honest_devices import Population
+from tests.system.faults.store_verification import assert_consistent
 from tests.system.server import wait_until
 
 #: what `veilcount store copy` does, but a step at a time: it goes on when it is told to
@@ -72,24 +72,24 @@ def test_devices_that_try_again_lose_nothing_when_their_store_moves(tmp_path: Pa
     (tmp_path / "redis").mkdir()
     redis = RedisServer(tmp_path / "redis")
     deployment = OnSqlite(campaign, tmp_path)
-    crowd = Crowd.of(campaign, deployment.way.port, seed=11)
+    population = Population.create(campaign, deployment.way.port, seed=11)
     try:
-        with crowd.living():
-            wait_until(lambda: len(crowd.acknowledged) > 500)
+        with population.living():
+            wait_until(lambda: len(population.acknowledged) > 500)
             kill_in_the_middle(deployment.store, redis.url)
-            ready_answer, before = ready(deployment), crowd.failed
-            wait_until(lambda: crowd.failed > before)
+            ready_answer, before = ready(deployment), population.failed
+            wait_until(lambda: population.failed > before)
             go_on(deployment.store, redis.url)
             deployment.move(redis.url)
             over = time.monotonic()
-            wait_until(lambda: crowd.answered_since(over))
-        crowd.settle(20)
+            wait_until(lambda: population.answered_since(over))
+        population.settle(20)
 
         assert ready_answer.status_code == 503
         assert "read-only" in ready_answer.text
-        assert crowd.wrong == []
-        assert_right(redis.url, campaign, crowd.acknowledged)
+        assert population.wrong == []
+        assert_consistent(redis.url, campaign, population.acknowledged)
     finally:
-        crowd.close()
+        population.close()
         deployment.close()
         redis.kill()

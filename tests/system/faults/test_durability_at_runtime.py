@@ -53,12 +53,12 @@ def test_an_unsafe_setting_stops_the_intake_until_it_is_mended(
         during = [post(server, campaign, seed) for seed in range(10, 20)]
         ready = server.ask("GET", "/readyz")
         metrics = server.ask("GET", "/metrics", headers=keyed)
-        wait_until(lambda: '"event": "durability"' in server.said())
+        wait_until(lambda: '"event": "durability"' in server.log_text())
         redis.ask("CONFIG", "SET", "appendfsync", "always")
         wait_until(lambda: post(server, campaign, 30) == 200)
-        wait_until(lambda: "durable again" in server.said())
+        wait_until(lambda: "durable again" in server.log_text())
         after = server.ask("GET", "/metrics", headers=keyed).text
-        said = server.said()
+        message = server.log_text()
 
     assert before == [200] * 5
     assert during == [503] * 10
@@ -70,8 +70,8 @@ def test_an_unsafe_setting_stops_the_intake_until_it_is_mended(
     assert "veilcount_store_blocked{} 1" in metrics.text
     assert 'veilcount_store{engine="redis",durable="yes"} 1' in after
     assert "veilcount_store_blocked{} 0" in after
-    assert said.count('"event": "durability"') == 2
-    assert f"-p {redis.port} CONFIG SET appendfsync always" in said
+    assert message.count('"event": "durability"') == 2
+    assert f"-p {redis.port} CONFIG SET appendfsync always" in message
 
 
 @pytest.mark.full
@@ -84,8 +84,8 @@ def test_a_relaxed_store_serves_and_says_so_everywhere(
     with Server(relaxed, tmp_path, "--collections", str(campaign.file)) as server:
         status = post(server, campaign, 1)
         ready = server.ask("GET", "/readyz").json()
-        wait_until(lambda: "not durable: durability=relaxed" in server.said())
-        lines = [each for each in server.said().splitlines() if '"durability"' in each]
+        wait_until(lambda: "not durable: durability=relaxed" in server.log_text())
+        lines = [each for each in server.log_text().splitlines() if '"durability"' in each]
         assert len(lines) == 2  # a worker's and the analysis process's
         line = lines[0]
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.books import assert_right
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.crowd import Crowd
 from tests.system.faults.deployments import DEPLOYMENTS, LASTS, Deployment, OnSqlite
+from tests.system.faults.honest_devices import Population
+from tests.system.faults.store_verification import assert_consistent
 from tests.system.server import wait_until
 
 COMES_BACK = 5.0  # seconds after a fault within which every device is answered; mostly 0.1
@@ -57,33 +57,33 @@ def walk(
     deployment: Deployment, steps: list[str], seed: int, lasts: float = LASTS
 ) -> dict[str, float]:
     """Have faults strike one after the other; return how long the last device waited after each."""
-    crowd = Crowd.of(deployment.campaign, deployment.way.port, seed)
+    population = Population.create(deployment.campaign, deployment.way.port, seed)
     waited: dict[str, float] = {}
-    with crowd.living():
-        wait_until(lambda: crowd.answered_since(0))
+    with population.living():
+        wait_until(lambda: population.answered_since(0))
         for step in steps:
             time.sleep(LASTS / 2)
-            waited[step] = max(waited.get(step, 0), strike(deployment, step, crowd, lasts))
-    crowd.settle(SETTLES)
-    crowd.close()
+            waited[step] = max(waited.get(step, 0), strike(deployment, step, population, lasts))
+    population.settle(SETTLES)
+    population.close()
 
-    assert crowd.wrong == []
-    assert crowd.acknowledged
-    assert_right(deployment.store, deployment.campaign, crowd.acknowledged)
+    assert population.wrong == []
+    assert population.acknowledged
+    assert_consistent(deployment.store, deployment.campaign, population.acknowledged)
     return waited
 
 
-def strike(deployment: Deployment, step: str, crowd: Crowd, lasts: float) -> float:
+def strike(deployment: Deployment, step: str, population: Population, lasts: float) -> float:
     """Have one fault strike; return how long afterwards the last device was answered again."""
-    before = crowd.failed
+    before = population.failed
     with deployment.faults[step]():
         time.sleep(lasts)
-    assert step in GENTLE or crowd.failed > before, f"{step}: it struck nobody"
+    assert step in GENTLE or population.failed > before, f"{step}: it struck nobody"
     over = time.monotonic()
     try:
-        return wait_until(lambda: crowd.answered_since(over), COMES_BACK)
+        return wait_until(lambda: population.answered_since(over), COMES_BACK)
     except AssertionError:
-        raise AssertionError(f"{step}: no answer: {deployment.server.said()}") from None
+        raise AssertionError(f"{step}: no answer: {deployment.server.log_text()}") from None
 
 
 @pytest.mark.parametrize("engine", DEPLOYMENTS)
@@ -106,22 +106,22 @@ def test_a_full_disk_is_waited_for(small_disk: Path, tmp_path: Path) -> None:
     """A file system of its own, filled to the last byte; then there is room again."""
     campaign, ballast = Campaign.write(tmp_path), small_disk / "ballast"
     deployment = OnSqlite(campaign, small_disk)
-    crowd = Crowd.of(campaign, deployment.way.port, seed=9)
+    population = Population.create(campaign, deployment.way.port, seed=9)
     try:
-        with crowd.living():
-            wait_until(lambda: crowd.answered_since(0))
+        with population.living():
+            wait_until(lambda: population.answered_since(0))
             fill(ballast)
-            before = crowd.failed
-            wait_until(lambda: crowd.failed > before + len(crowd.devices))
+            before = population.failed
+            wait_until(lambda: population.failed > before + len(population.devices))
             ballast.unlink()
             over = time.monotonic()
-            wait_until(lambda: crowd.answered_since(over), COMES_BACK)
-        crowd.settle(SETTLES)
+            wait_until(lambda: population.answered_since(over), COMES_BACK)
+        population.settle(SETTLES)
 
-        assert crowd.wrong == []
-        assert_right(deployment.store, campaign, crowd.acknowledged)
+        assert population.wrong == []
+        assert_consistent(deployment.store, campaign, population.acknowledged)
     finally:
-        crowd.close()
+        population.close()
         deployment.close()
 
 

@@ -55,16 +55,16 @@ def test_what_a_redis_forgot_is_spent_at_no_host_and_a_restart_needs_nobody(
             shutil.rmtree(tmp_path / "appendonlydir")
             shutil.move(saved, tmp_path / "appendonlydir")
             redis.start()
-            told: list[str] = []
+            result: list[str] = []
 
             def locked() -> bool:
-                told.append(problem(release(b, key, "0.6")))
-                return told[-1] == "releases-locked"
+                result.append(problem(release(b, key, "0.6")))
+                return result[-1] == "releases-locked"
 
             wait_until(locked, 60)
             last = [problem(release(each, key, "0.6")) for each in (a, b)]
     finally:
         redis.kill()
 
-    assert set(told) <= {"unavailable", "releases-waiting", "releases-locked"}
+    assert set(result) <= {"unavailable", "releases-waiting", "releases-locked"}
     assert last == ["releases-locked"] * 2

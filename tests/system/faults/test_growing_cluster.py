@@ -18,9 +18,9 @@ from redis.crc import key_slot
 
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST
-from tests.system.faults.books import assert_right
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.crowd import Crowd
+from tests.system.faults.honest_devices import Population
+from tests.system.faults.store_verification import assert_consistent
 from tests.system.server import wait_until
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
@@ -44,10 +44,10 @@ def bases(url: str) -> list[bytes]:
         return [RECORDS_BASE, *store.identity.bases]
 
 
-def answered(crowd: Crowd) -> None:
+def answered(population: Population) -> None:
     """Wait until every device was answered again."""
     now = time.monotonic()
-    wait_until(lambda: crowd.answered_since(now), 60)
+    wait_until(lambda: population.answered_since(now), 60)
 
 
 def grow_by_hand(cluster: RedisCluster, slots: list[int]) -> None:
@@ -66,22 +66,22 @@ def test_masters_are_added_and_shards_move_while_devices_send(
 ) -> None:
     campaign = Campaign.write(tmp_path)
     with campaign.serve(cluster.url, "--workers", "2") as server:
-        crowd = Crowd.of(campaign, server.port, seed=2)
+        population = Population.create(campaign, server.port, seed=2)
         named = bases(cluster.url)
-        with crowd.living():
-            answered(crowd)
+        with population.living():
+            answered(population)
             grow_by_hand(cluster, list(map(key_slot, named)))
-            answered(crowd)
-        crowd.settle(60)
-        crowd.close()
+            answered(population)
+        population.settle(60)
+        population.close()
     shards = [cluster.holder(key_slot(base)).port for base in named[1:]]
-    longest = max(device.longest for device in crowd.devices)
+    longest = max(device.longest for device in population.devices)
     print(f"longest pause of a device: {longest:.2f} s")
 
     assert [shards.count(node.port) for node in cluster.nodes] == [2] * 6
-    assert crowd.wrong == []
+    assert population.wrong == []
     assert longest < LONGEST_PAUSE
-    assert_right(cluster.url, campaign, crowd.acknowledged)
+    assert_consistent(cluster.url, campaign, population.acknowledged)
 
 
 def interrupt(cluster: RedisCluster, slot: int) -> None:
@@ -91,10 +91,10 @@ def interrupt(cluster: RedisCluster, slot: int) -> None:
     ids = [_name(node.ask("CLUSTER", "MYID")) for node in (source, target)]
     target.ask("CLUSTER", "SETSLOT", str(slot), "IMPORTING", ids[0])
     source.ask("CLUSTER", "SETSLOT", str(slot), "MIGRATING", ids[1])
-    with source.connection() as asked:
-        found = asked.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5)
+    with source.connection() as requested:
+        found = requested.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5)
         assert found
-        asked.migrate(HOST, target.port, found, 0, 5_000)
+        requested.migrate(HOST, target.port, found, 0, 5_000)
 
 
 def cli(*words: str) -> None:
@@ -120,33 +120,33 @@ def test_the_runbook_s_commands_grow_a_cluster_and_shrink_it_again(
     campaign = Campaign.write(tmp_path)
     first = f"{HOST}:{cluster.nodes[0].port}"
     with campaign.serve(cluster.url, "--workers", "2") as server:
-        crowd = Crowd.of(campaign, server.port, seed=3)
+        population = Population.create(campaign, server.port, seed=3)
         named = bases(cluster.url)
-        with crowd.living():
-            answered(crowd)
+        with population.living():
+            answered(population)
             more = cluster.grow(3)
             for node in cluster.nodes:  # or a master without slots becomes another's replica
                 node.ask("CONFIG", "SET", "cluster-allow-replica-migration", "no")
             pipeline = ("--cluster-pipeline", "100")
             cli("rebalance", first, "--cluster-use-empty-masters", *pipeline)
             shards = [cluster.holder(key_slot(base)).port for base in named[1:]]
-            answered(crowd)
+            answered(population)
             interrupt(cluster, key_slot(named[1]))
             cli("fix", first)
-            answered(crowd)
+            answered(population)
             weights = [f"{_name(node.ask('CLUSTER', 'MYID'))}=0" for node in more]
             cli("rebalance", first, "--cluster-weight", *weights)
-            answered(crowd)
-        crowd.settle(60)
-        crowd.close()
-    print(f"longest pause of a device: {max(each.longest for each in crowd.devices):.2f} s")
+            answered(population)
+        population.settle(60)
+        population.close()
+    print(f"longest pause of a device: {max(each.longest for each in population.devices):.2f} s")
 
     assert len(set(shards)) == 6
     assert all(node.ask("DBSIZE") == 0 for node in more)
-    assert crowd.wrong == []
-    assert_right(cluster.url, campaign, crowd.acknowledged)
+    assert population.wrong == []
+    assert_consistent(cluster.url, campaign, population.acknowledged)
 
 
-def _name(told: object) -> str:
-    assert isinstance(told, bytes)
-    return told.decode()
+def _name(result: object) -> str:
+    assert isinstance(result, bytes)
+    return result.decode()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.books import bit, spent
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.crowd import Crowd
+from tests.system.faults.honest_devices import Population
+from tests.system.faults.store_verification import bit, spent
 from tests.system.server import Server, wait_until
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import open_store
@@ -52,10 +52,10 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def served_on(crowd: Crowd, seconds: float = 20.0) -> None:
+def served_on(population: Population, seconds: float = 20.0) -> None:
     """Wait until every device was answered again."""
     now = time.monotonic()
-    wait_until(lambda: crowd.answered_since(now), seconds)
+    wait_until(lambda: population.answered_since(now), seconds)
 
 
 #: every file at once; the others are variants of it
@@ -73,19 +73,19 @@ def test_a_removed_log_loses_nothing_when_all_processes_are_killed(
     campaign = Campaign.write(tmp_path)
     url = f"sqlite:///{tmp_path}/store.db"
     server = campaign.serve(url, "--workers", "2")
-    crowd = Crowd.of(campaign, server.port, seed=1, devices=4)
-    with crowd.living():
-        served_on(crowd)
+    population = Population.create(campaign, server.port, seed=1, devices=4)
+    with population.living():
+        served_on(population)
         ATTACKS[attack](tmp_path)
         for _ in range(5):
-            served_on(crowd)
+            served_on(population)
         server.kill()
-    crowd.close()
+    population.close()
 
-    lost = missing(url, campaign, crowd.acknowledged)
-    assert len(crowd.acknowledged) > 100
-    assert lost == 0, f"{lost:,} of {len(crowd.acknowledged):,} acknowledged reports are lost"
-    assert crowd.wrong == []
+    lost = missing(url, campaign, population.acknowledged)
+    assert len(population.acknowledged) > 100
+    assert lost == 0, f"{lost:,} of {len(population.acknowledged):,} acknowledged reports are lost"
+    assert population.wrong == []
     assert MENDED in _events(server)
 
 
@@ -98,13 +98,13 @@ def test_killed_at_any_moment_after_the_removal_nothing_is_lost(
     campaign = Campaign.write(tmp_path)
     url = f"sqlite:///{tmp_path}/store.db"
     server = campaign.serve(url, "--workers", "2")
-    crowd = Crowd.of(campaign, server.port, seed=moment, devices=4)
-    with crowd.living():
-        served_on(crowd)
+    population = Population.create(campaign, server.port, seed=moment, devices=4)
+    with population.living():
+        served_on(population)
         remove(tmp_path, "store.db-wal", "store.db-shm")
         time.sleep(0.004 * moment)
         server.kill()
-    crowd.close()
+    population.close()
     try:
         open_store(url).close()
     except StoreUnfit as error:
@@ -113,9 +113,9 @@ def test_killed_at_any_moment_after_the_removal_nothing_is_lost(
         source, target = words.partition("mv ")[2].split(". If")[0].split()
         Path(source).rename(target)
 
-    assert missing(url, campaign, crowd.acknowledged) == 0
-    assert crowd.wrong == []
+    assert missing(url, campaign, population.acknowledged) == 0
+    assert population.wrong == []
 
 
 def _events(server: Server) -> set[str]:
-    return {json.loads(line)["event"] for line in server.said().splitlines()}
+    return {json.loads(line)["event"] for line in server.log_text().splitlines()}

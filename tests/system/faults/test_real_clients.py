@@ -11,9 +11,9 @@ from datetime import time as time_of_day
 from pathlib import Path
 
 from tests.proxy import HOST, Mood
-from tests.system.faults.books import spent
 from tests.system.faults.campaign import DAYS_BEFORE, Campaign
 from tests.system.faults.deployments import OnSqlite
+from tests.system.faults.store_verification import spent
 from veilcount_aggregator.store import open_store
 from veilcount_client import Client
 from veilcount_client.testing import SettableClock

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.redis_cluster import RedisCluster
-from tests.system.faults.books import bit, spent
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.crowd import Crowd
+from tests.system.faults.honest_devices import Population
+from tests.system.faults.store_verification import bit, spent
 from tests.system.faults.test_growing_cluster import answered
 from veilcount_aggregator.doctor.finding import Severity
 from veilcount_aggregator.doctor.store_checks import examine_store
@@ -31,15 +31,15 @@ def test_a_lost_cluster_is_restored_to_another_one(tmp_path: Path) -> None:
     campaign, kept = Campaign.write(tmp_path), tmp_path / "backup.db"
     lost = RedisCluster(tmp_path / "lost")
     server = campaign.serve(lost.url, "--workers", "2")
-    crowd = Crowd.of(campaign, server.port, seed=4)
-    with crowd.living():
-        answered(crowd)
-        before = set(crowd.acknowledged)
+    population = Population.create(campaign, server.port, seed=4)
+    with population.living():
+        answered(population)
+        before = set(population.acknowledged)
         backup(lost.url, kept)
-        backed_up = {report for device in crowd.devices for report in device.tried}
-        answered(crowd)
-        answered(crowd)
-    after = set(crowd.acknowledged)
+        backed_up = {report for device in population.devices for report in device.tried}
+        answered(population)
+        answered(population)
+    after = set(population.acknowledged)
     server.kill()
     lost.close()
     found = RedisCluster(tmp_path / "found", nodes=4)
@@ -56,19 +56,22 @@ def test_a_lost_cluster_is_restored_to_another_one(tmp_path: Path) -> None:
         assert _bits(campaign, after) - held, "nothing came after the backup"
         assert "journal" in (why or "")
         assert findings["books"].state is Severity.OK
-        _go_on(campaign, found, crowd, held)
+        _go_on(campaign, found, population, held)
     finally:
         found.close()
-        crowd.close()
+        population.close()
 
 
 def _go_on(
-    campaign: Campaign, found: RedisCluster, crowd: Crowd, held: set[tuple[str, int, bytes, int]]
+    campaign: Campaign,
+    found: RedisCluster,
+    population: Population,
+    held: set[tuple[str, int, bytes, int]],
 ) -> None:
-    """Have devices send again what they were not told of; each is counted once."""
-    waiting = [report for device in crowd.devices for report in device.waiting]
+    """Have devices retry unacknowledged reports; each is counted once."""
+    waiting = [report for device in population.devices for report in device.waiting]
     with campaign.serve(found.url) as server:
-        again = Crowd.of(campaign, server.port, seed=5, devices=1)
+        again = Population.create(campaign, server.port, seed=5, devices=1)
         again.devices[0].waiting = list(waiting)
         again.settle(60)
         again.close()

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.books import assert_right
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.crowd import Device
 from tests.system.faults.deployments import DEPLOYMENTS
+from tests.system.faults.honest_devices import Device
+from tests.system.faults.store_verification import assert_consistent
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
@@ -32,12 +32,12 @@ def test_a_batch_that_is_replayed_by_many_at_once_is_counted_once(
     deployment = DEPLOYMENTS[engine](campaign, tmp_path)
     try:
         verdicts = replay(campaign, deployment.server.port, batch)
-        assert_right(deployment.store, campaign, batch)
+        assert_consistent(deployment.store, campaign, batch)
     finally:
         deployment.close()
 
-    assert all(Counter(given)[Verdict.COUNTED] == 1 for given in zip(*verdicts, strict=True))
-    assert Counter(verdict for given in verdicts for verdict in given) == {
+    assert all(Counter(supplied)[Verdict.COUNTED] == 1 for supplied in zip(*verdicts, strict=True))
+    assert Counter(verdict for supplied in verdicts for verdict in supplied) == {
         Verdict.COUNTED: len(batch),
         Verdict.DUPLICATE: len(batch) * (THREADS - 1),
     }

@@ -77,21 +77,21 @@ def bodies(campaign: Campaign) -> Iterator[tuple[str, bytes]]:
 
 
 def knock(server: Server, campaign: Campaign) -> list[int]:
-    """Go to the doors, with marks wherever they fit; return what was answered."""
-    told = []
+    """Call the endpoints with marks wherever they fit; return the responses."""
+    result = []
     for kind, body in bodies(campaign):
         for query in ("", f"?q={MARK}&{MARK}={ADDRESS}"):
             headers = HEADERS | {"Content-Type": kind}
             reply = server.ask("POST", f"/v1/reports{query}", data=body, headers=headers)
-            told.append(reply.status_code)
+            result.append(reply.status_code)
     series = campaign.collections[0].fingerprint
     for path in (f"{series}/{SPELLED}", f"{series}/{MARK}", f"{MARK}/{SPELLED}"):
         reply = server.ask("DELETE", f"/v1/pseudonyms/{path}?q={MARK}", headers=HEADERS)
-        told.append(reply.status_code)
+        result.append(reply.status_code)
     for path in (f"/{MARK}", f"/v1/{MARK}?{MARK}", f"/docs/{MARK}", f"/v1/collections/{MARK}"):
-        asked = [server.ask(method, path, headers=HEADERS) for method in ("GET", MARK)]
-        told += [reply.status_code for reply in asked]
-    return told
+        requested = [server.ask(method, path, headers=HEADERS) for method in ("GET", MARK)]
+        result += [reply.status_code for reply in requested]
+    return result
 
 
 def sinks(server: Server, place: Place, key: str) -> dict[str, bytes]:
@@ -113,13 +113,13 @@ def test_no_mark_is_in_any_sink(place: Place, tmp_path: Path) -> None:
     with closing(open_store(place.url, make=True)) as store:
         _, key = create_key(store, Role.ADMIN, "test", campaign.now())
     with campaign.serve(place.url, "--workers", "2") as server:
-        told = knock(server, campaign)
+        result = knock(server, campaign)
         left = sinks(server, place, key)
     left["log at the end"] = server.log.read_bytes()
     series = campaign.collections[0].fingerprint.encode()
 
-    assert 200 in told
-    assert {status // 100 for status in told} <= {2, 4}
+    assert 200 in result
+    assert {status // 100 for status in result} <= {2, 4}
     assert {name for name, held in left.items() for mark in MARKS if mark in held} == set()
     assert series in left["dump.rdb" if place.redis else "backup"], "the search finds what is there"
     assert b"opened" in left["metrics"]

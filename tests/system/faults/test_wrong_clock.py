@@ -106,8 +106,8 @@ def runs(shift: Path, times: int = 3) -> list[int]:
 
 def rows(redis: RedisServer) -> int:
     """Return how many rows there are in the ledgers of a server."""
-    with redis.connection() as asked:
-        return sum(asked.hlen(key) for key in asked.keys("veilcount:{*}:[0-9]*:*"))
+    with redis.connection() as requested:
+        return sum(requested.hlen(key) for key in requested.keys("veilcount:{*}:[0-9]*:*"))
 
 
 def place(url: str, folder: Path) -> Place:
@@ -156,7 +156,7 @@ def test_a_host_40_days_ahead_destroys_nothing_and_honest_hosts_go_on(
         assert re.search(r"clock is 3,456,00\d s ahead of the store's", ready.json()["why"])
         assert skew == pytest.approx(AHEAD.total_seconds(), abs=60)
         assert dropped == [0, 0, 0]
-        assert '"event": "clock"' in ahead.said()
+        assert '"event": "clock"' in ahead.log_text()
         assert held == PERIODS * PERSONS
         assert rows(redis) == held + len(new)
         assert set(spent) == {Verdict.DUPLICATE}

@@ -23,7 +23,7 @@ class Form:
     fields: dict[str, str] = field(default_factory=dict)
 
 
-class Read(HTMLParser):
+class ParsedPage(HTMLParser):
     """A page, read as a browser reads it: what stands in a script is text until the script ends."""
 
     def __init__(self, html: str) -> None:
@@ -36,20 +36,20 @@ class Read(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: Attributes) -> None:
         """Note an element."""
-        given = {name: value or "" for name, value in attrs}
-        self.elements.append((tag, given))
+        supplied = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, supplied))
         if tag == "form":
-            posts = given.get("method", "").lower() == "post"
-            self.forms.append(Form(given.get("action", ""), posts))
-        elif tag in _TYPED and self.forms and given.get("name"):
-            self.forms[-1].fields[given["name"]] = given.get("value", "")
+            posts = supplied.get("method", "").lower() == "post"
+            self.forms.append(Form(supplied.get("action", ""), posts))
+        elif tag in _TYPED and self.forms and supplied.get("name"):
+            self.forms[-1].fields[supplied["name"]] = supplied.get("value", "")
 
     def links(self) -> Iterator[str]:
         """Yield every address that the page leads to or loads."""
-        for _, given in self.elements:
-            yield from (given[name] for name in LEADING if name in given)
+        for _, supplied in self.elements:
+            yield from (supplied[name] for name in LEADING if name in supplied)
 
-    def asked(self) -> set[str]:
+    def query_names(self) -> set[str]:
         """Return the names of all that a page of this kind takes in its address."""
         linked = (
             name for link in self.links() for name, _ in parse_qsl(urlsplit(link).query, True)
@@ -59,10 +59,14 @@ class Read(HTMLParser):
     def foreign(self, mark: str) -> list[str]:
         """Return what is not of ours: marked elements and attributes, handlers, other schemes."""
         found = []
-        for tag, given in self.elements:
-            if mark in tag or any(mark in name or name.startswith("on") for name in given):
-                found.append(f"<{tag} {given}>")
-            if tag == "script" and not given.get("src") and given.get("type") != "application/json":
+        for tag, supplied in self.elements:
+            if mark in tag or any(mark in name or name.startswith("on") for name in supplied):
+                found.append(f"<{tag} {supplied}>")
+            if (
+                tag == "script"
+                and not supplied.get("src")
+                and supplied.get("type") != "application/json"
+            ):
                 found.append("a script in the page")
         return found + [link for link in self.links() if _leads_out(link)]
 

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from tests.system.server import HOST
 
 
-class Behind(ThreadingHTTPServer):
+class RecordingUpstream(ThreadingHTTPServer):
     """An aggregator's place. It takes anything, and sets a cookie, as none should."""
 
     daemon_threads = True
@@ -28,7 +28,7 @@ class Behind(ThreadingHTTPServer):
 
 
 class _Request(BaseHTTPRequestHandler):
-    server: Behind
+    server: RecordingUpstream
     protocol_version = "HTTP/1.1"
 
     def answer(self) -> None:
@@ -48,9 +48,9 @@ class _Request(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def behind() -> Iterator[Behind]:
+def recording_upstream() -> Iterator[RecordingUpstream]:
     """Stand there."""
-    server = Behind()
+    server = RecordingUpstream()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.books import assert_right
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.crowd import Crowd
+from tests.system.faults.honest_devices import Population
+from tests.system.faults.store_verification import assert_consistent
 from tests.system.server import Server
 from veilcount_aggregator.store.backup import backup
 from veilcount_shared.report import Report
@@ -45,16 +45,18 @@ def kept(folder: Path, tmp_path: Path, acknowledged: list[Report]) -> tuple[str,
 
 def fill(server: Server, campaign: Campaign) -> list[Report]:
     """Have some persons send everything."""
-    crowd = Crowd.of(campaign, server.port, seed=3, devices=1)
-    for device in crowd.devices:
-        device.waiting += [report for _ in range(5) for report in campaign.person(device._coins)]
-    crowd.settle(10)
-    crowd.close()
-    return crowd.acknowledged
+    population = Population.create(campaign, server.port, seed=3, devices=1)
+    for device in population.devices:
+        device.waiting += [
+            report for _ in range(5) for report in campaign.person(device._randomness)
+        ]
+    population.settle(10)
+    population.close()
+    return population.acknowledged
 
 
-def test_right_books_pass(campaign: Campaign, kept: tuple[str, list[Report]]) -> None:
-    assert_right(kept[0], campaign, kept[1])
+def test_a_correct_store_passes(campaign: Campaign, kept: tuple[str, list[Report]]) -> None:
+    assert_consistent(kept[0], campaign, kept[1])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_right_books_pass(campaign: Campaign, kept: tuple[str, list[Report]]) ->
         "update spent_rows set rows = zeroblob(8)",
     ],
 )
-def test_harmed_books_do_not(
+def test_a_changed_store_does_not(
     campaign: Campaign, kept: tuple[str, list[Report]], tmp_path: Path, harm: str
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "store.db")) as database:
@@ -75,11 +77,11 @@ def test_harmed_books_do_not(
 
     assert changed
     with pytest.raises(AssertionError):
-        assert_right(kept[0], campaign, kept[1])
+        assert_consistent(kept[0], campaign, kept[1])
 
 
 def test_an_acknowledgement_that_nothing_stands_for_is_noticed(
     campaign: Campaign, kept: tuple[str, list[Report]]
 ) -> None:
     with pytest.raises(AssertionError, match="never acknowledged"):
-        assert_right(kept[0], campaign, kept[1][1:])
+        assert_consistent(kept[0], campaign, kept[1][1:])

@@ -17,31 +17,31 @@ from veilcount_shared.report import Report
 Bit = tuple[str, int, bytes, int]  # fingerprint, epoch, row, slot
 
 
-def assert_right(url: str, campaign: Campaign, acknowledged: Iterable[Report]) -> None:
+def assert_consistent(url: str, campaign: Campaign, acknowledged: Iterable[Report]) -> None:
     """Hold a store at rest against what was acknowledged, all of it and nothing else."""
-    told = list(acknowledged)
+    result = list(acknowledged)
     with closing(open_store(url)) as store:
         bits = list(spent(store.export_pieces()))
         expected = {
             bit(series, report)
             for series in campaign.series
-            for report in told
+            for report in result
             if report.fingerprint == series.fingerprint
         }
 
-        assert len(expected) == len(told), "two devices drew the same slot"
+        assert len(expected) == len(result), "two devices drew the same slot"
         assert expected - set(bits) == set(), "acknowledged, and missing"
         assert set(bits) - expected == set(), "in the ledger, and never acknowledged"
         for series in campaign.series:
-            own = [report for report in told if report.fingerprint == series.fingerprint]
+            own = [report for report in result if report.fingerprint == series.fingerprint]
             _assert_counters(store, series, own)
             _assert_spread(store, series, own)
 
 
-def _assert_counters(store: Store, series: Series, told: list[Report]) -> None:
+def _assert_counters(store: Store, series: Series, result: list[Report]) -> None:
     """Each cell's counters are the tally of its messages, each message once."""
     cells: dict[Cell, list[int]] = defaultdict(list)
-    for report in told:
+    for report in result:
         message = int.from_bytes(report.message, "big")
         cells[Cell(report.period, report.segment)].append(message)
 
@@ -50,9 +50,9 @@ def _assert_counters(store: Store, series: Series, told: list[Report]) -> None:
         assert np.array_equal(store.counters(series, [cell]), tally(series.collection, held)), cell
 
 
-def _assert_spread(store: Store, series: Series, told: list[Report]) -> None:
+def _assert_spread(store: Store, series: Series, result: list[Report]) -> None:
     """As many rows have spent j slots as persons sent j reports."""
-    rows = Counter(bit(series, report)[1:3] for report in told)
+    rows = Counter(bit(series, report)[1:3] for report in result)
     expected: dict[int, Counter[int]] = defaultdict(Counter)
     for (epoch, _), reports in rows.items():
         expected[epoch][reports] += 1
@@ -62,7 +62,7 @@ def _assert_spread(store: Store, series: Series, told: list[Report]) -> None:
     }
 
     assert found == expected
-    assert sum(j * n for held in found.values() for j, n in held.items()) == len(told)
+    assert sum(j * n for held in found.values() for j, n in held.items()) == len(result)
 
 
 def bit(series: Series, report: Report) -> Bit:

@@ -46,7 +46,7 @@ class Device:
     longest: float = 0.0  # seconds between two answers
 
     def __post_init__(self) -> None:
-        self._coins = SeededRandomSource(self.seed)
+        self._randomness = SeededRandomSource(self.seed)
         self._chance = random.Random(self.seed)
         self._learnt: list[Report] = []  # the same, in the order of their acknowledgement
         self._connection: http.client.HTTPConnection | None = None
@@ -56,7 +56,7 @@ class Device:
         while not stopped.wait(PAUSE):
             if len(self.waiting) < 100:
                 for _ in range(PERSONS):
-                    self.waiting += self.campaign.person(self._coins)
+                    self.waiting += self.campaign.person(self._randomness)
             self._chance.shuffle(self.waiting)
             again = self._learnt[-3:] if self._chance.random() < REPLAYED else []
             if not self.send([*self.waiting[: self._chance.randint(1, 40)], *again]):
@@ -123,13 +123,13 @@ class Device:
 
 
 @dataclass
-class Crowd:
+class Population:
     """Some devices, each in a thread of its own while they live."""
 
     devices: list[Device]
 
     @classmethod
-    def of(cls, campaign: Campaign, port: int, seed: int, devices: int = 3) -> Crowd:
+    def create(cls, campaign: Campaign, port: int, seed: int, devices: int = 3) -> Population:
         """Gather devices with answers of their own."""
         return cls([Device(campaign, port, 1000 * seed + each) for each in range(devices)])
 
@@ -173,7 +173,7 @@ class Crowd:
     @property
     def wrong(self) -> list[str]:
         """Every answer that no aggregator may give."""
-        return [told for device in self.devices for told in device.wrong]
+        return [result for device in self.devices for result in device.wrong]
 
     def close(self) -> None:
         """Hang up."""
