@@ -29,11 +29,16 @@ COUNTED = Delivered((Verdict.COUNTED,))
 
 
 @pytest.fixture(autouse=True)
-def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request takes half a second at most, and no proxy stands before the loopback."""
+def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy stands before the loopback."""
+    monkeypatch.setenv("NO_PROXY", server_fixtures.HOST)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request takes half a second at most."""
     monkeypatch.setattr(transport, "TIMEOUT", (0.3, 0.3))
     monkeypatch.setattr(transport, "MAX_SECONDS", 0.5)
-    monkeypatch.setenv("NO_PROXY", server_fixtures.HOST)
 
 
 def send(url: str, key: str | None = None) -> Outcome:
@@ -95,6 +100,7 @@ def test_retry_after_is_rounded_up_and_bounded(header: str, seconds: float) -> N
     assert outcome(server_fixtures.answering(429, Retry_After=header)) == Later("429", seconds)
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
     "behaviour",
     [
@@ -202,6 +208,7 @@ def test_a_reply_is_read_only_as_far_as_one_can_be_long(monkeypatch: pytest.Monk
     assert transport.MAX_REPLY < len(reply.content) <= transport.MAX_REPLY + 16
 
 
+@pytest.mark.usefixtures("short")
 def test_a_reply_is_read_only_as_long_as_one_may_take() -> None:
     """A byte now and then does not hold the uploader, though no byte is late."""
     assert outcome(server_fixtures.dripping) == Later("TimeoutError")
