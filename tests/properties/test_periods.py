@@ -106,6 +106,25 @@ def test_a_period_opens_and_closes_at_midnight_utc_within_the_campaign(
     assert schedule.period_end(collection, period).isoformat() == f"{closes}T00:00:00+00:00"
 
 
+@pytest.mark.parametrize(
+    ("unit", "period", "first", "after"),
+    [
+        ("day", 17, "2027-01-01", "2027-01-02"),
+        ("week", 0, "2026-12-14", "2026-12-21"),
+        ("month", 0, "2026-12-01", "2027-01-01"),
+        ("month", 3, "2027-03-01", "2027-04-01"),
+        ("user", 0, "2026-12-15", "2027-03-15"),
+    ],
+)
+def test_a_calendar_range_is_not_cut_by_the_campaign(
+    unit: str, period: int, first: str, after: str
+) -> None:
+    start, until = date(2026, 12, 15), date(2027, 3, 15)
+    found = periods.calendar_range(Unit(unit), start, until, period)
+
+    assert [day.isoformat() for day in found] == [first, after]
+
+
 DAYS = st.dates(date(2000, 1, 1), date(2998, 12, 31))
 
 
