@@ -92,7 +92,7 @@ class WeightedEstimator:
     def mean(
         cls, domain: Number, counters: Counts, weights: Floats, squares: Floats
     ) -> WeightedEstimator:
-        """Return the estimator of a mean, by what each message says of a number and its square."""
+        """Return the estimator of a mean, by the number and square that each message decodes to."""
         fixed = float((squares @ counters)[0]) / int(counters.sum())
         return cls(counters, weights, fixed, float(domain.low), float(domain.high - domain.low))
 

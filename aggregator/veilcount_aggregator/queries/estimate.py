@@ -69,7 +69,7 @@ def chosen_series(snapshot: Snapshot, name: str, query: EstimateQuery) -> list[S
     """Return the series that a query covers: those it names, or all with reports.
 
     A series that the range does not touch, or that has no such segment or value, is left out; if
-    none is left, the newest says why.
+    none is left, the refusal of the newest is raised.
     """
     series = snapshot.local(name, query.series)
     refused: list[QueryError] = []
