@@ -48,17 +48,17 @@ def file(app: str = "acme", /, **tables: Mapping[str, object]) -> dict[str, Coll
     """Return collections as a file of them would be read."""
     lines = [f'app = "{app}"']
     for name, keys in tables.items():
-        usual: dict[str, object] = {"question": "?", "epsilon": 1, "unit": "day"}
+        defaults: dict[str, object] = {"question": "?", "epsilon": 1, "unit": "day"}
         if not {"values", "range", "boolean"} & keys.keys():
-            usual["boolean"] = True
+            defaults["boolean"] = True
         if keys.get("model") == "central":
-            usual.pop("epsilon")
+            defaults.pop("epsilon")
         dates = {"from": "2026-12-01", "until": "2026-12-31"}
-        given = {key.removesuffix("_"): value for key, value in keys.items()}
-        dates |= {key: str(given.pop(key)) for key in dates if key in given}
+        own = {key.removesuffix("_"): value for key, value in keys.items()}
+        dates |= {key: str(own.pop(key)) for key in dates if key in own}
         lines += [
             f"[{name}]",
-            *(f"{key} = {_toml(value)}" for key, value in (usual | given).items()),
+            *(f"{key} = {_toml(value)}" for key, value in (defaults | own).items()),
         ]
         lines += [f"{key} = {value}" for key, value in dates.items()]
     return parse_collections("\n".join(lines), lambda _: [])
@@ -92,7 +92,6 @@ class Arrival:
 
     @property
     def batch(self) -> Batch:
-        """What it says."""
         return decode_binary(self.body)
 
 
@@ -111,7 +110,6 @@ class Wire:
     during: Callable[[], None] = lambda: None
 
     def send(self, body: bytes, reports: int) -> Outcome:
-        """Take a body."""
         arrival = Arrival(self.clock.now(), body)
         self.attempts.append(arrival)
         self.during()
@@ -123,7 +121,7 @@ class Wire:
         return Later("the reply was lost") if self.loses_reply else Delivered(verdicts)
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Take the wish that a row be closed."""
+        """Accept a request to close a row."""
         if self.mood() is not None:
             return False
         self.closed.append((self.clock.now(), fingerprint, pseudonym))
@@ -289,13 +287,11 @@ class Device:
 
     @property
     def worker(self) -> ClientWorker:
-        """The worker of the process."""
         assert self.client._session.worker is not None
         return self.client._session.worker
 
     @property
     def state(self) -> ClientState:
-        """The state of the process."""
         return self.worker.state
 
     @property
@@ -373,7 +369,6 @@ def set_clock(clock: SettableClock, now: float) -> None:
 
 
 def clock_at(now: float) -> SettableClock:
-    """Return a clock that shows this."""
     clock = SettableClock()
     set_clock(clock, now)
     return clock
@@ -386,7 +381,7 @@ def secrets(seed: object) -> patching.Replacement:
 
 @contextmanager
 def minutes_of(seconds: float) -> Iterator[None]:
-    """Have drawn instants lie on multiples of this: fewer of them are looked at."""
+    """Have drawn instants lie on multiples of this: fewer of them are examined."""
     answer_times.drawn_instants.cache_clear()
     with patch.object(answer_times, "MINUTE", seconds):
         yield

@@ -21,7 +21,7 @@ from veilcount_client.state.key_derivation import person_key
 
 from ..delivery.app_client import NOBODY
 from ..delivery.server_fixtures import wait_until
-from .app_file import COLLECTIONS, FILE
+from .running_campaign import COLLECTIONS, FILE
 
 PERSONS = 12
 

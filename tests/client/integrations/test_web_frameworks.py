@@ -21,7 +21,7 @@ from veilcount_client.integrations.app_client import client_for, clients
 from veilcount_client.testing import ClientHarness
 
 from ..delivery.app_client import NOBODY
-from .app_file import COLLECTIONS, FILE
+from .running_campaign import COLLECTIONS, FILE
 
 
 def create_app(extension: integration.Veilcount, **configuration: object) -> Flask:

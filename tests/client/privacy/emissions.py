@@ -37,7 +37,6 @@ class Stream:
     records: tuple[tuple[float, str, object, Mapping[str, object]], ...] = ()
 
     def __add__(self, other: Stream) -> Stream:
-        """Return both."""
         return Stream(self.records + other.records)
 
 

@@ -32,11 +32,9 @@ class ConstantSource(RandomSource):
     """A source that always draws the same word: nothing shifts, however often it is drawn from."""
 
     def __init__(self, word: int) -> None:
-        """Draw this word."""
         self._word = word
 
     def word(self) -> int:
-        """Return the one word."""
         return self._word
 
 

@@ -69,7 +69,6 @@ class Server:
     chance: Random = field(default_factory=lambda: Random(7))
 
     def answer(self, person: int, instant: float, body: bytes) -> Outcome:
-        """Answer a body, which is of one row."""
         [report, *_] = decode_binary(body).reports
         row = NAMES[report.fingerprint], report.pseudonym
         self.owners[row], self.periods[row] = person, report.period
@@ -106,7 +105,6 @@ class Line:
     clock: SettableClock
 
     def send(self, body: bytes, _: int) -> Outcome:
-        """Take a body."""
         return self.server.answer(self.person, self.clock.now(), body)
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:

@@ -291,7 +291,7 @@ def test_the_doctor_names_a_closed_collection(tmp_path: Path) -> None:
     settings = read_settings(
         {}, collections=str(tmp_path / "collections.toml"), state=str(tmp_path / "state")
     )
-    told = {each.subject: each for each in examine(settings, device.clock.now)}["closed, it"]
+    result = {each.subject: each for each in examine(settings, device.clock.now)}["closed, it"]
 
-    assert not told.ok
-    assert "leave it out" in told.message
+    assert not result.ok
+    assert "leave it out" in result.message

@@ -58,13 +58,11 @@ def new_device(
 
 
 def forget(device: Device) -> None:
-    """Be forgotten."""
     device.client.forget()
     device.work()
 
 
 def rows(device: Device) -> set[tuple[str, bytes]]:
-    """Return the rows that the server has."""
     return {(report.fingerprint, report.pseudonym) for report in device.wire.reports}
 
 
@@ -89,7 +87,6 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one_long_process(device: Device) -> None:
-    """Go on."""
     device.run_for(DAY)
 
 
@@ -346,7 +343,6 @@ def test_what_is_spent_never_exceeds_the_cap(tmp_path: Path, moved: bool) -> Non
 
 
 def derive_pseudonym(secret: bytes, series: str, epoch: int) -> bytes:
-    """Derive a pseudonym as the protocol does."""
     fields = [str(each).encode() for each in ("veilcount", 1, "pseudonym", series, epoch)]
     encoded = b"".join(len(each).to_bytes(4, "big") + each for each in fields)
     return hmac.digest(secret, encoded, hashlib.sha256)[:16]

@@ -44,7 +44,6 @@ class Drip:
         self._lock = threading.Lock()
 
     def __call__(self, server: Server, connection: socket.socket, request: Request) -> None:
-        """Answer a request."""
         (report,) = request.batch().reports
         with self._lock:
             first = self.first is None
@@ -103,7 +102,6 @@ def test_a_dripped_reply_holds_up_no_other_row(tmp_path: Path) -> None:
 
 
 def resetting(server: Server, connection: socket.socket, request: Request) -> None:
-    """Reset the connection."""
     linger = b"\1\0\0\0\0\0\0\0"
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     raise ConnectionAbortedError
@@ -131,14 +129,12 @@ class FirstFails:
         self.why: list[str] = []
 
     def send(self, body: bytes, reports: int) -> Any:
-        """Take a body."""
         outcome = self.http.send(body, reports)
         assert isinstance(outcome, Later)
         self.why.append(outcome.why)
         return outcome
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Close nothing."""
         return False
 
 

@@ -296,7 +296,6 @@ def withdraw(device: MonthlyDevice) -> None:
 
 
 def forget(device: MonthlyDevice) -> None:
-    """Be forgotten."""
     device.client.forget()
 
 

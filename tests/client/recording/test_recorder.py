@@ -40,7 +40,6 @@ RANGE = {"range": [0, 100]}
 def new_device(
     place: Path, start: float = at(0, 9), /, person: object = "answers", **keys: Any
 ) -> Device:
-    """Return a device with one collection."""
     return Device(place, one_collection("it", **keys), start, person=person)
 
 
@@ -72,7 +71,7 @@ def test_a_period_has_one_answer(
     assert periods(device) == answered
 
 
-def test_events_beyond_the_daily_cap_are_counted_as_losses(tmp_path: Path) -> None:
+def test_events_over_the_daily_cap_are_counted_as_losses(tmp_path: Path) -> None:
     device = new_device(tmp_path, unit="event", per_day=3)
     for hour in range(5):
         device.record_at(at(0, 9 + hour))

@@ -100,7 +100,7 @@ def test_a_month_that_was_answered_is_not_answered_again(tmp_path: Path, change:
         ({}, {"epsilon": 0.5}, 20, (15, [15, 16, 17, 18, 19])),  # the same days go on
     ],
 )
-def test_only_units_that_were_not_answered_are_asked(
+def test_only_units_that_were_not_answered_are_answered(
     tmp_path: Path,
     old: dict[str, object],
     new: dict[str, object],

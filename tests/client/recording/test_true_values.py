@@ -43,12 +43,10 @@ ROOT = Path(__file__).parents[3]
 
 
 def trusting(place: Path, collections: dict[str, Collection]) -> Device:
-    """Return a device that trusts a curator."""
     return Device(place, collections, person="true values", trust_curator=True)
 
 
 def five(place: Path, keys: dict[str, object]) -> Device:
-    """Return a device with five collections."""
     return trusting(place, file(**dict.fromkeys(NAMES, keys)))
 
 

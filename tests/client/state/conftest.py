@@ -33,7 +33,6 @@ class Engine(ABC):
         """Return all bytes that are stored."""
 
     def open(self) -> ClientState:
-        """Open the state."""
         self.states.append(open_state(self.location))
         return self.states[-1]
 
@@ -106,7 +105,6 @@ def redis(server: RedisServer) -> Iterator[RedisEngine]:
 
 @pytest.fixture(params=["sqlite", "redis"])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """Each engine in turn."""
     engine: Engine = request.getfixturevalue(request.param)
     return engine
 

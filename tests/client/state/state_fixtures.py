@@ -66,18 +66,15 @@ def held(
     at: float = NOW,
     due: float = NOW + 60,
 ) -> HeldValue:
-    """Return a running value."""
     return HeldValue(person, series, period, 3, value, at, due)
 
 
 def agree(state: ClientState, *persons: bytes) -> None:
-    """Have persons consent."""
     for person in persons or (ANN,):
         state.consent(person, True, frozenset({SERIES, OTHER}), NOW)
 
 
 def withdraw(state: ClientState, person: bytes = ANN) -> None:
-    """Have a person withdraw the consent."""
     state.consent(person, False, frozenset(), NOW)
 
 

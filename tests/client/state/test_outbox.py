@@ -237,7 +237,7 @@ def test_expired_reports_are_dropped(state: ClientState) -> None:
 
 
 @pytest.mark.parametrize("limits", [OutboxLimits(reports=2), OutboxLimits(message_bytes=8)])
-def test_the_oldest_reports_beyond_a_limit_are_evicted(
+def test_the_oldest_reports_over_a_limit_are_evicted(
     state: ClientState, limits: OutboxLimits
 ) -> None:
     state.commit([draw(at, message=b"four", send_at=NOW - at) for at in range(4)])

@@ -73,10 +73,10 @@ def test_a_directory_that_is_a_link_is_refused(place: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("of_directory", [True, False])
 def test_what_belongs_to_another_user_is_refused(place: Path, of_directory: bool) -> None:  # noqa: FBT001 - as pytest gives it
     SqliteState(place).close()
-    given = place if of_directory else place / FILE
-    os.chown(given, 12_345, -1)
+    foreign = place if of_directory else place / FILE
+    os.chown(foreign, 12_345, -1)
 
-    assert refusal(place).startswith(f"{given} belongs to another user: run as that user")
+    assert refusal(place).startswith(f"{foreign} belongs to another user: run as that user")
 
 
 @pytest.mark.parametrize("name", COMPANIONS)

@@ -82,7 +82,6 @@ def random_step(random: Random) -> Callable[[ClientState], Any]:
 
 
 def number(queued: Any) -> int:
-    """Return the number of a queued report."""
     return int(queued.number)
 
 

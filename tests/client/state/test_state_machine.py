@@ -424,9 +424,9 @@ def keeps_no_withdrawal() -> Patch:
     """Wrong: a withdrawal is not written down, and what is on its way leaves."""
     original = SqliteState.consent
 
-    def consent(state: SqliteState, key: bytes, given: bool, *more: Any) -> None:  # noqa: FBT001
-        if given:
-            original(state, key, given, *more)
+    def consent(state: SqliteState, key: bytes, granted: bool, *more: Any) -> None:  # noqa: FBT001
+        if granted:
+            original(state, key, granted, *more)
 
     return patch.object(SqliteState, "consent", consent)
 
