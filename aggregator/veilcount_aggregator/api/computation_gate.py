@@ -18,7 +18,7 @@ PLACES = 2
 MOST_WAITING = 8
 WAIT_SECONDS = 5.0
 
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
 
 
@@ -62,11 +62,11 @@ class ComputationGate:
         self._waiting = threading.BoundedSemaphore(waiting)
         self._seconds = seconds
 
-    def bounded(self, view: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    def bounded(self, view: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
         """Return a view that computes only in a place of its own."""
 
         @wraps(view)
-        def computed(*args: Given.args, **named: Given.kwargs) -> Answer:
+        def computed(*args: Parameters.args, **named: Parameters.kwargs) -> Answer:
             permit = self.enter()
             try:
                 return view(*args, **named)

@@ -64,8 +64,8 @@ def columns(body: DecodedBody) -> object:
     return body.reports, sheets, body.losses, body.test
 
 
-def told(kind: str, raw: bytes) -> object:
-    """Return what a body says by the quick way, or its error's class and place."""
+def decoded(kind: str, raw: bytes) -> object:
+    """Return the columns of a body by the fast decoder, or its error's class and place."""
     try:
         return columns(decode_body(KINDS[kind], "", raw))
     except WireError as error:
@@ -95,16 +95,16 @@ def test_every_good_vector_is_read_alike(vector: Vector) -> None:
     packed = bytes.fromhex(text(vector["packed"]))
     spelled = [vector["json"], *vector.get("also", [])]
 
-    assert told("packed", packed) == truth("packed", packed)
+    assert decoded("packed", packed) == truth("packed", packed)
     for each in spelled:
         body = text(each).encode()
-        assert told("json", body) == truth("json", body)
+        assert decoded("json", body) == truth("json", body)
 
 
 @pytest.mark.parametrize("vector", BAD, ids=[f"{bad['kind']}: {bad['why']}" for bad in BAD])
 def test_every_bad_vector_is_refused_alike(vector: dict[str, str]) -> None:
     """With the pinned class and place."""
-    assert told(vector["kind"], body_of(vector)) == (vector["error"], vector["place"])
+    assert decoded(vector["kind"], body_of(vector)) == (vector["error"], vector["place"])
 
 
 @given(batch=batches())
@@ -112,8 +112,8 @@ def test_every_batch_is_read_alike(batch: Batch) -> None:
     """From both spellings; those with reports by the quick readers alone."""
     packed, spelled = encode_binary(batch), encode_json(batch)
 
-    assert told("packed", packed) == truth("packed", packed)
-    assert told("json", spelled) == truth("json", spelled)
+    assert decoded("packed", packed) == truth("packed", packed)
+    assert decoded("json", spelled) == truth("json", spelled)
     assert (decode_packed_fast(packed) is not None) == bool(batch.reports)
     assert (decode_json_fast(spelled) is not None) == bool(batch.reports)
 
@@ -125,7 +125,7 @@ def test_a_changed_byte_is_judged_alike(batch: Batch, place: int, value: int) ->
         raw = bytearray(encode(batch))
         raw[place % len(raw)] = value
 
-        assert told(kind, bytes(raw)) == truth(kind, bytes(raw))
+        assert decoded(kind, bytes(raw)) == truth(kind, bytes(raw))
 
 
 @given(batch=batches(), key=st.sampled_from(KEYS + REPORT_KEYS), value=json_values())
@@ -137,7 +137,7 @@ def test_anything_in_any_field_is_judged_alike(batch: Batch, key: str, value: ob
     for escaped in (True, False):
         raw = json.dumps(fields, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
 
-        assert told("json", raw) == truth("json", raw)
+        assert decoded("json", raw) == truth("json", raw)
 
 
 #: what tells one reader of JSON from another, in place of a number or around the whole
@@ -163,7 +163,7 @@ def test_odd_spellings_are_judged_alike(key: str, odd: str) -> None:
     fields = ",".join(f'"{name}":{value}' for name, value in values.items())
     raw = f'{{{fields},"reports":[{one}]}}'.encode()
 
-    assert told("json", raw) == truth("json", raw)
+    assert decoded("json", raw) == truth("json", raw)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_doubled_keys_and_other_spellings_are_judged_alike(old: str, new: str) -
     raw = good.replace(old, new, 1).encode()
 
     assert good.encode() != raw
-    assert told("json", raw) == truth("json", raw)
+    assert decoded("json", raw) == truth("json", raw)
 
 
 def mutated(random_: random.Random, raw: bytes) -> bytes:
@@ -231,7 +231,7 @@ def test_mutated_bodies_are_judged_alike(seed: int) -> None:
         for kind, encode in (("packed", encode_binary), ("json", encode_json)):
             raw = mutated(random_, encode(batch))
 
-            assert told(kind, raw) == truth(kind, raw)
+            assert decoded(kind, raw) == truth(kind, raw)
 
 
 def some_batch(random_: random.Random) -> Batch:
@@ -463,7 +463,7 @@ def test_a_batch_slightly_over_the_limit_gets_a_clear_error() -> None:
     one = json.loads(encode_json(Batch((replace(REPORT, message=b"\1"),))))
     raw = json.dumps(one | {"reports": one["reports"] * 3_000}).encode()
 
-    assert told("json", raw) == ("WrongLength", "reports")
+    assert decoded("json", raw) == ("WrongLength", "reports")
 
 
 # -- what reading costs ----------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_a_tick_writes_the_figures_that_are_in_memory(
     assert aggregator.store.service_counts() == {NOTE: 3}
 
 
-def test_a_tick_looks_at_the_shelf(
+def test_a_tick_reloads_the_records(
     aggregator: Aggregator, ticker: BackgroundThread, clocks: Clocks
 ) -> None:
     add_definitions(aggregator.store, DefinitionSource(FILE), clocks.now, "test")

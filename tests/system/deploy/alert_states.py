@@ -351,14 +351,14 @@ def poisoning_test_failed(folder: Path) -> Timeline:
 
 @state("BackupOld")
 def backup_old(folder: Path) -> Timeline:
-    """A backup is made, and none for 27 hours; what tells its time is the unit that makes it."""
-    (told,) = re.findall(
+    """A backup is made, and none for 27 hours; the unit that makes it records its time."""
+    (metric,) = re.findall(
         r'echo "(\w+) ', "".join(unit("veilcount-backup.service")["ExecStartPost"])
     )
     with scraped(folder) as found:
         found.scrape(0)
         (first,) = found.timeline.scrapes
-        found.timeline.scrapes[0] = Scrape(0, [*first.samples, Sample(told, {}, 0.0)])
+        found.timeline.scrapes[0] = Scrape(0, [*first.samples, Sample(metric, {}, 0.0)])
     found.timeline.fired = 27 * HOUR
     return found.timeline
 

@@ -104,9 +104,9 @@ def decode_json_fast(body: bytes) -> DecodedBody | None:
 
 
 def _keys(batch: JsonBatch) -> int:
-    """Return how many keys were read."""
-    said = sum(each is not UNSET for each in (batch.test, batch.losses, batch.padding))
-    return 2 + said + _KEYS_OF_REPORT * len(batch.reports)
+    """Return the number of keys in the body."""
+    optional = sum(each is not UNSET for each in (batch.test, batch.losses, batch.padding))
+    return 2 + optional + _KEYS_OF_REPORT * len(batch.reports)
 
 
 def _all_columns(reports: Sequence[JsonReport]) -> tuple[ReportColumns, ...] | None:

@@ -215,16 +215,16 @@ class _Body(io.RawIOBase):
         kind, payload = self._channel.receive()
         self._pause(on=False)
         if kind is not Kind.DATA:
-            raise OSError("whoever sends this body went away")
+            raise OSError("the sender of this body disconnected")
         buffer[: len(payload)] = payload
         return len(payload)
 
 
-def _environ(given: dict[str, Any], body: _Body) -> dict[str, Any]:
+def _environ(request: dict[str, Any], body: _Body) -> dict[str, Any]:
     return {
         "SCRIPT_NAME": "",
         "QUERY_STRING": "",
-        **given,
+        **request,
         "wsgi.version": (1, 0),
         "wsgi.input": io.BufferedReader(body),
         "wsgi.errors": sys.stderr,
