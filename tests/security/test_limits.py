@@ -35,11 +35,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("limits")
 
 
-# glibc keeps what is freed in an arena for each of some threads, whichever these happen to be: with
-# two arenas the memory of a worker is what its bodies take.
-FEW_ARENAS = {"MALLOC_ARENA_MAX": "2"}
-
-
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
     """One worker, for all: it must outlive everything here."""
@@ -47,7 +42,7 @@ def server(folder: Path) -> Iterator[Server]:
     made = open_store(url, make=True)
     add_definitions(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
     made.close()
-    with Server(url, folder, environ=FEW_ARENAS) as served:
+    with Server(url, folder) as served:
         yield served
 
 

@@ -15,7 +15,7 @@ from ..store import Store, StoreHealth
 from ..text.privacy_guarantees import counts_are_public
 
 
-@dataclass(frozen=True)
+@dataclass
 class StoreSnapshot:
     """An open store at an instant."""
 

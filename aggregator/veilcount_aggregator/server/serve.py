@@ -37,6 +37,7 @@ from .analysis_process.supervisor import AnalysisProcess
 from .analysis_process.worker import run as run_analysis
 from .app import create_app
 from .listen_address import ListenAddress
+from .malloc_arenas import limit_malloc_arenas
 from .worker_supervisor import DRAIN_SECONDS, NAME, WorkerSupervisor
 from .wsgi import app
 
@@ -126,6 +127,7 @@ def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     pending = settings.collections if ready.durable == UNAVAILABLE else ()
     os.environ.update(replace(settings, collections=pending).environment())
     configure_logging(sys.stderr)
+    limit_malloc_arenas()  # before processes are forked
     analysis = AnalysisProcess(partial(_analyze, settings.analysis_memory))
     analysis.start()
     server = WorkerSupervisor(bind, settings.workers)
