@@ -435,7 +435,7 @@ def test_intervals_of_a_third_of_their_width_are_rejected(name: str) -> None:
 def test_a_normal_interval_of_few_reports_is_rejected() -> None:
     """Of settings drawn like those above, with a seed of their own: a variant that is planted."""
     rng = np.random.default_rng(1)
-    settings = [cohort_mean(rng, 250, 1.0, normal_half_width) for _ in range(30)]
+    settings = [cohort_mean(rng, 250, 1.0, normal_half_width) for _ in range(50)]
 
     assert len(rejected(settings)) > 1
 
