@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,31 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # three workers on two cores
 os.environ |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONDONTWRITEBYTECODE": ""}
 sys.pycache_prefix, sys.dont_write_bytecode = str(COMPILED), False
 
-settings.register_profile("steady", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("full", parent=settings.get_profile("steady"), max_examples=500)
 
 
+GOLDEN = (5**0.5 - 1) / 2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `full` all but one in `n` cases of a test that is marked `one_in(n)`.
+
+    Multiples of the golden ratio choose the cases, so that they spread over each parameter.
+    """
+    position: Counter[str] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("one_in")) is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        if position[test] * GOLDEN % 1 >= 1 / mark.args[0]:
+            item.add_marker("full")
+        position[test] += 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw ten times as many examples where slower tests are run, too."""
+    """Draw more examples where slower tests are run, too."""
     settings.load_profile("steady" if "not full" in config.option.markexpr else "full")
 
 

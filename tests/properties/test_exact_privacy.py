@@ -121,6 +121,7 @@ def test_no_message_distinguishes_two_inputs_by_more_than_epsilon(mechanism: Two
     assert 1 <= ratio <= exp_lower(mechanism.epsilon)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mechanism", with_epsilons())
 def test_the_threshold_wastes_nothing(mechanism: TwoLevel) -> None:
     """One more in 2^64 and epsilon is exceeded."""
@@ -252,6 +253,7 @@ def test_the_distribution_keeps_epsilon_between_buckets(epsilon: Fraction) -> No
 # -- wrong distributions are rejected --------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mechanism", with_epsilons())
 def test_a_threshold_one_too_high_is_caught(mechanism: TwoLevel) -> None:
     """The checker above is sharp enough to see 1 in 2^64."""

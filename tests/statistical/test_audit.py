@@ -94,6 +94,7 @@ CASES = {
 LARGE = "k=64 w=1, eps 1"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.full) if name == LARGE else name for name in CASES],
@@ -108,6 +109,7 @@ def test_a_design_keeps_its_claim_and_the_audit_sees_nearly_all_of_it(name: str)
     assert finding.measured >= SEEN * case.claimed, finding
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("part", [2, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_design_with_a_third_more_epsilon_is_found_broken(name: str, part: int) -> None:

@@ -153,6 +153,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("draw", [stable, opposed, opposed_in_part])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_difference_is_covered_though_the_same_persons_answered_both_periods(

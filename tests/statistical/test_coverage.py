@@ -70,6 +70,7 @@ def expected(response: ResponseDistribution, n: int, share: float, target: Inter
     return n * (share * response.P * (1 - response.P) + (1 - share) * response.Q * (1 - response.Q))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("target", IntervalTarget)
 @pytest.mark.parametrize("k", SIZES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -150,6 +151,7 @@ def test_the_distribution_of_another_epsilon_is_not_covered(
         )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("level", [0.8, 0.99, 0.9999])
 @pytest.mark.parametrize("target", IntervalTarget)
 def test_other_levels_are_kept_too(level: float, target: IntervalTarget) -> None:
@@ -217,6 +219,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rounds", [100, pytest.param(1_500, marks=pytest.mark.full)])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", GROUPS)
@@ -278,6 +281,7 @@ NUMBERS: dict[str, dict[float, int]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rounds", [150, pytest.param(400, marks=pytest.mark.full)])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("epsilon", ["0.5", "2", "8"])

@@ -135,6 +135,7 @@ def test_reports_follow_the_claimed_distribution(name: str) -> None:
     assert fits(name, Fraction(1))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CLAIMS)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 def test_a_distribution_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
@@ -186,6 +187,7 @@ def test_a_large_mechanism_supports_the_input_with_p_and_another_with_q(name: st
     assert agrees(other, reports, LARGE[name].Q)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 def test_a_large_mechanism_at_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
@@ -272,6 +274,7 @@ def test_estimates_err_as_much_as_the_theory_says(name: str) -> None:
     assert within_the_bar(name, Fraction(1))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ROUNDS)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 def test_the_error_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
@@ -290,6 +293,7 @@ def decoded(epsilon: Fraction, point: int) -> tuple[float, float]:
     return float(reports.mean()), float(reports.var())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("point", [0, GRID // 3, GRID // 2, GRID])
 @pytest.mark.parametrize("epsilon", [Fraction("0.5"), Fraction(1), Fraction(4)], ids=str)
 def test_a_mean_is_unbiased_and_within_its_worst_variance(epsilon: Fraction, point: int) -> None:
@@ -301,6 +305,7 @@ def test_a_mean_is_unbiased_and_within_its_worst_variance(epsilon: Fraction, poi
     assert variance <= float(MeanMechanism.for_epsilon(epsilon).variance) / 4 * 1.03
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 @pytest.mark.parametrize("epsilon", [Fraction("0.5"), Fraction(1), Fraction(4)], ids=str)
 def test_a_mean_decoded_at_another_epsilon_is_rejected(epsilon: Fraction, factor: Fraction) -> None:

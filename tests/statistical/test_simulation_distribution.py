@@ -185,6 +185,7 @@ def rounds(path: str, name: str) -> Ints:
     return PATHS[path](CASES[name])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("path", PATHS)
 def test_every_path_follows_the_joint_law(path: str, name: str) -> None:
@@ -192,6 +193,7 @@ def test_every_path_follows_the_joint_law(path: str, name: str) -> None:
     assert fits(rounds(path, name), *law(CASES[name]))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
@@ -289,6 +291,7 @@ def passes(path: str, name: str, factor: Fraction) -> bool:
     return found <= float(chi2.isf(ALPHA, len(expected) - 1))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("path", ["at once", "messages"])
 def test_the_messages_of_a_large_design_follow_its_law(path: str, name: str) -> None:
@@ -296,6 +299,7 @@ def test_the_messages_of_a_large_design_follow_its_law(path: str, name: str) -> 
     assert passes(path, name, Fraction(1))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("path", ["at once", "messages"])
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])

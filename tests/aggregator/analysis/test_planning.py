@@ -103,7 +103,8 @@ def test_a_millionth_of_epsilon_or_one_device_less_is_not_enough(
     assert low.error.half_width <= error < lower.error.half_width
 
 
-@pytest.mark.parametrize("question", QUESTIONS[::3], ids=str)
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_a_shuffled_plan_is_hidden_well_enough(question: QuestionShape) -> None:
     for planned in (
         plan(question, trust=TrustModel.SHUFFLED, epsilon=ONE, error=width(question)),

@@ -41,9 +41,13 @@ from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSel
 from veilcount_shared.periods import Unit
 
 ONE, EIGHT = RangeTree.for_epsilon(Fraction(1)), RangeTree.for_epsilon(Fraction(8))
+REST = ("0.1", "0.5", "2", "3", "16")
 EPSILONS = [
     *map(Fraction, ("0.000001", "1", "8")),
-    *(pytest.param(Fraction(each), marks=pytest.mark.full) for each in ("0.1", "0.5", "2", "16")),
+    *(
+        pytest.param(Fraction(each), marks=pytest.mark.full)
+        for each in ("0.1", "0.5", "2", "3", "16")
+    ),
 ]
 COVERED = 0.935
 MIDDLES = (np.arange(BUCKETS) + 0.5) / BUCKETS

@@ -74,6 +74,7 @@ ACTIVE = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("life", LIVES, ids=repr)
 def test_hidden_presence_shows_nothing_of_what_was_recorded(life: Life) -> None:
     """Where presence is hidden, all that leaves is what would leave of someone idle."""
@@ -172,6 +173,7 @@ def doing(values: Sequence[object]) -> Stream:
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("life", LIVES, ids=repr)
 def test_no_value_shows_in_what_leaves(life: Life) -> None:
     """Streams with the same times and other values leave the same bytes at the same instants."""
@@ -272,6 +274,7 @@ def test_a_segment_is_the_latest_records_and_not_that_of_the_value_that_stays() 
 # -- one collection and another --------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("life", LIVES[:7], ids=repr)
 def test_a_collections_reports_do_not_depend_on_another(life: Life) -> None:
     """Whatever is done with A, the bodies of B are the same, at the same instants."""

@@ -142,6 +142,7 @@ def sent(
     return counts
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_idle_and_active_send_alike(script: Script) -> None:
     """As many reports of each series, person by person."""
