@@ -36,18 +36,18 @@ class ParsedPage(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: Attributes) -> None:
         """Note an element."""
-        supplied = {name: value or "" for name, value in attrs}
-        self.elements.append((tag, supplied))
+        attributes = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, attributes))
         if tag == "form":
-            posts = supplied.get("method", "").lower() == "post"
-            self.forms.append(Form(supplied.get("action", ""), posts))
-        elif tag in _TYPED and self.forms and supplied.get("name"):
-            self.forms[-1].fields[supplied["name"]] = supplied.get("value", "")
+            posts = attributes.get("method", "").lower() == "post"
+            self.forms.append(Form(attributes.get("action", ""), posts))
+        elif tag in _TYPED and self.forms and attributes.get("name"):
+            self.forms[-1].fields[attributes["name"]] = attributes.get("value", "")
 
     def links(self) -> Iterator[str]:
         """Yield every address that the page leads to or loads."""
-        for _, supplied in self.elements:
-            yield from (supplied[name] for name in LEADING if name in supplied)
+        for _, attributes in self.elements:
+            yield from (attributes[name] for name in LEADING if name in attributes)
 
     def query_names(self) -> set[str]:
         """Return the names of all that a page of this kind takes in its address."""
@@ -59,13 +59,13 @@ class ParsedPage(HTMLParser):
     def foreign(self, mark: str) -> list[str]:
         """Return what is not of ours: marked elements and attributes, handlers, other schemes."""
         found = []
-        for tag, supplied in self.elements:
-            if mark in tag or any(mark in name or name.startswith("on") for name in supplied):
-                found.append(f"<{tag} {supplied}>")
+        for tag, attributes in self.elements:
+            if mark in tag or any(mark in name or name.startswith("on") for name in attributes):
+                found.append(f"<{tag} {attributes}>")
             if (
                 tag == "script"
-                and not supplied.get("src")
-                and supplied.get("type") != "application/json"
+                and not attributes.get("src")
+                and attributes.get("type") != "application/json"
             ):
                 found.append("a script in the page")
         return found + [link for link in self.links() if _leads_out(link)]

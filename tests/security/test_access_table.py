@@ -77,14 +77,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         ids = {key.role: key.id for key in load_api_keys(store).keys.values() if not key.revoked}
         sessions = {role: begin_session(store, role, ids[role], now) for role in Role}
         made.aggregator.watch.refresh()
-        supplied = Guarded(made, keys, revoked, sessions, over)
+        guarded_app = Guarded(made, keys, revoked, sessions, over)
         for endpoint in (
             GUARDED[0],
             GUARDED[2],
             GUARDED[-1],
         ):  # each key's first use is written down
-            supplied.knock(endpoint, keys[endpoint.role or Role.ADMIN])
-        yield supplied
+            guarded_app.knock(endpoint, keys[endpoint.role or Role.ADMIN])
+        yield guarded_app
 
 
 @pytest.fixture(autouse=True)
@@ -93,16 +93,16 @@ def _nothing_is_changed(request: pytest.FixtureRequest) -> Iterator[None]:
     if "guarded" not in request.fixturenames:
         yield
         return
-    supplied: Guarded = request.getfixturevalue("guarded")
-    before = list(_kept(supplied))
+    guarded_app: Guarded = request.getfixturevalue("guarded")
+    before = list(_kept(guarded_app))
     yield
 
-    assert list(_kept(supplied)) == before
+    assert list(_kept(guarded_app)) == before
 
 
-def _kept(supplied: Guarded) -> Iterator[tuple[str, object]]:
+def _kept(guarded_app: Guarded) -> Iterator[tuple[str, object]]:
     for kind in ("key", "session", "link", "source", "closed"):
-        yield kind, dict(supplied.deployment.aggregator.store.records(kind))
+        yield kind, dict(guarded_app.deployment.aggregator.store.records(kind))
 
 
 # -- that nothing was forgotten --------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_a_key_of_another_role_is_refused(guarded: Guarded, endpoint: AccessRule
     unknown = [
         guarded.knock(endpoint),
         *(guarded.knock(endpoint, key) for key in guarded.revoked.values()),
-        *(guarded.knock(endpoint, HTTP_AUTHORIZATION=supplied) for supplied in MALFORMED),
+        *(guarded.knock(endpoint, HTTP_AUTHORIZATION=header) for header in MALFORMED),
         *(
             guarded.knock(endpoint, query=f"?{name}={right}")
             for name in ("key", "token", "Authorization")

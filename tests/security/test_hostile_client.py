@@ -78,9 +78,9 @@ def test_a_flood_over_the_limit_adds_nothing_to_redis(tmp_path: Path) -> None:
     with (
         ENGINES["redis"](tmp_path) as empty,
         deployment(tmp_path, FILE, url=empty(), max_new_pseudonyms=LIMIT) as made,
-        redis.Redis.from_url(made.aggregator.settings.store) as requested,
+        redis.Redis.from_url(made.aggregator.settings.store) as connection,
     ):
-        _check_growth(made, lambda: int(requested.info("memory")["used_memory_dataset"]))
+        _check_growth(made, lambda: int(connection.info("memory")["used_memory_dataset"]))
 
 
 def _check_growth(made: Deployment, size: Callable[[], int]) -> None:

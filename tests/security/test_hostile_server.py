@@ -58,7 +58,7 @@ def resetting(server: Server, connection: socket.socket, request: Request) -> No
     connection.close()
 
 
-def text(value: object, **headers: str) -> Behaviour:
+def json_reply(value: object, **headers: str) -> Behaviour:
     """Return what answers 200 with this JSON, NaN and all."""
     return server_fixtures.answering(200, json.dumps(value).encode(), **headers)
 
@@ -77,17 +77,17 @@ def packed(layers: int, size: int, coding: str = "gzip") -> Behaviour:
 @pytest.mark.parametrize(
     "behaviour",
     [
-        text({"verdicts": [float("nan")]}),
-        text({"verdicts": [-1]}),
-        text({"verdicts": [10**400]}),
-        text({"verdicts": [None]}),
-        text({"verdicts": [["counted"]]}),
-        text({"verdicts": {"0": "counted"}}),
-        text({"verdicts": ["Counted"]}),
-        text({"verdicts": ["counted\u0000"]}),
-        text({"verdicts": ["counted"], "epsilon": 16}),
-        text({"verdicts": ["counted"] * 1_000}),
-        text(["counted"]),
+        json_reply({"verdicts": [float("nan")]}),
+        json_reply({"verdicts": [-1]}),
+        json_reply({"verdicts": [10**400]}),
+        json_reply({"verdicts": [None]}),
+        json_reply({"verdicts": [["counted"]]}),
+        json_reply({"verdicts": {"0": "counted"}}),
+        json_reply({"verdicts": ["Counted"]}),
+        json_reply({"verdicts": ["counted\u0000"]}),
+        json_reply({"verdicts": ["counted"], "epsilon": 16}),
+        json_reply({"verdicts": ["counted"] * 1_000}),
+        json_reply(["counted"]),
         server_fixtures.answering(200, b'{"verdicts":["counted"],"verdicts":["counted"]}'),
         server_fixtures.answering(200, b'{"verdicts":["counted"]}' * 2),
         server_fixtures.answering(200, b'\xef\xbb\xbf{"verdicts":["counted"]}'),
@@ -202,9 +202,9 @@ HOSTILE: dict[str, Behaviour] = {
     "leads elsewhere": server_fixtures.answering(308, Location="http://127.0.0.1:9/v1/reports"),
     "asks for a year": server_fixtures.answering(429, Retry_After="31536000"),
     "fails": server_fixtures.answering(500),
-    "counts too few": text({"verdicts": []}),
-    "counts too many": text({"verdicts": ["counted"] * 999}),
-    "counts in other words": text({"verdicts": ["well received"]}),
+    "counts too few": json_reply({"verdicts": []}),
+    "counts too many": json_reply({"verdicts": ["counted"] * 999}),
+    "counts in other words": json_reply({"verdicts": ["well received"]}),
     "sets a cookie": server_fixtures.answering(503, Set_Cookie="who=you; Path=/; Max-Age=99999999"),
     "asks for a name": server_fixtures.answering(401, WWW_Authenticate='Basic realm="who are you"'),
     "asks by NTLM": server_fixtures.answering(407, Proxy_Authenticate="NTLM"),

@@ -326,8 +326,8 @@ def test_no_path_leads_out_and_none_is_repeated_in_a_head_or_a_log(server: Serve
     """Line ends, zeros, escapes, dots, in each place of a path: plain answers, and a plain log."""
     for path in PATHS:
         for odd in INJECTED:
-            result = (f"User-Agent: {MARK}\x1b[31m", f"Authorization: Bearer {MARK}%0a", CLOSE)
-            heard = say(server.port, head("GET", path(odd + MARK), *result))
+            headers = (f"User-Agent: {MARK}\x1b[31m", f"Authorization: Bearer {MARK}%0a", CLOSE)
+            heard = say(server.port, head("GET", path(odd + MARK), *headers))
             top, _, below = heard.raw.partition(b"\r\n\r\n")
 
             assert heard.statuses[0] in {200, 303, 400, 401, 404, 405, 429}

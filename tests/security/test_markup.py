@@ -225,11 +225,10 @@ def test_no_text_of_a_definition_holds_what_a_terminal_or_a_log_obeys(
     hostile: Deployment, key: str, odd: str
 ) -> None:
     """The endpoint refuses it, so no page, log line or terminal ever gets it."""
-    supplied = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}
-    supplied[key] = f"a{odd}b"
+    texts = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}
+    texts[key] = f"a{odd}b"
     lines = [
-        f"{name} = {json.dumps(supplied[name])}"
-        for name in ("question", "owner", "purpose", "other")
+        f"{name} = {json.dumps(texts[name])}" for name in ("question", "owner", "purpose", "other")
     ]
     values = [f"a{odd}b" if key == "values" else "a", "b"]
     arms = [f"a{odd}b" if key == "segments" else "A", "B"]

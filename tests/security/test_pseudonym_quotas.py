@@ -252,10 +252,10 @@ def test_a_store_of_the_first_schema_gets_quotas(tmp_path: Path) -> None:
 def test_redis_forgets_an_hour_by_itself(tmp_path: Path) -> None:
     with ENGINES["redis"](tmp_path) as empty, deployment(tmp_path, FILE, url=empty()) as made:
         made.verdicts(*invented(made, 3))
-        with redis.Redis.from_url(made.aggregator.settings.store) as requested:
-            (name,) = requested.scan_iter("*:hourly:*")
+        with redis.Redis.from_url(made.aggregator.settings.store) as connection:
+            (name,) = connection.scan_iter("*:hourly:*")
 
-            assert 0 < requested.ttl(name) <= 7200
+            assert 0 < connection.ttl(name) <= 7200
 
 
 def test_who_spends_an_hours_quota_does_not_learn_how_many_were_there(tmp_path: Path) -> None:
@@ -343,9 +343,9 @@ def test_settings_that_nobody_can_mean_are_refused(wrong: dict[str, object], fix
 
 
 def test_settings_reach_the_workers() -> None:
-    supplied = Settings("sqlite:///x", source_classes=CLASSES, max_new_pseudonyms_per_hour=7)
+    settings = Settings("sqlite:///x", source_classes=CLASSES, max_new_pseudonyms_per_hour=7)
 
-    assert Settings.from_environment(supplied.environment()) == supplied
+    assert Settings.from_environment(settings.environment()) == settings
     assert Settings.from_environment({"VEILCOUNT_STORE": "sqlite:///x"}) == Settings("sqlite:///x")
     assert (
         Settings("sqlite:///x").max_new_pseudonyms_per_hour

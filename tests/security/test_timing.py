@@ -22,16 +22,16 @@ SECRET = "veilcount_admin_" + "Ab3_" * 10 + "xyz"  # as long as a real one
 Find = Callable[[str], object]
 
 
-class Request(Mapping[str, ApiKey]):
-    """The keys of a ring, and all that anybody looked for among them."""
+class RecordedLookups(Mapping[str, ApiKey]):
+    """The keys of a ring, and all names that were looked up."""
 
     def __init__(self, keys: Mapping[str, ApiKey]) -> None:
-        """Nobody has looked yet."""
+        """Wrap the keys."""
         self._keys = keys
         self.requested: list[str] = []
 
     def __getitem__(self, name: str) -> ApiKey:
-        """Note what is looked for."""
+        """Record a look-up."""
         self.requested.append(name)
         return self._keys[name]
 
@@ -70,7 +70,7 @@ def guesses(source: random.Random) -> list[tuple[bool, str]]:
 
 def test_a_key_is_looked_for_by_its_hash_alone() -> None:
     """So a comparison that ends early tells of a hash, which nobody can choose."""
-    keys = Request(ring().keys)
+    keys = RecordedLookups(ring().keys)
     found = ApiKeys(keys).find(SECRET)
     for wrong in (SECRET[:-1], SECRET + "x", SECRET[:-1] + "!", "", "x" * 100_000, "\udcff"):
         assert ApiKeys(keys).find(wrong) is None

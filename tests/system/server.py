@@ -52,13 +52,16 @@ class Server:
         self._session.trust_env = False
         command = [sys.executable, "-m", *program, "serve", "--json"]
         place = ["--store", store, "--bind", f"{HOST}:{self.port}"]
-        supplied = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
+        inherited = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, *place, *flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=supplied | LIMITS | {"PYTHONPATH": os.pathsep.join(sys.path)} | (environ or {}),
+                env=inherited
+                | LIMITS
+                | {"PYTHONPATH": os.pathsep.join(sys.path)}
+                | (environ or {}),
                 start_new_session=True,
             )
         self.ready = self._ready()
@@ -84,9 +87,9 @@ class Server:
         listed = [(each / "children").read_text(encoding="ascii") for each in threads]
         return sorted({int(pid) for line in listed for pid in line.split()} - {*self.workers()})
 
-    def ask(self, method: str, path: str, **supplied: Any) -> requests.Response:
+    def ask(self, method: str, path: str, **options: Any) -> requests.Response:
         """Send a request, on a connection that is kept."""
-        return self._session.request(method, self.url + path, timeout=30, **supplied)
+        return self._session.request(method, self.url + path, timeout=30, **options)
 
     def log_text(self) -> str:
         """Return what it wrote to its log."""

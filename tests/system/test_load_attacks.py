@@ -96,14 +96,14 @@ def run(aggregator: Aggregator, diary: Diary) -> Run:
 
 def test_attackers_come_to_nothing(run: Run) -> None:
     """Refused where the protocol says so, bounded where it cannot; the honest are counted."""
-    supplied = run.verdicts.verdicts
+    verdicts = run.verdicts.verdicts
     honest = [each for each in PARCELS if each.intent is Intent.HONEST]
     made = next(each for each in answers(run.verdicts) if each.collection.name == BAIT)
 
     assert run.failures == []
     assert len(made.fakes) == LIMIT
-    assert supplied[Verdict.FULL] >= LIMIT
-    assert supplied[Verdict.COUNTED] > sum(len(each.reports) for each in honest)
+    assert verdicts[Verdict.FULL] >= LIMIT
+    assert verdicts[Verdict.COUNTED] > sum(len(each.reports) for each in honest)
 
 
 def test_more_fake_reports_than_the_band_allows_are_noticed(run: Run) -> None:

@@ -95,7 +95,7 @@ class Population:
     batches: int = 0
     out: dict[str, bytes] = field(default_factory=dict)
 
-    def result(self, where: str, reply: Response) -> None:
+    def keep(self, where: str, reply: Response) -> None:
         """Keep the response of an endpoint."""
         self.out[where] = str(reply.headers).encode() + reply.body
 
@@ -169,7 +169,7 @@ def open_all(population: Population) -> None:
                 reply = population.deployed.ask(
                     endpoint.method, path, body, key=population.keys[who], environ=environ
                 )
-                population.result(f"{endpoint.method} {path} {body!r} as {who}, {accept}", reply)
+                population.keep(f"{endpoint.method} {path} {body!r} as {who}, {accept}", reply)
 
 
 def _askers(population: Population, endpoint: Endpoint, path: str) -> Iterator[tuple[str, str]]:
@@ -293,8 +293,8 @@ def commands(group: click.Group, *words: str) -> Iterator[tuple[tuple[str, ...],
 def typed(words: Sequence[str], command: click.Command, store: str, name: str) -> list[str]:
     """Return a command as it is typed, of a collection wherever it takes a word."""
     flags = {flag for each in command.params for flag in each.opts}
-    supplied = [name for each in command.params if isinstance(each, click.Argument)]
-    return [*words, *supplied, "--store", store, *(["--json"] if "--json" in flags else [])]
+    arguments = [name for each in command.params if isinstance(each, click.Argument)]
+    return [*words, *arguments, "--store", store, *(["--json"] if "--json" in flags else [])]
 
 
 def test_no_command_discloses_what_no_endpoint_discloses(

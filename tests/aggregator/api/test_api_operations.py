@@ -52,7 +52,7 @@ class Hanging:
     """A store that blocks until released, or fails."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.result = threading.Event()
+        self.released = threading.Event()
         self.requested = 0
         self._error = error
 
@@ -60,7 +60,7 @@ class Hanging:
         self.requested += 1
         if self._error is not None:
             raise self._error
-        self.result.wait(20)
+        self.released.wait(20)
         return StoreHealth("hanging", DurabilityState.YES, "", read_only=False)
 
 
@@ -78,10 +78,10 @@ def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(store_probe, "SECONDS", 0.2)
     store = Hanging()
     probe = StoreProbe(store)  # type: ignore[arg-type] # asked for health alone
-    text = [health.readiness(probe) for _ in range(5)]
-    store.result.set()
+    readiness = [health.readiness(probe) for _ in range(5)]
+    store.released.set()
 
-    assert not any(each.ready for each in text)
+    assert not any(each.ready for each in readiness)
     assert store.requested == 1
     assert probe.health().durable is DurabilityState.YES
 

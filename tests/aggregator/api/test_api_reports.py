@@ -97,9 +97,9 @@ def test_each_report_gets_its_verdict(deployed: Deployment) -> None:
 def test_json_is_counted_like_packed(deployed: Deployment, zipped: bool) -> None:  # noqa: FBT001 - drawn
     """Zipped or not."""
     raw = encode_json(Batch((deployed.report("theme"), deployed.report("theme"))))
-    supplied = {"HTTP_CONTENT_ENCODING": "gzip"} if zipped else {}
+    environ = {"HTTP_CONTENT_ENCODING": "gzip"} if zipped else {}
 
-    answer = deployed.ask("POST", PATH, gzip.compress(raw) if zipped else raw, environ=supplied)
+    answer = deployed.ask("POST", PATH, gzip.compress(raw) if zipped else raw, environ=environ)
 
     assert answer.json == {"verdicts": ["counted", "counted"]}
 

@@ -62,8 +62,8 @@ def written() -> Iterator[io.StringIO]:
 
 def marked(value: str = MARK) -> dict[str, Any]:
     """Return an environment with the mark wherever one fits."""
-    supplied = {name: f"{value}-{name}" for name in HEADERS}
-    return supplied | {"REMOTE_ADDR": ADDRESS, "QUERY_STRING": f"q={value}&{value}=1"}
+    marked = {name: f"{value}-{name}" for name in HEADERS}
+    return marked | {"REMOTE_ADDR": ADDRESS, "QUERY_STRING": f"q={value}&{value}=1"}
 
 
 def bodies(deployed: Deployment) -> Iterator[tuple[str, bytes, dict[str, Any]]]:

@@ -72,10 +72,10 @@ def test_each_endpoint_opens_only_to_its_role(
         assert endpoint.role in answer.json["detail"]
 
 
-@pytest.mark.parametrize("supplied", ["Basic YTpi", "Bearer", "Bearer ", "Bearer x y", "\xff\xfe"])
-def test_an_invalid_key_is_refused(deployed: Deployment, supplied: str) -> None:
+@pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "Bearer ", "Bearer x y", "\xff\xfe"])
+def test_an_invalid_key_is_refused(deployed: Deployment, header: str) -> None:
     """Another scheme, an empty one, bytes that are no letters."""
-    answer = deployed.ask("GET", "/v1/collections", environ={"HTTP_AUTHORIZATION": supplied})
+    answer = deployed.ask("GET", "/v1/collections", environ={"HTTP_AUTHORIZATION": header})
 
     assert answer.status == 401
 

@@ -108,10 +108,10 @@ def test_each_report_is_judged_as_the_definition_says(series: Series) -> None:
     ]
 
 
-def alone(supplied: Report, collection: Collection) -> Verdict:
+def alone(sent: Report, collection: Collection) -> Verdict:
     """Return what one report is by itself."""
     try:
-        check_report(supplied, collection)
+        check_report(sent, collection)
     except ReportError as error:
         return verdict_from_error(error)
     return Verdict.COUNTED
@@ -125,7 +125,7 @@ def test_ages_are_judged_to_the_second(series: Series) -> None:
     slots = {period: period * width if series.linked else 0 for period in range(collection.periods)}
     late = timedelta(days=collection.late)
     for period in {0, collection.periods // 2, collection.periods - 1}:
-        supplied = report(series, period=period, slot=slots[period])
+        sent = report(series, period=period, slot=slots[period])
         first, last = period_start(collection, period), period_end(collection, period) + late
         for now in (first, last):
             for moment in (now - timedelta(seconds=1), now, now + timedelta(seconds=1)):
@@ -137,7 +137,7 @@ def test_ages_are_judged_to_the_second(series: Series) -> None:
                     else Verdict.COUNTED
                 )
 
-                assert Desk().take(supplied, day=utc_day(moment)) == [expected]
+                assert Desk().take(sent, day=utc_day(moment)) == [expected]
 
 
 def test_a_day_is_the_days_of_utc() -> None:
@@ -151,11 +151,11 @@ def test_a_day_is_the_days_of_utc() -> None:
 def test_a_spent_slot_is_looked_up_before_the_age_is_judged() -> None:
     """So the store is asked about early, stale and closed ones too, with that verdict at hand."""
     desk, series = Desk(), SERIES["by period"]
-    supplied = [report(series, period=period) for period in (0, 3, 29)]
+    sent = [report(series, period=period) for period in (0, 3, 29)]
     day = date(2027, 1, 2)
-    verdicts = desk.take(*supplied, day=day)
+    verdicts = desk.take(*sent, day=day)
     closed = Desk()
-    verdict = closed.take(supplied[1], day=day, series=[replace(series, closed=True)])
+    verdict = closed.take(sent[1], day=day, series=[replace(series, closed=True)])
 
     assert verdicts == [Verdict.STALE, Verdict.COUNTED, Verdict.COUNTED]
     assert [len(each) for each in desk.upstream.requested] == [3]
@@ -200,10 +200,8 @@ def test_unknown_fingerprints_are_noted_without_their_names() -> None:
     """Anyone could make up as many as he likes."""
     service_counters = ServiceCounters(lambda: 0.0)
     desk = Desk(service_counters=service_counters)
-    supplied = [
-        replace(report(SERIES["linked"]), fingerprint=f"{place:064x}") for place in range(3)
-    ]
-    desk.take(*supplied, day=date(2026, 12, 1))
+    sent = [replace(report(SERIES["linked"]), fingerprint=f"{place:064x}") for place in range(3)]
+    desk.take(*sent, day=date(2026, 12, 1))
 
     assert service_counters.take(now=True) == {
         ServiceCounter(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 3
@@ -213,15 +211,15 @@ def test_unknown_fingerprints_are_noted_without_their_names() -> None:
 def test_the_store_gets_what_was_sent() -> None:
     """The first bytes of each pseudonym, its epoch, and the message."""
     desk, series = Desk(), SERIES["with segments"]
-    supplied = [report(series, period=period, slot=period, segment=2) for period in (0, 1)]
-    desk.take(*supplied, day=date(2027, 1, 15))
-    (requested_,) = desk.upstream.requested
+    sent = [report(series, period=period, slot=period, segment=2) for period in (0, 1)]
+    desk.take(*sent, day=date(2027, 1, 15))
+    (committed,) = desk.upstream.requested
 
-    assert requested_.rows.tobytes() == b"".join(each.pseudonym[:ROW_BYTES] for each in supplied)
-    assert (requested_.epochs.tolist(), requested_.periods.tolist()) == ([0, 0], [0, 1])
-    assert (requested_.segments.tolist(), requested_.slots.tolist()) == ([2, 2], [0, 1])
-    assert requested_.messages.tobytes() == supplied[0].message * 2
-    assert (requested_.new_pseudonym_limit, requested_.default_verdicts.tolist()) == (
+    assert committed.rows.tobytes() == b"".join(each.pseudonym[:ROW_BYTES] for each in sent)
+    assert (committed.epochs.tolist(), committed.periods.tolist()) == ([0, 0], [0, 1])
+    assert (committed.segments.tolist(), committed.slots.tolist()) == ([2, 2], [0, 1])
+    assert committed.messages.tobytes() == sent[0].message * 2
+    assert (committed.new_pseudonym_limit, committed.default_verdicts.tolist()) == (
         5,
         [COUNTED] * 2,
     )

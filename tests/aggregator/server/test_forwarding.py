@@ -39,7 +39,7 @@ class Application:
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         self.environ = environ
         answers: dict[str, Callable[[WSGIEnvironment], Iterable[bytes]]] = {
-            "/echo": lambda supplied: [supplied["wsgi.input"].read()],
+            "/echo": lambda environ: [environ["wsgi.input"].read()],
             "/unread": lambda _: [b"no"],
             "/long": lambda _: (bytes([n]) * 100_000 for n in range(LONG // 100_000)),
             "/breaks": lambda _: _breaking(),
@@ -290,6 +290,6 @@ def test_what_a_request_changed_is_known_before_its_answer(address: str) -> None
     assert (reads, len(changes)) == (0, 1)
 
 
-def _environ(path: str, **supplied: str) -> dict[str, Any]:
+def _environ(path: str, **changes: str) -> dict[str, Any]:
     environ = EnvironBuilder(path).get_environ()
-    return environ | {"PATH_INFO": path} | supplied
+    return environ | {"PATH_INFO": path} | changes

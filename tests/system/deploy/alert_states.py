@@ -184,8 +184,8 @@ def store_memory(folder: Path) -> Timeline:
     """A Redis that is half full, and then nearly full."""
     redis = RedisServer(folder)
     try:
-        with scraped(folder, url=redis.url) as found, redis.connection() as requested:
-            used = int(requested.info("memory")["used_memory"])
+        with scraped(folder, url=redis.url) as found, redis.connection() as connection:
+            used = int(connection.info("memory")["used_memory"])
             for at, limit in ((0, 2 * used), (MINUTE, used + (1 << 18))):
                 redis.ask("CONFIG", "SET", "maxmemory", str(limit))
                 found.scrape(at)
@@ -217,13 +217,13 @@ def aof_failing(folder: Path) -> Timeline:
     """No file of Redis may be longer than a megabyte, and its content is three."""
     redis = RedisServer(folder)
     try:
-        with scraped(folder, url=redis.url) as found, redis.connection() as requested:
-            requested.set("large", secrets.token_bytes(3 << 20))
+        with scraped(folder, url=redis.url) as found, redis.connection() as connection:
+            connection.set("large", secrets.token_bytes(3 << 20))
             found.scrape(0)
-            pid = requested.info("server")["process_id"]
+            pid = connection.info("server")["process_id"]
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 20,) * 2)
-            requested.bgrewriteaof()
-            wait_until(lambda: requested.info("persistence")["aof_last_bgrewrite_status"] == "err")
+            connection.bgrewriteaof()
+            wait_until(lambda: connection.info("persistence")["aof_last_bgrewrite_status"] == "err")
             found.scrape(MINUTE)
     finally:
         redis.kill()
@@ -400,8 +400,8 @@ class Served:
     def post(self) -> int:
         """Send a person's report; return the status."""
         body = encode_binary(Batch((self.campaign.person(self.randomness)[0],)))
-        supplied = {"Content-Type": BINARY_TYPE}
-        return self.server.ask("POST", "/v1/reports", data=body, headers=supplied).status_code
+        headers = {"Content-Type": BINARY_TYPE}
+        return self.server.ask("POST", "/v1/reports", data=body, headers=headers).status_code
 
     @property
     def _keyed(self) -> dict[str, str]:

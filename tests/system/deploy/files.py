@@ -46,9 +46,9 @@ def words(command: str) -> list[str]:
     return [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(command)]
 
 
-def variables(supplied: Unit) -> dict[str, str]:
+def variables(unit_file: Unit) -> dict[str, str]:
     """Return the variables that a unit sets."""
-    return dict(each.split("=", 1) for each in supplied["Environment"])
+    return dict(each.split("=", 1) for each in unit_file["Environment"])
 
 
 def moved(written: str, folder: Path, port: int) -> str:

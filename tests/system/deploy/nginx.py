@@ -83,8 +83,8 @@ def in_front_of(
     file = folder / "nginx.conf"
     file.write_text(configuration(folder, nginx, *upstreams, more=more), encoding="utf-8")
     command = ["nginx", "-c", str(file), "-p", str(folder), "-g", "daemon off;"]
-    with (folder / "said").open("wb") as message:
-        process = subprocess.Popen(command, stdout=message, stderr=message)
+    with (folder / "said").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=errors, stderr=errors)
         try:
             wait_until(lambda: listens(nginx.port) or process.poll() is not None)
             assert process.poll() is None, nginx.written()

@@ -175,13 +175,13 @@ def test_a_population_no_honest_one_resembles_is_alerted(tmp_path: Path) -> None
     with deployment(tmp_path, FILE) as deployed:
         key = deployed.key(Role.ANALYST)
 
-        def text(number: int) -> Report:
+        def fake_report(number: int) -> Report:
             message = deployed.series("theme").collection.pack(number % 3)
             return deployed.report("theme", message=message)
 
-        deployed.verdicts(*(text(number) for number in range(60)), deployed.report("alone"))
+        deployed.verdicts(*(fake_report(number) for number in range(60)), deployed.report("alone"))
         honest = metrics(deployed, key)
-        deployed.verdicts(*(text(0) for _ in range(300)))
+        deployed.verdicts(*(fake_report(0) for _ in range(300)))
         poisoned = metrics(deployed, key)
 
     name = "veilcount_poisoning_test_failed"

@@ -77,7 +77,7 @@ def test_the_health_check_fails_without_a_server() -> None:
 
 
 @pytest.mark.parametrize(
-    "supplied",
+    "command",
     [
         json.loads(dict(instructions())["CMD"]),
         SERVICES["aggregator"]["command"],
@@ -85,8 +85,8 @@ def test_the_health_check_fails_without_a_server() -> None:
     ],
     ids=["Dockerfile", "compose.yml", "kubernetes.yml"],
 )
-def test_the_server_accepts_the_flags_of_the_file(supplied: list[str]) -> None:
-    name, *flags = supplied
+def test_the_server_accepts_the_flags_of_the_file(command: list[str]) -> None:
+    name, *flags = command
 
     assert name == serve.command.name
     understood = serve.command.make_context(name, [*flags, "--store", "x"]).params
@@ -117,10 +117,10 @@ def test_redis_is_reached_from_within_alone_and_the_aggregator_by_a_proxy() -> N
 
 def test_all_that_is_kept_is_on_a_volume() -> None:
     """The store, and the journal of releases that a Redis needs."""
-    supplied = {f"VEILCOUNT_{name}": "" for name in ("STORE",)} | SERVICES["aggregator"][
+    environment = {f"VEILCOUNT_{name}": "" for name in ("STORE",)} | SERVICES["aggregator"][
         "environment"
     ]
-    settings = Settings.from_environment(supplied)
+    settings = Settings.from_environment(environment)
 
     for name, folder in (("aggregator", str(settings.journal.parent)), ("redis", "/data")):  # type: ignore[union-attr]  # it is given
         (volume,) = SERVICES[name]["volumes"]

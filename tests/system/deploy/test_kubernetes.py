@@ -130,7 +130,7 @@ class Nodes:
         return redis_of(place, *command.split("\n"), "--bind", host)
 
     def _join(self, number: int, host: str) -> None:
-        supplied = {
+        environment = {
             "NAME": f"redis-{number}",
             "ADDRESS": host,
             "PORT": str(self.port),
@@ -138,7 +138,7 @@ class Nodes:
             "PATH": f"{self.folder}:/usr/bin:/bin",
         }
         script = self.folder / "join.sh"
-        subprocess.run(["sh", str(script)], env=supplied, capture_output=True, check=True)
+        subprocess.run(["sh", str(script)], env=environment, capture_output=True, check=True)
 
     def _agrees(self, host: str) -> bool:
         with redis.Redis(host, self.port) as node:

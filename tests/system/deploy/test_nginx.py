@@ -61,12 +61,12 @@ def proxy(echo: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> 
         yield nginx
 
 
-def ask(nginx: Nginx, method: str, path: str, **supplied: object) -> requests.Response:
+def ask(nginx: Nginx, method: str, path: str, **options: object) -> requests.Response:
     """Ask on a connection of its own."""
     with requests.Session() as session:
         session.trust_env = False
         url = nginx.url + path
-        return session.request(method, url, verify=str(nginx.certificate), timeout=30, **supplied)  # type: ignore[arg-type]
+        return session.request(method, url, verify=str(nginx.certificate), timeout=30, **options)  # type: ignore[arg-type]
 
 
 def connected(nginx: Nginx, context: ssl.SSLContext | None = None) -> ssl.SSLSocket:
@@ -86,8 +86,8 @@ def head(length: int) -> bytes:
 def test_no_header_of_a_device_arrives_but_what_is_read(
     proxy: Nginx, echo: RecordingUpstream, method: str, path: str
 ) -> None:
-    supplied = REVEALING | {"Authorization": "Bearer x", "Content-Type": BINARY_TYPE}
-    reply = ask(proxy, method, path, headers=supplied, data=b"body")
+    headers_sent = REVEALING | {"Authorization": "Bearer x", "Content-Type": BINARY_TYPE}
+    reply = ask(proxy, method, path, headers=headers_sent, data=b"body")
     arrived = echo.headers[-1]
 
     assert set(arrived) <= PASSED, arrived

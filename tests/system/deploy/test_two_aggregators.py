@@ -64,7 +64,7 @@ class App:
         """Have everything leave; the clock of a device that was turned away goes on by hours."""
         for _ in range(tries):
             if self.client.flush(timeout=3):
-                self.left, self.result = self.recorded, time.monotonic()
+                self.left, self.heard_at = self.recorded, time.monotonic()
                 return True
             self.clock.advance(minutes=30)
         return False
@@ -117,10 +117,10 @@ def test_one_of_two_is_killed_and_nothing_is_lost(
                 wait_until(lambda: all(each.left > 40 for each in living), PATIENCE)
                 servers[0].kill()
                 killed = time.monotonic()
-                wait_until(lambda: all(each.result > killed for each in living), PATIENCE)
+                wait_until(lambda: all(each.heard_at > killed for each in living), PATIENCE)
                 servers.append(campaign.serve(cluster.url, "--workers", "2", port=ports[0]))
                 back = time.monotonic()
-                wait_until(lambda: all(each.result > back + 0.5 for each in living), PATIENCE)
+                wait_until(lambda: all(each.heard_at > back + 0.5 for each in living), PATIENCE)
             recorded = sum(each.recorded for each in living)
         assert [server.stop() for server in servers[1:]] == [0, 0]
         with closing(open_store(cluster.url)) as store:

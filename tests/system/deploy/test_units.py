@@ -32,8 +32,8 @@ AS_ROOT = {"fchown"}  # where a test runs as root, SQLite gives its files to the
 def started(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """Start what a unit starts, in the environment that it gives and no other."""
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPYCACHEPREFIX")}
-    supplied = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, env=supplied | environ, stderr=subprocess.DEVNULL) as process:
+    environment = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=environment | environ, stderr=subprocess.DEVNULL) as process:
         try:
             yield process
         finally:
@@ -106,7 +106,7 @@ def test_a_backup_that_fails_leaves_old_ones_and_the_figure_alone() -> None:
 @pytest.mark.parametrize("name", ["veilcount.service", "veilcount-backup.service"])
 def test_a_service_may_do_little(name: str, tmp_path: Path) -> None:
     """By systemd's own count; and each folder it writes to is named."""
-    supplied = unit(name)
+    directives = unit(name)
     most = f"--threshold={10 * MOST_EXPOSED:g}"
     judged = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", most, DEPLOY / "systemd" / name],
@@ -116,10 +116,10 @@ def test_a_service_may_do_little(name: str, tmp_path: Path) -> None:
     )
 
     assert judged.returncode == 0, judged.stdout
-    assert (supplied["User"], supplied["NoNewPrivileges"]) == (["veilcount"], ["yes"])
-    assert supplied["ProtectSystem"] == ["strict"]
-    assert supplied["CapabilityBoundingSet"] == [""]
-    assert "MemoryMax" in supplied
+    assert (directives["User"], directives["NoNewPrivileges"]) == (["veilcount"], ["yes"])
+    assert directives["ProtectSystem"] == ["strict"]
+    assert directives["CapabilityBoundingSet"] == [""]
+    assert "MemoryMax" in directives
 
 
 def test_systemd_understands_every_line(tmp_path: Path) -> None:

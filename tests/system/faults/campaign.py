@@ -74,8 +74,8 @@ class Campaign:
 
     def serve(self, store: str, *flags: str, port: int | None = None) -> Server:
         """Start a server on a store, which is made if there is none."""
-        supplied = ("--collections", str(self.file), "--dev", *flags)
-        return Server(store, self.file.parent, *supplied, port=port)
+        arguments = ("--collections", str(self.file), "--dev", *flags)
+        return Server(store, self.file.parent, *arguments, port=port)
 
     def _answers(self, collection: Collection, randomness: SeededRandomSource) -> list[Report]:
         linked = Series(collection).linked

@@ -83,8 +83,8 @@ def fields(url: str, sent: list[Report]) -> list[bytes]:
     """Return the same of a store in Redis, which keeps rows under names of its own."""
     with closing(open_store(url)) as store:
         assert isinstance(store, RedisStore)
-        supplied = np.frombuffer(b"".join(rows(sent)), np.uint8).reshape(-1, ROW_BYTES)
-        return [field.tobytes() for field in store.identity.permutation.apply(supplied).fields]
+        fields = np.frombuffer(b"".join(rows(sent)), np.uint8).reshape(-1, ROW_BYTES)
+        return [field.tobytes() for field in store.identity.permutation.apply(fields).fields]
 
 
 def test_with_sqlite_the_sync_ends_before_the_answer_begins(

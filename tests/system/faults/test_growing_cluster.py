@@ -91,10 +91,10 @@ def interrupt(cluster: RedisCluster, slot: int) -> None:
     ids = [_name(node.ask("CLUSTER", "MYID")) for node in (source, target)]
     target.ask("CLUSTER", "SETSLOT", str(slot), "IMPORTING", ids[0])
     source.ask("CLUSTER", "SETSLOT", str(slot), "MIGRATING", ids[1])
-    with source.connection() as requested:
-        found = requested.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5)
+    with source.connection() as connection:
+        found = connection.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5)
         assert found
-        requested.migrate(HOST, target.port, found, 0, 5_000)
+        connection.migrate(HOST, target.port, found, 0, 5_000)
 
 
 def cli(*words: str) -> None:

@@ -36,8 +36,8 @@ def test_a_batch_that_is_replayed_by_many_at_once_is_counted_once(
     finally:
         deployment.close()
 
-    assert all(Counter(supplied)[Verdict.COUNTED] == 1 for supplied in zip(*verdicts, strict=True))
-    assert Counter(verdict for supplied in verdicts for verdict in supplied) == {
+    assert all(Counter(each)[Verdict.COUNTED] == 1 for each in zip(*verdicts, strict=True))
+    assert Counter(verdict for each in verdicts for verdict in each) == {
         Verdict.COUNTED: len(batch),
         Verdict.DUPLICATE: len(batch) * (THREADS - 1),
     }

@@ -43,9 +43,9 @@ def serve(url: str, folder: Path) -> Server:
 
 def release(server: Server, key: str, epsilon: str) -> requests.Response:
     """Ask for a count of one day."""
-    supplied = {"query": "count", "epsilon": epsilon} | LAST
+    query = {"query": "count", "epsilon": epsilon} | LAST
     headers = {"Authorization": f"Bearer {key}"}
-    return server.ask("POST", "/v1/collections/visits/releases", json=supplied, headers=headers)
+    return server.ask("POST", "/v1/collections/visits/releases", json=query, headers=headers)
 
 
 def test_what_was_released_after_a_backup_is_entered_again_before_anything_is(

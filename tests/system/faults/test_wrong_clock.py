@@ -106,8 +106,8 @@ def runs(shift: Path, times: int = 3) -> list[int]:
 
 def rows(redis: RedisServer) -> int:
     """Return how many rows there are in the ledgers of a server."""
-    with redis.connection() as requested:
-        return sum(requested.hlen(key) for key in requested.keys("veilcount:{*}:[0-9]*:*"))
+    with redis.connection() as connection:
+        return sum(connection.hlen(key) for key in connection.keys("veilcount:{*}:[0-9]*:*"))
 
 
 def place(url: str, folder: Path) -> Place:
