@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 
 from ..store.sqlite.database import WAL_BYTES, SqliteDatabase
 from ..store.sqlite.schema import STEPS
@@ -19,7 +20,7 @@ MEGA = 1 << 20
 
 
 def _schema(url: str) -> Iterator[CheckResult]:
-    with SqliteDatabase(SqliteUrl.parse(url)).reading() as database:
+    with closing(SqliteDatabase(SqliteUrl.parse(url))) as file, file.reading() as database:
         version = database.execute("pragma user_version").fetchone()[0]
         mode = database.execute("pragma journal_mode").fetchone()[0]
     if mode == "wal":
@@ -64,7 +65,7 @@ def _log(url: str) -> Iterator[CheckResult]:
 
 
 def _whole(url: str) -> Iterator[CheckResult]:
-    with SqliteDatabase(SqliteUrl.parse(url)).reading() as database:
+    with closing(SqliteDatabase(SqliteUrl.parse(url))) as file, file.reading() as database:
         found = database.execute("pragma integrity_check(3)").fetchall()
     if found == [("ok",)]:
         yield ok("all pages are intact")
