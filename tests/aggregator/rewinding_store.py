@@ -18,7 +18,7 @@ from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import ReleaseRefused, StoreUnavailable
 from veilcount_aggregator.store import Store, open_store
-from veilcount_aggregator.store.sqlite.incarnation import ENDING
+from veilcount_aggregator.store.sqlite.records import ENDING
 
 AOF = "appendonlydir"
 

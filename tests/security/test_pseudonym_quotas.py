@@ -35,9 +35,9 @@ from veilcount_aggregator.settings import (
     MAX_SOURCE_CLASSES,
     Settings,
 )
+from veilcount_aggregator.store.sqlite.connection import SqliteUrl
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import STEPS
-from veilcount_aggregator.store.sqlite.url import SqliteUrl
 from veilcount_client.delivery.body_packing import MOST_IN_BODY
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Report
 from veilcount_shared.verdict import Verdict

@@ -22,7 +22,7 @@ from veilcount_shared.errors import EpsilonError, InexactError
 from veilcount_shared.schedule import period_end, period_start
 
 from ..errors import QueryError
-from ..series import public_n
+from ..series.series import publishes_n
 from .query import Query, QueryPart, parse_query
 from .query_types.count_query import CountingQuery
 from .sensitivity import person_contributions
@@ -77,7 +77,7 @@ class PricedQuery:
     @property
     def publishes_n(self) -> bool:
         """Whether the exact number of answers is public."""
-        return public_n.publishes_n(self.collection)
+        return publishes_n(self.collection)
 
     @property
     def sensitivity(self) -> int:

@@ -45,7 +45,6 @@ from .budget_ledger import (
     release_records,
     require_budget,
 )
-from .digest_cache import DigestCache
 from .journal_registry import KIND as JOURNAL
 from .journal_registry import (
     RETIRED,
@@ -56,7 +55,7 @@ from .journal_registry import (
 )
 from .journal_state import StateFile
 from .priced_query import PricedQuery
-from .release_journal import ReleaseJournal, encode_line, parse_line, verified_seal
+from .release_journal import DigestCache, ReleaseJournal, encode_line, parse_line, verified_seal
 from .store_confirmation import StoreConfirmer
 
 UNLOCK_ID_BYTES = 8

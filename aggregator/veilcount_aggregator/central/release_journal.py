@@ -15,12 +15,13 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..settings import Settings
-from ..store.sqlite.url import SqliteUrl
+from ..store.sqlite.connection import SqliteUrl
 from .journal_state import sync_folder
 
 ENDING = ".releases.jsonl"
@@ -127,3 +128,32 @@ def _whole(text: bytes) -> list[bytes]:
 
 def _json(value: JournalLine) -> bytes:
     return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
+
+
+MAX_ENTRIES = 100_000
+
+Result = TypeVar("Result")
+
+
+class DigestCache(Generic[Result]):
+    """A memoized function of bytes. Thread-safe.
+
+    It stores digests and no bytes, so that long arguments take no more memory than short ones.
+    """
+
+    def __init__(self, function: Callable[[bytes], Result]) -> None:
+        """Memoize this function."""
+        self._function = function
+        self._results: dict[bytes, Result] = {}
+
+    def __call__(self, argument: bytes) -> Result:
+        """Return the function's result. Errors are not remembered."""
+        name = sha256(argument).digest()
+        try:
+            return self._results[name]
+        except KeyError:
+            result = self._function(argument)
+        if len(self._results) >= MAX_ENTRIES:
+            self._results.clear()
+        self._results[name] = result
+        return result

@@ -58,11 +58,10 @@ from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
 from .budget_ledger import KIND_PREFIX, ReleasePrice, parse_release, release_records
-from .digest_cache import DigestCache
 from .journal_registry import KIND as JOURNAL
 from .journal_registry import RETIRED, UNLOCKS, RegisteredJournal, registered_journals, view_digest
 from .journal_state import JournalState, StateFile, StateFileBusy, audit_digest
-from .release_journal import ReleaseJournal, VerifySeal, encode_line
+from .release_journal import DigestCache, ReleaseJournal, VerifySeal, encode_line
 
 FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
 WENT_BACK = "the store lacks records that this host has seen: it was restored from older files"

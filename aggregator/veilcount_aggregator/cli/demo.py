@@ -26,7 +26,7 @@ from ..demo.summary import Summary, summary
 from ..queries import plain
 from ..server.background import BackgroundThread
 from ..service import Aggregator
-from ..store.url_redaction import redact_url
+from ..store.factory import redact_url
 from . import options
 from .main import EXIT_OK
 from .output import print_json, print_lines, print_table

@@ -13,9 +13,9 @@ from ..central.release_journal import ReleaseJournal
 from ..settings import PREFIX, Settings
 from ..store import DurabilityState
 from ..store.backup import backup, restore
+from ..store.factory import redact_url
 from ..store.migrate import CopyProgress, OutgoingCopy, copy_store, outgoing_copy
 from ..store.restore_lock import release_lock_reason
-from ..store.url_redaction import redact_url
 from . import options, store_retention
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
 from .output import Facts, print_json, print_lines, print_result, print_table, spinner, status_line

@@ -24,7 +24,7 @@ from ..server.listen_address import ListenAddress
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import open_store
-from ..store.url_redaction import redact_url
+from ..store.factory import redact_url
 from .campaign import Campaign
 from .clock import DemoClock
 from .real_devices import FILES_EACH

@@ -7,9 +7,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing
 
+from ..store.sqlite.connection import SqliteUrl
 from ..store.sqlite.database import WAL_BYTES, SqliteDatabase
 from ..store.sqlite.schema import STEPS
-from ..store.sqlite.url import SqliteUrl
 from .finding import Check, CheckResult, graded, ok, warn, wrong
 
 LITTLE = 1 << 30

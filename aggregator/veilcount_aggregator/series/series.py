@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Linkage
+from veilcount_shared.collection import Adjacency, Linkage
 from veilcount_shared.periods import period_number
 from veilcount_shared.schedule import period_end
 
@@ -90,3 +90,15 @@ class Series:
 def utc_day(now: datetime) -> date:
     """Return the UTC day of an instant."""
     return now.astimezone(UTC).date()
+
+
+def publishes_n(collection: Collection) -> bool:
+    """Whether the exact number of answers may leave: of all periods at once, or of none, ever.
+
+    Only under substitution, and where each person is asked for exactly one answer in every period:
+    then substituting a person's value changes no period's number. Where persons may come or go, or
+    are asked several times a period, or in some periods only, a number reveals whether, or how
+    often, a person answered.
+    """
+    once = collection.per_period == 1 and collection.answering == collection.periods
+    return collection.adjacency is Adjacency.SUBSTITUTE and once

@@ -30,7 +30,7 @@ from ..errors import StoreError, StoreUnavailable
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import DurabilityState
-from ..store.url_redaction import redact_url
+from ..store.factory import redact_url
 from ..structured_logging import configure_logging, log_event
 from .analysis_process.forwarding import Forwarder
 from .analysis_process.supervisor import AnalysisProcess

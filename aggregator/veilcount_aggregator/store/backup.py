@@ -20,20 +20,18 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.parse import urlsplit
 
 from ..errors import SettingsError, StoreUnfit
-from .factory import open_store
+from .factory import open_store, redact_url
 from .migrate import copy_store
 from .restore_lock import lock_releases
 from .sqlite import SqliteStore
+from .sqlite.connection import SqliteUrl, store_error
 from .sqlite.database import SqliteDatabase
-from .sqlite.error_mapping import store_error
 from .sqlite.records import set_read_only
 from .sqlite.schema import APPLICATION
 from .sqlite.transfer import absorb, merge
-from .sqlite.url import SqliteUrl
 from .sqlite.wal_guard import remove_links
 from .target_lock import exclusive_file
 from .transfer_format import read_spool, write_spool
-from .url_redaction import redact_url
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
 

@@ -1,7 +1,8 @@
-"""Open a store by its URL."""
+"""Open a store by its URL, and show the URL without its password."""
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from ..errors import SettingsError
@@ -25,3 +26,13 @@ def open_store(url: str, *, make: bool = False) -> Store:
 
         return open_redis(url, make=make)
     raise SettingsError("store", url, f"give {ENGINES}")
+
+
+_QUERIED = re.compile(r"(?<=password=)[^&#]*", re.IGNORECASE)
+
+
+def redact_url(url: str) -> str:
+    """Return a URL with stars for its password."""
+    password = urlsplit(url).password
+    bare = url.replace(f":{password}@", ":***@", 1) if password else url
+    return _QUERIED.sub("***", bare)

@@ -10,7 +10,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Linkage, Model, Presence, describe_held
 from veilcount_shared.errors import format_value
 
-from ..series.public_n import publishes_n
+from ..series.series import publishes_n
 from .api_types import Decimal
 from .number_format import adjacency
 

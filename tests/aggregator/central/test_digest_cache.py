@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from veilcount_aggregator.central import digest_cache
-from veilcount_aggregator.central.digest_cache import DigestCache
+from veilcount_aggregator.central import release_journal
+from veilcount_aggregator.central.release_journal import DigestCache
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from veilcount_aggregator.central.digest_cache import DigestCache
 def test_a_result_is_computed_once_per_argument(
     arguments: list[bytes], calls: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digest_cache, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(release_journal, "MAX_ENTRIES", 3)
     called: list[bytes] = []
 
     def length(argument: bytes) -> int:

@@ -14,7 +14,7 @@ from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, as
 from veilcount_aggregator.central import draw_release, price_query
 from veilcount_aggregator.central.sensitivity import person_contributions
 from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.series.public_n import publishes_n
+from veilcount_aggregator.series.series import publishes_n
 from veilcount_aggregator.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure

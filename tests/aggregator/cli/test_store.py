@@ -11,8 +11,8 @@ import pytest
 
 from veilcount_aggregator.auth.api_keys import load_api_keys
 from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.factory import redact_url
 from veilcount_aggregator.store.restore_lock import release_lock_reason
-from veilcount_aggregator.store.url_redaction import redact_url
 
 from .conftest import Type, Typed
 

@@ -18,9 +18,9 @@ from tests.aggregator.store.series_fixtures import DAILY, report, send
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite.connection import SqliteUrl
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import STEPS
-from veilcount_aggregator.store.sqlite.url import SqliteUrl
 from veilcount_shared.verdict import Verdict
 
 #: it looks at all that is there: what would be written beside it meanwhile would be missed

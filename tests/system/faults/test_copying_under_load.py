@@ -24,7 +24,7 @@ from tests.system.server import wait_until
 #: what `veilcount store copy` does, but a step at a time: it goes on when it is told to
 COPY = """
 import sys
-from veilcount_aggregator.store.url_redaction import redact_url
+from veilcount_aggregator.store.factory import redact_url
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.migrate import copy_store
 

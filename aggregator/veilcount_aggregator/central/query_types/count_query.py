@@ -17,9 +17,18 @@ from veilcount_shared.errors import format_value
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
-from ...series.public_n import publishes_n
-from ..numeric_values import Numbers, numeric_values
-from ..query import Figure, Noised, Query, QueryOption, QueryPart, count_interval, ranges_from
+from ...series.series import publishes_n
+from ..query import (
+    Figure,
+    Noised,
+    Numbers,
+    Query,
+    QueryOption,
+    QueryPart,
+    count_interval,
+    numeric_values,
+    ranges_from,
+)
 from ..sensitivity import count_sensitivity
 
 MOST_LISTED = 5  # values of a text

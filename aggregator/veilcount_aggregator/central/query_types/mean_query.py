@@ -17,9 +17,17 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
 from ...series.packed_rows import Counters
-from ...series.public_n import publishes_n
-from ..numeric_values import Numbers, numeric_values, require_summable
-from ..query import Figure, Noised, Query, QueryOption, QueryPart
+from ...series.series import publishes_n
+from ..query import (
+    Figure,
+    Noised,
+    Numbers,
+    Query,
+    QueryOption,
+    QueryPart,
+    numeric_values,
+    require_summable,
+)
 from ..sensitivity import count_sensitivity, sum_sensitivity
 
 

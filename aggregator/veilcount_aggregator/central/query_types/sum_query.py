@@ -13,8 +13,16 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
 from ...series.packed_rows import Counters
-from ..numeric_values import Numbers, numeric_values, require_summable
-from ..query import Figure, Noised, Query, QueryOption, QueryPart
+from ..query import (
+    Figure,
+    Noised,
+    Numbers,
+    Query,
+    QueryOption,
+    QueryPart,
+    numeric_values,
+    require_summable,
+)
 from ..sensitivity import sum_sensitivity
 
 

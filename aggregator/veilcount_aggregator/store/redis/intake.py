@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ...errors import StoreError, StoreUnavailable
-from ..coalesce import concatenate_reports
-from ..series_reports import Codes, SeriesReports
+from ..series_reports import Codes, SeriesReports, concatenate_reports
 from ..service_counters import ServiceCounts
 from .connections import Wait
 from .group_parts import EpochBatch, SeriesBatch, ShardCommit, group_by_value

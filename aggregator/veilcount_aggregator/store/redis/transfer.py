@@ -26,12 +26,11 @@ from ..transfer_format import (
 )
 from .identity import RECORDS_BASE, StoreIdentity
 from .lua_library import call, pack, raw
-from .queries import ShardReader, figure_key
+from .queries import BIG_ENDIAN, ShardReader, figure_key, split
 from .read_only import is_read_only
 from .records import RedisRecords, pack_records
 from .row_permutation import shard_numbers
 from .shard_client import Command, ShardClient
-from .tally_pages import BIG_ENDIAN, split
 
 BUCKETS_AT_ONCE = 64  # some 2,500 rows: a millisecond of Redis's time
 ROWS_AT_ONCE = 1000

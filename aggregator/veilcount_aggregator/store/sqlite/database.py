@@ -24,6 +24,8 @@ from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ...structured_logging import log_event
 from .connection import (
     SECONDS,
+    ReaderPool,
+    SqliteUrl,
     checkpoint_and_refuse,
     connect,
     create_file,
@@ -31,13 +33,11 @@ from .connection import (
     execute,
     refuse_links,
     require_file,
+    store_error,
 )
-from .error_mapping import store_error
 from .file_lock import FileLock
 from .health import WriteHealth
-from .reader_pool import ReaderPool
 from .schema import STEPS, migrate_schema, refuse_newer
-from .url import SqliteUrl
 from .wal_guard import WalGuard
 
 #: how long a fork waits for other threads' calls

@@ -19,11 +19,11 @@ from ..series_reports import Codes, Counters, SeriesReports
 from ..service_counters import ServiceCounter, ServiceCounts
 from ..transfer_format import decode_numbers, pad_zeros
 from . import intake, retention, transfer
+from .connection import SqliteUrl
 from .database import SqliteDatabase
 from .health import PAGES_SECONDS, PROBE_SECONDS, is_damaged
 from .records import SqliteRecords, is_read_only, probe_write, set_read_only
 from .tallies import SqliteTally, unmerged_cells
-from .url import SqliteUrl
 
 #: between two transactions of a long job, for those who wait
 PAUSE = 0.002

@@ -15,11 +15,11 @@ from tests.aggregator.store.series_fixtures import DAILY, LINKED, report, send
 from tests.aggregator.store.sqlite.sqlite_fixtures import FORK, in_child, is_sound, open_at
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import DurabilityState, Record, open_store
-from veilcount_aggregator.store.sqlite import SqliteStore, reader_pool
+from veilcount_aggregator.store.sqlite import SqliteStore, connection
 from veilcount_aggregator.store.sqlite import database as database_module
+from veilcount_aggregator.store.sqlite.connection import SqliteUrl
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import APPLICATION, STEPS
-from veilcount_aggregator.store.sqlite.url import SqliteUrl
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
@@ -266,7 +266,7 @@ def test_a_reading_is_one_state_and_cannot_write(store: SqliteStore) -> None:
 def test_readers_are_few(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more than that waits, and fails in the end."""
     monkeypatch.setattr(store.file._readers, "_seconds", 0.05)
-    held = [store.file.reading() for _ in range(reader_pool.MOST)]
+    held = [store.file.reading() for _ in range(connection.MOST_READERS)]
     for each in held:
         each.__enter__()
 

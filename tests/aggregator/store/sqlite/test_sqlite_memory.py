@@ -16,9 +16,9 @@ from tests.aggregator.store.series_fixtures import (
 from tests.aggregator.store.sqlite.sqlite_fixtures import open_at
 from veilcount_aggregator.store.memory_limit import TALLY_BYTES
 from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite.connection import SqliteUrl
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import PART_BYTES, STEPS
-from veilcount_aggregator.store.sqlite.url import SqliteUrl
 
 TALLIES = "select coalesce(sum(? + length(counters)), 0) from tally"
 PARTS = "select coalesce(sum(? + length(body)), 0) from part"
