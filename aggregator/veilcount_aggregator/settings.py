@@ -17,7 +17,7 @@ from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 
 from .errors import SettingsError
 from .store.memory_limit import SERIES_MEMORY
-from .text.byte_sizes import parse_bytes
+from .text.number_format import parse_bytes
 
 PREFIX = "VEILCOUNT_"
 MAX_NEW_PSEUDONYMS = 10_000_000

@@ -28,8 +28,7 @@ from tests.system.server import HOST, free_port, listens
 from veilcount_aggregator import structured_logging
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.demo.campaign import FIRST_TAP, SCREENS, WALK_MINUTES, Campaign
-from veilcount_aggregator.demo.clock import DemoClock
-from veilcount_aggregator.demo.deployment import deploy, memory_folder
+from veilcount_aggregator.demo.deployment import DemoClock, deploy, memory_folder
 from veilcount_aggregator.demo.run import DemoResult, DemoRun
 from veilcount_aggregator.queries import EstimateQuery, estimate
 from veilcount_aggregator.store import VERDICT, open_store

@@ -6,7 +6,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection.lint import Remark
 
 from ..store.memory_limit import SERIES_MEMORY, worst_case
-from ..text.byte_sizes import format_bytes
+from ..text.number_format import format_bytes
 
 
 def memory_at_most(collection: Collection) -> str:

@@ -17,7 +17,7 @@ from veilcount_shared import Collection, SystemRandomSource, load_collections
 from ..analysis.audit import AuditResult
 from ..analysis.audit.definition_audit import audit_definition, unaudited_reason
 from ..analysis.audit.known_bugs import BUGS
-from . import options, param_types
+from . import options
 from .main import NegativeResult
 from .output import print_json, print_lines, print_table
 
@@ -44,7 +44,7 @@ Item = TypeVar("Item")
 )
 @click.option(
     "--alpha",
-    type=param_types.PROPORTION,
+    type=options.PROPORTION,
     default="0.0001",
     show_default=True,
     help="False positive rate for a correct mechanism.",
@@ -69,7 +69,7 @@ def command(
     facts: dict[str, Any] = {"alpha": float(alpha)}
     if file is not None:
         family = load_collections(file)
-        chosen = family if name is None else {name: param_types.find_collection(family, name)}
+        chosen = family if name is None else {name: options.find_collection(family, name)}
         facts["collections"] = [
             _audited(each, samples, alpha)
             for each in _with_progress(chosen.values(), "collections")

@@ -13,7 +13,7 @@ from ..text import number_format
 from ..text.number_format import percent
 from . import options, query_source
 from .output import print_json, print_lines, print_table
-from .struct_options import struct_options
+from .query_source import struct_options
 
 Document = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from ..mechanisms import handler_of
 from ..queries import plain
 from ..store.memory_limit import worst_case
 from ..text import number_format
-from . import options, param_types
+from . import options
 from .main import NegativeResult
 from .output import print_json, print_lines, print_table, spinner
 
@@ -31,7 +31,7 @@ COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
     "--n",
     "--devices",
     "n",
-    type=param_types.COUNT,
+    type=options.COUNT,
     default=100_000,
     show_default=True,
     help="Expected number of reports, one per device.",

@@ -25,7 +25,7 @@ from ..series.series import Series
 from ..store import Store
 from ..store.memory_limit import worst_case
 from ..text import number_format
-from ..text.byte_sizes import format_bytes
+from ..text.number_format import format_bytes
 from ..text.privacy_guarantees import epsilons
 from . import options
 from .output import print_json, print_lines, print_result, print_table

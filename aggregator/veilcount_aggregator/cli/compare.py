@@ -12,7 +12,7 @@ from ..text import number_format
 from ..text.result_columns import spelled
 from . import options, query_source
 from .output import print_json, print_lines, print_table
-from .struct_options import struct_options
+from .query_source import struct_options
 
 
 @click.command("compare")

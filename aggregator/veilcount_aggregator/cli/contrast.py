@@ -17,9 +17,9 @@ from ..queries import ContrastQuery, PlanQuery, contrast, plain, plan
 from ..queries.plans import Epsilon, NumberMeasure, Range, Values
 from ..queries.query_params import params as declared
 from ..text import number_format
-from . import options, param_types, query_source
+from . import options, query_source
 from .output import print_json, print_lines, print_table, spinner
-from .struct_options import struct_options
+from .query_source import struct_options
 
 Document = Mapping[str, Any]
 
@@ -75,7 +75,7 @@ def command(
         _print_observed(_observed(str(file), params, source), as_json=as_json)
         return
     if query.n is not None and file is not None and name is not None:
-        collection = param_types.load_collection(file, name)
+        collection = options.load_collection(file, name)
     elif query.n is not None and file is None and query.epsilon is not None:
         collection = query.collection()
     else:

@@ -16,13 +16,11 @@ import numpy as np
 from .. import structured_logging
 from ..auth import login_links
 from ..auth.api_keys import Role
-from ..demo import output
+from ..demo import summary
 from ..demo.campaign import Campaign
-from ..demo.clock import DemoClock
-from ..demo.deployment import DemoDeployment, allow_files, deploy
+from ..demo.deployment import DemoClock, DemoDeployment, allow_files, deploy
 from ..demo.progress import day_progress
 from ..demo.run import DemoRun
-from ..demo.summary import Summary, summary
 from ..queries import plain
 from ..server.background import BackgroundThread
 from ..service import Aggregator
@@ -103,7 +101,7 @@ def command(
         demo = DemoRun.prepare(campaign, place, devices=devices, clients=clients, seed=seed)
         with day_progress(quiet=as_json) as progress:
             result = demo.play(progress)
-        found = summary(result, seed=seed, level=float(level), generator=demo.generator)
+        found = summary.summary(result, seed=seed, level=float(level), generator=demo.generator)
         clock.release()
         _print(found, "" if once else _link(place), url, as_json=as_json)
         if not once:
@@ -117,16 +115,16 @@ def _link(place: DemoDeployment) -> str:
     return login_links.link_url(place.url, secret)
 
 
-def _print(found: Summary, link: str, url: str, *, as_json: bool) -> None:
+def _print(found: summary.Summary, link: str, url: str, *, as_json: bool) -> None:
     if as_json:
         print_json(plain(found) | {"link": link or None})
         return
-    print_lines([*output.participation_lines(found), "", *output.question_lines(found), ""])
-    print_table(output.FIGURES, map(output.figures, found.rows))
-    print_lines(["", *output.notes(found), ""])
-    print_table(output.RELEASED, map(output.released, found.release.rows))
-    print_lines(["", output.PRICES, ""])
-    print_table(output.COSTS, map(output.costs, found.accounts))
+    print_lines([*summary.participation_lines(found), "", *summary.question_lines(found), ""])
+    print_table(summary.FIGURES, map(summary.figure_cells, found.rows))
+    print_lines(["", *summary.notes(found), ""])
+    print_table(summary.RELEASED, map(summary.release_cells, found.release.rows))
+    print_lines(["", summary.PRICES, ""])
+    print_table(summary.COSTS, map(summary.cost_cells, found.accounts))
     if url:
         print_lines(["", f"Everything is kept in {redact_url(url)}."])
     if link:

@@ -16,7 +16,7 @@ from ..text.result_columns import spelled
 from . import options, query_source
 from .main import EXIT_NEGATIVE
 from .output import print_json, print_lines, print_table
-from .struct_options import struct_options
+from .query_source import struct_options
 
 Document = Mapping[str, Any]
 

@@ -6,6 +6,7 @@ that names the fix.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,7 +18,6 @@ from veilcount_shared.errors import VeilcountError
 
 from ..errors import Overloaded, ReleaseRefused, StoreError, StoreUnfit
 from . import EXIT_INTERRUPTED
-from .terminal_escape import escape_controls
 
 NAME = "veilcount"
 EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_UNREACHABLE = range(4)
@@ -133,3 +133,12 @@ def _fail(why: str, code: int) -> int:
     line = escape_controls(" ".join(why.split()))
     sys.stderr.write(f"{NAME}: {line}\n")
     return code
+
+
+#: C0 and C1 controls, line and paragraph separators, bidirectional overrides; newline is allowed
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def escape_controls(text: str) -> str:
+    """Return a text with its control characters spelled out: a remote server may send any."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -12,7 +12,7 @@ from veilcount_shared import load_collections
 
 from ..analysis.privacy_notice import CollectionNotice, notice
 from ..queries import plain
-from . import options, param_types
+from . import options
 from .output import print_json, print_lines, terminal_width
 
 MAX_WIDTH = 88
@@ -29,7 +29,7 @@ def command(file: Path, name: str | None, *, as_json: bool) -> None:
     what it does not hide, retention, and the contact.
     """
     family = load_collections(file)
-    chosen = list(family.values()) if name is None else [param_types.find_collection(family, name)]
+    chosen = list(family.values()) if name is None else [options.find_collection(family, name)]
     notices = [notice(each) for each in chosen]
     if as_json:
         print_json(plain(notices))

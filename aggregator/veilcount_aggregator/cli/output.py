@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from .terminal_escape import escape_controls
+from .main import escape_controls
 
 SPINNER_DELAY = 0.7  # seconds
 PIPE_WIDTH = 1_000

@@ -11,8 +11,7 @@ from ..queries import PlanQuery, plain, plan
 from ..text import number_format
 from . import options
 from .output import print_json, print_lines, print_table, print_verbatim, spinner
-from .query_source import Parameters
-from .struct_options import struct_options
+from .query_source import Parameters, struct_options
 
 
 @click.command("plan")

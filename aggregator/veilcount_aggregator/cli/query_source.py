@@ -1,10 +1,11 @@
-"""The source of results: a store that is opened here, or a running server that is queried."""
+"""Queries of commands: their options, and their source, a store or a running server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 import click
@@ -14,7 +15,8 @@ from click.core import ParameterSource
 from ..catalog.definitions import load_catalog
 from ..errors import SettingsError, StoreUnavailable
 from ..http_client import AggregatorClient, collection_path, key_url_problem
-from ..queries import CollectionNotFound, Snapshot, plain
+from ..queries import CollectionNotFound, Snapshot, plain, query_params
+from ..queries.query_params import Param, QueryParams
 from ..series.series import utc_day
 from ..settings import PREFIX
 from . import options
@@ -150,3 +152,57 @@ def _suggestion(error: CollectionNotFound, held: Snapshot) -> str:
     known = ", ".join(held.catalog.by_name)
     listed = f"there are {known}" if known else "there is none: `veilcount collections push FILE`"
     return f"{error}: {listed}"
+
+
+def struct_options(
+    query: type[QueryParams], *, omit: Collection[str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds one option for each parameter that a query Struct declares.
+
+        @struct_options(BudgetQuery)
+        def command(*, name: str, params: dict[str, list[str]], **source: Any) -> None:
+            query = BudgetQuery.parse(params)
+
+    `params` is what a server takes as a query string. Names, choices, help and placeholders are
+    those of the field (`queries.query_params`); bounds are checked by `parse`, in the same words as
+    over HTTP. `omit` names parameters that the command takes in another way, such as arguments.
+    """
+    declared = [param for param in query_params.params(query) if param.name not in omit]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(*args: Any, **options: Any) -> Any:
+            words = {param.name: _words(options.pop(_key(param))) for param in declared}
+            params = {name: value for name, value in words.items() if value}
+            return command(*args, params=params, **options)
+
+        for param in reversed(declared):
+            _parameter_option(param)(run)
+        return run
+
+    return decorate
+
+
+def _parameter_option(param: Param) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    flag = param.kind is bool
+    return click.option(
+        f"--{param.name}/--no-{param.name}" if flag else f"--{param.name}",
+        _key(param),
+        type=click.Choice([str(each) for each in param.choices]) if param.choices else None,
+        default=str(param.default) if param.choices else None,
+        show_default=bool(param.choices),
+        multiple=param.repeated,
+        metavar=param.extra.get("metavar"),
+        help=param.description,
+    )
+
+
+def _key(param: Param) -> str:
+    """Return the keyword of a command's function: a parameter may be called `from`."""
+    return f"{param.name}_"
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, tuple):
+        return [str(word) for word in value]
+    return [] if value is None else [str(value)]

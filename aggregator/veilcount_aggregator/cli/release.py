@@ -17,7 +17,7 @@ import click
 from ..errors import SettingsError
 from ..settings import PREFIX
 from ..text import number_format
-from . import options, param_types, query_source
+from . import options, query_source
 from .output import print_json, print_lines, print_table
 
 Document = Mapping[str, Any]
@@ -36,7 +36,7 @@ FEW = 3  # figures of a release that a line of the journal shows
     past releases are listed.""",
 )
 @click.option(
-    "--epsilon", type=param_types.EPSILON, help="Epsilon to spend, of the budget of each period."
+    "--epsilon", type=options.EPSILON, help="Epsilon to spend, of the budget of each period."
 )
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day.")

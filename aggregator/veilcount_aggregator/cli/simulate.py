@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
-from veilcount_shared import Collection
+from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.domain import Number
 
-from ..analysis.simulation import SimulatedEstimate, Simulation, compare_local_and_central
-from ..queries.domain_values import size_of, value_at
+from ..analysis.simulation import (
+    Population,
+    SimulatedEstimate,
+    Simulation,
+    compare_local_and_central,
+)
+from ..queries.domain_values import no_value, places_of, size_of, value_at
 from ..text import number_format
 from ..text.result_columns import spelled
-from . import options, param_types
+from . import options
 from .output import print_json, print_lines, print_table, spinner
-from .population_option import DISTRIBUTIONS, simulate_population
 
 COLUMNS = ("value", "truth", "local", "interval", "central", "interval")
 MEAN = "mean"
 SEEDS = 1 << 32
+POINTS = 64  # evenly spread over a number's range, for a named distribution
+EXPONENT = 1.3
+DISTRIBUTIONS = "zipf, zipf:EXPONENT or uniform"
+
+Weights = NDArray[np.float64]
+Devices = NDArray[np.int64]
 
 
 @click.command("simulate")
 @options.definitions_file
 @options.name_in_file
-@click.option("--n", "n", type=param_types.COUNT, required=True, help="Number of devices.")
+@click.option("--n", "n", type=options.COUNT, required=True, help="Number of devices.")
 @click.option(
     "--truth",
     multiple=True,
@@ -64,7 +75,7 @@ def command(
     Simulated devices answer collection NAME of FILE once, drawn from the mechanism's exact
     distribution; a trusted curator queries the same devices at the same epsilon.
     """
-    collection = param_types.load_collection(file, name)
+    collection = options.load_collection(file, name)
     _check(collection)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     people, generator = simulate_population(collection, n, truth), np.random.default_rng(seed)
@@ -144,3 +155,76 @@ def _cells(row: dict[str, Any], *, shares: bool) -> Iterator[str]:
         estimate = row[model]
         yield number_format.figure(estimate["value"], of_shares=shares)
         yield number_format.interval(estimate["low"], estimate["high"], of_shares=shares)
+
+
+# -- the simulated population ----------------------------------------------------------------------
+
+
+def simulate_population(collection: Collection, n: int, truth: Sequence[str]) -> Population:
+    """Return n devices that hold values from a distribution, or from VALUE=WEIGHT each."""
+    if len(truth) == 1 and "=" not in truth[0]:
+        inputs = _all_inputs(collection)
+        weights = _distribution(truth[0])(np.arange(1, len(inputs) + 1, dtype=np.float64))
+    else:
+        typed = dict(_pairs(collection, truth))
+        inputs, weights = np.array(list(typed), np.int64), np.array(list(typed.values()))
+    return Population(inputs, apportion(n, weights))
+
+
+def apportion(n: int, weights: Weights) -> Devices:
+    """Return whole numbers of devices that add up to n: the largest remainders are rounded up."""
+    exact = weights / weights.sum() * n
+    devices: Devices = np.floor(exact).astype(np.int64)
+    largest = np.argsort(devices - exact, kind="stable")
+    devices[largest[: n - int(devices.sum())]] += 1
+    return devices
+
+
+def _all_inputs(collection: Collection) -> Devices:
+    """Return all inputs; of a number, evenly spread points."""
+    domain = collection.domain
+    if not isinstance(domain, Number):
+        return np.arange(domain.size)
+    step = (domain.high - domain.low) / (POINTS - 1)
+    randomness = SystemRandomSource()  # unused for values of the grid
+    return np.array(
+        [domain.input(domain.low + step * place, randomness) for place in range(POINTS)]
+    )
+
+
+def _distribution(word: str) -> Callable[[Weights], Weights]:
+    name, _, exponent = word.partition(":")
+    if word == "uniform":
+        return np.ones_like
+    if name == "zipf":
+        power = float(options.EXACT(exponent)) if exponent else EXPONENT
+        return lambda ranks: ranks**-power
+    raise click.BadParameter(
+        f"{word!r}: give {DISTRIBUTIONS}, or VALUE=WEIGHT", param_hint="--truth"
+    )
+
+
+def _pairs(collection: Collection, words: Sequence[str]) -> Iterator[tuple[int, float]]:
+    for word in words:
+        value, _, weight = word.rpartition("=")
+        share = options.EXACT(weight) if value else Fraction(0)
+        if share <= 0:
+            raise click.BadParameter(
+                f"{word!r}: give VALUE=WEIGHT, a weight above 0", param_hint="--truth"
+            )
+        yield _input(collection, value), float(share)
+
+
+def _input(collection: Collection, value: str) -> int:
+    """Return the input of a value as it was typed, which must be of the domain."""
+    domain = collection.domain
+    if isinstance(domain, Number):
+        number = options.EXACT(value)
+        if not domain.low <= number <= domain.high:
+            ends = f"{float(domain.low):g} to {float(domain.high):g}"
+            raise click.BadParameter(f"{value}: give a number from {ends}", param_hint="--truth")
+        return domain.input(number, SystemRandomSource())
+    found = places_of(collection, [value])
+    if found.unknown:
+        raise no_value(collection, value, "truth")
+    return int(found.places[0])

@@ -2,22 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from flask import Response, request, url_for
 
 from veilcount_shared.collection import Model
+from veilcount_shared.periods import Unit
 
 from .. import queries
 from ..errors import QueryError
 from ..estimation import LookCount
-from ..queries import CompareResult
+from ..queries import CompareResult, Snapshot
 from ..queries.comparison_schema import ComparisonRow, SideView
+from ..queries.query_params import Parameters
+from ..queries.time_ranges import TimeRange, time_range
+from ..series.series import Series
+from ..text.result_columns import spelled
 from .charts import Chart, axis, bars, estimates
-from .comparison_choices import ComparisonForm, Offer, Way
-from .formatting import days, level, row_name, value_name
+from .formatting import FigureFormat, days, level, row_name, value_name
 from .pages import NAME, Content, Context, page, render
-from .precision import FigureFormat
+
+Range = tuple[str, str]  # two UTC days, or nothing where they are open
+
+WEEK = 7  # days: one holds few reports
+A_RANGE = {Unit.EVENT: WEEK, Unit.DAY: WEEK}
+
+
+class Way(StrEnum):
+    """The kind of sides."""
+
+    SEGMENTS = "segments"
+    DAYS = "days"
+    SERIES = "series"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The sides that a collection has; all empty: there is nothing to compare."""
+
+    segments: tuple[str, ...] = ()
+    days: tuple[Range, Range] | None = None  # the newest with reports, and the one before
+    series: tuple[Series, ...] = ()
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot, name: str) -> Offer:
+        """Return the sides of a collection."""
+        series = [each for each in snapshot.named(name) if each.collection.model is Model.LOCAL]
+        if not series:
+            return cls()
+        return cls(
+            segments=_segments(series[0]),
+            days=_recent(snapshot, series[0]),
+            series=tuple(series) if len(series) > 1 else (),
+        )
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The kinds that have sides, the most useful first."""
+        known = {Way.SEGMENTS: self.segments, Way.DAYS: self.days, Way.SERIES: self.series}
+        return tuple(way for way, some in known.items() if some)
+
+
+def _segments(series: Series) -> tuple[str, ...]:
+    declared = [(name, labels) for name, labels in series.collection.segments if len(labels) > 1]
+    return tuple(f"{name}:{spelled(label)}" for name, labels in declared for label in labels)
+
+
+def _recent(snapshot: Snapshot, series: Series) -> tuple[Range, Range] | None:
+    """Return the newest period with answers and the one before; of days a week each, if there is.
+
+    A campaign of one period has no two ranges.
+    """
+    sizes = snapshot.store.report_counts(series)
+    held = sorted({cell.period for cell, reports in sizes.items() if reports})
+    if not held or held[0] == held[-1]:
+        return None
+    width = min(A_RANGE.get(series.collection.unit, 1), (held[-1] - held[0] + 1) // 2)
+    middle = held[-1] + 1 - width
+    pair = range(middle, held[-1] + 1), range(middle - width, middle)
+    newer, older = (time_range(series, each, snapshot.today) for each in pair)
+    return _days(newer), _days(older)
+
+
+def _days(together: TimeRange) -> Range:
+    return together.first.isoformat(), together.last.isoformat()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonForm:
+    """The form: each field as typed, or its default."""
+
+    by: Way
+    a: str = ""
+    b: str = ""
+    a_from: str = ""
+    a_to: str = ""
+    b_from: str = ""
+    b_to: str = ""
+    first: str = ""
+    last: str = ""
+    segment: str = ""
+    values: str = ""
+    level: str = "0.95"
+    looks: str = "one"
+
+    @classmethod
+    def parse(cls, parameters: Mapping[str, str], offer: Offer) -> ComparisonForm:
+        """Read the query string; what it leaves out has a default."""
+        by = next((way for way in offer.ways if way == parameters.get("by")), offer.ways[0])
+        typed = {_ENTRIES.get(name, name): word.strip() for name, word in parameters.items()}
+        known = {name: word for name, word in typed.items() if name in _NAMES}
+        return cls(by=by, **_defaults(by, offer) | known)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the query."""
+        sides = {"a": self.a, "b": self.b}
+        if self.by is Way.DAYS:
+            sides = {"a": f"{self.a_from}..{self.a_to}", "b": f"{self.b_from}..{self.b_to}"}
+        more = {"level": self.level, "looks": self.looks, "values": self.values}
+        if self.by is not Way.DAYS:
+            more |= {"from": self.first, "to": self.last}
+        if self.by is not Way.SEGMENTS:
+            more |= {"segment": self.segment}
+        return {name: [word] for name, word in (sides | more).items()}
+
+
+_ENTRIES = {"from": "first", "to": "last"}
+_NAMES = frozenset(ComparisonForm.__dataclass_fields__) - {"by"}
+
+
+def _defaults(by: Way, offer: Offer) -> dict[str, str]:
+    """Return the first two segments, the newest two ranges or the newest two definitions."""
+    if by is Way.SEGMENTS:
+        return {"a": offer.segments[0], "b": offer.segments[1]}
+    if by is Way.SERIES:
+        a, b = (f"series:{each.fingerprint}" for each in offer.series[:2])
+        return {"a": a, "b": b}
+    assert offer.days is not None  # noqa: S101 - it is no way else
+    (a_from, a_to), (b_from, b_to) = offer.days
+    return {"a_from": a_from, "a_to": a_to, "b_from": b_from, "b_to": b_to}
+
 
 MOST_DRAWN = 30
 WAYS = {

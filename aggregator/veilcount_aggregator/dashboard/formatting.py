@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from math import floor, isfinite, log10
 from typing import Any
 
 from ..queries.json_encoding import decimal
 from ..text import number_format
-from ..text.number_format import percent
+from ..text.number_format import POINTS, percent
 from ..text.result_columns import spelled
 
 
@@ -83,3 +85,45 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "unsigned_error": unsigned_error,
     "value_name": value_name,
 }
+
+
+HUNDRED = 100
+MOST = 6  # decimals
+
+
+@dataclass(frozen=True, slots=True)
+class FigureFormat:
+    """Formats shares in percent, their differences in points, and numbers in their own units."""
+
+    of_shares: bool
+    decimals: int
+
+    @classmethod
+    def for_widths(cls, widths: Iterable[float], *, of_shares: bool) -> FigureFormat:
+        """Return the format that shows two digits of the narrowest width."""
+        scale = HUNDRED if of_shares else 1
+        some = [scale * width for width in widths if isfinite(width) and width > 0]
+        places = 1 - floor(log10(min(some))) if some else 1
+        return cls(of_shares, min(max(places, 0), MOST))
+
+    def bare(self, number: float) -> str:
+        """Return a number without its unit."""
+        scaled = round(number * HUNDRED if self.of_shares else number, self.decimals)
+        return f"{scaled + 0.0:,.{self.decimals}f}"  # + 0.0: a zero has no sign
+
+    def figure(self, number: float) -> str:
+        """Return a share or a number."""
+        return self.bare(number) + ("%" if self.of_shares else "")
+
+    def size(self, number: float) -> str:
+        """Return the size of a difference."""
+        return self.bare(number) + (POINTS if self.of_shares else "")
+
+    def signed(self, number: float) -> str:
+        """Return a difference, with its sign."""
+        bare = self.bare(number)
+        return bare if bare.startswith("-") or float(bare.replace(",", "")) == 0 else f"+{bare}"
+
+    def ends(self, low: float, high: float) -> str:
+        """Return the two ends of an interval, without a unit."""
+        return f"{self.bare(low)} to {self.bare(high)}"

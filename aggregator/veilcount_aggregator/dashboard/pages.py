@@ -16,6 +16,8 @@ from flask import Response, current_app, g, redirect, render_template, request, 
 
 from ..api.auth import Authenticator
 from ..auth.api_keys import Role
+from ..queries.snapshot import series_by_fingerprint
+from ..series.series import Series
 from ..service import Aggregator
 from .browser_sessions import FIELD, BrowserSessions, Visit
 
@@ -159,3 +161,21 @@ def see_other(location: str) -> Response:
     """Return a 303 to an address."""
     response = redirect(location, HTTPStatus.SEE_OTHER)
     return Response(response.get_data(), response.status_code, response.headers)
+
+
+DIGITS = 12  # of a fingerprint
+
+
+def series_choice(endpoint: str, known: Sequence[Series]) -> dict[str, Any]:
+    """Return the definition that the request names, and links to all of them if there are more."""
+    fingerprint = request.values.get("series", "")
+    series = series_by_fingerprint(known, fingerprint) if fingerprint else known[0]
+    links = [
+        (
+            each.fingerprint[:DIGITS],
+            url_for(f"{NAME}.{endpoint}", name=each.collection.name, series=each.fingerprint),
+            each.fingerprint == series.fingerprint,
+        )
+        for each in known
+    ]
+    return {"series": series, "definitions": links if len(links) > 1 else []}

@@ -5,15 +5,13 @@ A fictional hiking app collects five statistics over four months, replayed in ha
 | module              | what it holds                                         | real or simulated  |
 |---------------------|-------------------------------------------------------|--------------------|
 | `campaign`          | `collections.toml`, with dates that begin 4 months ago| as an app ships it |
-| `clock`             | one clock for all; released to real time at the end   | simulated          |
-| `population`        | the users, their true values and when they use the app| simulated, seeded  |
-| `period_reports`    | the true values that the client would report          | simulated          |
+| `population`        | the users, when they use the app, their true answers  | simulated, seeded  |
 | `real_devices`      | some hundred `veilcount_client.Client`s, over HTTP    | real               |
 | `simulated_devices` | all others: same schedule, messages drawn exactly     | simulated          |
-| `deployment`        | store, aggregator and server, removed at the end      | real               |
+| `deployment`        | store, aggregator, server; one clock for all          | real               |
 | `run`               | the replay day by day, then a central release         | real               |
 | `figures`           | truth, local and central estimates                    | truth: simulated   |
-| `summary`, `output` | the printed summary                                   |                    |
+| `summary`           | the printed summary                                   |                    |
 
 Reports of both kinds of devices pass the same intake, which cannot tell them apart. The truth stays
 in this process: the aggregator never receives it, and no counter is written directly.

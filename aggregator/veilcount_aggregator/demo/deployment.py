@@ -10,9 +10,11 @@ import resource
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,8 +28,34 @@ from ..settings import Settings
 from ..store import open_store
 from ..store.factory import redact_url
 from .campaign import Campaign
-from .clock import DemoClock
 from .real_devices import FILES_EACH
+
+
+class DemoClock:
+    """A clock that is set by the replay, and follows real time once released."""
+
+    def __init__(self, start: datetime, machine: Callable[[], float] = time.time) -> None:
+        """Start at this instant."""
+        self._seconds = start.timestamp()
+        self._machine = machine
+        self._released = False
+
+    def now(self) -> float:
+        """Return the seconds since 1970, for a client."""
+        return self._machine() if self._released else self._seconds
+
+    def instant(self) -> datetime:
+        """Return the same instant, for an aggregator."""
+        return datetime.fromtimestamp(self.now(), UTC)
+
+    def move(self, to: datetime) -> None:
+        """Advance to a later instant."""
+        self._seconds = max(self._seconds, to.timestamp())
+
+    def release(self) -> None:
+        """Follow the machine's clock from now on."""
+        self._released = True
+
 
 HOST = "127.0.0.1"
 FOLDER = "veilcount-demo-"

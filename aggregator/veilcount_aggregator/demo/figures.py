@@ -30,7 +30,7 @@ from .campaign import (
     WAY_THERE,
     WAY_THERE_CENTRAL,
 )
-from .period_reports import TrueAnswers
+from .population import TrueAnswers
 from .run import DemoResult
 from .simulated_devices import inputs
 

@@ -7,12 +7,13 @@ more maps are dark, and ever more walkers come by train. Taps differ by home scr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
 from ..sampling.mixture import Floats, Ints
@@ -21,12 +22,12 @@ from .campaign import (
     FIRST_TAP,
     SCREENS,
     TRAIL,
+    TRAILS,
     WALK_MINUTES,
     WAY_THERE,
     WAY_THERE_CENTRAL,
     Campaign,
 )
-from .trail_names import TRAILS
 
 Flags = NDArray[np.bool_]
 
@@ -165,3 +166,72 @@ def _minutes(size: int, weekend: Flags, generator: Generator) -> Ints:
     )
     taken = middle + spread * generator.standard_normal(shape, np.float32)
     return np.clip(np.rint(taken), SHORTEST, LONGEST).astype(np.int16)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrueAnswers:
+    """One collection's answers, a row each."""
+
+    people: Ints
+    periods: Ints
+    days: Ints
+    orders: Ints  # the place of each among the answers of its period
+    segments: Ints
+    values: Ints  # the true place of a value, or a number of minutes
+
+    def __len__(self) -> int:
+        """Return the number of answers."""
+        return len(self.people)
+
+    def where(self, chosen: Flags | Ints) -> TrueAnswers:
+        """Return some of the rows."""
+        return TrueAnswers(*(column[chosen] for column in self._columns()))
+
+    def joined_with(self, other: TrueAnswers) -> TrueAnswers:
+        """Return the rows of both."""
+        pairs = zip(self._columns(), other._columns(), strict=True)
+        return TrueAnswers(*map(np.concatenate, pairs))
+
+    def _columns(self) -> list[Ints]:
+        return [getattr(self, each.name) for each in fields(self)]
+
+
+def true_answers(people: DemoUsers, collection: Collection, campaign: Campaign) -> TrueAnswers:
+    """Return the answers of everyone who consents, as if selected in all periods.
+
+    They follow the device's rule `takes = "first"`. In which periods a user answers is not decided
+    here: a device draws that from its secret.
+    """
+    if collection.unit is Unit.EVENT:
+        who, days, orders = _every_walk(people, collection.per_period)
+    else:
+        who, days = _first_days(people, campaign.periods(collection.unit))
+        orders = np.zeros_like(who)
+    screens = people.screens[who] if collection.name == FIRST_TAP else np.zeros_like(who)
+    return TrueAnswers(
+        people=who,
+        periods=campaign.periods(collection.unit)[days],
+        days=days,
+        orders=orders,
+        segments=screens,
+        values=people.true_values(collection.name, who, days, orders),
+    )
+
+
+def _every_walk(people: DemoUsers, most: int) -> tuple[Ints, Ints, Ints]:
+    """Return who walked, on which day, and which of that day's walks each is."""
+    walks = np.where(people.consents[:, np.newaxis], people.walks, 0)
+    who, days, orders = np.nonzero(np.arange(most) < walks[:, :, np.newaxis])
+    return who, days, orders
+
+
+def _first_days(people: DemoUsers, periods: Ints) -> tuple[Ints, Ints]:
+    """Return who used the app in each period, and on which of its days first."""
+    used = (people.walks > 0) & people.consents[:, np.newaxis]
+    found: list[tuple[Ints, Ints]] = []
+    for period in range(int(periods[-1]) + 1):
+        (days,) = np.nonzero(periods == period)
+        within = used[:, days]
+        (who,) = np.nonzero(within.any(axis=1))
+        found.append((who, days[within[who].argmax(axis=1)]))
+    return np.concatenate([who for who, _ in found]), np.concatenate([day for _, day in found])

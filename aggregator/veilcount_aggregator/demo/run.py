@@ -31,8 +31,7 @@ from .campaign import (
     Campaign,
 )
 from .deployment import DemoDeployment
-from .period_reports import TrueAnswers, true_answers
-from .population import DemoUsers
+from .population import DemoUsers, TrueAnswers, true_answers
 from .progress import ShowDay
 from .real_devices import AppEvent, DeliveryRecorder, RealDevice, RealDevices
 from .simulated_devices import SimulatedReports, draw_secrets

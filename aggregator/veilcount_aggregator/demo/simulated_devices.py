@@ -29,8 +29,7 @@ from ..ingest.decode import DecodedBody
 from ..ingest.decode.columns import ReportColumns
 from ..sampling.mixture import Ints
 from ..series.packed_rows import Packed
-from .period_reports import TrueAnswers
-from .population import Flags
+from .population import Flags, TrueAnswers
 
 Take = Callable[[DecodedBody], list[Verdict]]
 

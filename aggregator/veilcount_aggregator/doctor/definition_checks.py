@@ -10,7 +10,7 @@ from veilcount_shared import lint
 from ..series.series import Series
 from ..store import MemoryLimits, MemoryUse
 from ..store.memory_limit import worst_case
-from ..text.byte_sizes import format_bytes
+from ..text.number_format import format_bytes
 from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, ok, problems_or_ok, warn, wrong
 from .store_snapshot import StoreSnapshot

@@ -17,7 +17,6 @@ from ..store.redis.durability import DurabilityMonitor
 from ..store.redis.identity import SLOTS
 from ..store.redis.shard_client import ShardClient
 from ..store.redis.url import RedisUrl
-from .clock_skew import skew
 from .finding import (
     UNREACHABLE,
     Check,
@@ -28,6 +27,7 @@ from .finding import (
     graded,
     ok,
     problems_or_ok,
+    skew,
     warn,
     wrong,
 )

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from urllib.parse import urlsplit
 
+from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError
 
+from ..auth.api_keys import ApiKey, Role
+from ..central.budget_ledger import load_releases
+from ..central.journal_registry import registered_journals, unconfirmed_journals
+from ..central.privacy_filter import PrivacyFilter
+from ..central.release_journal import ReleaseJournal
 from ..errors import SettingsError, StoreUnavailable
+from ..retention.retention_guard import needs_confirmation, read_confirmed_day
 from ..settings import Settings
 from ..store import DurabilityState, open_store
 from ..store.migrate import outgoing_copy
-from . import clock_skew, consistency, definition_checks, release_checks
-from .api_key_checks import api_keys
-from .finding import UNREACHABLE, Check, CheckResult, Finding, Severity, examine, ok, warn, wrong
+from ..store.restore_lock import release_lock_reason
+from . import consistency, definition_checks
+from .finding import (
+    UNREACHABLE,
+    Check,
+    CheckResult,
+    Finding,
+    Severity,
+    examine,
+    ok,
+    problems_or_ok,
+    warn,
+    wrong,
+)
 from .sqlite_checks import DEEP as SQLITE_DEEP
 from .sqlite_checks import SQLITE
 from .store_snapshot import StoreSnapshot
@@ -93,6 +111,134 @@ def _durable(stored: StoreSnapshot) -> Iterator[CheckResult]:
         )
 
 
+UNUSED = timedelta(days=30)
+SETTLED = timedelta(days=7)  # an older admin's key is used for more than the set-up
+RECENT = timedelta(days=1)
+
+
+def api_keys(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check the valid keys."""
+    ring = stored.api_keys
+    valid = [key for key in ring.keys.values() if not key.revoked]
+    devices = "any device" if ring.intake_is_open else "devices with a key"
+    message = f"{len(valid)} valid keys; reports are accepted from {devices}"
+    yield from problems_or_ok(
+        _key_problems(valid, stored.today, open_=ring.intake_is_open), message
+    )
+
+
+def _key_problems(valid: list[ApiKey], today: date, *, open_: bool) -> Iterator[CheckResult]:
+    roles = {key.role for key in valid}
+    if Role.ADMIN not in roles:
+        yield warn("no admin key: nobody can push over HTTP", "`veilcount init --key`")
+    if not open_ and Role.DEVICE not in roles:
+        yield warn(
+            "all device keys are revoked: no device can report",
+            "`veilcount keys create --role device`, and ship the key with the app",
+        )
+    for key in valid:
+        yield from _key(key, today)
+
+
+def _key(key: ApiKey, today: date) -> Iterator[CheckResult]:
+    age = today - date.fromisoformat(key.created)
+    name = f"{key.role} key {key.id}" + (f" ({key.label})" if key.label else "")
+    if not key.used and age >= UNUSED:
+        yield warn(
+            f"{name} was made on {key.created} and never used", f"`veilcount keys revoke {key.id}`"
+        )
+    elif key.role is Role.ADMIN and age >= SETTLED and _used_recently(key, today):
+        yield warn(
+            f"{name} was used on {key.used}: an admin's key can change definitions",
+            "if it is only used for reading: `veilcount keys create --role analyst`",
+        )
+
+
+def _used_recently(key: ApiKey, today: date) -> bool:
+    return bool(key.used) and today - date.fromisoformat(key.used) <= RECENT
+
+
+RETIRE = (
+    "start their hosts; only if one is gone for good: `veilcount store retire-journal ID`, with"
+    " its file as --journal if it can be read"
+)
+UNLOCK = "`veilcount store unlock --journal FILE`, with the journal that releases were written to"
+
+
+def release_lock(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check whether releases are locked."""
+    why = release_lock_reason(stored.store)
+    if why:
+        yield wrong(f"locked: {why}", UNLOCK)
+    else:
+        yield ok("not locked")
+
+
+def journal(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check that the journal exists, is trustworthy and agrees with the store."""
+    models = {each.collection.model for each in stored.catalog.series.values()}
+    if Model.CENTRAL not in models:
+        yield ok("none is needed: no collection is central")
+    elif stored.journal is None:
+        yield warn(
+            "no journal is set; without one, the server makes no releases",
+            "give --journal FILE, here and to `veilcount serve`",
+        )
+    else:
+        yield from _agrees(stored, stored.journal)
+
+
+def journals(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check that the journals of all hosts have confirmed the store's incarnation."""
+    known, waiting = registered_journals(stored.store), unconfirmed_journals(stored.store)
+    for each in waiting:
+        last = f"last confirmed it at {each.at}" if each.at else "never confirmed it"
+        yield warn(f"journal {each} {last}: releases wait for it", RETIRE)
+    if not waiting:
+        listed = ": " + ", ".join(map(str, known.values())) if known else ""
+        yield ok(f"{len(known)} registered, all have confirmed the store{listed}")
+
+
+def _agrees(stored: StoreSnapshot, journal: ReleaseJournal) -> Iterator[CheckResult]:
+    forgotten = PrivacyFilter(stored.store, journal).forgotten()
+    lines, kept = len(journal.lines()), len(load_releases(stored.store))
+    if forgotten:
+        yield wrong(
+            f"{journal.path} has {len(forgotten)} releases that the store lacks:"
+            " their budget would be spent twice",
+            UNLOCK,
+        )
+    elif kept and not lines:
+        yield wrong(
+            f"{journal.path} is empty or missing, and the store has {kept} releases",
+            "give the file that the server writes to as --journal; if it was lost, back up the"
+            " store now: it is the only record of the spent budget",
+        )
+    else:
+        yield ok(f"{journal.path}: its {lines} releases are all in the store")
+
+
+def retention(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check that the day by which rows are dropped is confirmed."""
+    found, today = read_confirmed_day(stored.store), stored.today
+    if found is None:
+        yield ok("no server has confirmed a day yet; one does within 24 hours")
+    elif needs_confirmation(found, today):
+        yield warn(
+            f"rows are not dropped: the last confirmed day is {found.day},"
+            f" {(today - found.day).days} days before this machine's",
+            "if this machine's clock is right: `veilcount store confirm-clock`, or let a server run"
+            " for 24 hours",
+        )
+    elif found.day > today:
+        yield warn(
+            f"the confirmed day, {found.day}, is in the future: this clock is wrong, or was then",
+            "compare this machine's clock with others; a server with a right clock resets the day",
+        )
+    else:
+        yield ok(f"rows are dropped by the confirmed day, {found.day}")
+
+
 #: the checks of a store on any engine
 STORED: dict[str, Check[StoreSnapshot]] = {
     "accepts reports": _accepts,
@@ -102,10 +248,10 @@ STORED: dict[str, Check[StoreSnapshot]] = {
     "new pseudonyms": definition_checks.new_pseudonyms,
     "memory of counters": definition_checks.memory,
     "keys": api_keys,
-    "releases": release_checks.release_lock,
-    "journal": release_checks.journal,
-    "retention": clock_skew.retention,
-    "journals": release_checks.journals,
+    "releases": release_lock,
+    "journal": journal,
+    "retention": retention,
+    "journals": journals,
     "verdicts": verdicts,
 }
 DEEP: dict[str, Check[StoreSnapshot]] = {"consistency": consistency.counters_agree}

@@ -15,7 +15,7 @@ from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import MemoryLimits
 from veilcount_aggregator.store.memory_limit import MemoryUse, tally_bytes
-from veilcount_aggregator.text.byte_sizes import format_bytes, parse_bytes
+from veilcount_aggregator.text.number_format import format_bytes, parse_bytes
 from veilcount_shared.verdict import Verdict
 
 MEGABYTE = 1 << 20

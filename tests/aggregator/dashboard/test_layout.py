@@ -10,7 +10,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.assets import HERE, PLOTLY, TYPES, asset
+from veilcount_aggregator.dashboard.layout import HERE, PLOTLY, TYPES, asset
 from veilcount_aggregator.errors import StoreUnavailable
 
 ASSETS = sorted(each.name for each in HERE.iterdir() if each.suffix in TYPES)

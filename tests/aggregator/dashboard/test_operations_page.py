@@ -12,7 +12,8 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.api.request_metrics import ANSWERED, MICROSECONDS, REFUSED
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.operations import request_panel, view
+from veilcount_aggregator.dashboard.operations import request_panel
+from veilcount_aggregator.dashboard.operations.page import pseudonym_quotas
 from veilcount_aggregator.ingest.group_commit import GROUP
 from veilcount_aggregator.retention.retention_guard import confirm_day
 from veilcount_aggregator.store import VERDICT, ServiceCounter
@@ -63,7 +64,7 @@ def test_secret_counts_are_on_no_page(deployed: Deployment) -> None:
     counted(send(deployed, "theme", [5, 0, 0]))
     text = page_text(deployed, Role.ADMIN, "?collection=visits")
     series, today = deployed.aggregator.known().catalog.series, deployed.aggregator.today()
-    quotas = view.pseudonym_quotas(deployed.aggregator.store, series.values(), 100, today)
+    quotas = pseudonym_quotas(deployed.aggregator.store, series.values(), 100, today)
 
     assert "Not listed, since exact counts would reveal who took part: visits." in text
     assert "Requests per commit are withheld" in text

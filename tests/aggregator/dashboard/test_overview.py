@@ -20,8 +20,7 @@ from veilcount_aggregator.dashboard.collection_status import (
     collection_status,
     trend,
 )
-from veilcount_aggregator.dashboard.intake_summary import TitledFigure, intake_summary
-from veilcount_aggregator.dashboard.overview import public_sizes
+from veilcount_aggregator.dashboard.overview import TitledFigure, intake_summary, public_sizes
 from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
 from veilcount_aggregator.store.restore_lock import RELEASES, lock_releases
 from veilcount_shared.verdict import Verdict

@@ -7,7 +7,7 @@ from math import log10
 import pytest
 
 from veilcount_aggregator.dashboard.charts import logarithmic_axis
-from veilcount_aggregator.dashboard.precision import FigureFormat
+from veilcount_aggregator.dashboard.formatting import FigureFormat
 from veilcount_aggregator.text import number_format
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.demo.campaign import TRAIL, Campaign
-from veilcount_aggregator.demo.clock import DemoClock
+from veilcount_aggregator.demo.deployment import DemoClock
 from veilcount_shared import load_collections
 
 DAYS = [date(2026, 11, 21), date(2027, 1, 1), date(2028, 2, 29), date(2026, 7, 31)]

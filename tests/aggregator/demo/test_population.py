@@ -18,8 +18,7 @@ from veilcount_aggregator.demo.campaign import (
     WAY_THERE_CENTRAL,
     Campaign,
 )
-from veilcount_aggregator.demo.period_reports import TrueAnswers, true_answers
-from veilcount_aggregator.demo.population import DemoUsers
+from veilcount_aggregator.demo.population import DemoUsers, TrueAnswers, true_answers
 from veilcount_aggregator.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_shared import Collection, SystemRandomSource, schedule

@@ -19,7 +19,7 @@ from tests.system.server import Server, free_port
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.doctor import Finding, Severity, examine_server
-from veilcount_aggregator.doctor.tls import http_redirect
+from veilcount_aggregator.doctor.server_checks import http_redirect
 from veilcount_aggregator.errors import SettingsError
 
 from .doctor_fixtures import by_check, wall_clock

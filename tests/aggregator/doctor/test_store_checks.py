@@ -24,7 +24,7 @@ from veilcount_aggregator.catalog.definitions import DefinitionSource, add_defin
 from veilcount_aggregator.central.budget_ledger import StoredRelease
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.dashboard.operations.view import FOR_ANALYSTS
+from veilcount_aggregator.dashboard.operations.page import FOR_ANALYSTS
 from veilcount_aggregator.doctor import Finding, Severity
 from veilcount_aggregator.doctor.store_checks import STORED
 from veilcount_aggregator.doctor.verdict_checks import read_metrics, verdict_problems

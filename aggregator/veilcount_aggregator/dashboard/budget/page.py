@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
 from flask import Response, request
 
+from veilcount_shared import Collection
+from veilcount_shared.collection import Model
+
 from ... import queries
+from ...analysis.budget import CollectionBudget, HistogramBar, UnitComparison
+from ...analysis.budget.averaging_attack import guessing_chance
+from ...analysis.trust_models import ErrorEstimate
 from ...errors import QueryError
 from ...queries import BudgetQuery
-from ..pages import Content, Context, page, render
-from ..series_choice import series_choice
+from ...queries.json_encoding import decimal
+from ...text import number_format
+from ...text.number_format import percent
+from ..charts import Chart, axis, columns, counts, curves, figures_of, lines, logarithmic_axis
+from ..formatting import error_bar, level
+from ..pages import Content, Context, page, render, series_choice
 from .composition_charts import attack_chart, composition_chart
-from .view import epsilon_figures, headline, spend, unit_chart
 
 FIELDS = ("delta", "n")
 
@@ -41,3 +54,177 @@ def budget(context: Context, name: str) -> Response | Content:
         "unit_chart": unit_chart(found.levels, found.n_source),
         "cross_collection": result.cross_collection,
     }
+
+
+NOT_COUNTED = (
+    "No spend is counted: the aggregator cannot, or must not, link the reports of one person."
+)
+TOO_SMALL = "too small to report"
+UNIT_COLUMNS = (
+    "Unit",
+    "Answers",
+    "Epsilon each",
+    "Local, campaign",
+    "Local, one period",
+    "Central, campaign",
+    "Central, one period",
+    "All answers guessed",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonFigure:
+    """One epsilon, what it covers, and what it means to an attacker."""
+
+    level: str
+    epsilon: str
+    of: str
+    means: str
+
+
+def headline(account: CollectionBudget) -> str:
+    """Return the budget in one sentence."""
+    figures = account.figures
+    each = decimal(figures.event)
+    user = f"{decimal(figures.user)} ({number_format.adjacency(figures.adjacency)})"
+    if not account.guessing_curve:
+        return f"What is released reveals at most epsilon {user} of a person in the whole campaign."
+    if figures.answers == 1:
+        return f"A person reveals at most epsilon {user}: one answer in the whole campaign."
+    return (
+        f"A person reveals at most epsilon {user} in the whole campaign: {figures.answers:,}"
+        f" answers, epsilon {each} each."
+    )
+
+
+def epsilon_figures(collection: Collection, account: CollectionBudget) -> tuple[EpsilonFigure, ...]:
+    """Return the epsilons of an event, a day and a user."""
+    figures, day = account.figures, collection.per_period
+    return (
+        EpsilonFigure("event", decimal(figures.event), "one answer", _guess(collection, 1)),
+        EpsilonFigure("day", decimal(figures.day), figures.day_is, _guess(collection, day)),
+        EpsilonFigure("user", decimal(figures.user), _campaign(figures.answers), _all(account)),
+    )
+
+
+def _campaign(answers: int) -> str:
+    return "one answer, the whole campaign" if answers == 1 else f"{answers:,} answers, all of them"
+
+
+def _guess(collection: Collection, seen: int) -> str:
+    if collection.model is Model.CENTRAL:
+        return ""
+    return _means(seen, guessing_chance(collection.randomizer, seen).mechanism)
+
+
+def _all(account: CollectionBudget) -> str:
+    if not account.guessing_curve:
+        return ""
+    last = account.guessing_curve[-1]
+    return _means(last.answers, last.mechanism)
+
+
+def _means(seen: int, chance: Fraction) -> str:
+    whose = "it" if seen == 1 else f"all {seen:,}"
+    return (
+        f"Whoever sees {whose} guesses a constant yes or no right with at most {percent(chance)}."
+    )
+
+
+# -- the counted spend -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """The counted spend; its chart is for admins, where it has two bars or more."""
+
+    text: str
+    why: str = ""
+    chart: Chart | None = None
+
+
+def spend(account: CollectionBudget, bars: str) -> Spend:
+    """Describe the counted spend; `bars`: who may see its distribution."""
+    spent = account.spent
+    if spent is None:
+        return Spend(NOT_COUNTED)
+    if spent.mean is None or spent.worst is None:
+        return Spend("Nothing is shown yet:", f"{bars}.")
+    text = (
+        f"{spent.pseudonyms:,} pseudonyms have spent epsilon {number_format.epsilon(spent.mean)}"
+        f" on average, {number_format.epsilon(spent.worst)} at most,"
+        f" of the maximum {number_format.epsilon(spent.cap)}."
+    )
+    return Spend(text, _distribution(spent.bars), _spend_chart(spent.bars))
+
+
+def _distribution(bars: Sequence[HistogramBar]) -> str:
+    if not bars:
+        return "Only admins see the distribution."
+    return f"All of them: {_answers_spent(bars[0])}." if len(bars) == 1 else ""
+
+
+def _spend_chart(bars: Sequence[HistogramBar]) -> Chart | None:
+    if len(bars) < 2:  # noqa: PLR2004 - a sentence is enough for one
+        return None
+    hover = [f"{bar.pseudonyms:,} pseudonyms: {_answers_spent(bar)}" for bar in bars]
+    part = counts([bar.pseudonyms for bar in bars], hover)
+    x, y = axis("answers spent", type="category"), axis("pseudonyms")
+    return Chart(
+        "spent",
+        columns([_spent(bar) for bar in bars], [part], x, y),
+        "How many pseudonyms have spent how many answers; each bar has at least 20 of them.",
+        ("Answers spent", "Epsilon, at most", "Pseudonyms"),
+        [(_spent(bar), number_format.epsilon(bar.epsilon), f"{bar.pseudonyms:,}") for bar in bars],
+    )
+
+
+def _spent(bar: HistogramBar) -> str:
+    return f"{bar.least:,}" if bar.least == bar.most else f"{bar.least:,} to {bar.most:,}"
+
+
+def _answers_spent(bar: HistogramBar) -> str:
+    answers = "answer" if bar.most == 1 else "answers"
+    return f"{_spent(bar)} {answers}, at most epsilon {number_format.epsilon(bar.epsilon)} each"
+
+
+# -- the cost of another unit ----------------------------------------------------------------------
+
+
+def unit_chart(found: UnitComparison, n_source: str) -> Chart:
+    """Draw the error of each unit at one epsilon for a user."""
+    shares, names = found.quantity != "mean", [str(row.unit) for row in found.rows]
+    named: dict[str, list[ErrorEstimate | None]] = {
+        "local, no one trusted": [row.local_campaign for row in found.rows],
+        "central, a curator trusted": [row.central_campaign for row in found.rows],
+    }
+
+    def height(error: ErrorEstimate | None) -> float | None:  # 0 has no place on a logarithmic axis
+        return (100 if shares else 1) * error.half_width or None if error else None
+
+    def text(error: ErrorEstimate | None) -> str:
+        return error_bar(error.half_width if error else None, found.quantity)
+
+    parts = curves(
+        names, named, height, lambda unit, name, error: f"{unit}, {name}: {text(error)}", dots=True
+    )
+    y = logarithmic_axis("+/- points" if shares else "+/-", figures_of(parts))
+    rows = [
+        (
+            row.unit,
+            f"{row.answers:,}",
+            TOO_SMALL if row.epsilon is None else number_format.epsilon(row.epsilon),
+            text(row.local_campaign),
+            text(row.local_period),
+            text(row.central_campaign),
+            text(row.central_period),
+            "" if row.guess_all is None else percent(row.guess_all),
+        )
+        for row in found.rows
+    ]
+    caption = (
+        f"Error of the {found.quantity} over the whole campaign by unit, for n = {found.n:,}"
+        f" persons ({n_source}), at {level(found.level)}."
+    )
+    drawing = lines(parts, axis("unit of privacy", type="category"), y)
+    return Chart("units", drawing, caption, UNIT_COLUMNS, rows)

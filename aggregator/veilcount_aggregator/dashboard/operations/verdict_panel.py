@@ -14,7 +14,7 @@ from ...store import VERDICT, Cell, ServiceCounter, Store
 from ...text.privacy_guarantees import counts_are_public
 from .. import charts
 from ..collection_status import PERIODS
-from ..intake_summary import REASONS
+from ..overview import REASONS
 
 UNKNOWN = "(unknown definitions)"
 NO_PERIOD = -1

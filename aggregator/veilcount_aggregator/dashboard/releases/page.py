@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
 from http import HTTPStatus
 from typing import Any
 
 from flask import Response, request
 
+from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError
+from veilcount_shared.schedule import period_end
 
 from ...central.budget_ledger import load_releases as stored_releases
 from ...central.curator import DryRun
 from ...central.journal_registry import unconfirmed_journals
 from ...central.query import query_options
 from ...errors import QueryError, ReleaseRefused
-from ...queries.releases import SeriesReleases, series_releases
+from ...queries.releases import SeriesReleases, days_of, series_releases
 from ...queries.snapshot import Snapshot
 from ...series.series import Series
 from ...service import Aggregator
 from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import promise
 from ..formatting import short_epsilon
-from ..pages import Content, Context, page, paginate, redirect_to, render
-from ..series_choice import series_choice
-from .form import ReleaseForm, closed_from, defaults, period_choices
+from ..pages import Content, Context, page, paginate, redirect_to, render, series_choice
 from .view import budget_chart, dry_run_view, place_of, refusal_text, release_entry
 
 NO_JOURNAL = (
@@ -148,3 +151,81 @@ def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) 
     periods = "1 closed period has" if len(ready) == 1 else f"{len(ready):,} closed periods have"
     untouched = "Nothing is spent." if whole == len(ready) else f"{whole:,} of them unspent."
     return "good", f"{periods} budget left.", untouched
+
+
+USUAL = "0.1"  # epsilon
+#: the fields of the form, as addresses name them
+NAMES = {
+    "query": "query",
+    "argument": "argument",
+    "epsilon": "epsilon",
+    "first": "from",
+    "last": "to",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseForm:
+    """The form as typed."""
+
+    query: str = ""
+    argument: str = ""  # of a query that needs one: a condition, or values
+    epsilon: str = USUAL
+    first: str = ""
+    last: str = ""
+
+    @classmethod
+    def parse(cls, parameters: Mapping[str, str]) -> ReleaseForm:
+        """Read a query string or a form."""
+        typed = {field: parameters[name] for field, name in NAMES.items() if name in parameters}
+        return cls(**{field: text.strip() for field, text in typed.items()})
+
+    def fields(self) -> dict[str, str]:
+        """Return the fields that have a value."""
+        return {name: text for field, name in NAMES.items() if (text := getattr(self, field))}
+
+    def request(self, collection: Collection) -> dict[str, object]:
+        """Return the request as the curator parses it."""
+        options = query_options(collection)
+        if self.query not in options:
+            raise QueryError("query", self.query, f"give {', '.join(options)}")
+        return {
+            "query": options[self.query].written(self.argument),
+            "epsilon": self.epsilon,
+            "from": self.first or None,
+            "to": self.last or None,
+        }
+
+
+def defaults(series: Series, today: date) -> ReleaseForm:
+    """Return the form's defaults: the first query, the newest closed period."""
+    oldest_open, _ = series.open_periods(today)
+    first, last = days_of(series.collection, max(0, oldest_open - 1))
+    query = next(iter(query_options(series.collection)))
+    return ReleaseForm(query, first=first.isoformat(), last=last.isoformat())
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodChoice:
+    """A period on offer; `open_until` is empty once it can be released."""
+
+    first: date
+    last: date
+    open_until: str
+
+
+def period_choices(series: Series, today: date) -> list[PeriodChoice]:
+    """Return all periods of a series."""
+    collection, (oldest_open, _) = series.collection, series.open_periods(today)
+    return [
+        PeriodChoice(
+            *days_of(collection, period),
+            f"open until {closed_from(collection, period)}" if period >= oldest_open else "",
+        )
+        for period in range(collection.periods)
+    ]
+
+
+def closed_from(collection: Collection, period: int) -> date:
+    """Return the UTC day from which on a period may be released."""
+    return period_end(collection, period).date() + timedelta(days=collection.late)

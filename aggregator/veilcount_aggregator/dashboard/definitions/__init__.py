@@ -1,1 +1,0 @@
-"""The pages of definitions: list, preview, push, close."""
