@@ -65,14 +65,7 @@ def _in(time: timedelta) -> str:
     return "tomorrow" if time.days == 1 else f"in {time.days:,} days"
 
 
-@dataclass(frozen=True, slots=True)
-class TrendColumn:
-    """One period of a trend, as a rectangle of the page."""
-
-    x: float
-    y: float
-    height: float
-    open: bool
+TrendColumn = tuple[float, float, float, bool]  # a period: x, y, height, whether it is open
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +110,6 @@ def _columns(counts: list[int], open_periods: list[bool], step: float) -> tuple[
     most = max(counts)
     heights = [round(max(1.0, (HEIGHT - 1) * each / most), 2) for each in counts]
     return tuple(
-        TrendColumn(round(place * step, 2), round(HEIGHT - height, 2), height, is_open)
+        (round(place * step, 2), round(HEIGHT - height, 2), height, is_open)
         for place, (height, is_open) in enumerate(zip(heights, open_periods, strict=True))
     )

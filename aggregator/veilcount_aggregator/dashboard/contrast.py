@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flask import Response, request
 
 from .. import queries
@@ -137,25 +135,15 @@ COLUMNS = ("Value", "Local", "Central")
 CAPTION = "The same question to two halves of the devices, each estimate with its interval."
 
 
-@dataclass(frozen=True, slots=True)
-class PairedView:
-    """Both sides. Without a `drawing` in its chart there is only the table."""
-
-    about: str
-    units: str
-    chart: Chart
-
-
-def paired_view(pair: PairedComparison | None) -> PairedView | None:
-    """Return a pair as the page shows it; None: the collection has none."""
+def paired_view(pair: PairedComparison | None) -> Content | None:
+    """Return both sides of a pair; without a drawing in its chart there is only the table."""
     if pair is None:
         return None
     rows = [_paired_row(row, pair) for row in pair.rows]
     same_units = pair.units in {SHARES, MEANS} and all(row.central for row in pair.rows)
     drawing = _paired_drawing(pair) if same_units else {}
-    return PairedView(
-        _about_pair(pair), pair.units, Chart("paired", drawing, CAPTION, COLUMNS, rows)
-    )
+    chart = Chart("paired", drawing, CAPTION, COLUMNS, rows)
+    return {"about": _about_pair(pair), "units": pair.units, "chart": chart}
 
 
 def _about_pair(pair: PairedComparison) -> str:

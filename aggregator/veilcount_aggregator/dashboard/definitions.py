@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 from pathlib import PurePath
@@ -21,7 +20,7 @@ from ..auth.api_keys import Role
 from ..catalog.definitions import Catalog, DefinitionSource, add_definitions, close_collection
 from ..queries import CollectionNotFound
 from ..series.series import Series
-from ..text.privacy_guarantees import PrivacyFigures, epsilons
+from ..text.privacy_guarantees import epsilons
 from .collection.definition_history import changes
 from .collection_status import collection_status
 from .pages import Content, Context, page, redirect_to, render
@@ -50,8 +49,8 @@ def preview_definitions(context: Context) -> Response | Content:
         "items": items,
         "fields": fields(source),
         "reports": reports,
-        "changes": any(item.change is not Change.NONE for item in items),
-        "remarks": sum(len(item.remarks) for item in items),
+        "changes": any(item["change"] is not Change.NONE for item in items),
+        "remarks": sum(len(item["remarks"]) for item in items),
     }
 
 
@@ -119,23 +118,7 @@ EFFECTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewItem:
-    """One collection of the file."""
-
-    collection: Collection
-    change: Change
-    epsilon: PrivacyFigures
-    changes: Sequence[str]
-    remarks: Sequence[str]
-
-    @property
-    def effect(self) -> str:
-        """What pushing it does."""
-        return EFFECTS[self.change]
-
-
-def preview(source: DefinitionSource, known: Catalog, reports: int) -> list[PreviewItem]:
+def preview(source: DefinitionSource, known: Catalog, reports: int) -> list[Content]:
     """Return what each collection of a file would change, or refuse the file as a device would."""
     return [
         _item(collection, known.by_name.get(name, ()), reports)
@@ -143,16 +126,18 @@ def preview(source: DefinitionSource, known: Catalog, reports: int) -> list[Prev
     ]
 
 
-def _item(collection: Collection, series: Sequence[Series], reports: int) -> PreviewItem:
+def _item(collection: Collection, series: Sequence[Series], reports: int) -> Content:
     before = _before(collection, series)
+    change = _change(collection, before)
     remarks = (*lint(collection, reports), *memory_remarks(collection))
-    return PreviewItem(
-        collection,
-        _change(collection, before),
-        epsilons(collection),
-        changes(before, collection) if before else [],
-        [f"{remark.key}: {remark.text}" for remark in remarks],
-    )
+    return {
+        "collection": collection,
+        "change": change,
+        "effect": EFFECTS[change],
+        "epsilon": epsilons(collection),
+        "changes": changes(before, collection) if before else [],
+        "remarks": [f"{remark.key}: {remark.text}" for remark in remarks],
+    }
 
 
 def _before(collection: Collection, series: Sequence[Series]) -> Collection | None:

@@ -19,13 +19,11 @@ from ..queries import Snapshot
 from ..series.series import Series
 from ..store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
-from ..text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
+from ..text.privacy_guarantees import counts_are_public, epsilons
 from .collection.definition_history import counted
 from .collection.sample_adequacy import PLAIN, Terms, sample_adequacy
 from .collection_status import (
-    CollectionStatus,
     State,
-    Trend,
     collection_status,
     reports_by_period,
     trend,
@@ -37,22 +35,6 @@ WITHHELD = "withheld: an exact number would reveal whether one person took part"
 RELEASED = "Estimates come from releases, each charged to a budget"
 
 
-@dataclass(frozen=True, slots=True)
-class OverviewRow:
-    """One collection, by its newest definition."""
-
-    collection: Collection
-    model: str
-    status: CollectionStatus
-    n: str
-    counted: str
-    epsilon: PrivacyFigures
-    tone: str
-    adequacy: str
-    trend: Trend | None
-    more: str
-
-
 @page("/", tab="Overview", order=1)
 def overview(context: Context) -> Content:
     """List all collections."""
@@ -61,7 +43,7 @@ def overview(context: Context) -> Content:
     rows = [overview_row(series, sizes, snapshot.today) for series in catalog.by_name.values()]
     found = [each for each in rows if matches(each, find)]
     return {
-        "groups": {state: [r for r in found if r.status.state is state] for state in State},
+        "groups": {state: [r for r in found if r["status"].state is state] for state in State},
         "found": found,
         "intake": intake_summary(
             snapshot.store,
@@ -87,28 +69,28 @@ def public_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:
 
 def overview_row(
     series: Sequence[Series], sizes: Mapping[str, Mapping[Cell, int]], today: date
-) -> OverviewRow:
-    """Return the row of a collection."""
+) -> Content:
+    """Return the row of a collection, by its newest definition."""
     newest = series[0]
     collection, counts = newest.collection, sizes.get(newest.fingerprint)
     n = None if counts is None else sum(counts.values())
     tone, adequacy = _adequacy(collection, n)
     pair = f", paired with {collection.twin}" if collection.twin else ""
     older = sum(bool(sizes.get(each.fingerprint)) for each in series[1:])
-    return OverviewRow(
-        collection=collection,
-        model=f"{collection.model}{pair}",
-        status=collection_status(newest, today),
-        n="" if n is None else f"{n:,}",
-        counted=WITHHELD if n is None else counted(collection),
-        epsilon=epsilons(collection),
-        tone=tone,
-        adequacy=adequacy,
-        trend=None if counts is None else trend(newest, counts, today),
-        more=f"{len(series)} definitions, the newest is shown; {older} older with reports"
+    return {
+        "collection": collection,
+        "model": f"{collection.model}{pair}",
+        "status": collection_status(newest, today),
+        "n": "" if n is None else f"{n:,}",
+        "counted": WITHHELD if n is None else counted(collection),
+        "epsilon": epsilons(collection),
+        "tone": tone,
+        "adequacy": adequacy,
+        "trend": None if counts is None else trend(newest, counts, today),
+        "more": f"{len(series)} definitions, the newest is shown; {older} older with reports"
         if len(series) > 1
         else "",
-    )
+    }
 
 
 def _adequacy(collection: Collection, n: int | None) -> tuple[str, str]:
@@ -119,9 +101,9 @@ def _adequacy(collection: Collection, n: int | None) -> tuple[str, str]:
     return found.tone, found.text
 
 
-def matches(row: OverviewRow, find: str) -> bool:
+def matches(row: Content, find: str) -> bool:
     """Whether the name or the question of a collection contains a text."""
-    collection = row.collection
+    collection = row["collection"]
     return find.casefold() in f"{collection.name}\n{collection.question}".casefold()
 
 
@@ -150,22 +132,14 @@ class TitledFigure:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class IntakeSummary:
-    """The intake's figures, and alerts about what stops it."""
-
-    figures: tuple[TitledFigure, ...]
-    alerts: tuple[str, ...]
-
-
 def intake_summary(
     store: Store,
     series: Mapping[str, Series],
     sizes: Sizes,
     noted: Mapping[ServiceCounter, int],
     today: date,
-) -> IntakeSummary:
-    """Summarize the intake on a UTC day; `sizes` are the public counts.
+) -> Content:
+    """Return figures of the intake on a UTC day, and alerts; `sizes` are the public counts.
 
     Reports are counted by the period they are for; the time of arrival is not stored. Collections
     whose exact counts are secret are in none of these sums, and nothing reveals them by
@@ -173,7 +147,7 @@ def intake_summary(
     """
     health = store.health()
     figures = (*_recent(series, sizes, today), _rejected(series, sizes, noted), _store(health))
-    return IntakeSummary(figures, tuple(_alerts(store, series, health)))
+    return {"figures": figures, "alerts": list(_alerts(store, series, health))}
 
 
 # -- recent reports -------------------------------------------------------------------------------

@@ -35,19 +35,6 @@ TRUSTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
-    """An error of a field: which, and how to correct it."""
-
-    field: str
-    fix: str
-
-    @property
-    def has_field(self) -> bool:
-        """Whether the form has this field, so that the message is shown at it."""
-        return self.field in {each.name for each in fields(PlanForm)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanForm:
     """The fields as typed; by default a common plan."""
@@ -106,10 +93,15 @@ def planner(context: Context) -> Response | Content:
     return {**content, "plan": summary(plan), "chart": margin_chart(query.question(today), plan)}
 
 
-def _field_error(error: QueryError) -> FieldError:
-    """Return a query error under the form's field names."""
-    fix = TWO if error.field == "plan" else error.fix
-    return FieldError(ENTRIES.get(error.field, error.field), fix)
+def _field_error(error: QueryError) -> Content:
+    """Return a query error under the form's field names; `has_field`: it is shown at its field."""
+    field = ENTRIES.get(error.field, error.field)
+    has_field = field in {each.name for each in fields(PlanForm)}
+    return {
+        "field": field,
+        "fix": TWO if error.field == "plan" else error.fix,
+        "has_field": has_field,
+    }
 
 
 PROTECTED_BY = {
@@ -123,38 +115,16 @@ DECADES = range(2, 8)  # of devices
 STEPS = {TrustModel.LOCAL: (1, 2, 5), TrustModel.SHUFFLED: (1,), TrustModel.CENTRAL: (1, 2, 5)}
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFigure:
-    """One of devices, epsilon and margin; `found`: it was computed."""
-
-    name: str
-    figure: str
-    more: str
-    found: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSummary:
-    """A plan, as the page shows it."""
-
-    headline: str
-    details: str
-    figures: tuple[PlanFigure, ...]
-    epsilons: tuple[tuple[str, str, str], ...]
-    terms: tuple[tuple[str, str], ...]
-    toml: str
-
-
-def summary(planned: PlanResult) -> PlanSummary:
+def summary(planned: PlanResult) -> Content:
     """Describe a plan."""
-    return PlanSummary(
-        headline=_headline(planned),
-        details=f"{sentence_case(planned.sentence)}.",
-        figures=_figures(planned),
-        epsilons=_epsilons(planned),
-        terms=tuple(_terms(planned)),
-        toml=planned.toml,
-    )
+    return {
+        "headline": _headline(planned),
+        "details": f"{sentence_case(planned.sentence)}.",
+        "figures": _figures(planned),
+        "epsilons": _epsilons(planned),
+        "terms": _terms(planned),
+        "toml": planned.toml,
+    }
 
 
 def _headline(planned: PlanResult) -> str:
@@ -173,20 +143,16 @@ def _a(unit: Unit) -> str:
     return f"an {unit}" if unit is Unit.EVENT else f"a {unit}"
 
 
-def _figures(planned: PlanResult) -> tuple[PlanFigure, ...]:
-    sample = error_bar(planned.population.half_width, planned.quantity)
-    of = f"at {level(planned.level)}; as a sample of the population {sample}"
+def _figures(planned: PlanResult) -> tuple[tuple[str, str, str, bool], ...]:
+    """Return devices, epsilon and margin, each with a note, and whether it was computed."""
+    margin, sample = (
+        error_bar(each.half_width, planned.quantity) for each in (planned.error, planned.population)
+    )
+    of, found = f"at {level(planned.level)}; as a sample of the population {sample}", planned.found
     return (
-        PlanFigure("Devices", f"{planned.devices:,}", "that report", planned.found == "devices"),
-        PlanFigure(
-            "Epsilon", decimal(planned.epsilon), _whose(planned), planned.found == "epsilon"
-        ),
-        PlanFigure(
-            "Margin",
-            error_bar(planned.error.half_width, planned.quantity),
-            of,
-            planned.found == "error",
-        ),
+        ("Devices", f"{planned.devices:,}", "that report", found == "devices"),
+        ("Epsilon", decimal(planned.epsilon), _whose(planned), found == "epsilon"),
+        ("Margin", margin, of, found == "error"),
     )
 
 

@@ -54,7 +54,7 @@ def intake(made: Deployment) -> dict[str, TitledFigure]:
     snapshot = made.aggregator.snapshot()
     counters, series = snapshot.store.service_counts(), snapshot.catalog.series
     found = intake_summary(snapshot.store, series, public_sizes(snapshot), counters, snapshot.today)
-    return {each.title: each for each in found.figures}
+    return {each.title: each for each in found["figures"]}
 
 
 # -- collections -----------------------------------------------------------------------------------
@@ -166,8 +166,8 @@ def test_the_largest_period_of_a_trend_has_the_full_height_and_open_ones_are_mar
     assert found.label == (
         "Reports per month, 2026-06-01 to 2026-12-01: 0 to 200; the last 2 are open"
     )
-    assert [each.height for each in found.columns] == [6.25, 1.0, HEIGHT - 1, *[1.0] * 4]
-    assert [each.open for each in found.columns] == [False] * 5 + [True] * 2
+    assert [height for _, _, height, _ in found.columns] == [6.25, 1.0, HEIGHT - 1, *[1.0] * 4]
+    assert [is_open for *_, is_open in found.columns] == [False] * 5 + [True] * 2
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("alone", {}), ("theme", {Cell(0, 0): 9})])

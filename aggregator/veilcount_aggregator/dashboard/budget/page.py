@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from flask import Response, request
@@ -72,16 +71,6 @@ UNIT_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EpsilonFigure:
-    """One epsilon, what it covers, and what it means to an attacker."""
-
-    level: str
-    epsilon: str
-    of: str
-    means: str
-
-
 def headline(account: CollectionBudget) -> str:
     """Return the budget in one sentence."""
     figures = account.figures
@@ -97,13 +86,15 @@ def headline(account: CollectionBudget) -> str:
     )
 
 
-def epsilon_figures(collection: Collection, account: CollectionBudget) -> tuple[EpsilonFigure, ...]:
-    """Return the epsilons of an event, a day and a user."""
+def epsilon_figures(
+    collection: Collection, account: CollectionBudget
+) -> tuple[tuple[str, str, str, str], ...]:
+    """Return three levels, each with its epsilon, what it covers, and what an attacker learns."""
     figures, day = account.figures, collection.per_period
     return (
-        EpsilonFigure("event", decimal(figures.event), "one answer", _guess(collection, 1)),
-        EpsilonFigure("day", decimal(figures.day), figures.day_is, _guess(collection, day)),
-        EpsilonFigure("user", decimal(figures.user), _campaign(figures.answers), _all(account)),
+        ("event", decimal(figures.event), "one answer", _guess(collection, 1)),
+        ("day", decimal(figures.day), figures.day_is, _guess(collection, day)),
+        ("user", decimal(figures.user), _campaign(figures.answers), _all(account)),
     )
 
 
@@ -134,28 +125,23 @@ def _means(seen: int, chance: Fraction) -> str:
 # -- the counted spend -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Spend:
-    """The counted spend; its chart is for admins, where it has two bars or more."""
-
-    text: str
-    why: str = ""
-    chart: Chart | None = None
+#: a text, why it has no chart, and the chart: for admins, where it has two bars or more
+Spend = tuple[str, str, Chart | None]
 
 
 def spend(account: CollectionBudget, bars: str) -> Spend:
     """Describe the counted spend; `bars`: who may see its distribution."""
     spent = account.spent
     if spent is None:
-        return Spend(NOT_COUNTED)
+        return NOT_COUNTED, "", None
     if spent.mean is None or spent.worst is None:
-        return Spend("Nothing is shown yet:", f"{bars}.")
+        return "Nothing is shown yet:", f"{bars}.", None
     text = (
         f"{spent.pseudonyms:,} pseudonyms have spent epsilon {number_format.epsilon(spent.mean)}"
         f" on average, {number_format.epsilon(spent.worst)} at most,"
         f" of the maximum {number_format.epsilon(spent.cap)}."
     )
-    return Spend(text, _distribution(spent.bars), _spend_chart(spent.bars))
+    return text, _distribution(spent.bars), _spend_chart(spent.bars)
 
 
 def _distribution(bars: Sequence[HistogramBar]) -> str:

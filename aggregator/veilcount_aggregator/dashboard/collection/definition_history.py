@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from veilcount_shared import Collection
@@ -17,34 +16,24 @@ from ...queries.time_ranges import time_range
 from ...series.series import Series
 from ...text.privacy_guarantees import counts_are_public
 from ..formatting import days
+from ..pages import Content
 
 MAX_VALUES = 12  # that are listed
 NOTHING = "(missing)"
 LINE = 2_000  # characters: longer than any list of a dozen
 
 
-@dataclass(frozen=True, slots=True)
-class DefinitionView:
-    """One definition of a collection."""
-
-    fingerprint: str
-    text: str
-    mechanism: str
-    holds: str
-    changes: tuple[str, ...]
-
-
-def definition_history(snapshot: Snapshot, series: Sequence[Series]) -> list[DefinitionView]:
+def definition_history(snapshot: Snapshot, series: Sequence[Series]) -> list[Content]:
     """Return a collection's definitions, the newest first, each with what it changed."""
     changed = [changes(old.collection, new.collection) for new, old in pairwise(series)]
     return [
-        DefinitionView(
-            each.fingerprint,
-            "\n".join(lines_of(each.collection)),
-            mechanism_text(each.collection),
-            _holds(snapshot, each),
-            tuple(what),
-        )
+        {
+            "fingerprint": each.fingerprint,
+            "text": "\n".join(lines_of(each.collection)),
+            "mechanism": handler_of(each.collection.mechanism).describe(),
+            "holds": _holds(snapshot, each),
+            "changes": what,
+        }
         for each, what in zip(series, [*changed, []], strict=True)
     ]
 
@@ -66,11 +55,6 @@ def _holds(snapshot: Snapshot, series: Series) -> str:
 def counted(collection: Collection) -> str:
     """Return what n counts: with hidden presence, reports without an answer too."""
     return "reports" if presence_is_hidden(collection) else "answers"
-
-
-def mechanism_text(collection: Collection) -> str:
-    """Describe how a device randomizes an answer."""
-    return handler_of(collection.mechanism).describe()
 
 
 def lines_of(collection: Collection) -> Iterator[str]:

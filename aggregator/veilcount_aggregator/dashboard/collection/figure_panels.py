@@ -7,7 +7,6 @@ of the distribution function: its range at the bar's end minus its range at the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from ...text import number_format
 from .. import charts
 from ..charts import Chart, Drawing
 from ..formatting import days, fake_share, level, number_interval, value_name
+from ..pages import Content
 from .url_state import PARTS
 
 
@@ -104,68 +104,45 @@ NOISE = "noise"
 TABLE_ROWS = 32  # of a curve; the file has all
 
 
-@dataclass(frozen=True, slots=True)
-class MeanView:
-    """The mean and its interval."""
-
-    figure: str
-    interval: str
-    about: str
-    poisoning: str
-
-
-@dataclass(frozen=True, slots=True)
-class NumericPanel:
-    """The figures of a number; `covers` is what the band covers."""
-
-    mean: MeanView
-    covers: str = ""
-    guaranteed: bool = False
-    curve: Chart | None = None
-    parts: Chart | None = None
-    quantiles: tuple[tuple[str, str, str], ...] = ()
-
-
 def numeric_panel(
     answer: EstimateResult, time_range: TimeRangeEstimate, chart: str
-) -> NumericPanel | None:
-    """Return the figures of a time range; None: there is no report."""
+) -> Content | None:
+    """Return the figures of a time range; `covers` is what the band covers. None: no report."""
     if time_range.mean is None or time_range.mean.mean is None:
         return None
-    mean, spread = _mean(answer, time_range.mean, time_range), time_range.spread
+    content, spread = {"mean": _mean(answer, time_range.mean, time_range)}, time_range.spread
     if spread is None:
-        return NumericPanel(mean)
-    return NumericPanel(
-        mean,
-        spread.covers,
-        NOISE not in spread.covers,
-        _curve(answer, time_range, spread, f"{chart}-curve"),
-        None if time_range.values else _parts(time_range, spread, f"{chart}-parts"),
-        tuple(
-            (
-                f"{100 * each.share:.3g}%",
-                ""
-                if each.value is None
-                else number_format.precise(each.value, each.low, each.high),
-                number_interval(each.low, each.high),
-            )
-            for each in spread.quantiles
-        ),
-    )
+        return content
+    quantiles = [
+        (
+            f"{100 * each.share:.3g}%",
+            "" if each.value is None else number_format.precise(each.value, each.low, each.high),
+            number_interval(each.low, each.high),
+        )
+        for each in spread.quantiles
+    ]
+    return {
+        **content,
+        "covers": spread.covers,
+        "guaranteed": NOISE not in spread.covers,
+        "curve": _curve(answer, time_range, spread, f"{chart}-curve"),
+        "parts": None if time_range.values else _parts(time_range, spread, f"{chart}-parts"),
+        "quantiles": quantiles,
+    }
 
 
-def _mean(answer: EstimateResult, row: MeanRow, time_range: TimeRangeEstimate) -> MeanView:
+def _mean(answer: EstimateResult, row: MeanRow, time_range: TimeRangeEstimate) -> Content:
     fakes = number_interval(row.fake_low, row.fake_high)
-    return MeanView(
-        number_format.precise(row.mean or 0.0, row.low, row.high),
-        number_interval(row.low, row.high),
-        f"interval at {level(answer.level)}, {answer.validity}, {time_range.estimand};"
+    return {
+        "figure": number_format.precise(row.mean or 0.0, row.low, row.high),
+        "interval": number_interval(row.low, row.high),
+        "about": f"interval at {level(answer.level)}, {answer.validity}, {time_range.estimand};"
         f" n = {time_range.n:,}",
-        f"{fake_share(answer.fakes)} fake reports could have shifted it: the mean of genuine"
-        f" reports may lie anywhere in {fakes}"
+        "poisoning": f"{fake_share(answer.fakes)} fake reports could have shifted it: the mean of"
+        f" genuine reports may lie anywhere in {fakes}"
         if answer.fakes
         else "",
-    )
+    }
 
 
 def _curve(

@@ -27,15 +27,14 @@ from ...queries.paired_comparison import compare_pair
 from ...queries.query_params import Parameters
 from ...series.series import Series
 from ...text.privacy_guarantees import epsilons, promise
-from ..charts import Chart
 from ..collection_status import collection_status
 from ..contrast import paired_view
 from ..formatting import days
 from ..overview import REASONS
 from ..pages import Content, Context, page, render
 from .definition_history import definition_history
-from .figure_panels import NumericPanel, numeric_panel, share_chart
-from .filters import Filter, filters, other_definitions, summary, time_range_filter
+from .figure_panels import numeric_panel, share_chart
+from .filters import filters, other_definitions, summary, time_range_filter
 from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 from .time_series import time_series_chart, time_series_query
 from .url_state import (
@@ -137,30 +136,6 @@ Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class TimeSeries:
-    """The chart over time, the choice of time ranges, the files with the same figures."""
-
-    chart: Chart
-    filter: Filter | None
-    files: Files
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesPanel:
-    """The figures of one series, for its last time range and over time."""
-
-    estimate: SeriesEstimate
-    time_range: TimeRangeEstimate
-    days: str
-    adequacy: SampleAdequacy
-    shares: Chart | None
-    number: NumericPanel | None
-    files: Files
-    over_time: TimeSeries | None
-    rejected: Sequence[tuple[str, str, str]]
-
-
-@dataclass(frozen=True, slots=True)
 class ResultView:
     """The page's query and its result, of which each series has a panel."""
 
@@ -169,20 +144,20 @@ class ResultView:
     shown: ShownQuery
     result: EstimateResult
 
-    def panel(self, series: Series, estimate: SeriesEstimate) -> SeriesPanel:
-        """Return the panel of a series."""
+    def panel(self, series: Series, estimate: SeriesEstimate) -> Content:
+        """Return the panel of a series: its figures, for its last time range and over time."""
         time_range, name = estimate.time_ranges[-1], _name(estimate)
-        return SeriesPanel(
-            estimate=estimate,
-            time_range=time_range,
-            days=days(time_range.first, time_range.last),
-            adequacy=self._adequacy(series, time_range),
-            shares=share_chart(self.result, estimate, time_range, name),
-            number=numeric_panel(self.result, time_range, name),
-            files=_files(self.at, {**self.shown.parameters, "series": [estimate.fingerprint]}),
-            over_time=self._over_time(series, estimate),
-            rejected=_rejected(estimate),
-        )
+        return {
+            "estimate": estimate,
+            "time_range": time_range,
+            "days": days(time_range.first, time_range.last),
+            "adequacy": self._adequacy(series, time_range),
+            "shares": share_chart(self.result, estimate, time_range, name),
+            "number": numeric_panel(self.result, time_range, name),
+            "files": _files(self.at, {**self.shown.parameters, "series": [estimate.fingerprint]}),
+            "over_time": self._over_time(series, estimate),
+            "rejected": _rejected(estimate),
+        }
 
     def _adequacy(self, series: Series, time_range: TimeRangeEstimate) -> SampleAdequacy:
         collection, at_once = series.collection, 1
@@ -199,7 +174,8 @@ class ResultView:
         terms = Terms(self.result.level, at_once, most == 1)
         return sample_adequacy(collection, time_range.n, terms)
 
-    def _over_time(self, series: Series, estimate: SeriesEstimate) -> TimeSeries | None:
+    def _over_time(self, series: Series, estimate: SeriesEstimate) -> Content | None:
+        """Return the chart over time, the choice of time ranges, and files of the figures."""
         n = estimate.time_ranges[-1].n
         by = time_ranges_shown(self.snapshot, series, self.shown, self.at.parameters, n)
         if by is None:
@@ -209,7 +185,7 @@ class ResultView:
         if chart is None:
             return None
         choice = time_range_filter(self.at, series.collection, by)
-        return TimeSeries(chart, choice, _files(self.at, query))
+        return {"chart": chart, "filter": choice, "files": _files(self.at, query)}
 
 
 def _name(estimate: SeriesEstimate) -> str:

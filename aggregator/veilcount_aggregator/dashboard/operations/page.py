@@ -183,16 +183,7 @@ def _clock(reading: ClockReading) -> tuple[str, str]:
 # -- shards ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ShardRow:
-    """One shard of the store."""
-
-    name: str
-    tone: str
-    state: str
-    pending: str
-    memory: str
-    file: str
+ShardRow = tuple[str, str, str, str, str, str]  # name, tone, state, pending, memory, file
 
 
 def shard_rows(store: Store, queues: Mapping[int, int]) -> list[ShardRow]:
@@ -203,7 +194,7 @@ def shard_rows(store: Store, queues: Mapping[int, int]) -> list[ShardRow]:
 
 def _shard(shard: ShardHealth, queues: Mapping[int, int]) -> ShardRow:
     pending = f"{queues.get(int(shard.name), 0):,}" if shard.name.isdecimal() else ""
-    return ShardRow(shard.name, *_state(shard), pending, _memory(shard), _file(shard))
+    return shard.name, *_state(shard), pending, _memory(shard), _file(shard)
 
 
 def _state(shard: ShardHealth) -> tuple[str, str]:

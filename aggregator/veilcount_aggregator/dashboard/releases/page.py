@@ -115,7 +115,7 @@ def _page(  # one for each outcome of the form
         dry_run=dry_run and dry_run_view(snapshot, series, dry_run),
         conclusion=_conclusion(context.aggregator, series, ledger),
         budget=budget,
-        chart=budget_chart(ledger.periods, [each.open_until for each in periods], budget),
+        chart=budget_chart(ledger.periods, [open_until for _, _, open_until in periods], budget),
         promise=promise(collection)[0],
     )
 
@@ -128,7 +128,7 @@ def _journal(ledger: SeriesReleases) -> dict[str, Any]:
     """Return one page of past releases, the newest first, and the one to show."""
     entries = [release_entry(place, each) for place, each in enumerate(ledger.releases, 1)][::-1]
     wanted = request.args.get("shown", "")
-    shown = next((each for each in entries if str(each.place) == wanted), None)
+    shown = next((each for each in entries if str(each["place"]) == wanted), None)
     return {"shown": shown} | paginate(entries, PAGE_SIZE)
 
 
@@ -205,20 +205,11 @@ def defaults(series: Series, today: date) -> ReleaseForm:
     return ReleaseForm(query, first=first.isoformat(), last=last.isoformat())
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodChoice:
-    """A period on offer; `open_until` is empty once it can be released."""
-
-    first: date
-    last: date
-    open_until: str
-
-
-def period_choices(series: Series, today: date) -> list[PeriodChoice]:
-    """Return all periods of a series."""
+def period_choices(series: Series, today: date) -> list[tuple[date, date, str]]:
+    """Return the first and last day of all periods, and until when each is open."""
     collection, (oldest_open, _) = series.collection, series.open_periods(today)
     return [
-        PeriodChoice(
+        (
             *days_of(collection, period),
             f"open until {closed_from(collection, period)}" if period >= oldest_open else "",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from msgspec import to_builtins
@@ -23,7 +22,6 @@ from ...queries.releases import (
     NoiseView,
     PeriodBudget,
     ReleasedFigure,
-    ReleaseResponse,
     ReleaseView,
     days_of,
     dry_run_response,
@@ -32,6 +30,7 @@ from ...series.series import Series
 from ...text import number_format
 from .. import charts
 from ..formatting import days, sentence_case, short_epsilon
+from ..pages import Content
 
 MOST_PERIODS = 12  # that an axis labels one by one
 MOST_ROWS = 30  # figures of one release that are drawn and listed
@@ -78,36 +77,24 @@ def refusal_text(collection: Collection, error: VeilcountError) -> str:
 # -- releases --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseEntry:
-    """A release of the journal. `place` counts from 1; the chart has a drawing for two figures or
-    more, and of very many the largest.
+def release_entry(place: int, release: ReleaseView) -> Content:
+    """Return a release of the journal, where its place counts from 1.
+
+    The chart has a drawing for two figures or more, and of very many the largest.
     """
-
-    place: int
-    release: ReleaseView
-    query: str
-    days: str
-    noise: str
-    chart: charts.Chart
-    left_out: int
-
-
-def release_entry(place: int, release: ReleaseView) -> ReleaseEntry:
-    """Return a release as the page shows it."""
     figures, dates = _largest(release.figures), days(release.first, release.last)
     rows = [_row(each) for each in figures]
     drawing = _drawing(figures, rows) if len(release.figures) > 1 else {}
     caption = f"Released counts with their intervals, {dates}"
-    return ReleaseEntry(
-        place,
-        release,
-        query_text(release.query),
-        dates,
-        noise_text(release.noise, release.level),
-        charts.Chart("figures", drawing, caption, COLUMNS, rows),
-        len(release.figures) - len(figures),
-    )
+    return {
+        "place": place,
+        "release": release,
+        "query": query_text(release.query),
+        "days": dates,
+        "noise": noise_text(release.noise, release.level),
+        "chart": charts.Chart("figures", drawing, caption, COLUMNS, rows),
+        "left_out": len(release.figures) - len(figures),
+    }
 
 
 def _largest(figures: list[ReleasedFigure]) -> list[ReleasedFigure]:
@@ -171,35 +158,21 @@ def budget_chart(
 # -- the dry run -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunView:
-    """A dry run: from the definition and the journal, without looking at answers."""
-
-    expected: ReleaseResponse
-    query: str
-    days: str
-    half_width: str
-    noise: str
-    after: Fraction
-    obstacle: str
-    earlier: int  # the place in the journal of the same query; 0: it is new
-
-
-def dry_run_view(snapshot: Snapshot, series: Series, dry_run: DryRun) -> DryRunView:
-    """Return a dry run as the page shows it."""
+def dry_run_view(snapshot: Snapshot, series: Series, dry_run: DryRun) -> Content:
+    """Return a dry run: from the definition and the journal, without looking at answers."""
     kept = load_releases(snapshot.store, series.fingerprint)
     result, question = dry_run_response(series, dry_run), dry_run.question
     least = min(account.remaining for account in dry_run.accounts)
-    return DryRunView(
-        result,
-        query_text(result.query),
-        days(result.first, result.last),
-        _half_width(result.noise[0]),
-        noise_text(result.noise, result.level),
-        max(Fraction(0), least - question.epsilon),
-        _obstacle(snapshot, series, dry_run, kept),
-        place_of(kept, question.canonical),
-    )
+    return {
+        "expected": result,
+        "query": query_text(result.query),
+        "days": days(result.first, result.last),
+        "half_width": _half_width(result.noise[0]),
+        "noise": noise_text(result.noise, result.level),
+        "after": max(Fraction(0), least - question.epsilon),
+        "obstacle": _obstacle(snapshot, series, dry_run, kept),
+        "earlier": place_of(kept, question.canonical),
+    }
 
 
 def _obstacle(
