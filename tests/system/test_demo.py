@@ -27,7 +27,7 @@ from tests.redis_server import RedisServer
 from tests.system.server import HOST, free_port, listens
 from veilcount_aggregator import structured_logging
 from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.demo.campaign import FIRST_TAP, SCREENS, WALK_MINUTES, Campaign
+from veilcount_aggregator.demo.campaign import SCREENS, Campaign, Question
 from veilcount_aggregator.demo.deployment import DemoClock, deploy, memory_folder
 from veilcount_aggregator.demo.run import DemoResult, DemoRun
 from veilcount_aggregator.queries import EstimateQuery, estimate
@@ -61,7 +61,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoResult]:
 
 
 LOCAL = sorted(name for name, each in Campaign(NOW).collections.items() if each.epsilon)
-OF_VALUES = [name for name in LOCAL if name != WALK_MINUTES]
+OF_VALUES = [name for name in LOCAL if name != Question.WALK_MINUTES]
 
 
 def shares(result: DemoResult, name: str, **query: Any) -> tuple[np.ndarray[Any, Any], ...]:
@@ -93,9 +93,9 @@ def test_the_truth_lies_in_the_band_of_all_values(name: str, result: DemoResult)
 
 
 def test_the_truth_of_the_other_home_screen_lies_outside(result: DemoResult) -> None:
-    taps = result.truth(FIRST_TAP)
+    taps = result.truth(Question.FIRST_TAP)
     for cell, screen in enumerate(SCREENS):
-        low, high = shares(result, FIRST_TAP, segments=(("home", screen),))
+        low, high = shares(result, Question.FIRST_TAP, segments=(("home", screen),))
         shown, other = (
             np.bincount(taps.values[taps.segments == each], minlength=6)
             / (taps.segments == each).sum()
@@ -109,9 +109,11 @@ def test_the_truth_of_the_other_home_screen_lies_outside(result: DemoResult) -> 
 def test_the_mean_of_a_number_lies_in_its_interval(result: DemoResult) -> None:
     """It misses once in a million runs; the mean of hikes alone is far outside."""
     (found,) = (
-        estimate(result.snapshot, WALK_MINUTES, EstimateQuery(level=LEVEL)).series[0].time_ranges
+        estimate(result.snapshot, Question.WALK_MINUTES, EstimateQuery(level=LEVEL))
+        .series[0]
+        .time_ranges
     )
-    truth = result.truth(WALK_MINUTES).values
+    truth = result.truth(Question.WALK_MINUTES).values
 
     assert found.n == len(truth)
     assert found.mean is not None

@@ -44,7 +44,7 @@ Item = TypeVar("Item")
 )
 @click.option(
     "--alpha",
-    type=options.PROPORTION,
+    type=options.proportion,
     default="0.0001",
     show_default=True,
     help="False positive rate for a correct mechanism.",

@@ -7,11 +7,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from fractions import Fraction
 from types import FrameType
 
 import click
 import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .. import structured_logging
 from ..auth import login_links
@@ -19,8 +22,7 @@ from ..auth.api_keys import Role
 from ..demo import summary
 from ..demo.campaign import Campaign
 from ..demo.deployment import DemoClock, DemoDeployment, allow_files, deploy
-from ..demo.progress import day_progress
-from ..demo.run import DemoRun
+from ..demo.run import DemoRun, ShowDay
 from ..queries import plain
 from ..server.background import BackgroundThread
 from ..service import Aggregator
@@ -99,7 +101,7 @@ def command(
     deployment = deploy(campaign, clock, clients=clients, store=url, port=port)
     with _graceful_shutdown(), deployment as place:
         demo = DemoRun.prepare(campaign, place, devices=devices, clients=clients, seed=seed)
-        with day_progress(quiet=as_json) as progress:
+        with _day_progress(quiet=as_json) as progress:
             result = demo.play(progress)
         found = summary.summary(result, seed=seed, level=float(level), generator=demo.generator)
         clock.release()
@@ -164,3 +166,44 @@ def _graceful_shutdown() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _day_progress(*, quiet: bool) -> Iterator[ShowDay]:
+    """Show the replayed days on stderr: a bar on a terminal, else a line per month."""
+    console = Console(stderr=True)
+    if quiet:
+        yield lambda *_: None
+    elif console.is_terminal:
+        with _bar(console) as show:
+            yield show
+    else:
+        yield _Months()
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[ShowDay]:
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("simulating users")
+
+        def show(day: int, of: int, instant: datetime) -> None:
+            progress.update(task, total=of, completed=day, description=f"{instant:%Y-%m-%d}")
+
+        yield show
+
+
+class _Months:
+    """A line at the beginning of each month."""
+
+    def __init__(self) -> None:
+        self._month = ""
+
+    def __call__(self, day: int, of: int, instant: datetime) -> None:
+        month = f"{instant:%Y-%m}"
+        if month != self._month:
+            self._month = month
+            click.echo(f"{month}: day {day + 1} of {of}", err=True)

@@ -24,27 +24,12 @@ EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_UNREACHABLE = range(4)
 SUMMARY_LENGTH = 200  # characters: no summary is longer
 EXIT_BROKEN_PIPE = 141  # as shells report SIGPIPE: 128 and the signal's number
 
-#: each command's module, which defines `command`; a new command needs one line here
-COMMANDS = {
-    "serve": "serve",
-    "init": "init",
-    "keys": "keys",
-    "collections": "collections",
-    "store": "store",
-    "check": "check",
-    "plan": "plan",
-    "contrast": "contrast",
-    "simulate": "simulate",
-    "audit": "audit",
-    "notice": "notice",
-    "estimate": "estimate",
-    "compare": "compare",
-    "budget": "budget",
-    "release": "release",
-    "demo": "demo",
-    "doctor": "doctor",
-    "completion": "completion",
-}
+#: each has a module of its name, which defines `command`; a new command is named here
+COMMANDS = (
+    *("serve", "init", "keys", "collections", "store"),
+    *("check", "plan", "contrast", "simulate", "audit", "notice"),
+    *("estimate", "compare", "budget", "release", "demo", "doctor", "completion"),
+)
 
 _UNREACHABLE = (StoreError, Overloaded)
 
@@ -86,7 +71,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"{__package__}.{COMMANDS[cmd_name]}").command
+        command: click.Command = import_module(f"{__package__}.{cmd_name}").command
         return command
 
 

@@ -23,62 +23,40 @@ from ..errors import SettingsError
 from ..settings import PREFIX, Setting, Settings, declarations, option_name, variable_name
 from ..store import Store, open_store
 
-Family = Mapping[str, Collection]
+Command = TypeVar("Command", bound=Callable[..., Any])
 
-
-class ExactNumber(click.ParamType[Fraction]):
-    """An exact decimal or ratio: 0.7 is 7/10."""
-
-    name = "number"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        """Return the number."""
-        try:
-            number = Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            self.fail(f"{value!r} is not a number: write it like 0.5", param, ctx)
-        if abs(number) >= MAX_ABSOLUTE:
-            self.fail(f"{value!r} is too large", param, ctx)
-        return number
-
-
-class Epsilon(ExactNumber):
-    """An epsilon in the supported range."""
-
-    name = "epsilon"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        """Return the epsilon."""
-        try:
-            return parse_epsilon(super().convert(value, param, ctx))
-        except VeilcountError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Proportion(ExactNumber):
-    """A number between 0 and 1: a level, a delta."""
-
-    name = "proportion"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        """Return the proportion."""
-        proportion = super().convert(value, param, ctx)
-        if not 0 < proportion < 1:
-            self.fail(f"{value} is not between 0 and 1", param, ctx)
-        return proportion
-
-
-EXACT, EPSILON, PROPORTION = ExactNumber(), Epsilon(), Proportion()
+DEFAULTS = {each.name: each.default for each in fields(Settings)}
 COUNT = click.IntRange(1, 10**9 - 1)
 
 
-def find_collection(family: Family, wanted: str) -> Collection:
+def number(text: str) -> Fraction:
+    """Read an exact decimal or ratio: 0.7 is 7/10."""
+    try:
+        found = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise click.BadParameter(f"{text!r} is not a number: write it like 0.5") from None
+    if abs(found) >= MAX_ABSOLUTE:
+        raise click.BadParameter(f"{text!r} is too large")
+    return found
+
+
+def epsilon(text: str) -> Fraction:
+    """Read an epsilon in the supported range."""
+    try:
+        return parse_epsilon(number(text))
+    except VeilcountError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def proportion(text: str) -> Fraction:
+    """Read a number between 0 and 1: a level, a delta."""
+    found = number(text)
+    if not 0 < found < 1:
+        raise click.BadParameter(f"{text} is not between 0 and 1")
+    return found
+
+
+def find_collection(family: Mapping[str, Collection], wanted: str) -> Collection:
     """Return a collection by its name, or suggest the closest one."""
     if wanted not in family:
         known = list(family)
@@ -94,10 +72,6 @@ def load_collection(path: Path, wanted: str) -> Collection:
     return find_collection(load_collections(path), wanted)
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-DEFAULTS = {each.name: each.default for each in fields(Settings)}
-
 store = click.option(
     "--store",
     "url",
@@ -108,27 +82,11 @@ store = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 level = click.option(
     "--level",
-    type=PROPORTION,
+    type=proportion,
     default="0.95",
     show_default=True,
     help="Confidence level of the intervals.",
 )
-
-
-class SettingType(click.ParamType[Any]):
-    """The value of a setting, read as its declaration says."""
-
-    def __init__(self, setting: Setting) -> None:
-        """Read the text of this setting."""
-        self.name = setting.metavar.lower()
-        self._read = setting.read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value of a text; a default is one already."""
-        try:
-            return self._read(value) if isinstance(value, str) else value
-        except ValueError as error:
-            self.fail(f"{value!r}: {error}", param, ctx)
 
 
 def setting_options(*names: str) -> Callable[[Command], Command]:
@@ -151,10 +109,22 @@ def setting_option(name: str) -> Callable[[Command], Command]:
     elif name == "collections":
         about |= {"multiple": True, "type": click.Path(path_type=Path), "metavar": setting.metavar}
     else:
-        about |= {"type": SettingType(setting), "metavar": setting.metavar}
+        about |= {"type": _reader(setting), "metavar": setting.metavar}
         about |= {"default": setting.default_text or default}
         about |= {"show_default": default not in {None, ()}}
     return click.option(option_name(name), name, **about)
+
+
+def _reader(setting: Setting) -> Callable[[Any], Any]:
+    """Return the parameter type of a setting: it reads a text; a default is a value already."""
+
+    def read(value: Any) -> Any:
+        try:
+            return setting.read(value) if isinstance(value, str) else value
+        except ValueError as error:
+            raise click.BadParameter(f"{value!r}: {error}") from error
+
+    return read
 
 
 def required_url(url: str | None) -> str:

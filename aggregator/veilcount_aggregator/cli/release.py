@@ -36,7 +36,7 @@ FEW = 3  # figures of a release that a line of the journal shows
     past releases are listed.""",
 )
 @click.option(
-    "--epsilon", type=options.EPSILON, help="Epsilon to spend, of the budget of each period."
+    "--epsilon", type=options.epsilon, help="Epsilon to spend, of the budget of each period."
 )
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day.")

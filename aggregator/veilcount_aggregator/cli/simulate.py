@@ -197,7 +197,7 @@ def _distribution(word: str) -> Callable[[Weights], Weights]:
     if word == "uniform":
         return np.ones_like
     if name == "zipf":
-        power = float(options.EXACT(exponent)) if exponent else EXPONENT
+        power = float(options.number(exponent)) if exponent else EXPONENT
         return lambda ranks: ranks**-power
     raise click.BadParameter(
         f"{word!r}: give {DISTRIBUTIONS}, or VALUE=WEIGHT", param_hint="--truth"
@@ -207,7 +207,7 @@ def _distribution(word: str) -> Callable[[Weights], Weights]:
 def _pairs(collection: Collection, words: Sequence[str]) -> Iterator[tuple[int, float]]:
     for word in words:
         value, _, weight = word.rpartition("=")
-        share = options.EXACT(weight) if value else Fraction(0)
+        share = options.number(weight) if value else Fraction(0)
         if share <= 0:
             raise click.BadParameter(
                 f"{word!r}: give VALUE=WEIGHT, a weight above 0", param_hint="--truth"
@@ -219,7 +219,7 @@ def _input(collection: Collection, value: str) -> int:
     """Return the input of a value as it was typed, which must be of the domain."""
     domain = collection.domain
     if isinstance(domain, Number):
-        number = options.EXACT(value)
+        number = options.number(value)
         if not domain.low <= number <= domain.high:
             ends = f"{float(domain.low):g} to {float(domain.high):g}"
             raise click.BadParameter(f"{value}: give a number from {ends}", param_hint="--truth")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -41,9 +42,18 @@ VALUES = "trails.txt"
 WRITTEN = ("2026-07-01", "2027-01-01")  # the dates of the file
 BEFORE, LASTS = 4, 6  # months: since it began, and in total
 
-DARK_MAP, FIRST_TAP, TRAIL = "dark_map", "first_tap", "trail"
-WALK_MINUTES, WAY_THERE, WAY_THERE_CENTRAL = "walk_minutes", "way_there", "way_there_central"
 SCREEN, SCREENS = "home", ("list", "map")  # a segment: the home screen
+
+
+class Question(StrEnum):
+    """The collections, by name."""
+
+    DARK_MAP = "dark_map"
+    FIRST_TAP = "first_tap"
+    TRAIL = "trail"
+    WALK_MINUTES = "walk_minutes"
+    WAY_THERE = "way_there"
+    WAY_THERE_CENTRAL = "way_there_central"
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,7 @@ from ..queries import EstimateQuery, estimate
 from ..queries.domain_values import value_at
 from ..queries.estimate_schema import TimeRangeEstimate
 from ..text.result_columns import spelled
-from .campaign import (
-    DARK_MAP,
-    FIRST_TAP,
-    SCREEN,
-    SCREENS,
-    TRAIL,
-    WALK_MINUTES,
-    WAY_THERE,
-    WAY_THERE_CENTRAL,
-)
+from .campaign import SCREEN, SCREENS, Question
 from .population import TrueAnswers
 from .run import DemoResult
 from .simulated_devices import inputs
@@ -76,19 +67,21 @@ class CuratorFigure:
 def rows(result: DemoResult, level: float, generator: Generator) -> Iterator[TrustModelFigures]:
     """Yield the figures of each local question."""
     comparison = _TruthComparison(result, level, generator)
-    yield from comparison.shares(DARK_MAP, [1])
+    yield from comparison.shares(Question.DARK_MAP, [1])
     for cell, screen in enumerate(SCREENS):
-        yield from comparison.shares(FIRST_TAP, [0, 2], cell, screen)
-    trails = np.bincount(result.truth(TRAIL).values)
-    yield from comparison.shares(TRAIL, np.argsort(-trails, kind="stable")[:MOST].tolist())
-    yield comparison.mean(WALK_MINUTES)
-    yield from comparison.shares(WAY_THERE, range(result.series(WAY_THERE).collection.inputs))
+        yield from comparison.shares(Question.FIRST_TAP, [0, 2], cell, screen)
+    trails = np.bincount(result.truth(Question.TRAIL).values)
+    yield from comparison.shares(Question.TRAIL, np.argsort(-trails, kind="stable")[:MOST].tolist())
+    yield comparison.mean(Question.WALK_MINUTES)
+    yield from comparison.shares(
+        Question.WAY_THERE, range(result.series(Question.WAY_THERE).collection.inputs)
+    )
 
 
 def released(result: DemoResult) -> list[CuratorFigure]:
     """Return the released figures as shares, each with the truth of the same month."""
     release = result.released.release
-    truth = result.truth(WAY_THERE_CENTRAL)
+    truth = result.truth(Question.WAY_THERE_CENTRAL)
     months = truth.where(
         (truth.periods >= release.first_period) & (truth.periods <= release.last_period)
     )

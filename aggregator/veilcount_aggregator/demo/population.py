@@ -17,17 +17,7 @@ from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
 from ..sampling.mixture import Floats, Ints
-from .campaign import (
-    DARK_MAP,
-    FIRST_TAP,
-    SCREENS,
-    TRAIL,
-    TRAILS,
-    WALK_MINUTES,
-    WAY_THERE,
-    WAY_THERE_CENTRAL,
-    Campaign,
-)
+from .campaign import SCREENS, TRAILS, Campaign, Question
 
 Flags = NDArray[np.bool_]
 
@@ -80,10 +70,10 @@ class DemoUsers:
             walks=_walks(joined, weekend, generator),
             _dark_since=_dark_since(size, days, generator),
             _by_period={
-                FIRST_TAP: (weeks, _taps(screens, int(weeks[-1]) + 1, generator)),
-                TRAIL: (weeks, _trails(size, int(weeks[-1]) + 1, generator)),
-                WAY_THERE: (months, ways),
-                WAY_THERE_CENTRAL: (months, ways),
+                Question.FIRST_TAP: (weeks, _taps(screens, int(weeks[-1]) + 1, generator)),
+                Question.TRAIL: (weeks, _trails(size, int(weeks[-1]) + 1, generator)),
+                Question.WAY_THERE: (months, ways),
+                Question.WAY_THERE_CENTRAL: (months, ways),
             },
             _minutes=_minutes(size, weekend, generator),
         )
@@ -97,9 +87,9 @@ class DemoUsers:
 
         Each is the place of a value in the question's list, or a number of minutes.
         """
-        if name == DARK_MAP:
+        if name == Question.DARK_MAP:
             return (days >= self._dark_since[people]).astype(np.int64)
-        if name == WALK_MINUTES:
+        if name == Question.WALK_MINUTES:
             return self._minutes[people, days, walks].astype(np.int64)
         period, values = self._by_period[name]
         return values[people, period[days]]
@@ -207,7 +197,7 @@ def true_answers(people: DemoUsers, collection: Collection, campaign: Campaign) 
     else:
         who, days = _first_days(people, campaign.periods(collection.unit))
         orders = np.zeros_like(who)
-    screens = people.screens[who] if collection.name == FIRST_TAP else np.zeros_like(who)
+    screens = people.screens[who] if collection.name == Question.FIRST_TAP else np.zeros_like(who)
     return TrueAnswers(
         people=who,
         periods=campaign.periods(collection.unit)[days],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -19,22 +19,13 @@ from ..central.curator import ReleaseResult
 from ..queries import Snapshot
 from ..sampling.mixture import Ints
 from ..series.series import Series
-from .campaign import (
-    DARK_MAP,
-    FIRST_TAP,
-    SCREEN,
-    SCREENS,
-    TRAIL,
-    WALK_MINUTES,
-    WAY_THERE,
-    WAY_THERE_CENTRAL,
-    Campaign,
-)
+from .campaign import SCREEN, SCREENS, Campaign, Question
 from .deployment import DemoDeployment
 from .population import DemoUsers, TrueAnswers, true_answers
-from .progress import ShowDay
 from .real_devices import AppEvent, DeliveryRecorder, RealDevice, RealDevices
 from .simulated_devices import SimulatedReports, draw_secrets
+
+ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its instant
 
 EVENING = time(20, tzinfo=UTC)
 DAYS_A_WEEK = 7
@@ -96,12 +87,18 @@ class DemoRun:
         """Record the values of a day on the real devices that are used."""
         out = self._real[self.people.walks[self._real, day] > 0]
         events: dict[int, list[AppEvent]] = {person: [] for person in out.tolist()}
-        for name in (DARK_MAP, FIRST_TAP, TRAIL, WAY_THERE, WAY_THERE_CENTRAL):
+        for name in (
+            Question.DARK_MAP,
+            Question.FIRST_TAP,
+            Question.TRAIL,
+            Question.WAY_THERE,
+            Question.WAY_THERE_CENTRAL,
+        ):
             self._record(events, name, day)
-        self._record(events, WALK_MINUTES, day)
+        self._record(events, Question.WALK_MINUTES, day)
         self._record(
             {person: events[person] for person in out[self.people.walks[out, day] > 1].tolist()},
-            WALK_MINUTES,
+            Question.WALK_MINUTES,
             day,
             walk=1,
         )
@@ -117,7 +114,7 @@ class DemoRun:
         values = self.people.true_values(name, people, days, walks).tolist()
         for person, place in zip(events, values, strict=True):
             screen = SCREENS[self.people.screens[person]]
-            segments = {SCREEN: screen} if name == FIRST_TAP else {}
+            segments = {SCREEN: screen} if name == Question.FIRST_TAP else {}
             value = place if labels is None else labels[place]
             events[person].append(AppEvent(name, value, segments))
 
@@ -168,7 +165,7 @@ class DemoRun:
     def _release(self) -> ReleaseResult:
         """Request a release of the last closed month."""
         aggregator = self.deployment.aggregator
-        series = aggregator.known().catalog.by_name[WAY_THERE_CENTRAL][0]
+        series = aggregator.known().catalog.by_name[Question.WAY_THERE_CENTRAL][0]
         period = series.open_periods(aggregator.today())[0] - 1
         collection = series.collection
         request = {

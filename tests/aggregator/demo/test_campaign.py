@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.demo.campaign import TRAIL, Campaign
+from veilcount_aggregator.demo.campaign import Campaign, Question
 from veilcount_aggregator.demo.deployment import DemoClock
 from veilcount_shared import load_collections
 
@@ -36,7 +36,7 @@ def test_a_device_reads_the_file_as_the_demo_does(tmp_path: Path) -> None:
     file = made.write(tmp_path)
 
     assert load_collections(file) == made.collections
-    assert made.collections[TRAIL].domain.size == 2_000
+    assert made.collections[Question.TRAIL].domain.size == 2_000
 
 
 def test_the_clock_never_goes_back_and_follows_the_machine_once_released() -> None:

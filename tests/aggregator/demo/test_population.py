@@ -9,15 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from veilcount_aggregator.demo.campaign import (
-    DARK_MAP,
-    FIRST_TAP,
-    TRAIL,
-    WALK_MINUTES,
-    WAY_THERE,
-    WAY_THERE_CENTRAL,
-    Campaign,
-)
+from veilcount_aggregator.demo.campaign import Campaign, Question
 from veilcount_aggregator.demo.population import DemoUsers, TrueAnswers, true_answers
 from veilcount_aggregator.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_aggregator.ingest.decode import DecodedBody
@@ -111,7 +103,7 @@ def test_a_seed_makes_the_same_people() -> None:
 
 
 def test_each_period_has_one_answer_of_its_first_day() -> None:
-    answers = truth(DARK_MAP)
+    answers = truth(Question.DARK_MAP)
     months = CAMPAIGN.periods(Unit.MONTH)
     firsts = {
         (person, month): day
@@ -128,7 +120,7 @@ def test_each_period_has_one_answer_of_its_first_day() -> None:
 
 
 def test_each_walk_is_an_answer() -> None:
-    answers = truth(WALK_MINUTES)
+    answers = truth(Question.WALK_MINUTES)
 
     assert len(answers) == PEOPLE.walks[PEOPLE.consents].sum()
     assert set(answers.orders) == {0, 1}
@@ -136,7 +128,11 @@ def test_each_walk_is_an_answer() -> None:
 
 def test_the_truth_changes_over_time_and_differs_by_screen() -> None:
     """Of 5,000 answers and more on each side: ten standard deviations lie between."""
-    dark, taps, ways = truth(DARK_MAP), truth(FIRST_TAP), truth(WAY_THERE)
+    dark, taps, ways = (
+        truth(Question.DARK_MAP),
+        truth(Question.FIRST_TAP),
+        truth(Question.WAY_THERE),
+    )
     nearby, train = 2, 1
 
     assert dark.values[dark.periods == 4].mean() > dark.values[dark.periods == 0].mean() + 0.08
@@ -162,7 +158,7 @@ def test_simulated_reports_are_those_of_a_device_with_the_same_secret(name: str)
     assert valid <= set.union(*(promised(secret, collection) for secret in SECRETS))
 
 
-@pytest.mark.parametrize("name", [FIRST_TAP, TRAIL, WALK_MINUTES])
+@pytest.mark.parametrize("name", [Question.FIRST_TAP, Question.TRAIL, Question.WALK_MINUTES])
 def test_everyone_answers_in_their_drawn_periods(name: str) -> None:
     collection, answers = CAMPAIGN.collections[name], truth(name)
     drawn = [schedule.draw_answering_periods(secret, collection) for secret in SECRETS]
@@ -176,7 +172,8 @@ def test_everyone_answers_in_their_drawn_periods(name: str) -> None:
 
 def test_each_person_answers_one_of_the_paired_collections() -> None:
     local, central = (
-        set(simulated(name).answers.people.tolist()) for name in (WAY_THERE, WAY_THERE_CENTRAL)
+        set(simulated(name).answers.people.tolist())
+        for name in (Question.WAY_THERE, Question.WAY_THERE_CENTRAL)
     )
 
     assert not local & central
@@ -184,7 +181,7 @@ def test_each_person_answers_one_of_the_paired_collections() -> None:
 
 
 def test_all_weeks_together_are_the_campaign() -> None:
-    sent = simulated(FIRST_TAP)
+    sent = simulated(Question.FIRST_TAP)
     weeks = [range(day, min(day + 7, CAMPAIGN.days)) for day in range(0, CAMPAIGN.days, 7)]
     bodies = [body for week in weeks for body in delivered(sent, week)]
 
