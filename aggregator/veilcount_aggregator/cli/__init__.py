@@ -22,9 +22,7 @@ def main() -> None:
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("veilcount"):
             raise  # a bug, not a missing extra
-        sys.stderr.write(
-            f"veilcount: needs {missing.name}: pip install 'veilcount[aggregator]'\n",
-        )
+        sys.stderr.write(f"veilcount: needs {missing.name}: pip install 'veilcount[aggregator]'\n")
         code = EXIT_USAGE
     except KeyboardInterrupt:  # during the import
         sys.stderr.write("veilcount: stopped\n")

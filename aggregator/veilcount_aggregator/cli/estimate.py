@@ -29,11 +29,7 @@ SHOWN_DIGITS = 12  # of a fingerprint
 @options.name_in_store
 @struct_options(EstimateQuery)
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice([TABLE, JSON, CSV]),
-    default=TABLE,
-    show_default=True,
+    "--format", "form", type=click.Choice([TABLE, JSON, CSV]), default=TABLE, show_default=True
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(

@@ -128,14 +128,7 @@ def _line(release: Document) -> tuple[str, ...]:
     ]
     more = [f"and {len(figures) - FEW:,} more"] if len(figures) > FEW else []
     day, query = release["day"], json.dumps(release["query"])
-    return (
-        day,
-        query,
-        release["epsilon"],
-        release["from"],
-        release["to"],
-        "; ".join(shown + more),
-    )
+    return (day, query, release["epsilon"], release["from"], release["to"], "; ".join(shown + more))
 
 
 def _print(document: Document) -> None:

@@ -147,11 +147,7 @@ def _defaults(by: Way, offer: Offer) -> dict[str, str]:
 
 
 MOST_DRAWN = 30
-WAYS = {
-    Way.SEGMENTS: "Segments",
-    Way.DAYS: "Ranges of days",
-    Way.SERIES: "Definitions",
-}
+WAYS = {Way.SEGMENTS: "Segments", Way.DAYS: "Ranges of days", Way.SERIES: "Definitions"}
 LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
 LEVELS = {each: level(float(each)) for each in ("0.9", "0.95", "0.99")}
 CURATED = (

@@ -22,12 +22,7 @@ from ..store.restore_lock import release_lock_reason
 from ..text.privacy_guarantees import counts_are_public, epsilons
 from .collection.definition_history import counted
 from .collection.sample_adequacy import PLAIN, Terms, sample_adequacy
-from .collection_status import (
-    State,
-    collection_status,
-    reports_by_period,
-    trend,
-)
+from .collection_status import State, collection_status, reports_by_period, trend
 from .pages import Content, Context, page
 
 SEARCHABLE = 8  # collections: with more, the page has a search
@@ -46,11 +41,7 @@ def overview(context: Context) -> Content:
         "groups": {state: [r for r in found if r["status"].state is state] for state in State},
         "found": found,
         "intake": intake_summary(
-            snapshot.store,
-            catalog.series,
-            sizes,
-            snapshot.store.service_counts(),
-            snapshot.today,
+            snapshot.store, catalog.series, sizes, snapshot.store.service_counts(), snapshot.today
         ),
         "total": len(rows),
         "find": find,
