@@ -44,8 +44,7 @@ BANNED_PHRASES = re.compile(
 PARALLEL_ROLES = frozenset(
     {"__init__", "__main__", "conftest", "store", "page", "view", "keys", "errors"}
     # of the engines of a store
-    | {"error_mapping", "health", "intake", "memory_limit", "records", "retention", "transfer"}
-    | {"url"}
+    | {"health", "intake", "memory_limit", "records", "transfer"}
 )
 
 

@@ -134,7 +134,6 @@ class CatalogReader:
     """
 
     def __init__(self, store: Store) -> None:
-        """Read nothing yet."""
         self._store = store
         self._lock = threading.Lock()
         self._parsed: dict[str, tuple[Collection, ...]] = {}

@@ -22,7 +22,6 @@ class DiscreteLaplaceNoise:
     scale: float
 
     def __post_init__(self) -> None:
-        """Check the scale."""
         if not 0 < self.scale < float("inf"):
             raise ValueError(f"scale = {self.scale}: give a number above 0")
 

@@ -30,7 +30,6 @@ class RegisteredJournal:
     at: str = ""  # when it confirmed that, to the second, UTC; "": never
 
     def __str__(self) -> str:
-        """Return its label and identity, for operators."""
         return f"{self.label} ({self.id})"
 
     def record(self) -> Record:

@@ -27,6 +27,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
+from ..store.durable_files import sync_path
 
 ENDING = ".id"
 LOCK_ENDING = ".lock"
@@ -123,7 +124,7 @@ class StateFile:
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(self.path)
-            sync_folder(self.path.parent)
+            sync_path(self.path.parent)
         except OSError as error:
             raise StoreFull(f"{self.path}: cannot be written: {error}") from error
 
@@ -146,15 +147,6 @@ def audit_digest(entries: Sequence[bytes]) -> str:
     """Return a digest of these entries in this order."""
     lengths = b"".join(len(entry).to_bytes(8, "big") for entry in entries)
     return hashlib.sha256(lengths + b"".join(entries)).hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until a folder's list of names is on the disk: a new file is lost without it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _label(name: str) -> str:

@@ -63,7 +63,6 @@ class Query(ABC):
     order: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
-        """Register the query type."""
         QUERY_TYPES[cls.kind] = cls
 
     @classmethod

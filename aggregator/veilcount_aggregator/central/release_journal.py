@@ -21,8 +21,8 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..settings import Settings
+from ..store.durable_files import sync_path
 from ..store.sqlite.connection import SqliteUrl
-from .journal_state import sync_folder
 
 ENDING = ".releases.jsonl"
 
@@ -85,7 +85,7 @@ class ReleaseJournal:
                 file.writelines(text(each) for each in seals if each not in there)
                 file.flush()
                 os.fsync(file.fileno())
-            sync_folder(self.path.parent)
+            sync_path(self.path.parent)  # a new file is lost without it
         except OSError as error:
             raise StoreFull(f"{self.path}: the journal cannot be written: {error}") from error
 
@@ -142,7 +142,6 @@ class DigestCache(Generic[Result]):
     """
 
     def __init__(self, function: Callable[[bytes], Result]) -> None:
-        """Memoize this function."""
         self._function = function
         self._results: dict[bytes, Result] = {}
 

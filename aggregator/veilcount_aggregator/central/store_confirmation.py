@@ -113,9 +113,8 @@ class StoreConfirmer:
         journal: ReleaseJournal,
         price: DigestCache[ReleasePrice],
         verify: VerifySeal,
-        settling: float,
+        settling: float,  # how long a new journal waits
     ) -> None:
-        """Take the store and the journal; `settling` is how long a new journal waits."""
         self._store = store
         self._journal = journal
         self._file = StateFile.for_journal(journal.path)

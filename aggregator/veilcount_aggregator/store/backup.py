@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.parse import urlsplit
 
 from ..errors import SettingsError, StoreUnfit
+from .durable_files import sync_path
 from .factory import open_store, redact_url
 from .migrate import copy_store
 from .restore_lock import lock_releases
@@ -129,9 +130,9 @@ def _temporary(to: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
         os.close(os.open(part, os.O_CREAT | os.O_EXCL, 0o600))
         yield part
-        _sync(part)
+        sync_path(part)
         part.replace(to)
-        _sync(to.parent)
+        sync_path(to.parent)
     except (OSError, sqlite3.Error) as error:
         raise store_error(error, part) from error
     finally:
@@ -161,10 +162,3 @@ def _lock(part: Path) -> None:
         store.set_read_only(on=False)
         lock_releases(store, WHY)
         store.set_read_only(on=read_only)
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or a directory's list of names, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)

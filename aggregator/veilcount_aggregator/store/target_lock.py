@@ -16,6 +16,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from ..errors import SettingsError
+from .durable_files import file_identity
 
 
 @contextmanager
@@ -51,18 +52,9 @@ def _acquire(path: Path) -> int | None:
         except BlockingIOError:
             os.close(descriptor)
             return None
-        if _is_named(descriptor, path):
+        if file_identity(descriptor) == file_identity(path):
             return descriptor
         os.close(descriptor)  # the one before has removed it meanwhile
-
-
-def _is_named(descriptor: int, path: Path) -> bool:
-    held = os.fstat(descriptor)
-    try:
-        named = path.stat()
-    except FileNotFoundError:
-        return False
-    return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
 
 
 def _holder(path: Path) -> str:

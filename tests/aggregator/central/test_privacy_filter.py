@@ -301,7 +301,7 @@ def unwritable(asker: Curator, patch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOSPC, "no space left", str(folder))
 
     del asker
-    patch.setattr("veilcount_aggregator.central.release_journal.sync_folder", full)
+    patch.setattr("veilcount_aggregator.central.release_journal.sync_path", full)
 
 
 def unreadable(asker: Curator, patch: pytest.MonkeyPatch) -> None:

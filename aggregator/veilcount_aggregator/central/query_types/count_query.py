@@ -103,20 +103,16 @@ class CountingQuery(Query):
         return cls(((0, collection.inputs - 1),))
 
     def canonical(self) -> Any:
-        """Return its ranges."""
         return {"count": [list(each) for each in self.ranges]}
 
     def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
-        """Return one count."""
         return (QueryPart("count", 1, count_sensitivity(collection), epsilon),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        """Return the count."""
         del collection
         return [[sum(int(counters[first : last + 1].sum()) for first, last in self.ranges)]]
 
     def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        """Return the count."""
         del n
         return [count_interval(noised[0][0], half_widths[0])]
 

@@ -29,13 +29,11 @@ class HistogramQuery(Query):
 
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
-        """Yield it, unless there are too many values."""
         if collection.inputs <= MAX_HISTOGRAM_VALUES:
             yield QueryOption(cls.kind, cls.forms['"histogram"'])
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:
-        """Read `"histogram"`."""
         if written != "histogram":
             return None
         if collection.inputs > MAX_HISTOGRAM_VALUES:
@@ -48,22 +46,18 @@ class HistogramQuery(Query):
         return cls(collection.inputs)
 
     def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
-        """Return one part: a count for each value."""
         sensitivity = histogram_sensitivity(collection)
         return (QueryPart("histogram", self.size, sensitivity, epsilon),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        """Return the counts."""
         del collection
         return [counters.tolist()]
 
     def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        """Return each count."""
         del n
         return [count_interval(each, half_widths[0]) for each in noised[0]]
 
     def labels(self, collection: Collection) -> tuple[Label, ...]:
-        """Return the values."""
         domain = collection.domain
         if isinstance(domain, Number):
             return tuple(range(int(domain.low), int(domain.high) + 1))

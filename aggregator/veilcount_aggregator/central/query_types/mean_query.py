@@ -51,11 +51,9 @@ class MeanQuery(Query):
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:
-        """Read `"mean"`."""
         return cls(require_summable("mean", collection)) if written == "mean" else None
 
     def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
-        """Return a sum, or a centred sum and a count."""
         low, high = self._ends
         if publishes_n(collection):
             return (QueryPart("sum", 1, sum_sensitivity(collection, low, high), epsilon),)
@@ -66,7 +64,6 @@ class MeanQuery(Query):
         )
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        """Return the sum, or the centred sum and the count."""
         numbers, (low, high) = np.asarray(self.numbers, np.int64), self._ends
         if publishes_n(collection):
             return [[int(counters @ numbers)]]

@@ -51,17 +51,14 @@ class SumQuery(Query):
         return cls(require_summable("sum", collection))
 
     def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
-        """Return one sum."""
         sensitivity = sum_sensitivity(collection, min(self.numbers), max(self.numbers))
         return (QueryPart("sum", 1, sensitivity, epsilon),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        """Return the sum."""
         del collection
         return [[int(counters @ np.asarray(self.numbers, np.int64))]]
 
     def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        """Return the sum."""
         del n
         total = noised[0][0]
         return [(total, total - half_widths[0], total + half_widths[0])]

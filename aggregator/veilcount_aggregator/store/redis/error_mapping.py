@@ -20,13 +20,30 @@ from ...errors import (
     StoreUnfit,
 )
 
-#: prefixes of the library's own errors
-_READ_ONLY = "CLOSED"
-_REPLACED = "REPLACED"
-_TOO_EARLY = "TOOEARLY"
 _NO_FUNCTION = "Function not found"
 _LOADED = "already exists"
-_NO_CLUSTER = "This instance has cluster support disabled"
+#: by how the answer begins; the first three are errors of the library itself
+_REFUSALS: dict[str, tuple[type[StoreError], str]] = {
+    "CLOSED": (
+        StoreReadOnly,
+        "the store is read-only: it was copied, or is being copied, to another",
+    ),
+    "REPLACED": (
+        StoreUnfit,
+        "Redis at {place} is not the store that was opened: it was emptied or replaced",
+    ),
+    "TOOEARLY": (
+        RetentionTooEarly,
+        (
+            "Redis at {place} drops nothing yet, since by its own clock it is too early: compare"
+            " the clocks with `veilcount doctor`"
+        ),
+    ),
+    "This instance has cluster support disabled": (
+        StoreUnfit,
+        "Redis at {place} is no cluster: write redis://{place}/0",
+    ),
+}
 
 
 def is_moved(error: object) -> bool:
@@ -55,31 +72,12 @@ def reply_error(place: str, error: Exception) -> StoreError:
     text = str(error)
     if isinstance(error, OutOfMemoryError):
         return StoreFull(f"Redis at {place} has no memory left: raise maxmemory, or free some")
-    if refused := _refused(place, text):
-        return refused
+    for prefix, (kind, message) in _REFUSALS.items():
+        if text.startswith(prefix):
+            return kind(message.format(place=place))
     if isinstance(error, AuthenticationError | NoPermissionError):
         return StoreUnfit(f"Redis at {place} refuses this user: {text}")
-    if text.startswith(_NO_CLUSTER):
-        return StoreUnfit(f"Redis at {place} is no cluster: write redis://{place}/0")
     return StoreUnavailable(f"Redis at {place}: {type(error).__name__}: {text}")
-
-
-def _refused(place: str, text: str) -> StoreError | None:
-    """Map an error of the library itself; None: it is not one."""
-    if text.startswith(_READ_ONLY):
-        return StoreReadOnly(
-            "the store is read-only: it was copied, or is being copied, to another"
-        )
-    if text.startswith(_REPLACED):
-        return StoreUnfit(
-            f"Redis at {place} is not the store that was opened: it was emptied or replaced"
-        )
-    if text.startswith(_TOO_EARLY):
-        return RetentionTooEarly(
-            f"Redis at {place} drops nothing yet, since by its own clock it is too early: compare"
-            " the clocks with `veilcount doctor`"
-        )
-    return None
 
 
 def connection_error(error: BaseException) -> StoreError:

@@ -35,7 +35,7 @@ from ..series_reports import (
 from ..service_counters import ServiceCounts, refusal_counts
 from ..transfer_format import bitmap_bytes, join_key
 from .identity import StoreIdentity
-from .lua_library import call, pack, raw
+from .lua_library import pack, raw
 from .memory_limit import ShardLimits
 from .row_permutation import PermutedRows
 from .shard_client import Command
@@ -162,7 +162,7 @@ class ShardCommit:
             counts += (join_key(*counter), times) if times else ()
         base = identity.bases[self.shard]
         arguments = pack([pages, tallies, counts, self.limits.total])
-        return Command(base, call("commit", base, identity.store, arguments))
+        return identity.call("commit", base, arguments)
 
     def learn(self, answer: int | bytes | list[int]) -> bool:
         """Take an answer; return whether the call has to be repeated: nothing was written."""

@@ -33,6 +33,10 @@ class StoreIdentity:
     #: the base key of each shard; its other keys begin with it. A reader of some shards has fewer.
     bases: tuple[bytes, ...]
 
+    def call(self, name: str, base: bytes, *arguments: bytes | str | int) -> Command:
+        """Return the call of a library function that refuses the keys of another store."""
+        return Command(base, call(name, base, self.store, *arguments))
+
     def fields(self) -> dict[bytes, bytes]:
         """Return the identity as it is stored."""
         return {

@@ -41,42 +41,6 @@ class PageBody(NamedTuple):
     held: bytes | list[int]
 
 
-class TallyPages:
-    """The pages of one store."""
-
-    def __init__(self, servers: ShardClient, identity: StoreIdentity) -> None:
-        self._servers = servers
-        self._identity = identity
-
-    def add(self, fingerprint: str, cells: Sequence[str], total: Counters) -> Counters:
-        """Return a total with the pages of these cells added; it grows as far as they reach."""
-        found = list(self._found(fingerprint, cells))
-        reach = max((int(numbers[-1]) + 1 for _, _, numbers in found), default=0)
-        grown = np.zeros(max(len(total), reach * PAGE), np.int64)
-        grown[: len(total)] = total
-        calls = list(_calls(fingerprint, found))
-        for first in range(0, len(calls), CALLS):
-            some = calls[first : first + CALLS]
-            answers = self._servers.execute_all([command for command, _ in some])
-            for (_, numbers), pages in zip(some, answers, strict=True):
-                _add(grown, numbers, pages)
-        return grown
-
-    def _found(
-        self, fingerprint: str, cells: Sequence[str]
-    ) -> Iterator[tuple[bytes, str, Numbers]]:
-        """Return the numbers of the pages of each cell in each shard, where it has any."""
-        requests = [
-            (base, cell, Command(base, ("GET", index_key(base, fingerprint, cell))))
-            for cell in cells
-            for base in self._identity.bases
-        ]
-        answers = self._servers.execute_all([command for _, _, command in requests])
-        for (base, cell, _), index in zip(requests, answers, strict=True):
-            if index:
-                yield base, cell, _numbers(index)
-
-
 def index_key(base: bytes, fingerprint: str, cell: str) -> bytes:
     """Return the key of the index of a cell's pages."""
     return b"%b:pages:%b:%b" % (base, fingerprint.encode(), cell.encode())
@@ -148,7 +112,6 @@ class ShardReader:
     def __init__(self, servers: ShardClient, identity: StoreIdentity) -> None:
         self._servers = servers
         self._identity = identity
-        self._pages = TallyPages(servers, identity)
 
     def report_counts(self, fingerprint: str) -> dict[Cell, int]:
         """Return how many reports each tally holds."""
@@ -163,7 +126,7 @@ class ShardReader:
             total = add_padded(total, held)
         if size and size <= PAGE:
             return total
-        return self._pages.add(fingerprint, names, total)[: size or None]
+        return self._add_pages(fingerprint, names, total)[: size or None]
 
     def spend_histograms(self, fingerprint: str, most: int) -> dict[int, Counters]:
         """Return per epoch how many rows have spent 1, 2, .. so many slots, or more."""
@@ -255,6 +218,34 @@ class ShardReader:
             for (each, _), answer in zip(some, answers, strict=True):
                 if answer:
                     yield each, np.frombuffer(answer, BIG_ENDIAN).astype(np.int64)
+
+    def _add_pages(self, fingerprint: str, cells: Sequence[str], total: Counters) -> Counters:
+        """Return a total with the pages of these cells added; it grows as far as they reach."""
+        found = list(self._found(fingerprint, cells))
+        reach = max((int(numbers[-1]) + 1 for _, _, numbers in found), default=0)
+        grown = np.zeros(max(len(total), reach * PAGE), np.int64)
+        grown[: len(total)] = total
+        calls = list(_calls(fingerprint, found))
+        for first in range(0, len(calls), CALLS):
+            some = calls[first : first + CALLS]
+            answers = self._servers.execute_all([command for command, _ in some])
+            for (_, numbers), pages in zip(some, answers, strict=True):
+                _add(grown, numbers, pages)
+        return grown
+
+    def _found(
+        self, fingerprint: str, cells: Sequence[str]
+    ) -> Iterator[tuple[bytes, str, Numbers]]:
+        """Return the numbers of the pages of each cell in each shard, where it has any."""
+        requests = [
+            (base, cell, Command(base, ("GET", index_key(base, fingerprint, cell))))
+            for cell in cells
+            for base in self._identity.bases
+        ]
+        answers = self._servers.execute_all([command for _, _, command in requests])
+        for (base, cell, _), index in zip(requests, answers, strict=True):
+            if index:
+                yield base, cell, _numbers(index)
 
 
 def cell_of(text: str) -> Cell:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -62,10 +61,9 @@ class RedisRecords:
         return int(self._ask("HLEN", _key(kind)))
 
     def change_records(self, generation: int, records: Sequence[Record]) -> bool:
-        words = call(
-            "change_records", RECORDS_BASE, self.identity.store, generation, pack_records(records)
-        )
-        return bool(self._writer.execute_one(Command(RECORDS_BASE, words)))
+        packed = pack_records(records)
+        command = self.identity.call("change_records", RECORDS_BASE, generation, packed)
+        return bool(self._writer.execute_one(command))
 
     def incarnation(self) -> str:
         """Return the run id and the replication id of the master that has the records.
@@ -86,8 +84,8 @@ class RedisRecords:
             _write_copies(self._servers, self.identity, generation, records)
 
     def replica(self, kind: str) -> tuple[int, Records]:
-        copy = read_copy(self._servers)
-        return copy.generation, copy.content.records.get(kind, {})
+        generation, content = read_copy(self._servers)
+        return generation, content.records.get(kind, {})
 
     def _hash(self, key: bytes) -> dict[str, bytes]:
         return {name.decode(): value for name, value in pairs(self._ask("HGETALL", key)).items()}
@@ -121,22 +119,14 @@ class CopyContent(msgspec.Struct, frozen=True):
     records: dict[str, dict[str, bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCopy:
-    """One copy as it was found."""
-
-    generation: int
-    content: CopyContent
-
-
 @cache
 def copy_bases() -> tuple[bytes, ...]:
     """Return the keys at which copies may be."""
     return spread_bases(b"copy", COPIES)
 
 
-def read_copy(servers: ShardClient) -> RecordCopy:
-    """Return the copy of the newest generation; StoreUnavailable: none can be read."""
+def read_copy(servers: ShardClient) -> tuple[int, CopyContent]:
+    """Return the newest copy and its generation; StoreUnavailable: none can be read."""
     answers = servers.execute_each(
         [Command(base, ("HMGET", base, *FIELDS)) for base in copy_bases()], Wait.COMMIT
     )
@@ -144,7 +134,7 @@ def read_copy(servers: ShardClient) -> RecordCopy:
     if not found:
         raise StoreUnavailable("neither the records nor a copy of them can be read")
     newest: Sequence[Any] = max(found, key=lambda answer: int(answer[1]))
-    return RecordCopy(int(newest[1]), msgspec.msgpack.decode(newest[3], type=CopyContent))
+    return int(newest[1]), msgspec.msgpack.decode(newest[3], type=CopyContent)
 
 
 def _write_copies(

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -40,22 +40,23 @@ from ..memory_limit import MemoryUse
 from ..series_reports import Codes, Counters, SeriesReports
 from ..service_counters import ServiceCounter, ServiceCounts
 from ..transfer_format import bitmap_bytes
-from . import intake, read_only, retention
-from .connections import Wait
+from . import intake, read_only
+from .connections import Wait, execute_each
 from .durability import DurabilityMonitor
 from .durable_writes import DurableWriter
 from .identity import RECORDS_BASE, StoreIdentity, find_identity, parse_identity
-from .lua_library import call, pack
+from .lua_library import pack
 from .memory_limit import RedisMemoryLimits
 from .queries import ShardReader
 from .records import RedisRecords, read_copy
 from .row_permutation import shard_numbers
-from .shard_client import Command, ShardClient
+from .shard_client import ShardClient
 from .shard_health import WriteProbe, answering, read_shard_states, store_health
 from .transfer import RedisTransfer
 from .url import RedisUrl
 
 EPOCHS_AT_ONCE = 1000
+BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 
 
 def open_redis(url: str, *, make: bool) -> RedisStore:
@@ -81,7 +82,8 @@ def _identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
     except StoreUnavailable:
         if not servers.address.cluster:
             raise
-        return parse_identity(servers, read_copy(servers).content.identity)
+        _, content = read_copy(servers)
+        return parse_identity(servers, content.identity)
 
 
 class RedisStore(RedisRecords):
@@ -134,23 +136,53 @@ class RedisStore(RedisRecords):
         found = False
         for first in range(0, len(epochs), EPOCHS_AT_ONCE):
             some = pack(list(epochs[first : first + EPOCHS_AT_ONCE]))
-            words = call("close_row", base, self.identity.store, *arguments, some)
-            found |= bool(self._durable.execute_one(Command(base, words), Wait.COMMIT))
+            command = self.identity.call("close_row", base, *arguments, some)
+            found |= bool(self._durable.execute_one(command, Wait.COMMIT))
         return found
 
     # -- retention -----------------------------------------------------------------------------
 
     def server_times(self) -> list[datetime]:
-        return retention.server_times(self._servers)
+        requests = [(server, ("TIME",)) for server in self._servers.all()]
+        answers = [each for each in execute_each(requests, Wait.PROBE) if isinstance(each, list)]
+        if not answers:
+            raise StoreUnavailable("no server of the store answers TIME")
+        return [
+            datetime.fromtimestamp(int(seconds) + int(microseconds) / 1e6, UTC)
+            for seconds, microseconds in answers
+        ]
 
     def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:  # noqa: ARG002 - each server's clock
-        return retention.mark(self._servers, self.identity, series.fingerprint, epochs, due)
+        return self._greatest("mark_dropped", series.fingerprint, epochs, int(due.timestamp()))
 
     def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002 - each server's clock
-        retention.delete_dropped(self._servers, self.identity, series.fingerprint, kept)
+        errors, seconds = [], int(kept.total_seconds())
+        for base in self.identity.bases:
+            final = self.identity.call("give_up_dropped", base, series.fingerprint, seconds)
+            try:
+                self._delete_rows(base, series.fingerprint, int(self._servers.execute_one(final)))
+            except StoreError as error:  # the other shards' rows go all the same
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def restore_dropped(self, series: Series) -> int:
-        return retention.restore(self._servers, self.identity, series.fingerprint)
+        return self._greatest("restore_dropped", series.fingerprint)
+
+    def _greatest(self, name: str, *arguments: str | int) -> int:
+        """Call a function in every shard; return the greatest answer.
+
+        A shard that is away keeps none from doing its part; then the call fails, to be repeated.
+        """
+        calls = [self.identity.call(name, base, *arguments) for base in self.identity.bases]
+        return max(int(answer) for answer in self._servers.execute_all(calls))
+
+    def _delete_rows(self, base: bytes, fingerprint: str, epochs: int) -> None:
+        """Delete the rows of the first epochs in one shard, some buckets at a time."""
+        for epoch in self._reader.epochs_of_shard(base, fingerprint):
+            some = self.identity.call("delete_rows", base, fingerprint, epoch, BUCKETS_AT_ONCE)
+            while epoch < epochs and self._servers.execute_one(some):
+                pass
 
     # -- what the analyst reads ----------------------------------------------------------------
 

@@ -142,8 +142,7 @@ class RedisTransfer:
         records = [parse_record(piece) for piece in pieces if piece.kind == "record"]
         if records:
             packed = pack_records(records)
-            words = call("import_records", RECORDS_BASE, self._identity.store, packed)
-            self._ask(RECORDS_BASE, *words)
+            self._servers.execute_one(self._identity.call("import_records", RECORDS_BASE, packed))
         others = [piece for piece in pieces if piece.kind != "record"]
         self._servers.execute_all([each for one in others for each in self._writers[one.kind](one)])
 
@@ -191,9 +190,7 @@ class RedisTransfer:
         home = self._home(piece.key)
         for base in self._identity.bases:
             arguments = pack(_tally(int(held[0]), held[1:]) if base == home else NO_TALLY)
-            yield Command(
-                base, call("import_tally", base, self._identity.store, series, cell, arguments)
-            )
+            yield self._identity.call("import_tally", base, series, cell, arguments)
 
     def _put_rows(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch, width, _ = piece.key.split("/")
@@ -206,15 +203,9 @@ class RedisTransfer:
             for first in range(0, len(here), ROWS_AT_ONCE):
                 some = here[first : first + ROWS_AT_ONCE]
                 bitmaps = [raw(each.tobytes().rstrip(b"\0")) for each in wide[some, ROW_BYTES:]]
-                arguments = [
-                    raw(names.fields[some].tobytes()),
-                    names.places[some].tolist(),
-                    bitmaps,
-                ]
-                words = call(
-                    "import_rows", base, self._identity.store, series, epoch, width, pack(arguments)
-                )
-                yield Command(base, words)
+                fields, places = raw(names.fields[some].tobytes()), names.places[some].tolist()
+                rows = pack([fields, places, bitmaps])
+                yield self._identity.call("import_rows", base, series, epoch, width, rows)
 
     def _home(self, of: str) -> bytes:
         return self._identity.bases[crc32(of.encode()) % self._identity.shards]

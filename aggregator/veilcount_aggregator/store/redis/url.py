@@ -61,8 +61,8 @@ def _read(parts: SplitResult) -> RedisUrl:
         username=unquote(username) or None,
         password=unquote(password) or None,
         durable="durability" not in parameters,
-        shards=_shards(parameters),
-        replicas=_replicas(parameters),
+        shards=_parameter(parameters, "shards", MOST_SHARDS),
+        replicas=_parameter(parameters, "replicas", MOST_REPLICAS) or 0,
     )
 
 
@@ -82,18 +82,10 @@ def _host(host: str) -> tuple[str, int]:
     return parts.hostname, PORT if parts.port is None else parts.port
 
 
-def _shards(parameters: Mapping[str, str]) -> int | None:
-    if "shards" not in parameters:
+def _parameter(parameters: Mapping[str, str], name: str, most: int) -> int | None:
+    if name not in parameters:
         return None
-    return _number(parameters["shards"], 1, MOST_SHARDS + 1, f"shards: give 1 to {MOST_SHARDS}")
-
-
-def _replicas(parameters: Mapping[str, str]) -> int:
-    if "replicas" not in parameters:
-        return 0
-    return _number(
-        parameters["replicas"], 1, MOST_REPLICAS + 1, f"replicas: give 1 to {MOST_REPLICAS}"
-    )
+    return _number(parameters[name], 1, most + 1, f"{name}: give 1 to {most}")
 
 
 def _number(text: str, least: int, end: int, fix: str) -> int:

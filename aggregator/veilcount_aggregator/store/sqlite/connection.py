@@ -15,6 +15,7 @@ from time import monotonic
 from urllib.parse import quote, unquote, urlsplit
 
 from ...errors import SettingsError, StoreError, StoreFull, StoreUnavailable, StoreUnfit
+from ..durable_files import sync_path
 from .wal_guard import remove_links
 
 #: how long a call waits for others
@@ -27,9 +28,7 @@ def create_file(path: Path) -> None:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
         remove_links(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        os.fsync(directory)
-        os.close(directory)
+        sync_path(path.parent)
 
 
 def require_file(path: Path) -> None:

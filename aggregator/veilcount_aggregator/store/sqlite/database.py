@@ -22,6 +22,7 @@ from weakref import WeakSet
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ...structured_logging import log_event
+from ..durable_files import file_identity
 from .connection import (
     SECONDS,
     ReaderPool,
@@ -198,11 +199,7 @@ class SqliteDatabase:
             require_file(self.place.path)
 
     def _moved(self) -> bool:
-        try:
-            found = os.stat(self.place.path)  # noqa: PTH116 - for every commit, and it is cheaper
-        except FileNotFoundError:
-            return True
-        return (found.st_dev, found.st_ino) != self._identity
+        return file_identity(self.place.path) != self._identity
 
     def _database(self) -> sqlite3.Connection:
         if self._writer is not None and self._moved():

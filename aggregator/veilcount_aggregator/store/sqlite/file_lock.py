@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 
 from ...errors import StoreUnavailable
+from ..durable_files import file_identity
 
 
 class FileLock:
@@ -51,12 +52,9 @@ class FileLock:
 
     def _has_its_name(self) -> bool:
         """Whether the next process to open the file meets this lock."""
-        held = os.fstat(self._descriptor) if self._descriptor is not None else None
-        try:
-            named = os.stat(self._path)  # noqa: PTH116 - for every commit, and it is cheaper
-        except FileNotFoundError:
+        if self._descriptor is None:
             return False
-        return held is not None and (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+        return file_identity(self._descriptor) == file_identity(self._path)
 
     def _queue(self, descriptor: int, seconds: float) -> None:
         turn = _Turn(descriptor)

@@ -22,6 +22,7 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 
 from ...errors import StoreUnfit
+from ..durable_files import FileIdentity, file_identity, sync_path
 
 ENDS = ("wal", "shm")
 
@@ -30,8 +31,6 @@ ENDS = ("wal", "shm")
 HEADER = struct.Struct(">8I")
 FRAME = struct.Struct(">6I")
 MAGICS = {0x377F0682, 0x377F0683}
-
-Identity = tuple[int, int]  # device, inode
 
 
 class WalGuard:
@@ -42,7 +41,7 @@ class WalGuard:
         self._names = [path.with_name(f"{path.name}-{end}") for end in ENDS]
         self._texts = [str(name) for name in self._names]  # which stat reads faster
         self._links: list[Path] = []
-        self._identities: list[Identity | None] = []
+        self._identities: list[FileIdentity | None] = []
         self._lock: int | None = None
 
     def prepare(self) -> None:
@@ -64,7 +63,7 @@ class WalGuard:
     def hold(self) -> None:
         """Right after SQLite opened the log: link log and index, and lock the log."""
         self._links = self._own_links()
-        self._identities = [_identity(name) for name in self._names]
+        self._identities = [file_identity(name) for name in self._names]
         for name, link in zip(self._names, self._links, strict=True):
             with suppress(OSError):  # a file system without links: a removed log is noticed only
                 _link(name, link)
@@ -76,11 +75,11 @@ class WalGuard:
         """Whether log and index are still found under their names."""
         if self._lock is None:
             return self._intact_for_others()
-        return [_identity(name) for name in self._texts] == self._identities
+        return [file_identity(name) for name in self._texts] == self._identities
 
     def restore(self) -> bool:
         """Put the held log and index back under their names; False: the second names are gone."""
-        if [_identity(link) for link in self._links] != self._identities:
+        if [file_identity(link) for link in self._links] != self._identities:
             return False
         _link_back(self._links, self._names)
         return True
@@ -93,7 +92,7 @@ class WalGuard:
         if (
             alone
             and not self._names[0].exists()
-            and self._identities[0] == _identity(self._links[0])
+            and self._identities[0] == file_identity(self._links[0])
         ):
             for link in self._links:
                 link.unlink(missing_ok=True)
@@ -112,14 +111,14 @@ class WalGuard:
     def _intact_for_others(self) -> bool:
         """Whether the log is the one that writing processes use, for one that only reads."""
         try:
-            held = _identity(self._own_links()[0])
+            held = file_identity(self._own_links()[0])
         except FileNotFoundError:
             return True  # no database: opening it says so
-        return held is None or held == _identity(self._names[0])
+        return held is None or held == file_identity(self._names[0])
 
     def _clear(self, log: Path) -> None:
         """Remove a link that a crash or another program has left, unless only it has pages."""
-        if _identity(log) == _identity(self._names[0]):
+        if file_identity(log) == file_identity(self._names[0]):
             return  # the public log: SQLite recovers it
         if has_unsaved_pages(log, self._path, self._names[0]):
             raise StoreUnfit(
@@ -137,17 +136,9 @@ def remove_links(path: Path) -> None:
         link.unlink(missing_ok=True)
 
 
-def _identity(path: Path | str) -> Identity | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - for every commit, and it is cheaper
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _link(name: Path, link: Path) -> None:
     """Have a link to a file; one to another file, which nobody uses any more, is replaced."""
-    if _identity(link) == _identity(name):
+    if file_identity(link) == file_identity(name):
         return
     made = link.with_name(f"{link.name}.{os.getpid()}")
     made.unlink(missing_ok=True)
@@ -160,9 +151,7 @@ def _link_back(links: list[Path], names: list[Path]) -> None:
     for name, link in zip(names, links, strict=True):
         if link.exists():
             _link(link, name)
-    directory = os.open(names[0].parent, os.O_RDONLY)
-    os.fsync(directory)
-    os.close(directory)
+    sync_path(names[0].parent)
 
 
 def _locks(descriptor: int, how: int) -> bool:

@@ -260,9 +260,9 @@ def test_a_sweep_that_was_stopped_is_finished_by_the_next(
 ) -> None:
     """From its first step on, what comes is stale; the memory is freed later."""
     count(store, rows(2_000, 1))
-    monkeypatch.setattr("veilcount_aggregator.store.redis.retention.BUCKETS_AT_ONCE", 10)
+    monkeypatch.setattr("veilcount_aggregator.store.redis.store.BUCKETS_AT_ONCE", 10)
     with monkeypatch.context() as broken, suppress(StoreError):
-        broken.setattr("veilcount_aggregator.store.redis.retention._free", _stopped)
+        broken.setattr(RedisStore, "_delete_rows", _stopped)
         drop_and_delete(store, LINKED, 1)
 
     assert set(store.commit([row_reports(rows(5, 1))], {})[0].tolist()) == {3}
