@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,17 +97,14 @@ def coalesce(group: Sequence[SeriesReports]) -> list[CoalescedReports]:
     ]
 
 
+COLUMNS = ("rows", "epochs", "periods", "segments", "slots", "messages", "default_verdicts")
+
+
 def concatenate_reports(group: Sequence[SeriesReports]) -> SeriesReports:
     """Return the reports of some members, all of one series, as one, under the first's limits."""
     if len(group) == 1:
         return group[0]
-    return replace(
-        group[0],
-        rows=np.concatenate([each.rows for each in group]),
-        epochs=np.concatenate([each.epochs for each in group]),
-        periods=np.concatenate([each.periods for each in group]),
-        segments=np.concatenate([each.segments for each in group]),
-        slots=np.concatenate([each.slots for each in group]),
-        messages=np.concatenate([each.messages for each in group]),
-        default_verdicts=np.concatenate([each.default_verdicts for each in group]),
-    )
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(each, name) for each in group]) for name in COLUMNS
+    }
+    return replace(group[0], **joined)

@@ -1,4 +1,4 @@
-"""The queries that a curator answers, one module each: importing this package registers them.
+"""The queries that a curator answers, registered by importing this package registers them.
 
 Another query is another module here: its syntax and canonical form, the parts that noise is
 added to and their sensitivities, its figures with intervals, and its description.

@@ -109,11 +109,9 @@ class CountingQuery(Query):
         return (QueryPart("count", 1, count_sensitivity(collection), epsilon),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        del collection
         return [[sum(int(counters[first : last + 1].sum()) for first, last in self.ranges)]]
 
     def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        del n
         return [count_interval(noised[0][0], half_widths[0])]
 
 

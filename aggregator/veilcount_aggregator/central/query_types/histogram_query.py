@@ -50,11 +50,9 @@ class HistogramQuery(Query):
         return (QueryPart("histogram", self.size, sensitivity, epsilon),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        del collection
         return [counters.tolist()]
 
     def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        del n
         return [count_interval(each, half_widths[0]) for each in noised[0]]
 
     def labels(self, collection: Collection) -> tuple[Label, ...]:

@@ -1,4 +1,4 @@
-"""The store in one SQLite file: each method is one transaction."""
+"""The store in one SQLite file: each method is one transaction, or several small ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..memory_limit import MemoryUse
 from ..series_reports import Codes, Counters, SeriesReports
 from ..service_counters import ServiceCounter, ServiceCounts
 from ..transfer_format import decode_numbers, pad_zeros
-from . import intake, retention, transfer
+from . import intake, transfer
 from .connection import SqliteUrl
 from .database import SqliteDatabase
 from .health import PAGES_SECONDS, PROBE_SECONDS, is_damaged
@@ -27,8 +27,23 @@ from .tallies import SqliteTally, unmerged_cells
 
 #: between two transactions of a long job, for those who wait
 PAUSE = 0.002
+#: so many rows are deleted in one transaction: a few milliseconds, for which a commit may wait
+ROWS_AT_ONCE = 2_000
 #: how long a check of the pages may take: a probe waits for two seconds
 PAGES_FOR_SECONDS = 0.5
+
+#: drops at an instant or before: they become final, and nothing of them can be restored
+_OLD_MARKS = "from drop_mark where series = ?1 and at <= ?2"
+_MAKE_FINAL = (
+    f"update series set deleted = max(deleted, coalesce((select max(epochs) {_OLD_MARKS}), 0))"  # noqa: S608 - constants
+    " where number = ?1"
+)
+#: rows of epochs whose drop is final
+_DELETE_ROWS = (
+    "delete from ledger where (series, epoch, row) in ("
+    " select l.series, l.epoch, l.row from series s"
+    " join ledger l on l.series = s.number and l.epoch < s.deleted where s.number = ? limit ?)"
+)
 
 
 def open_sqlite(url: str, *, make: bool) -> SqliteStore:
@@ -78,29 +93,43 @@ class SqliteStore(SqliteRecords):
         if found is not None and epochs <= found[1]:
             return 0
         with self.changing() as database:
-            return retention.mark(database, series, epochs, now)
+            number, dropped = intake.ensure_series(database, series.fingerprint)
+            if epochs <= dropped:
+                return 0
+            database.execute("update series set dropped = ? where number = ?", (epochs, number))
+            mark = (number, epochs, int(now.timestamp()))
+            database.execute("insert into drop_mark values (?, ?, ?)", mark)
+        return epochs - dropped
 
     def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
         """Delete what was dropped so long ago: final at once, off the disk in small steps."""
         with self.file.reading() as database:
             number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
-            due = retention.is_due(database, number, now - kept)
+            before = (number, int((now - kept).timestamp()))
+            due = database.execute(f"select 1 {_OLD_MARKS}", before).fetchone()
         if due:
             with self.changing() as database:
-                retention.make_final(database, number, now - kept)
+                database.execute(_MAKE_FINAL, before)
+                database.execute(f"delete {_OLD_MARKS}", before)
         self._finish_tallies(series, number)
         self._delete_rows()
 
     def restore_dropped(self, series: Series) -> int:
         with self.changing() as database:
-            found = intake.find_series(database, series.fingerprint)
-            return 0 if found is None else retention.restore(database, found[0])
+            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
+            marked = database.execute(
+                "select dropped - deleted from series where number = ?", (number,)
+            ).fetchone()
+            database.execute("update series set dropped = deleted where number = ?", (number,))
+            database.execute("delete from drop_mark where series = ?", (number,))
+        return int(marked[0]) if marked else 0
 
     def _finish_tallies(self, series: Series, number: int) -> None:
         """Merge the parts of tallies that are final, one tally at a time."""
         with self.file.reading() as database:
-            epochs = retention.deleted_epochs(database, number)
-            last = series.periods(epochs - 1)[-1] if epochs else -1
+            query = "select deleted from series where number = ? and deleted > 0"
+            found = database.execute(query, (number,)).fetchone()
+            last = series.periods(found[0] - 1)[-1] if found else -1
             cells = unmerged_cells(database, number, last)
         for cell in cells:
             with self.changing() as database:
@@ -109,24 +138,22 @@ class SqliteStore(SqliteRecords):
 
     def _delete_rows(self) -> None:
         """Delete rows of final drops, some at a time, so that no commit waits for long."""
-        with self.file.reading() as database:
-            left = retention.series_with_deletable_rows(database)
-        for number in left:
-            more = True
-            while more:
+        left = self._read(
+            "select number from series where deleted > 0 and exists"
+            " (select 1 from ledger where series = number and epoch < deleted)"
+        )
+        for (number,) in left:
+            deleted = ROWS_AT_ONCE
+            while deleted == ROWS_AT_ONCE:
                 with self.file.writing() as database:
-                    more = retention.delete_rows(database, number)
+                    deleted = database.execute(_DELETE_ROWS, (number, ROWS_AT_ONCE)).rowcount
                 sleep(PAUSE)
 
     # -- what the analyst reads ----------------------------------------------------------------
 
     def report_counts(self, series: Series) -> dict[Cell, int]:
-        rows = self._read(
-            "select period, segment, n from tally join series on series = number"
-            " where fingerprint = ? and n > 0",
-            series.fingerprint,
-        )
-        return {Cell(period, segment): n for period, segment, n in rows}
+        rows = self._read_of(series, "period, segment, n", "tally")
+        return {Cell(period, segment): n for period, segment, n in rows if n > 0}
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
         total = np.zeros(series.counters, np.int64)
@@ -138,18 +165,11 @@ class SqliteStore(SqliteRecords):
         return total
 
     def spend_histograms(self, series: Series) -> dict[int, Counters]:
-        rows = self._read(
-            "select epoch, rows from spent_rows join series on series = number"
-            " where fingerprint = ?",
-            series.fingerprint,
-        )
+        rows = self._read_of(series, "epoch, rows", "spent_rows")
         return {epoch: pad_zeros(decode_numbers(body), series.most) for epoch, body in rows}
 
     def new_pseudonyms(self, series: Series) -> dict[int, int]:
-        query = (
-            "select period, rows from new_rows join series on series = number where fingerprint = ?"
-        )
-        return dict(self._read(query, series.fingerprint))
+        return dict(self._read_of(series, "period, rows", "new_rows"))
 
     def service_counts(self) -> dict[ServiceCounter, int]:
         rows = self._read("select * from service_counter")
@@ -157,6 +177,11 @@ class SqliteStore(SqliteRecords):
 
     def memory_use(self) -> MemoryUse:
         return MemoryUse(dict(self._read("select fingerprint, bytes from series")), None)
+
+    def _read_of(self, series: Series, columns: str, table: str) -> list[Any]:
+        joined = f"{table} join series on series = number where fingerprint = ?"
+        query = f"select {columns} from {joined}"  # noqa: S608 - constants
+        return self._read(query, series.fingerprint)
 
     def _read(self, query: str, *arguments: object) -> list[Any]:
         with self.file.reading() as database:

@@ -35,12 +35,7 @@ _Series = tuple[int, str, int]  # number, fingerprint, the first epoch that was 
 def pieces(file: SqliteDatabase) -> Iterator[TransferPiece]:
     """Return everything, kind by kind. No reading lasts longer than one piece takes."""
     with file.reading() as database:
-        small = [
-            *_records(database),
-            *_dropped(database),
-            *_new_rows(database),
-            *_service_counters(database),
-        ]
+        small = [*_records(database), *_numbers(database)]
         known: list[_Series] = database.execute(
             "select number, fingerprint, dropped from series order by fingerprint"
         ).fetchall()
@@ -83,24 +78,19 @@ def _records(database: sqlite3.Connection) -> Iterator[TransferPiece]:
         yield TransferPiece("record", join_key(kind, key), value)
 
 
-def _dropped(database: sqlite3.Connection) -> Iterator[TransferPiece]:
-    for fingerprint, dropped in database.execute(
-        "select fingerprint, dropped from series where dropped > 0 order by fingerprint"
-    ):
-        yield numbers_piece("dropped", [dropped], fingerprint)
+#: pieces of one number: its key, and the number
+_NUMBERS = {
+    "dropped": "select fingerprint, dropped from series where dropped > 0 order by fingerprint",
+    "new_rows": "select fingerprint, period, rows from new_rows join series on series = number"
+    " order by fingerprint, period",
+    "service_counter": "select * from service_counter",
+}
 
 
-def _new_rows(database: sqlite3.Connection) -> Iterator[TransferPiece]:
-    for fingerprint, period, rows in database.execute(
-        "select fingerprint, period, rows from new_rows join series on series = number"
-        " order by fingerprint, period"
-    ):
-        yield numbers_piece("new_rows", [rows], fingerprint, period)
-
-
-def _service_counters(database: sqlite3.Connection) -> Iterator[TransferPiece]:
-    for *words, times in database.execute("select * from service_counter"):
-        yield numbers_piece("service_counter", [times], *words)
+def _numbers(database: sqlite3.Connection) -> Iterator[TransferPiece]:
+    for kind, query in _NUMBERS.items():
+        for *key, number in database.execute(query):
+            yield numbers_piece(kind, [number], *key)
 
 
 def _spent_rows(database: sqlite3.Connection, series: _Series) -> Iterator[TransferPiece]:

@@ -1,7 +1,7 @@
-"""The mean of numeric answers.
+"""The mean and the sum of numeric answers.
 
-Where n is public, it is a noised sum over n. Elsewhere it is two parts at half of epsilon each: the
-sum from the middle of the range, doubled to stay whole, and a count.
+Where n is public, a mean is a noised sum over n. Elsewhere it is two parts at half of epsilon each:
+the sum from the middle of the range, doubled to stay whole, and a count.
 """
 
 from __future__ import annotations
@@ -99,3 +99,39 @@ def _ratio(ends: tuple[int, int, int], count: int, off: int) -> Iterator[float]:
     yield total / max(1, count)
     yield low / (least if low < 0 else most)
     yield high / (most if high < 0 else least)
+
+
+@dataclass(frozen=True, slots=True)
+class SumQuery(Query):
+    """The sum of the answers; `numbers` are those of the inputs, in order."""
+
+    kind: ClassVar[str] = "sum"
+    forms: ClassVar[Mapping[str, str]] = {'"sum"': "the sum of the answers"}
+
+    order: ClassVar[int] = 2
+
+    numbers: Numbers
+
+    @classmethod
+    def options(cls, collection: Collection) -> Iterator[QueryOption]:
+        """Yield it, except of a boolean, where it is a count."""
+        if not isinstance(collection.domain, Boolean) and numeric_values(collection) is not None:
+            yield QueryOption(cls.kind, cls.forms['"sum"'])
+
+    @classmethod
+    def parse(cls, written: object, collection: Collection) -> Query | None:
+        """Read `"sum"`; of a boolean it is a count, and is read as one."""
+        if written != "sum" or isinstance(collection.domain, Boolean):
+            return None
+        return cls(require_summable("sum", collection))
+
+    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
+        sensitivity = sum_sensitivity(collection, min(self.numbers), max(self.numbers))
+        return (QueryPart("sum", 1, sensitivity, epsilon),)
+
+    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
+        return [[int(counters @ np.asarray(self.numbers, np.int64))]]
+
+    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+        total = noised[0][0]
+        return [(total, total - half_widths[0], total + half_widths[0])]
