@@ -18,6 +18,11 @@ def metric(
         yield line(name, labels, number)
 
 
+def gauge(name: str, help_text: str, number: float) -> Iterator[str]:
+    """Yield a gauge without labels."""
+    yield from metric(name, "gauge", help_text, [((), number)])
+
+
 def head(name: str, kind: str, help_text: str) -> Iterator[str]:
     """Yield the header of a metric."""
     yield f"# HELP {PREFIX}{name} {help_text}\n# TYPE {PREFIX}{name} {kind}\n"

@@ -27,13 +27,17 @@ from ..service import Aggregator
 from ..store import ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
 from ..text.privacy_guarantees import counts_are_public
-from .collection_metrics import memory_metrics, poisoning_metrics, pseudonym_metrics, report_metrics
+from .collection_metrics import (
+    FakeReportFlags,
+    counts_by_series,
+    memory_metrics,
+    poisoning_metrics,
+    pseudonym_metrics,
+    report_metrics,
+)
 from .endpoint import Api, endpoint
-from .exposition import metric
-from .fake_report_flags import FakeReportFlags
-from .service_metrics import service_metrics
-from .shard_metrics import queue_metrics, shard_metrics
-from .verdict_counts import counts_by_series
+from .exposition import gauge, metric
+from .service_metrics import queue_metrics, service_metrics, shard_metrics
 
 TYPE = "text/plain; version=0.0.4"
 
@@ -83,8 +87,8 @@ def exposition(aggregator: Aggregator, flags: FakeReportFlags) -> Iterator[str]:
 
 
 def _complete(*, complete: bool) -> Iterator[str]:
-    says = "1: all shards answer. 0: counters pause until they do."
-    yield from metric("figures_complete", "gauge", says, [((), int(complete))])
+    help_text = "1: all shards answer. 0: counters pause until they do."
+    yield from gauge("figures_complete", help_text, int(complete))
 
 
 def _by_what(noted: Mapping[ServiceCounter, int]) -> dict[str, Counter[str]]:
@@ -97,29 +101,25 @@ def _by_what(noted: Mapping[ServiceCounter, int]) -> dict[str, Counter[str]]:
 def _store(health: StoreHealth) -> Iterator[str]:
     labels = (("engine", health.engine), ("durable", health.durable))
     yield from metric("store", "gauge", "The store, 1.", [(labels, 1)])
-    read_only = "1: the store takes no reports."
-    yield from metric("store_read_only", "gauge", read_only, [((), int(health.read_only))])
+    yield from gauge("store_read_only", "1: the store takes no reports.", int(health.read_only))
     blocked = "1: reports are refused until what is acknowledged is durable again."
-    yield from metric("store_blocked", "gauge", blocked, [((), int(health.blocked))])
+    yield from gauge("store_blocked", blocked, int(health.blocked))
     writable = "0: the last write failed, or a page is damaged; /readyz says which."
-    yield from metric("store_writable", "gauge", writable, [((), int(not health.trouble))])
+    yield from gauge("store_writable", writable, int(not health.trouble))
 
 
 def _clock(aggregator: Aggregator) -> Iterator[str]:
     """Yield how far this worker's host is ahead of the store, and how retention fares."""
     reading = aggregator.guard.reading
-    off, spread = reading.off.total_seconds(), reading.spread.total_seconds()
     ahead = "Seconds by which this host's clock is ahead of what it should show."
-    waits = "1: retention waits for the day to be confirmed (`store confirm-clock`)."
+    yield from gauge("clock_skew_seconds", ahead, round(reading.off.total_seconds(), 3))
     between = "Seconds between the clocks of the store's servers."
-    yield from metric("clock_skew_seconds", "gauge", ahead, [((), round(off, 3))])
-    yield from metric("clock_spread_seconds", "gauge", between, [((), round(spread, 3))])
-    waiting = int(aggregator.retention.waiting)
-    yield from metric("retention_waiting", "gauge", waits, [((), waiting)])
+    yield from gauge("clock_spread_seconds", between, round(reading.spread.total_seconds(), 3))
+    waits = "1: retention waits for the day to be confirmed (`store confirm-clock`)."
+    yield from gauge("retention_waiting", waits, int(aggregator.retention.waiting))
 
 
 def _dropped(noted: Mapping[ServiceCounter, int]) -> Iterator[str]:
-    """Yield how many epochs retention has dropped."""
     dropped = [((), noted.get(DROPPED, 0))]
     yield from metric("dropped_epochs_total", "counter", "Epochs that were dropped.", dropped)
 
@@ -127,19 +127,15 @@ def _dropped(noted: Mapping[ServiceCounter, int]) -> Iterator[str]:
 def _locked(store: Store) -> Iterator[str]:
     """Yield whether releases are locked, or wait, where that can be read."""
     try:
-        is_locked, pending = (
-            release_lock_reason(store) is not None,
-            len(unconfirmed_journals(store)),
-        )
+        lock_reason, pending = release_lock_reason(store), len(unconfirmed_journals(store))
     except StoreError:
         return
-    waits = "1: central releases wait for `store unlock`."
-    yield from metric("releases_locked", "gauge", waits, [((), int(is_locked))])
-    says = "Journals that have not confirmed the store as it is: central releases wait for them."
-    yield from metric("release_journals_pending", "gauge", says, [((), pending)])
+    locked = "1: central releases wait for `store unlock`."
+    yield from gauge("releases_locked", locked, int(lock_reason is not None))
+    waits = "Journals that have not confirmed the store as it is: central releases wait for them."
+    yield from gauge("release_journals_pending", waits, pending)
 
 
 def _analysis_is_up(is_up: Callable[[], bool] | None) -> Iterator[str]:
-    says = "1: what analysts ask of this server is answered."
     up = is_up is None or is_up()  # without a process of its own, by whoever answers this
-    yield from metric("analysis_up", "gauge", says, [((), int(up))])
+    yield from gauge("analysis_up", "1: what analysts ask of this server is answered.", int(up))

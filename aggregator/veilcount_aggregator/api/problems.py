@@ -7,6 +7,7 @@ fault of the server, the store or the network.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
@@ -103,10 +104,7 @@ PROBLEM_KINDS = _table(
         "use a key of the role that the detail names",
     ),
     ProblemKind(
-        "not-found",
-        HTTPStatus.NOT_FOUND,
-        "Not found",
-        "compare the path with /openapi.json",
+        "not-found", HTTPStatus.NOT_FOUND, "Not found", "compare the path with /openapi.json"
     ),
     ProblemKind(
         "wrong-method",
@@ -120,17 +118,9 @@ PROBLEM_KINDS = _table(
         "No acceptable media type",
         "send an Accept header with a media type that the detail names",
     ),
+    ProblemKind("incomplete", HTTPStatus.REQUEST_TIMEOUT, "Incomplete body", "send it again"),
     ProblemKind(
-        "incomplete",
-        HTTPStatus.REQUEST_TIMEOUT,
-        "Incomplete body",
-        "send it again",
-    ),
-    ProblemKind(
-        "too-large",
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        "Body too large",
-        "send less at once",
+        "too-large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "Body too large", "send less at once"
     ),
     ProblemKind(
         "unsupported",
@@ -254,54 +244,66 @@ def refusal(name: str, detail: str = "", place: str = "", **headers: str) -> Pro
     return ProblemError(Problem(kind, detail or kind.fix, place, spelled))
 
 
+#: by the class of an error, the first that fits
+_BY_ERROR: Mapping[type[Exception], str] = {
+    BodyTooLarge: "too-large",
+    UnsupportedBody: "unsupported",
+    UnknownVersion: "unknown-version",
+    WrongLength: "wrong-length",
+    BadField: "bad-field",
+    DefinitionError: "bad-definition",
+    SettingsError: "bad-field",
+    QueryError: "bad-field",
+    Overloaded: "busy",
+    MemoryError: "busy",
+    StoreError: "unavailable",
+    ClockUntrusted: "clock",
+    PeriodStillOpen: "open-period",
+    InsufficientBudget: "insufficient-budget",
+    ReleasesWaiting: "releases-waiting",
+    ReleaseRefused: "releases-locked",
+}
+
+
 def problem_from_error(error: Exception) -> Problem:
     """Return the problem that an error is to the caller; unknown errors reveal nothing."""
     if isinstance(error, ProblemError):
         return error.problem
-    if isinstance(error, MemoryError):
-        return Problem(PROBLEM_KINDS["busy"], RESULT_TOO_LARGE, headers=_after(RETRY_SECONDS))
+    name = next((name for kind, name in _BY_ERROR.items() if isinstance(error, kind)), None)
+    if name is None:
+        return internal_error()
     if isinstance(error, StoreError):
         # Its message may hold paths and addresses: it goes to the log only.
-        return _generic("unavailable", _after(RETRY_SECONDS))
-    return _documented(error) or internal_error()
+        return _generic(name, _after(RETRY_SECONDS))
+    detail = RESULT_TOO_LARGE if isinstance(error, MemoryError) else str(error)
+    problem = Problem(PROBLEM_KINDS[name], detail, _place(error), _delay(error))
+    if isinstance(error, InsufficientBudget):
+        problem.facts.update({name: format_value(getattr(error, name)) for name in EPSILONS})
+    return problem
 
 
-def _documented(error: Exception) -> Problem | None:
+def _place(error: Exception) -> str:
     match error:
-        case WireError():
-            return Problem(PROBLEM_KINDS[_wire(error)], str(error), error.place)
+        case WireError(place=place) | SettingsError(name=place) | QueryError(field=place):
+            return place
         case DefinitionError():
-            place = f"[{error.collection}] {error.key}" if error.collection else error.key
-            return Problem(PROBLEM_KINDS["bad-definition"], str(error), place)
-        case SettingsError():
-            return Problem(PROBLEM_KINDS["bad-field"], str(error), error.name)
-        case Overloaded() | ClockUntrusted():
-            return _later(error)
-        case QueryError() | ReleaseRefused():
-            return _refused_query(error)
-    return None
-
-
-def _later(error: Overloaded | ClockUntrusted) -> Problem:
-    if isinstance(error, Overloaded):
-        return Problem(PROBLEM_KINDS["busy"], str(error), headers=_after(error.seconds))
-    return Problem(PROBLEM_KINDS["clock"], str(error), headers=_after(CLOCK_RETRY_SECONDS))
-
-
-def _refused_query(error: QueryError | ReleaseRefused) -> Problem:
-    match error:
-        case QueryError():
-            return Problem(PROBLEM_KINDS["bad-field"], str(error), error.field)
+            return f"[{error.collection}] {error.key}" if error.collection else error.key
         case PeriodStillOpen():
-            return Problem(PROBLEM_KINDS["open-period"], str(error), "to")
+            return "to"
         case InsufficientBudget():
-            exact = {name: format_value(getattr(error, name)) for name in EPSILONS}
-            return Problem(PROBLEM_KINDS["insufficient-budget"], str(error), "epsilon", facts=exact)
-        case ReleasesWaiting():
-            return Problem(
-                PROBLEM_KINDS["releases-waiting"], str(error), headers=_after(RETRY_SECONDS)
-            )
-    return Problem(PROBLEM_KINDS["releases-locked"], str(error))
+            return "epsilon"
+    return ""
+
+
+def _delay(error: Exception) -> dict[str, str]:
+    match error:
+        case Overloaded():
+            return _after(error.seconds)
+        case ClockUntrusted():
+            return _after(CLOCK_RETRY_SECONDS)
+        case MemoryError() | ReleasesWaiting():
+            return _after(RETRY_SECONDS)
+    return {}
 
 
 def internal_error() -> Problem:
@@ -321,18 +323,3 @@ def _generic(name: str, headers: dict[str, str]) -> Problem:
 
 def _after(seconds: int) -> dict[str, str]:
     return {"Retry-After": str(seconds)}
-
-
-def _wire(error: WireError) -> str:
-    match error:
-        case BodyTooLarge():
-            return "too-large"
-        case UnsupportedBody():
-            return "unsupported"
-        case UnknownVersion():
-            return "unknown-version"
-        case WrongLength():
-            return "wrong-length"
-        case BadField():
-            return "bad-field"
-    raise TypeError(type(error).__name__)  # pragma: no cover - the tree of errors has no other leaf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .. import queries
 from ..analysis.planning import PlanResult
 from ..auth.api_keys import Role
@@ -21,15 +23,11 @@ from .endpoint import Api, endpoint
 
 _COLLECTION = "/v1/collections/{name}"
 
+query_endpoint = partial(endpoint, "GET", role=Role.ANALYST, computes=True)
 
-@endpoint(
-    "GET",
-    f"{_COLLECTION}/estimate",
-    Role.ANALYST,
-    takes=EstimateQuery,
-    returns=EstimateResult,
-    tables=WRITERS,
-    computes=True,
+
+@query_endpoint(
+    f"{_COLLECTION}/estimate", takes=EstimateQuery, returns=EstimateResult, tables=WRITERS
 )
 def show_estimate(api: Api, name: str, query: EstimateQuery) -> EstimateResult:
     """Debiased estimates of a local collection with their intervals, one block per series.
@@ -39,15 +37,7 @@ def show_estimate(api: Api, name: str, query: EstimateQuery) -> EstimateResult:
     return queries.estimate(api.aggregator.snapshot(), name, query)
 
 
-@endpoint(
-    "GET",
-    f"{_COLLECTION}/compare",
-    Role.ANALYST,
-    takes=CompareQuery,
-    returns=CompareResult,
-    tables=WRITERS,
-    computes=True,
-)
+@query_endpoint(f"{_COLLECTION}/compare", takes=CompareQuery, returns=CompareResult, tables=WRITERS)
 def show_comparison(api: Api, name: str, query: CompareQuery) -> CompareResult:
     """Differences between two disjoint sets of reports: segments, ranges of days or series.
 
@@ -57,14 +47,7 @@ def show_comparison(api: Api, name: str, query: CompareQuery) -> CompareResult:
     return queries.compare(api.aggregator.snapshot(), name, query)
 
 
-@endpoint(
-    "GET",
-    f"{_COLLECTION}/budget",
-    Role.ANALYST,
-    takes=BudgetQuery,
-    returns=BudgetResult,
-    computes=True,
-)
+@query_endpoint(f"{_COLLECTION}/budget", takes=BudgetQuery, returns=BudgetResult)
 def show_budget(api: Api, name: str, query: BudgetQuery) -> BudgetResult:
     """Privacy loss of a person per event, day and campaign: guaranteed, and spent so far.
 
@@ -74,14 +57,7 @@ def show_budget(api: Api, name: str, query: BudgetQuery) -> BudgetResult:
     return queries.budget(api.aggregator.snapshot(), name, query, bars=shows_histogram)
 
 
-@endpoint(
-    "GET",
-    f"{_COLLECTION}/contrast",
-    Role.ANALYST,
-    takes=ContrastQuery,
-    returns=ContrastResult,
-    computes=True,
-)
+@query_endpoint(f"{_COLLECTION}/contrast", takes=ContrastQuery, returns=ContrastResult)
 def show_contrast(api: Api, name: str, query: ContrastQuery) -> ContrastResult:
     """The same question in the local, shuffled and central model.
 
@@ -90,7 +66,7 @@ def show_contrast(api: Api, name: str, query: ContrastQuery) -> ContrastResult:
     return queries.contrast(api.aggregator.snapshot(), name, query)
 
 
-@endpoint("GET", "/v1/plan", Role.ANALYST, takes=PlanQuery, returns=PlanResult, computes=True)
+@query_endpoint("/v1/plan", takes=PlanQuery, returns=PlanResult)
 def show_plan(api: Api, query: PlanQuery) -> PlanResult:
     """Any of devices, epsilon and error from the other two, with the definition to paste."""
     return queries.plan(query, api.aggregator.today())
