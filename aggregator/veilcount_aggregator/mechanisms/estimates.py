@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from ..estimation.confidence_sequences import LookCount
 from ..estimation.estimator import IntervalTarget
 from ..estimation.fieller import ratios
 from ..estimation.poisoning import PoisoningTest, frequent_messages, nonzero_supports
-from ..estimation.postprocessing import View
 from ..estimation.proportions import SupportCounts
 from ..estimation.results import (
     ESTIMANDS,
@@ -24,17 +23,12 @@ from ..estimation.results import (
     MeanEstimate,
     NoReports,
     ShareEstimates,
+    View,
     estimate_average,
     estimate_frequencies,
     select_rows,
 )
-from .handler import (
-    NumberEstimate,
-    NumberHandler,
-    ShareHandler,
-    number_handler,
-    share_handler,
-)
+from .handler import NumberEstimate, NumberHandler, ShareHandler, number_handler, share_handler
 
 ALL_DEVICES = "of all devices"
 ANSWERED = "of those who answered"
@@ -43,76 +37,74 @@ WITHIN_GROUP = "of those in the group"
 RequestedTarget = Literal["auto", "population", "cohort"]
 
 
+class TermOptions(TypedDict, total=False):
+    """What an interval is to cover.
+
+    `contributions` is how many of these reports one person may have sent (default: as many as the
+    campaign asks for); only if it is 1 can an interval be of the population. `simultaneous`
+    intervals cover all at once.
+    """
+
+    target: RequestedTarget
+    simultaneous: bool
+    contributions: int | None
+    looks: LookCount
+
+
+class ShareOptions(TermOptions, total=False):
+    """Which shares: where presence is hidden, those `among` all devices or those that answered.
+
+    `values` are the places of a few values of a large domain.
+    """
+
+    among: Literal["all", "answered"]
+    values: Sequence[int] | None
+
+
+def interval_terms(collection: Collection, level: float, options: TermOptions) -> IntervalTerms:
+    """Return the terms of a collection's intervals."""
+    target = target_of(collection, options.get("target", "auto"), options.get("contributions"))
+    looks = options.get("looks", LookCount.ONE)
+    return IntervalTerms(level, target, options.get("simultaneous", False), looks)
+
+
 def estimate(
     collection: Collection,
     counters: Counts,
     level: float = 0.95,
     view: Literal["raw", "consistent"] = "raw",
-    *,
-    target: RequestedTarget = "auto",
-    simultaneous: bool = False,
-    contributions: int | None = None,
-    looks: LookCount = LookCount.ONE,
-    among: Literal["all", "answered"] = "all",
-    values: Sequence[int] | None = None,
+    **options: Unpack[ShareOptions],
 ) -> ShareEstimates | NumberEstimate:
     """Return the estimate that a collection is for: of shares, or of a number."""
-    if isinstance(collection.domain, Number):
-        return estimate_number(
-            collection, counters, level, target=target, contributions=contributions, looks=looks
-        )
-    return estimate_shares(
-        collection,
-        counters,
-        level,
-        view,
-        target=target,
-        simultaneous=simultaneous,
-        contributions=contributions,
-        looks=looks,
-        among=among,
-        values=values,
-    )
+    if not isinstance(collection.domain, Number):
+        return estimate_shares(collection, counters, level, view, **options)
+    handler, domain, terms = _number_terms(collection, level, options)
+    return handler.estimate(domain, counters, terms)
 
 
 def estimate_number(
-    collection: Collection,
-    counters: Counts,
-    level: float = 0.95,
-    *,
-    target: RequestedTarget = "auto",
-    contributions: int | None = None,
-    looks: LookCount = LookCount.ONE,
+    collection: Collection, counters: Counts, level: float = 0.95, **options: Unpack[TermOptions]
 ) -> NumberEstimate:
-    """Return the mean of a number, or its distribution; see `estimate_shares`."""
-    handler, domain, terms = _number_terms(collection, level, target, contributions, looks)
+    """Return the mean of a number, or its distribution."""
+    handler, domain, terms = _number_terms(collection, level, options)
     return handler.estimate(domain, counters, terms)
 
 
 def estimate_mean(
-    collection: Collection,
-    counters: Counts,
-    level: float = 0.95,
-    *,
-    contributions: int | None = None,
-    looks: LookCount = LookCount.ONE,
+    collection: Collection, counters: Counts, level: float = 0.95, **options: Unpack[TermOptions]
 ) -> MeanEstimate:
     """Return the mean of a number, whatever its measure, from at least one report."""
-    handler, domain, terms = _number_terms(collection, level, "auto", contributions, looks)
-    return estimate_average(handler.mean(domain, counters, looks), terms)
+    handler, domain, terms = _number_terms(collection, level, options)
+    return estimate_average(handler.mean(domain, counters, terms.looks), terms)
 
 
 def _number_terms(
-    collection: Collection,
-    level: float,
-    target: RequestedTarget,
-    contributions: int | None,
-    looks: LookCount,
+    collection: Collection, level: float, options: TermOptions
 ) -> tuple[NumberHandler[Any], Number, IntervalTerms]:
     handler, domain = number_handler(collection)
-    if looks is LookCount.EVERY and not handler.has_anytime_intervals:
+    terms = interval_terms(collection, level, options)
+    if terms.looks is LookCount.EVERY and not handler.has_anytime_intervals:
         raise ValueError(f"{collection.name}: the bands of a distribution hold at one look alone")
-    terms = IntervalTerms(level, target_of(collection, target, contributions), looks=looks)
     return handler, domain, terms
 
 
@@ -121,24 +113,12 @@ def estimate_shares(
     counters: Counts,
     level: float = 0.95,
     view: Literal["raw", "consistent"] = "raw",
-    *,
-    target: RequestedTarget = "auto",
-    simultaneous: bool = False,
-    contributions: int | None = None,
-    looks: LookCount = LookCount.ONE,
-    among: Literal["all", "answered"] = "all",
-    values: Sequence[int] | None = None,
+    **options: Unpack[ShareOptions],
 ) -> ShareEstimates | NoReports:
-    """Return the shares of values.
-
-    `contributions` is how many of these reports one person may have sent (default: as many as the
-    campaign asks for); only if it is 1 can an interval be of the population. `simultaneous`
-    intervals cover all at once. Where presence is hidden, shares are `among` all devices or among
-    those that answered. `values` are the places of a few values of a large domain.
-    """
+    """Return the shares of values."""
     handler, hidden = share_handler(collection), collection.presence is Presence.HIDDEN
-    terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
-    shown = View(view)
+    terms, shown = interval_terms(collection, level, options), View(view)
+    among, values = options.get("among", "all"), options.get("values")
     if shown is View.CONSISTENT and values is not None:
         raise ValueError("a consistent view is of all values: ask for them all")
     if among == "answered" and not hidden:
@@ -159,14 +139,10 @@ def estimate_sums(
     level: float = 0.95,
     *,
     within: Sequence[int] | Counts | None = None,
-    target: RequestedTarget = "auto",
-    simultaneous: bool = False,
-    contributions: int | None = None,
-    looks: LookCount = LookCount.ONE,
+    **options: Unpack[TermOptions],
 ) -> ShareEstimates | NoReports:
     """Return the shares of groups of inputs; `within` another group, those of its members."""
-    handler = share_handler(collection)
-    terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
+    handler, terms = share_handler(collection), interval_terms(collection, level, options)
     if not handler.report_count(counters):
         return _no_reports(len(groups), level)
     whole = None if within is None else np.unique(within)
@@ -176,10 +152,8 @@ def estimate_sums(
     evidence = handler.group_sums(counters, chosen)
     estimand = ESTIMANDS[terms.target]
     if whole is not None:
-        part_of, joint = (
-            handler.group_sums(counters, [whole]),
-            handler.joint_support(counters, whole),
-        )
+        part_of = handler.group_sums(counters, [whole])
+        joint = handler.joint_support(counters, whole)
         evidence = ratios(
             handler.response, joint, tuple(chosen), whole, parts=evidence, part_of=part_of
         )

@@ -17,14 +17,20 @@ from ..mechanisms import handler_of, poisoning_test
 from ..series.series import Series
 from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
-from .categorical_results import ValueSelection, presence_is_hidden, ranked, share_result
 from .domain_values import groups_of, no_value, places_of, size_of
 from .estimate_query import MOST_ROWS, Denominator, EstimateQuery
+from .estimate_results import (
+    Bounds,
+    ValueSelection,
+    number_figures,
+    presence_is_hidden,
+    ranges_of,
+    ranked,
+    share_figures,
+)
 from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
-from .numeric_results import Bounds, numeric_result, ranges_of
-from .segment_cells import cells
 from .snapshot import Snapshot
-from .time_ranges import TimeRange, covered, time_range, time_ranges
+from .time_ranges import TimeRange, cells, covered, time_range, time_ranges
 from .uncounted import UncountedReports
 
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
@@ -186,10 +192,8 @@ class SeriesPart:
 
     def result(self, counts: dict[ServiceCounter, int]) -> SeriesEstimate:
         """Return the result of the series."""
-        uncounted, collection = (
-            UncountedReports.from_counts(counts, self.series.fingerprint),
-            self.collection,
-        )
+        collection = self.collection
+        uncounted = UncountedReports.from_counts(counts, self.series.fingerprint)
         failed, finding = poisoning_finding(collection, self.counters)
         size, page, pages = self._pages()
         return SeriesEstimate(
@@ -222,34 +226,26 @@ class SeriesPart:
         self, each: TimeRange, uncounted: UncountedReports
     ) -> TimeRangeEstimate:
         counters, contributions = self._counters(each), each.contributions(self.collection)
-        found = TimeRangeEstimate(
+        wanted = (self.collection, counters, self.query)
+        if isinstance(self.shown, ValueSelection):
+            figures = share_figures(*wanted, self.shown, contributions)
+        else:
+            figures = number_figures(*wanted, self.shown, contributions)
+        return TimeRangeEstimate(
             first=each.first,
             last=each.last,
             first_period=each.periods[0],
             last_period=each.periods[-1],
             open_period=each.open_period,
-            n=0,
-            estimand="",
+            n=figures.n,
+            estimand=figures.estimand,
             contributions=contributions,
             verdicts=uncounted.verdicts(each.periods),
-            values=[],
-            absent=None,
-            mean=None,
-            spread=None,
+            values=figures.values,
+            absent=figures.absent,
+            mean=figures.mean,
+            spread=figures.spread,
         )
-        if isinstance(self.shown, ValueSelection):
-            rows = share_result(self.collection, counters, self.query, self.shown, contributions)
-            found.n, found.estimand, found.values, found.absent = (
-                rows.n,
-                rows.estimand,
-                rows.rows,
-                rows.absent,
-            )
-            return found
-        figures = numeric_result(self.collection, counters, self.query, self.shown, contributions)
-        found.n, found.estimand, found.values = figures.n, figures.estimand, figures.rows
-        found.mean, found.spread = figures.mean, figures.spread
-        return found
 
     def _counters(self, each: TimeRange) -> Counts:
         if each.periods == self.whole.periods:

@@ -1,0 +1,227 @@
+"""The estimates of one time range: shares of values or of groups of values; of a number its mean,
+distribution and shares of ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Presence
+
+from ..errors import QueryError
+from ..estimation import MeanEstimate, NoReports, ShareEstimates, View, base_cut, poisoning_band
+from ..estimation.cdf import BucketHistogram
+from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.estimator import Estimator
+from ..estimation.fieller import RatioEstimator
+from ..estimation.range_queries import RangeEstimator
+from ..estimation.results import ESTIMANDS
+from ..mechanisms import estimate_number, estimate_shares, estimate_sums, handler_of, share_handler
+from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
+from .domain_values import Value, size_of, value_at
+from .estimate_query import Denominator, EstimateQuery
+from .estimate_schema import BucketRow, CurveRow, MeanRow, QuantileRow, ShareRow, Spread
+from .query_params import parse_range
+
+ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueSelection:
+    """The selected values of a series, or groups of values."""
+
+    labels: tuple[Value, ...]
+    places: Counts
+    groups: tuple[Counts, ...] | None = None
+
+    @classmethod
+    def from_places(cls, collection: Collection, places: Counts) -> ValueSelection:
+        """Select the values at these places."""
+        return cls(tuple(value_at(collection, place) for place in places.tolist()), places)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFigures:
+    """The figures of one time range, and what they estimate: rows of shares, or of a number."""
+
+    n: int
+    estimand: str
+    values: list[ShareRow]
+    absent: ShareRow | None = None
+    mean: MeanRow | None = None
+    spread: Spread | None = None
+
+
+def presence_is_hidden(collection: Collection) -> bool:
+    """Whether the presence of an answer is hidden."""
+    return collection.presence is Presence.HIDDEN
+
+
+def share_figures(
+    collection: Collection,
+    counters: Counts,
+    query: EstimateQuery,
+    shown: ValueSelection,
+    contributions: int,
+) -> RangeFigures:
+    """Return the shares of the selected values; a consistent view is of all, and some are shown."""
+    whole = query.view is View.CONSISTENT and shown.groups is None
+    terms = TermOptions(
+        simultaneous=query.is_simultaneous, looks=query.looks, contributions=contributions
+    )
+    if shown.groups is not None:
+        found = _sums(collection, counters, query, shown.groups, terms)
+    else:
+        found = estimate_shares(
+            collection,
+            counters,
+            query.level,
+            query.view.value,
+            among=query.among.value,
+            values=None if whole else shown.places.tolist(),
+            **terms,
+        )
+    if isinstance(found, NoReports):
+        empty = [ShareRow(label, None, None, 0.0, 1.0, 0.0, 1.0) for label in shown.labels]
+        return RangeFigures(0, found.estimand, empty)
+    places = shown.places if whole else np.arange(len(shown.labels))
+    rows, absent = _rows(found, query, shown.labels, places), None
+    if found.absent is not None:
+        absent = _rows(found.absent, query, (ABSENT,), np.arange(1))[0]
+    return RangeFigures(found.n, found.estimand, rows, absent)
+
+
+def _sums(
+    collection: Collection,
+    counters: Counts,
+    query: EstimateQuery,
+    groups: tuple[Counts, ...],
+    terms: TermOptions,
+) -> ShareEstimates | NoReports:
+    answered = query.among is Denominator.ANSWERED
+    within = np.arange(size_of(collection)) if answered else None
+    found = estimate_sums(collection, counters, groups, query.level, within=within, **terms)
+    if isinstance(found, NoReports) or not presence_is_hidden(collection):
+        return found
+    whose = ANSWERED if answered else ALL_DEVICES
+    return replace(found, estimand=f"{whose}, {ESTIMANDS[found.terms.target]}")
+
+
+def ranked(collection: Collection, counters: Counts, top: int, view: View) -> tuple[Counts, int]:
+    """Return the places of a top list, the largest share first, and how many stand out from noise.
+
+    The consistent view lists no more than those that stand out.
+    """
+    raw = estimate_shares(collection, counters)
+    if not isinstance(raw, ShareEstimates):
+        return np.arange(min(top, size_of(collection))), 0
+    above = base_cut(raw.frequency, share_handler(collection).response, raw.n)
+    largest = np.argsort(-raw.frequency, kind="stable")
+    places = above if view is View.CONSISTENT else largest
+    return places[:top], len(above)
+
+
+def _rows(
+    found: ShareEstimates, query: EstimateQuery, labels: tuple[Value, ...], some: Counts
+) -> list[ShareRow]:
+    fakes = poisoning_band(found.evidence, query.fakes)
+    columns = (
+        found.frequency[some],
+        found.frequency[some] * answering(found.evidence),
+        found.low[some],
+        found.high[some],
+        fakes.low[some],
+        fakes.high[some],
+    )
+    figures = np.stack(columns, axis=1).tolist()
+    return [ShareRow(label, *row) for label, row in zip(labels, figures, strict=True)]
+
+
+def answering(evidence: Estimator) -> float:
+    """Return how many answers the shares are of: n, or an estimated part of it."""
+    if not isinstance(evidence, RatioEstimator):
+        return float(evidence.n)
+    part = float(evidence.whole.points[0])
+    return evidence.n * max(0.0, 1 - part if evidence.inverted else part)
+
+
+SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+Bounds = tuple[float, float]
+
+
+def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
+    """Return the ranges whose shares are requested, or refuse them."""
+    if words and not handler_of(collection.mechanism).has_ranges:
+        raise QueryError(
+            "values", list(words), 'only a number with measure = "ranges" has shares: remove it'
+        )
+    found = []
+    for each in words:
+        low, high = parse_range("values", each)
+        found.append((float(low), float(high)))
+    return found
+
+
+def number_figures(
+    collection: Collection,
+    counters: Counts,
+    query: EstimateQuery,
+    ranges: Sequence[Bounds],
+    contributions: int,
+) -> RangeFigures:
+    """Return the mean of a number, and the distribution and ranges where the measure has them."""
+    found = estimate_number(
+        collection, counters, query.level, contributions=contributions, looks=query.looks
+    )
+    if isinstance(found, NoReports):
+        low, high = float(found.low[0]), float(found.high[0])
+        return RangeFigures(0, found.estimand, [], mean=MeanRow(None, low, high, low, high))
+    mean, rows, spread = _mean(found, query), list[ShareRow](), None
+    if isinstance(found, BucketHistogram):
+        spread = _spread(found)
+        if isinstance(found, RangeEstimator):
+            rows = [_range(found, each, query) for each in ranges]
+    return RangeFigures(found.n, found.estimand, rows, mean=mean, spread=spread)
+
+
+def _mean(found: MeanEstimate | BucketHistogram, query: EstimateQuery) -> MeanRow:
+    low, high = found.low, found.high
+    if found.evidence is not None:
+        fakes = poisoning_band(found.evidence, query.fakes)
+        low, high = float(fakes.low[0]), float(fakes.high[0])
+    return MeanRow(found.mean, found.low, found.high, low, high)
+
+
+def _range(found: RangeEstimator, bounds: Bounds, query: EstimateQuery) -> ShareRow:
+    share = found.between(*bounds)
+    value = {"from": bounds[0], "below": bounds[1]}
+    if share.share is None or share.evidence is None:
+        return ShareRow(value, None, None, share.low, share.high, 0.0, 1.0)
+    fakes = poisoning_band(share.evidence, query.fakes)
+    low, high = float(fakes.low[0]), float(fakes.high[0])
+    return ShareRow(value, share.share, share.share * found.n, share.low, share.high, low, high)
+
+
+def _spread(found: BucketHistogram) -> Spread:
+    curve = found.curve
+    edges = curve.edges.tolist()
+    share = [None] * len(edges) if curve.share is None else curve.share.tolist()
+    points = zip(edges, share, curve.low.tolist(), curve.high.tolist(), strict=True)
+    frequency = [] if found.frequency is None else found.frequency.tolist()
+    ends = pairwise(edges)
+    return Spread(
+        curve.covers,
+        [BucketRow(*bucket, each) for bucket, each in zip(ends, frequency, strict=False)],
+        [CurveRow(*row) for row in points],
+        [QuantileRow(q.share, q.value, q.low, q.high) for q in map(curve.quantile, SHARES)],
+    )
+
+
+def quarter_shares(frequency: Floats) -> tuple[float, ...]:
+    """Return the shares of the quarters of a range, from those of its buckets."""
+    return tuple(float(part.sum()) for part in np.split(frequency, 4))
