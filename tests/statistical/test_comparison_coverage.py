@@ -19,9 +19,8 @@ from tests.aggregator.estimation.collection_fixtures import falling
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation.clopper_pearson import lower, upper
 from veilcount_aggregator.estimation.confidence_intervals import Counts
-from veilcount_aggregator.queries import comparison_values, shared_respondents
-from veilcount_aggregator.queries.comparison import compare_sides
-from veilcount_aggregator.queries.comparison_schema import CompareResult
+from veilcount_aggregator.queries import comparison_sides
+from veilcount_aggregator.queries.comparison import CompareResult, compare_sides
 from veilcount_aggregator.queries.comparison_sides import Side, SideData
 from veilcount_aggregator.queries.estimate_query import EstimateQuery
 from veilcount_aggregator.queries.time_ranges import time_range
@@ -185,7 +184,7 @@ def test_persons_taken_for_disjoint_are_covered_too_seldom(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At .83 instead of .95, and 17 % of the comparisons find a difference where there is none."""
-    monkeypatch.setattr(shared_respondents, "possible", lambda _a, _b: False)
+    monkeypatch.setattr(comparison_sides, "may_share_persons", lambda _a, _b: False)
     made = collection(*SETTINGS[name])
     found = outcome(of_two_periods(made, opposed(2_000, made.mechanism.inputs)), ROUNDS)
 
@@ -200,10 +199,10 @@ def test_what_is_disjoint_is_no_wider() -> None:
     campaign = [side(once, period, half, EstimateQuery()) for period in range(2)]
     again = [side(monthly, period, half, EstimateQuery()) for period in range(2)]
 
-    assert not shared_respondents.possible(*pair)
-    assert not shared_respondents.possible(*campaign)
-    assert shared_respondents.possible(*again)
-    assert shared_respondents.possible(pair[0], campaign[0])
+    assert not comparison_sides.may_share_persons(*pair)
+    assert not comparison_sides.may_share_persons(*campaign)
+    assert comparison_sides.may_share_persons(*again)
+    assert comparison_sides.may_share_persons(pair[0], campaign[0])
 
 
 # -- lists that are picked by their shares ---------------------------------------------------------
@@ -235,9 +234,9 @@ def test_a_list_of_the_largest_values_is_covered(n: tuple[int, int]) -> None:
 def test_a_list_picked_by_one_side_is_covered_too_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_first(a: SideData, b: SideData, first: Counts, second: Counts) -> Counts:
         del b, second
-        return np.argsort(-comparison_values._precision(a, first)[0])
+        return np.argsort(-comparison_sides._precision(a, first)[0])
 
-    monkeypatch.setattr(comparison_values, "_most_frequent", by_first)
+    monkeypatch.setattr(comparison_sides, "_most_frequent", by_first)
     found = outcome(of_two_series((3_000, 3_000), 150), 40)
 
     assert not found.holds, found

@@ -30,7 +30,7 @@ from veilcount_aggregator.estimation import (
     compare,
 )
 from veilcount_aggregator.estimation.clopper_pearson import lower
-from veilcount_aggregator.estimation.mean_sequences import worst_noise
+from veilcount_aggregator.estimation.mean import worst_noise
 from veilcount_aggregator.estimation.proportions import SupportCounts
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_aggregator.estimation.results import estimate_frequencies

@@ -17,7 +17,7 @@ from veilcount_shared.periods import Unit
 
 from ..series.series import GRACE, RECOVERABLE
 from ..text.number_format import adjacency, percent
-from .budget.averaging_attack import distinguishing_probability, two_values_epsilon
+from .budget.composition import distinguishing_probability, two_values_epsilon
 
 LISTED = 12  # so many possible answers are named one by one
 CAREFUL, SOME, MUCH = Fraction(1), Fraction(3), Fraction(10)  # what a life's epsilon is called

@@ -5,16 +5,87 @@ A collection whose number of reports is not public is left out of all but the la
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
+from veilcount_shared.collection import Model
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
+from veilcount_shared.verdict import Verdict
+
+from ..ingest.pipeline import BY_BODY, LOSS
+from ..mechanisms import poisoning_test
 from ..series.series import Series
 from ..service import Aggregator
-from ..store import MemoryLimits, Store
+from ..store import BY_HOUR, BY_MEMORY, LIMITED, VERDICT, MemoryLimits, ServiceCounter, Store
 from ..text.privacy_guarantees import counts_are_public
-from .exposition import Labels, metric
-from .fake_report_flags import FakeReportFlags, is_tested
-from .verdict_counts import VerdictCounts
+from .exposition import Labels, gauge, metric
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCounts:
+    """Counters of one series: rejected reports by verdict, losses, and limits reached."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    losses: Counter[str] = field(default_factory=Counter)
+    limited: Counter[str] = field(default_factory=Counter)  # `full`, but not by a period
+
+    def full(self) -> dict[str, int]:
+        """Return how many reports were answered `full`, by the limit that was reached."""
+        of_period = self.verdicts[Verdict.FULL] - self.limited.total()
+        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR, BY_MEMORY)}
+        return found | {"period": of_period}
+
+    def with_counted(self, reports: int) -> dict[str, int]:
+        """Return how often each verdict was given, all of them, in the protocol's order."""
+        return {
+            verdict.value: reports if verdict is Verdict.COUNTED else self.verdicts[verdict]
+            for verdict in Verdict
+        }
+
+
+def counts_by_series(noted: Mapping[ServiceCounter, int]) -> dict[str, VerdictCounts]:
+    """Return the notes of each series, summed over its periods."""
+    found: defaultdict[str, VerdictCounts] = defaultdict(VerdictCounts)
+    for note, number in noted.items():
+        if note.what == VERDICT:
+            found[note.fingerprint].verdicts[note.word] += number
+        elif note.what == LOSS:
+            found[note.fingerprint].losses[note.word] += number
+        elif note.what == LIMITED:
+            found[note.fingerprint].limited[note.word] += number
+    return found
+
+
+GROWN = 1.01
+
+
+class FakeReportFlags:
+    """The last result of each series' poisoning test."""
+
+    def __init__(self) -> None:
+        """Begin without results."""
+        self._seen: dict[str, tuple[int, bool]] = {}
+
+    def is_flagged(self, store: Store, series: Series) -> bool:
+        """Whether the counters contain what no honest population would send."""
+        sizes = store.report_counts(series)
+        answers = sum(sizes.values())
+        looked_at, failed = self._seen.get(series.fingerprint, (0, False))
+        if answers < max(1, looked_at * GROWN):
+            return failed
+        found = poisoning_test(series.collection, store.counters(series, list(sizes)))
+        self._seen[series.fingerprint] = answers, found.failed
+        return found.failed
+
+
+def is_tested(series: Series) -> bool:
+    """Whether a poisoning test exists for this series."""
+    collection = series.collection
+    return collection.model is Model.LOCAL and isinstance(
+        collection.mechanism, SubsetSelection | ProjectiveGeometry
+    )
+
 
 UNKNOWN = "(unknown)"  # no collection can be named so
 
@@ -78,8 +149,8 @@ def memory_metrics(
     yield from metric("series_memory_limit_bytes", "gauge", limit, most.items())
     total = use.store_limit(limits)
     if public and total is not None:
-        yield from metric("store_memory_bytes", "gauge", "Bytes of all.", [((), use.total)])
-        yield from metric("store_memory_limit_bytes", "gauge", limit, [((), total)])
+        yield from gauge("store_memory_bytes", "Bytes of all.", use.total)
+        yield from gauge("store_memory_limit_bytes", limit, total)
 
 
 def poisoning_metrics(

@@ -13,6 +13,7 @@ from ..series.series import Series
 from ..service import Aggregator
 from ..store.memory_limit import worst_case
 from ..text.privacy_guarantees import counts_are_public, epsilons, promise
+from .collection_metrics import VerdictCounts, counts_by_series
 from .endpoint import Api, endpoint
 from .problems import refusal
 from .schemas import (
@@ -28,7 +29,6 @@ from .schemas import (
     SeriesCounts,
     SeriesDetail,
 )
-from .verdict_counts import VerdictCounts, counts_by_series
 
 TOML_TYPE = "application/toml"
 

@@ -32,8 +32,8 @@ from ..queries.export import Stream
 from ..queries.query_params import QueryParams
 from ..service import Aggregator
 from .auth import Authenticator
+from .collection_metrics import FakeReportFlags
 from .computation_gate import ComputationGate
-from .fake_report_flags import FakeReportFlags
 from .json_io import json_response, negotiated, parse_body
 from .problems import refusal
 from .store_probe import StoreProbe

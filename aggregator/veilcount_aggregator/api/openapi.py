@@ -64,10 +64,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "responses": dict(_responses(endpoint)),
     }
     if endpoint.request_types:
-        operation["requestBody"] = {
-            "required": True,
-            "content": _content(endpoint.request_types),
-        }
+        operation["requestBody"] = {"required": True, "content": _content(endpoint.request_types)}
     if endpoint.role:
         # A device needs no key until a first device key is created.
         keyless: list[Schema] = [{}] if endpoint.role is Role.DEVICE else []

@@ -11,12 +11,7 @@ from veilcount_shared.collection import Model
 
 from ..auth.api_keys import Role
 from ..errors import QueryError
-from ..queries.releases import (
-    ReleaseResponse,
-    dry_run_response,
-    release_response,
-    series_releases,
-)
+from ..queries.releases import ReleaseResponse, dry_run_response, release_response, series_releases
 from ..series.series import Series
 from ..store.restore_lock import release_lock_reason
 from .collections import series_of
@@ -31,12 +26,7 @@ from .schemas import CollectionReleases, ReleaseRequest
     Role.ANALYST,
     takes=ReleaseRequest,
     returns=ReleaseResponse,
-    problems=(
-        "open-period",
-        "insufficient-budget",
-        "releases-locked",
-        "releases-waiting",
-    ),
+    problems=("open-period", "insufficient-budget", "releases-locked", "releases-waiting"),
     computes=True,
 )
 def create_release(api: Api, name: str, body: ReleaseRequest) -> ReleaseResponse:

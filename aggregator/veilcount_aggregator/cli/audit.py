@@ -15,7 +15,7 @@ from rich.progress import track
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 
 from ..analysis.audit import AuditResult
-from ..analysis.audit.definition_audit import audit_definition, unaudited_reason
+from ..analysis.audit.audit import audit_definition, unaudited_reason
 from ..analysis.audit.known_bugs import BUGS
 from . import options
 from .main import NegativeResult

@@ -15,7 +15,7 @@ from .. import queries
 from ..errors import QueryError
 from ..estimation import LookCount
 from ..queries import CompareResult, Snapshot
-from ..queries.comparison_schema import ComparisonRow, SideView
+from ..queries.comparison import ComparisonRow, SideView
 from ..queries.query_params import Parameters
 from ..queries.time_ranges import TimeRange, time_range
 from ..series.series import Series

@@ -16,7 +16,7 @@ from veilcount_shared import Collection, periods
 from veilcount_shared.periods import Unit
 
 from ..catalog.definitions import DefinitionSource
-from ..sampling.mixture import Ints
+from ..sampling import Ints
 from ..series.series import utc_day
 
 _FIRST = (

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
-from ..sampling.mixture import Floats, Ints
+from ..sampling import Floats, Ints
 from .campaign import SCREENS, TRAILS, Campaign, Question
 
 Flags = NDArray[np.bool_]

@@ -17,7 +17,7 @@ from veilcount_shared.verdict import Verdict
 
 from ..central.curator import ReleaseResult
 from ..queries import Snapshot
-from ..sampling.mixture import Ints
+from ..sampling import Ints
 from ..series.series import Series
 from .campaign import SCREEN, SCREENS, Campaign, Question
 from .deployment import DemoDeployment

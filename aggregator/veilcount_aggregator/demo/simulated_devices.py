@@ -27,7 +27,7 @@ from veilcount_shared.verdict import Verdict
 from ..analysis.simulation import simulate_messages
 from ..ingest.decode import DecodedBody
 from ..ingest.decode.columns import ReportColumns
-from ..sampling.mixture import Ints
+from ..sampling import Ints
 from ..series.packed_rows import Packed
 from .population import Flags, TrueAnswers
 

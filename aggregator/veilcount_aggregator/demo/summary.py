@@ -12,8 +12,8 @@ from numpy.random import Generator
 from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
+from ..analysis.budget.account import SpendHistogram, count_spending
 from ..analysis.budget.privacy_levels import PrivacyLevels, figures
-from ..analysis.budget.spend_histogram import SpendHistogram, count_spending
 from ..queries.budgets import spent_slots
 from ..queries.json_encoding import decimal
 from ..text import number_format

@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from veilcount_shared.verdict import Verdict
 
-from ..api.collection_metrics import UNKNOWN
+from ..api.collection_metrics import UNKNOWN, VerdictCounts, counts_by_series
 from ..api.exposition import PREFIX
 from ..api.reports import ENDPOINT
 from ..api.request_metrics import ANSWERED, REFUSED
-from ..api.verdict_counts import VerdictCounts, counts_by_series
 from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, problems_or_ok, warn
 from .store_snapshot import StoreSnapshot

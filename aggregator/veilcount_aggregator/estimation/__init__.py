@@ -4,13 +4,13 @@ from .confidence_sequences import LookCount as LookCount
 from .difference import DifferenceEstimate as DifferenceEstimate
 from .difference import compare as compare
 from .estimator import IntervalTarget as IntervalTarget
-from .group_sums import margin as margin
 from .poisoning import PoisoningBand as PoisoningBand
 from .poisoning import PoisoningTest as PoisoningTest
 from .poisoning import poisoning_band as poisoning_band
-from .postprocessing import View as View
-from .postprocessing import base_cut as base_cut
+from .proportions import margin as margin
 from .results import IntervalTerms as IntervalTerms
 from .results import MeanEstimate as MeanEstimate
 from .results import NoReports as NoReports
 from .results import ShareEstimates as ShareEstimates
+from .results import View as View
+from .results import base_cut as base_cut

@@ -77,6 +77,32 @@ def sampled_tails(supports: Counts, n: int, response: ResponseDistribution, alph
     return response.share(low), response.share(high)
 
 
+def agresti_coull(
+    mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z: float
+) -> Ends:
+    """Return intervals for means of n reports, from the variance and the reach of one."""
+    least, most = reach
+    middle, half = (least + most) / 2, (most - least) / 2
+    total = n + z * z
+    centre = (n * mean + z * z * middle) / total
+    square = n * (variance + (mean - centre) ** 2) + z * z * (half**2 + (middle - centre) ** 2)
+    spread = z * np.sqrt(square) / total
+    return centre - spread, centre + spread
+
+
+def anderson(levels: Floats, counters: Counts, alpha: float) -> Ends:
+    """Return Anderson's interval for the mean of any distribution on ascending levels [And69].
+
+    On either side the distribution function leaves the sample's by more than the margin with
+    probability at most alpha / 2 [Mas90]; the mean is extreme where it does so everywhere.
+    """
+    n = counters.sum()
+    margin = np.sqrt(np.log(2 / alpha) / (2 * n))
+    below, gaps = np.cumsum(counters)[:-1] / n, np.diff(levels)
+    low, high = np.minimum(below + margin, 1) @ gaps, np.maximum(below - margin, 0) @ gaps
+    return np.array([levels[-1] - low]), np.array([levels[-1] - high])
+
+
 # -- the exact distribution of a cohort ------------------------------------------------------------
 
 

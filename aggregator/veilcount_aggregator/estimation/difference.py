@@ -7,7 +7,12 @@ comes the smallest that would have been detected.
 
 The two must not share reports. If the same persons may have answered in both, their answers may
 agree or disagree more than chance would have them: for a population the caller states the worst
-correlation of the two errors (`covariance`), which widens the interval as far as that takes [ZD08].
+correlation of the two errors, which widens the interval as far as that takes [ZD08]. Randomization
+is drawn anew for every report, so the noise of two estimates is independent. Of n_a and n_b reports
+at most min(n_a, n_b) come in pairs, so the covariance of the estimates is at least
+-c / max(n_a, n_b), where -c is the least covariance of one person's two answers. For shares
+Fréchet's inequality bounds c, since both answers hold with probability at least f_a + f_b - 1
+[Fre35]; for numbers that of Cauchy and Schwarz does.
 """
 
 from __future__ import annotations
@@ -17,11 +22,49 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import MeanMechanism
+
 from .confidence_intervals import Bools, Ends, Floats, quantile
-from .confidence_sequences import AnytimeEstimator, LookCount
+from .confidence_sequences import AnytimeEstimator, LookCount, difference, p_of_difference
 from .estimator import Estimator, IntervalTarget
+from .mean_noise import least_noise
 from .results import ESTIMANDS, MeanEstimate, ShareEstimates
-from .sequence_differences import difference, p_of_difference
+
+
+def correlation_of_shares(one: Estimator, two: Estimator) -> Floats:
+    """Return the largest correlation of one estimate with the negated other, value by value."""
+    first, second = (np.clip(each.points, 0.0, 1.0) for each in (one, two))
+    covariance = np.minimum(first * second, (1 - first) * (1 - second))
+    return _correlation(covariance, one, two)
+
+
+def correlation_of_figures(
+    one: Estimator, two: Estimator, persons: tuple[Floats, Floats]
+) -> Floats:
+    """Return the same for figures among persons who differ by these variances."""
+    return _correlation(np.sqrt(persons[0] * persons[1]), one, two)
+
+
+def _correlation(covariance: Floats, one: Estimator, two: Estimator) -> Floats:
+    errors = one.error(IntervalTarget.POPULATION) * two.error(IntervalTarget.POPULATION)
+    tiny = np.finfo(np.float64).tiny
+    return np.minimum(covariance / max(one.n, two.n) / np.maximum(errors, tiny), 1.0)
+
+
+def persons_variance(evidence: Estimator) -> Floats:
+    """Return the variance among persons: of a sample's error, the part that a cohort's has not."""
+    sampled, noise = (evidence.error(target) ** 2 for target in IntervalTarget)
+    return evidence.n * np.maximum(sampled - noise, 0.0)
+
+
+def persons_variance_of_mean(
+    mechanism: MeanMechanism, domain: Number, evidence: Estimator
+) -> Floats:
+    """Return the most that it can be for a mean, whose noise has the mechanism's least variance."""
+    least = least_noise(mechanism) * float(domain.high - domain.low) ** 2
+    return np.maximum(evidence.n * evidence.error(IntervalTarget.POPULATION) ** 2 - least, 0.0)
+
 
 POWER = 0.8
 POWER_QUANTILE = 0.8416212335729143  # the normal's at 0.8

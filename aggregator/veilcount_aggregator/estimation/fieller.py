@@ -34,7 +34,6 @@ class RatioEstimator:
 
     @property
     def families(self) -> int:
-        """As many as there are parts."""
         return self.parts.families
 
     @property

@@ -1,4 +1,5 @@
-"""Noise in the mean of few reports: how far the decoded mean of a cohort is from its true mean.
+"""What the reports of a mean decode to, and the noise in the mean of few reports: how far the
+decoded mean of a cohort is from its true mean.
 
 The normal approximation is poor while n is small (few possible outcomes) and while errors are rare
 (large epsilon). There the half-width is read from the exact distribution of the sum of the decoded
@@ -23,7 +24,29 @@ from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Floats
 from .estimator import enough
-from .mean_levels import decoded_levels, transition_matrix
+
+
+@lru_cache(maxsize=256)
+def decoded_levels(mechanism: MeanMechanism) -> Floats:
+    """Return the number that each level decodes to: 0 is the low end of the range, 1 the high."""
+    return np.array([float(level) for level in mechanism.decoded])
+
+
+@lru_cache(maxsize=256)
+def transition_matrix(mechanism: MeanMechanism) -> Floats:
+    """Return the probability of each level, a row for each start."""
+    return np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
+
+
+@lru_cache(maxsize=256)
+def least_noise(mechanism: MeanMechanism) -> float:
+    """Return the least variance of one decoded report.
+
+    Between two starts the variance is concave in the number, so the least is at a start.
+    """
+    decoded, rows = decoded_levels(mechanism), transition_matrix(mechanism)
+    return float((rows @ decoded**2 - (rows @ decoded) ** 2).min())
+
 
 Complexes = NDArray[np.complex128]
 

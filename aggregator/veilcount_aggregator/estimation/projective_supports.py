@@ -1,14 +1,233 @@
-"""Counters of hyperplanes to supports of points, in integers."""
+"""Counters of hyperplanes to supports of points, in integers, by Singer's cycle [Singer 1938].
+
+Let alpha be a root of x^t + f_(t-1) x^(t-1) + ... + f_0 whose powers, up to scalars, are all v
+points of PG(t-1, q), and s_i the first coordinate of alpha^i. With u_e = (s_e, ..., s_(e+t-1)) the
+product of the hyperplane u_e and the point alpha^i is s_(e+i): which of them meet depends on e + i
+alone, so that counts of hyperplanes become supports of points by one circular correlation. Read
+backwards, the hyperplanes make it a convolution.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from veilcount_shared.mechanisms import ProjectiveGeometry
+from veilcount_shared.mechanisms.finite_field import FiniteField, get_field
+from veilcount_shared.mechanisms.projective_geometry import points
 
 from .confidence_intervals import Counts
-from .projective_vectors import meets, vectors
-from .singer_cycle import cycle
+from .prime_factor_fft import Grid, Turned
+from .projective_vectors import (
+    Elements,
+    Numbers,
+    element_type,
+    meets,
+    minus,
+    numbers,
+    plus,
+    times,
+    vectors,
+)
+
+SMALL = 1 << 18
+#: the relative error of a transform is below u log2(length) times a small constant [Higham 2002,
+#: ch. 24], rows and columns together; three transforms and a product take part, and the grid's
+#: log2(2v) is below 2 log2(v)
+ERROR = 32 * np.finfo(np.float64).eps
+DIGIT = 18  # bits, of counts that are too many for one transform: few enough for any length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cycle:
+    """The points along the cycle, the hyperplanes against it, the transform of who meets whom."""
+
+    owned: int
+    points: Numbers
+    hyperplanes: Numbers
+    grid: Grid
+    meets: Turned
+
+    def supports(self, cells: Counts) -> Counts:
+        """Return for every point how many reports' hyperplanes hold it: exactly, in integers.
+
+        What all cells have in common is taken off first and each point is given its share of it. If
+        the rest is still so large that a transform might err by a quarter, its digits go one by
+        one.
+        """
+        common = int(cells.min())
+        rest = cells - common if common else cells
+        error = ERROR * np.log2(len(cells)) * np.sqrt(2 * self.owned)  # the repeated ones too
+        if error * float(np.linalg.norm(rest)) < 1 / 4:
+            found = self._rounded(rest)
+        else:
+            found = self._rounded(rest & (1 << DIGIT) - 1)
+            found += self.supports(rest >> DIGIT) << DIGIT
+        found += common * self.owned
+        return found
+
+    def _rounded(self, cells: Counts) -> Counts:
+        """Multiply the transforms."""
+        turned = self.grid.transform(lambda places: cells[self.hyperplanes[places]])
+        turned *= self.meets
+        supports = np.empty(len(cells), np.int64)
+        for places, found in self.grid.line(turned):
+            supports[self.points[places]] = np.rint(found)
+        return supports
+
+
+def cycle(q: int, t: int) -> Cycle:
+    """Return the cycle of PG(t-1, q). A few are kept: a large one (110 MB at most) and small ones.
+
+    Making one takes about a second at most.
+    """
+    return _large(q, t) if points(q, t) > SMALL else _small(q, t)
+
+
+@lru_cache(maxsize=16)
+def _small(q: int, t: int) -> Cycle:
+    return _made(q, t)
+
+
+@lru_cache(maxsize=1)
+def _large(q: int, t: int) -> Cycle:
+    return _made(q, t)
+
+
+def _made(q: int, t: int) -> Cycle:
+    gf, v = get_field(q), points(q, t)
+    low = polynomial(q, t)
+    first = _first_coordinates(gf, low, v + t)
+    grid = Grid.from_length(v)
+    meets = grid.repeated(first[:v] == 0)  # first: before the rest takes memory
+    hyperplanes = numbers(gf, [first[place : place + v] for place in range(t)])
+    return Cycle(
+        points(q, t - 1),
+        numbers(gf, _coordinates(gf, low, first, v)),
+        np.roll(hyperplanes[::-1], 1),
+        grid,
+        meets,
+    )
+
+
+def _first_coordinates(gf: FiniteField, low: list[int], count: int) -> Elements:
+    """Return s_0, s_1, ...: what is known is carried on by alpha^known, twice as far each time."""
+    ring = Ring(gf, low)
+    known: Elements = np.zeros(count, element_type(gf.q))
+    known[0], have = 1, len(low)
+    while have < count:
+        more = min(have - len(low) + 1, count - have)
+        power = ring.power(have)
+        for place, scale in enumerate(power):
+            known[have : have + more] = plus(
+                gf, known[have : have + more], times(gf, scale, known[place : place + more])
+            )
+        have += more
+    return known
+
+
+def _coordinates(gf: FiniteField, low: list[int], first: Elements, v: int) -> list[Elements]:
+    """Return the coordinates of alpha^0 .. alpha^(v-1), from the first ones alone.
+
+    Multiplying by alpha moves each coordinate up by one, then takes f_j times the last off:
+    the last of alpha^i is -s_(i+1) / f_0, any other is that above it in alpha^(i+1), mended.
+    """
+    last = times(gf, minus(gf, gf.inverse(low[0])), first[1:])
+    held = [last]
+    for factor in reversed(low[1:]):
+        above = held[-1]
+        held.append(plus(gf, above[1:], times(gf, factor, last[: len(above) - 1])))
+    return [coordinate[:v] for coordinate in reversed(held)]
+
+
+# -- the polynomial --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Polynomials over GF(q) modulo x^t + f: lists of t coefficients, the constant one first."""
+
+    gf: FiniteField
+    low: list[int]
+
+    def power(self, exponent: int) -> list[int]:
+        """Return x^exponent."""
+        power = [1] + [0] * (len(self.low) - 1)
+        for bit in f"{exponent:b}":
+            power = self._times(power, power)
+            if bit == "1":
+                power = self._reduced([0, *power])
+        return power
+
+    def _times(self, one: list[int], two: list[int]) -> list[int]:
+        product = [0] * (2 * len(self.low) - 1)
+        for left, scale in enumerate(one):
+            if scale:
+                for right, factor in enumerate(two):
+                    product[left + right] = self._sum(
+                        product[left + right], self.gf.times(scale, factor)
+                    )
+        return self._reduced(product)
+
+    def _reduced(self, long: list[int]) -> list[int]:
+        size = len(self.low)
+        while len(long) > size:
+            scale = minus(self.gf, long.pop())
+            if scale:
+                start = len(long) - size
+                for place, factor in enumerate(self.low):
+                    long[start + place] = self._sum(
+                        long[start + place], self.gf.times(scale, factor)
+                    )
+        return long
+
+    def _sum(self, one: int, two: int) -> int:
+        return (one + two) % self.gf.q if self.gf.prime else one ^ two
+
+
+def polynomial(q: int, t: int) -> list[int]:
+    """Return the coefficients, below x^t, of the first polynomial whose root makes the cycle.
+
+    The powers of x must return to a scalar after v steps and no earlier. That alone makes the ring
+    a field: with any zero divisor its units, up to scalars, would be fewer than v.
+    """
+    v, gf = points(q, t), get_field(q)
+    steps = [v // prime for prime in _prime_factors(v)]
+    for low in _candidates(q, t):
+        ring = Ring(gf, low)
+        if _scalar(ring.power(v)) and not any(_scalar(ring.power(step)) for step in steps):
+            return low
+    raise ArithmeticError(f"PG({t - 1}, {q}) has a cycle, but it was not found")
+
+
+def _candidates(q: int, t: int) -> Iterator[list[int]]:
+    """Yield all polynomials of degree t with a constant term, those with few high terms first."""
+    for number in range(1, q**t):
+        low, rest = [], number
+        for _ in range(t):
+            rest, digit = divmod(rest, q)
+            low.append(digit)
+        if low[0]:
+            yield low
+
+
+def _scalar(power: list[int]) -> bool:
+    return not any(power[1:])
+
+
+def _prime_factors(number: int) -> list[int]:
+    factors, divisor = [], 2
+    while divisor * divisor <= number:
+        if number % divisor == 0:
+            factors.append(divisor)
+            while number % divisor == 0:
+                number //= divisor
+        divisor += 1
+    return factors + ([number] if number > 1 else [])
+
 
 BLOCK = 1 << 18  # cells per block
 

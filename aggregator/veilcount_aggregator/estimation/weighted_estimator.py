@@ -98,28 +98,23 @@ class WeightedEstimator:
 
     @property
     def n(self) -> int:
-        """How many reports."""
         return int(self.counters.sum())
 
     @property
     def points(self) -> Floats:
-        """The unbiased figure."""
         return self._scaled(self.weights @ self.counters / self.n)
 
     @property
     def families(self) -> int:
-        """One figure."""
         return 1
 
     def error(self, target: IntervalTarget) -> Floats:
-        """Return the standard error."""
         share = self.counters / self.n
         square = self.weights**2 @ share
         away = (self.weights @ share) ** 2 if target.sampled else self.fixed
         return self.width * np.sqrt(np.maximum(square - away, 0) / self.n)
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
-        """Return the interval that the estimate has."""
         fixed = None if target.sampled else np.array([self.fixed])
         found = weighted_figures(self.weights, self.counters, alpha, fixed)
         return self._scaled(found.low), self._scaled(found.high)

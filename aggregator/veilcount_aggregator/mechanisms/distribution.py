@@ -17,7 +17,7 @@ from ..estimation.estimator import Estimator
 from ..estimation.results import IntervalTerms
 from ..estimation.square_wave_em import estimate_distribution, get_wave
 from ..estimation.weighted_estimator import WeightedEstimator
-from ..sampling.mixture import Ints
+from ..sampling import Ints
 from .handler import handles
 from .window import WindowHandler
 
@@ -29,13 +29,11 @@ class DistributionHandler(WindowHandler[DistributionMechanism]):
     has_histogram = True
 
     def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> BucketHistogram:
-        """Return the histogram, the CDF and the mean."""
         return estimate_distribution(
             self.mechanism, domain, counters, terms.level, target=terms.target
         )
 
     def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:  # noqa: ARG002 - one look alone
-        """Return the unbiased mean of the decoded levels."""
         wave = get_wave(self.mechanism)
         return WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
 
@@ -66,7 +64,6 @@ class DistributionHandler(WindowHandler[DistributionMechanism]):
         return 1 + margin, margin
 
     def draw_inputs(self, points: Ints, generator: Generator) -> Ints:  # noqa: ARG002 - nothing is drawn
-        """Return each device's bucket."""
         return buckets(points)
 
 

@@ -27,11 +27,11 @@ from veilcount_shared.mechanisms import Mechanism
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
-from ..estimation.covariance import persons_variance
+from ..estimation.difference import persons_variance
 from ..estimation.estimator import Estimator
 from ..estimation.response_distribution import ResponseDistribution, SupportMechanism
 from ..estimation.results import IntervalTerms, MeanEstimate, NoReports
-from ..sampling.mixture import Ints, Mixture, summed
+from ..sampling import Ints, Mixture, summed
 from ..series.packed_rows import Counters, Packed, numbers, rows_from_numbers
 
 Flags = NDArray[np.bool_]

@@ -8,7 +8,7 @@ from veilcount_shared.composition import Overlap
 from veilcount_shared.errors import TrustModelError
 from veilcount_shared.mechanisms import Identity
 
-from ..sampling.mixture import Ints
+from ..sampling import Ints
 from ..series.packed_rows import Counters
 from .handler import MechanismHandler, handles
 
@@ -18,7 +18,6 @@ class IdentityHandler(MechanismHandler[Identity]):
     """A message is the input itself."""
 
     def describe(self) -> str:
-        """Return that there is no noise."""
         return "none: true values, sent to a trusted curator"
 
     def noise_variance(self) -> float:
@@ -26,17 +25,13 @@ class IdentityHandler(MechanismHandler[Identity]):
         return 0.0
 
     def reach(self) -> tuple[float, float]:
-        """Return that a report counts as one person."""
         return 1.0, 0.0
 
     def overlaps(self) -> tuple[Overlap, ...]:
-        """Refuse: true values do not overlap."""
         raise TrustModelError("identity", "true values are not randomized")
 
     def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:  # noqa: ARG002 - nothing is drawn
-        """Return the inputs."""
         return inputs
 
     def draw_counters(self, held: Ints, generator: Generator) -> Counters:  # noqa: ARG002 - nothing is drawn
-        """Return how many devices hold each input."""
         return held.copy()

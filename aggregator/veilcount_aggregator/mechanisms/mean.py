@@ -12,12 +12,11 @@ from veilcount_shared.mechanisms import MeanMechanism
 
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
-from ..estimation.covariance import persons_variance_of_mean
+from ..estimation.difference import persons_variance_of_mean
 from ..estimation.estimator import Estimator
-from ..estimation.mean import DecodedMean
-from ..estimation.mean_sequences import anytime_mean
+from ..estimation.mean import DecodedMean, anytime_mean
 from ..estimation.results import IntervalTerms, MeanEstimate, NoReports, estimate_average
-from ..sampling.mixture import Ints, summed
+from ..sampling import Ints, summed
 from .handler import handles
 from .window import WindowHandler
 
@@ -31,14 +30,12 @@ class MeanHandler(WindowHandler[MeanMechanism]):
     def estimate(
         self, domain: Number, counters: Counts, terms: IntervalTerms
     ) -> MeanEstimate | NoReports:
-        """Return the mean, with an interval for one look or for every look."""
         if not counters.sum():
             ends = np.array([float(domain.low)]), np.array([float(domain.high)])
             return NoReports(low=ends[0], high=ends[1], level=terms.level)
         return estimate_average(self.mean(domain, counters, terms.looks), terms)
 
     def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:
-        """Return the mean of the decoded levels, with intervals for one look or for every look."""
         if looks is LookCount.EVERY:
             return anytime_mean(self.mechanism, domain, counters)
         return DecodedMean.from_counters(self.mechanism, domain, counters)
@@ -48,7 +45,6 @@ class MeanHandler(WindowHandler[MeanMechanism]):
         return float(self.mechanism.variance / 4)  # from [-1, 1]
 
     def reach(self) -> tuple[float, float]:
-        """Return the outermost decoded levels."""
         return float(max(self.mechanism.decoded)), -float(min(self.mechanism.decoded))
 
     def persons_variance(self, domain: object, evidence: Estimator) -> Floats:
@@ -69,13 +65,11 @@ class MeanHandler(WindowHandler[MeanMechanism]):
         return start, np.clip(up, 0, 1)
 
     def draw_inputs(self, points: Ints, generator: Generator) -> Ints:
-        """Return each device's start."""
         low, up = self.rounded(points)
         rounded: Ints = low + (generator.random(len(points)) < up)
         return rounded
 
     def count_inputs(self, points: Ints, devices: Ints, generator: Generator) -> Ints:
-        """Return how many devices have each start."""
         low, up = self.rounded(points)
         higher, size = generator.binomial(devices, up), self.mechanism.inputs
         return summed(low, devices - higher, size) + summed(low + 1, higher, size)

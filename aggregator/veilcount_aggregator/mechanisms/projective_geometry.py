@@ -10,16 +10,35 @@ from numpy.random import Generator
 
 from veilcount_shared.composition import Overlap
 from veilcount_shared.mechanisms import ProjectiveGeometry
+from veilcount_shared.mechanisms.finite_field import get_field
 
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.estimator import Estimator
-from ..estimation.group_sums import CellSums
 from ..estimation.projective_supports import points_held, supports, unused_supports
-from ..estimation.projective_vectors import meets, vectors
-from ..sampling.mixture import Ints, Mixture, chunks, scattered
-from ..sampling.projective_columns import hyperplanes_through
+from ..estimation.projective_vectors import meets, minus, numbers, plus, times, vectors
+from ..estimation.proportions import CellSums
+from ..sampling import Ints, Mixture, chunks, scattered
 from ..series.packed_rows import Counters
 from .handler import ShareHandler, handles
+
+
+def hyperplanes_through(plane: ProjectiveGeometry, x: Ints, which: Ints) -> Ints:
+    """Return for each point one of the `owned` hyperplanes that hold it, by which of them.
+
+    The coordinates of the normal away from the point's pivot are any point of PG(t-2, q).
+    """
+    gf = get_field(plane.q)
+    point = np.stack(vectors(plane.q, plane.t, x))
+    free = np.stack(vectors(plane.q, plane.t - 1, which))
+    zero = np.zeros_like(free[:1])
+    pivot, places = (point != 0).argmax(axis=0), np.arange(plane.t)[:, np.newaxis]
+    normal = np.where(places < pivot, np.concatenate([free, zero]), np.concatenate([zero, free]))
+    normal[places == pivot] = 0
+    product = zero[0]
+    for coordinate, scale in zip(point, normal, strict=True):
+        product = plus(gf, product, times(gf, coordinate, scale))
+    normal[pivot, np.arange(len(x))] = minus(gf, product)
+    return numbers(gf, list(normal)).astype(np.int64)
 
 
 @handles(ProjectiveGeometry)
@@ -27,28 +46,22 @@ class ProjectiveGeometryHandler(ShareHandler[ProjectiveGeometry]):
     """Each message is a hyperplane with a counter of its own."""
 
     def describe(self) -> str:
-        """Return the space."""
         return f"plane: a hyperplane of PG({self.mechanism.t - 1}, {self.mechanism.q})"
 
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
-        """Return how many of the reported hyperplanes hold each input."""
         return supports(self.mechanism, counters, places)
 
     def unused_supports(self, counters: Counts) -> Counts:
-        """Return the supports of the points that are no input."""
         return unused_supports(self.mechanism, counters)
 
     def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
-        """Return each group's sum, cell by cell."""
         return CellSums.from_counters(self.mechanism, counters, groups)
 
     def joint_support(self, counters: Counts, whole: Counts) -> Floats:
-        """Return the joint supports, which the messages themselves show."""
         together = self.supports(counters * points_held(self.mechanism, whole))
         return together / self.report_count(counters)
 
     def incidence(self) -> Floats:
-        """Return which hyperplanes go through each input."""
         m = self.mechanism
         hyperplanes = vectors(m.q, m.t, np.arange(m.messages))
         return np.array([meets(m, hyperplanes, x) for x in range(m.k)], np.float64)
@@ -72,11 +85,9 @@ class ProjectiveGeometryHandler(ShareHandler[ProjectiveGeometry]):
         return hyperplanes_through(self.mechanism, inputs, which)
 
     def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:
-        """Return one hyperplane for each device."""
         return self.mixture.draw(inputs, lambda own: self._through(own, generator), generator)
 
     def draw_counters(self, held: Ints, generator: Generator) -> Counters:
-        """Return how many reports name each hyperplane."""
         informative = self.mixture.informative_counts(held, generator)
         uniform = (held - informative).sum(keepdims=True)
         counts: Counters = scattered(uniform, self.mechanism.messages, generator)[0]

@@ -23,7 +23,7 @@ from ..estimation.range_queries import (
     tree_mean,
 )
 from ..estimation.results import IntervalTerms
-from ..sampling.mixture import Ints, scattered
+from ..sampling import Ints, scattered
 from ..series.packed_rows import Counters
 from .distribution import buckets
 from .handler import NumberHandler, ShareHandler, handles, share_handler_of
@@ -37,7 +37,6 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
     has_ranges = True
 
     def describe(self) -> str:
-        """Return the number of levels."""
         tree = self.mechanism
         return f"tree: one of {len(tree.levels)} levels over {tree.inputs} buckets"
 
@@ -47,13 +46,11 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
         return [share_handler_of(level) for level in self.mechanism.levels]
 
     def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> RangeEstimator:
-        """Return the histogram, the CDF, the mean and the share of any range."""
         return estimate_ranges(
             tree_weights(self.mechanism), domain, counters, terms.level, target=terms.target
         )
 
     def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:  # noqa: ARG002 - one look alone
-        """Return the unbiased mean of the buckets' middles."""
         return tree_mean(tree_weights(self.mechanism), domain, counters)
 
     def noise_variance(self) -> float:
@@ -71,15 +68,12 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
         return push * len(self.mechanism.levels), pull * len(self.mechanism.levels)
 
     def overlaps(self) -> tuple[Overlap, ...]:
-        """Return the overlap on each level."""
         return tuple(overlap for level in self.levels for overlap in level.overlaps())
 
     def draw_inputs(self, points: Ints, generator: Generator) -> Ints:  # noqa: ARG002 - nothing is drawn
-        """Return each device's bucket."""
         return buckets(points)
 
     def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:
-        """Return one message for each device, which draws its level first."""
         tree = self.mechanism
         drawn = generator.integers(len(tree.levels), size=len(inputs))
         sent = np.empty(len(inputs), np.int64)

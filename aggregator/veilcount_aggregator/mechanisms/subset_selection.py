@@ -16,8 +16,7 @@ from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.estimator import Estimator
 from ..estimation.proportions import GroupSums, SupportCounts
 from ..estimation.response_distribution import group_response
-from ..sampling.mixture import Ints, Mixture, chunks
-from ..sampling.subset_sampler import members, mixture_of, supports
+from ..sampling import Ints, Mixture, chunks, scattered
 from ..series.packed_rows import Counters, Packed
 from .handler import Flags, ShareHandler, handles
 
@@ -30,7 +29,6 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
     """Of one member, k-ary randomized response; of more, masks or packed members."""
 
     def describe(self) -> str:
-        """Return how many values a report has."""
         w = self.mechanism.w
         return f"subset: {w} value{'s' * (w > 1)} of {self.mechanism.k}"
 
@@ -38,12 +36,10 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
 
     @property
     def counters_per_report(self) -> int:
-        """One for each member."""
         return self.mechanism.w
 
     @property
     def symbol_bits(self) -> tuple[int, ...]:
-        """Bits, bytes and packed members."""
         m = self.mechanism
         packed = m.w > 1 and not m.masked and m.label_bits <= MAX_SYMBOL_BITS
         return (1, 8, m.label_bits) if packed else (1, 8)
@@ -72,7 +68,6 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         return fits
 
     def tally(self, rows: Packed) -> Counters:
-        """Return how many subsets hold each input."""
         if self.mechanism.w == 1:
             return super().tally(rows)
         total = np.zeros(self.mechanism.counters, np.int64)
@@ -100,17 +95,14 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         return places.tolist(), counters[places].tolist()
 
     def counter_places(self, rows: Packed) -> NDArray[np.int64] | None:
-        """Return the one counter of each message, if it has one member."""
         return super().counter_places(rows) if self.mechanism.w == 1 else None
 
     # -- estimates ---------------------------------------------------------------------------------
 
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
-        """Return the counters themselves."""
         return counters if places is None else counters[places]
 
     def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
-        """Return each group's sum, with the distribution of how many of it a report holds."""
         n = self.report_count(counters)
         return GroupSums(
             tuple(
@@ -188,3 +180,73 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         for part in chunks(len(inputs)):
             total += self.tally(self.draw_rows(inputs[part], generator))
         return total
+
+
+def mixture_of(mechanism: SubsetSelection) -> Mixture:
+    """Return subsets as a mixture: their ratio of owned to all messages is w : k."""
+    return Mixture(mechanism.P, mechanism.w, mechanism.k)
+
+
+def supports(mechanism: SubsetSelection, held: Ints, generator: Generator) -> Ints:
+    """Return how many of the reports hold each input, all inputs jointly."""
+    informative = mixture_of(mechanism).informative_counts(held, generator)
+    uninformative = int((held - informative).sum())
+    if mechanism.w == 1:
+        others: Ints = scattered(np.array([uninformative]), mechanism.k, generator)[0]
+        return informative + others
+    return _walked(mechanism, informative, uninformative, generator)
+
+
+def _walked(
+    mechanism: SubsetSelection, informative: Ints, uninformative: int, generator: Generator
+) -> Ints:
+    """Walk through the inputs, keeping only how many reports still want how many members.
+
+    A report that wants j of the `left` inputs from here on takes this one with probability
+    j / left, whoever sent it; so the numbers of reports that want j, for each j, are all one has
+    to know of the past. An informative report has its own input for certain and wants w-1 others;
+    until its input comes it chooses among one less, alike for every later input. Which reports have
+    this input as their own is therefore a uniform choice among those whose input has not come.
+    """
+    k, w = mechanism.k, mechanism.w
+    wants = np.arange(w + 1)
+    free, waiting = np.zeros((2, w + 1), np.int64)
+    free[w], waiting[w - 1] = uninformative, informative.sum()
+    counts = informative.copy()
+    for x in range(k):
+        left = k - x
+        own = generator.multivariate_hypergeometric(waiting, informative[x], method="marginals")
+        waiting -= own
+        took = generator.binomial(free, np.minimum(wants / left, 1))
+        wait = generator.binomial(waiting, np.minimum(wants / max(left - 1, 1), 1))
+        counts[x] += took.sum() + wait.sum()
+        free += own + _fewer(took)
+        waiting += _fewer(wait)
+    return counts
+
+
+def _fewer(took: Ints) -> Ints:
+    """Return the change when these reports want one member less each."""
+    return np.append(took[1:], 0) - took
+
+
+def members(mechanism: SubsetSelection, x: Ints, generator: Generator) -> Ints:
+    """Return a subset for each device, a column of its w members in any order."""
+    informative = mixture_of(mechanism).informative_flags(len(x), generator)
+    drawn = np.empty((mechanism.w, len(x)), np.int64)
+    own = x[informative]
+    others = _sample(mechanism.k - 1, mechanism.w - 1, len(own), generator)
+    drawn[0, informative] = own
+    drawn[1:, informative] = others + (others >= own)
+    drawn[:, ~informative] = _sample(mechanism.k, mechanism.w, len(x) - len(own), generator)
+    return drawn
+
+
+def _sample(n: int, size: int, times: int, generator: Generator) -> Ints:
+    """Return uniform subsets of 0..n-1, a column each, by Floyd's algorithm [BF87]."""
+    drawn = np.empty((size, times), np.int64)
+    for place, top in enumerate(range(n - size, n)):
+        member = generator.integers(top + 1, size=times)
+        taken = (drawn[:place] == member).any(axis=0)
+        drawn[place] = np.where(taken, top, member)
+    return drawn

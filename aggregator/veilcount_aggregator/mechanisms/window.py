@@ -10,7 +10,7 @@ from numpy.random import Generator
 from veilcount_shared.composition import Overlap
 from veilcount_shared.mechanisms import Mechanism, SquareWave
 
-from ..sampling.mixture import Ints, Mixture, scattered
+from ..sampling import Ints, Mixture, scattered
 from ..series.packed_rows import Counters
 from .handler import NumberHandler
 
@@ -30,7 +30,6 @@ class WindowHandler(NumberHandler[W]):
     """An input is a start and owns the levels of the window from it."""
 
     def describe(self) -> str:
-        """Return the window's width."""
         return f"window: {self.mechanism.window.width} of {self.mechanism.window.levels} levels"
 
     def overlaps(self) -> tuple[Overlap, ...]:
@@ -41,7 +40,6 @@ class WindowHandler(NumberHandler[W]):
         return (Overlap(Fraction(width, levels), Fraction(apart, levels), window.P),)
 
     def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:
-        """Return one level for each device."""
         width = self.mechanism.window.width
 
         def inside(own: Ints) -> Ints:
@@ -50,7 +48,6 @@ class WindowHandler(NumberHandler[W]):
         return mixture_of(self.mechanism.window).draw(inputs, inside, generator)
 
     def draw_counters(self, held: Ints, generator: Generator) -> Counters:
-        """Return how many reports name each level."""
         return draw_levels(self.mechanism.window, held, generator)
 
 

@@ -6,8 +6,8 @@ from .budgets import BudgetQuery as BudgetQuery
 from .budgets import BudgetResult as BudgetResult
 from .budgets import budget as budget
 from .comparison import CompareQuery as CompareQuery
+from .comparison import CompareResult as CompareResult
 from .comparison import compare as compare
-from .comparison_schema import CompareResult as CompareResult
 from .contrasts import ContrastQuery as ContrastQuery
 from .contrasts import ContrastResult as ContrastResult
 from .contrasts import contrast as contrast

@@ -17,8 +17,8 @@ from ..analysis.budget import (
     levels,
 )
 from ..analysis.budget import budget as account
+from ..analysis.budget.account import SpendHistogram
 from ..analysis.budget.composition import DELTA
-from ..analysis.budget.spend_histogram import SpendHistogram
 from ..series.series import Series
 from ..text.privacy_guarantees import counts_are_public
 from .query_params import Delta, Level, QueryParams, SeriesFilter

@@ -4,28 +4,96 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from veilcount_shared.domain import Number
+from veilcount_shared.periods import Unit
 
-from ..estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
+from ..estimation import DifferenceEstimate, LookCount, MeanEstimate, ShareEstimates
 from ..estimation import compare as compared
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..mechanisms import estimate_mean, handler_of
-from ..text.privacy_guarantees import epsilons
+from ..text.api_types import Count
+from ..text.privacy_guarantees import PrivacyFigures, epsilons
 from ..text.result_columns import spelled
-from . import shared_respondents
-from .categorical_results import presence_is_hidden
-from .comparison_schema import CompareResult, ComparisonRow, SideFigure, SideView
-from .comparison_sides import Side, SideData, refuse_overlap
-from .comparison_values import pairs, side_shares
+from .comparison_sides import (
+    Side,
+    SideData,
+    pairs,
+    persons_assumption,
+    refuse_overlap,
+    side_shares,
+    worst_correlation,
+)
 from .domain_values import Value
 from .estimate import ANSWERS, REPORTS, chosen_series
 from .estimate_query import EstimateQuery, SelectionQuery
+from .estimate_results import presence_is_hidden
+from .estimate_schema import ResultValue
 from .snapshot import Snapshot
+
+
+class SideView(Struct, rename={"first": "from", "last": "to"}):
+    """One side: whole periods of one series, the first and the last UTC day included."""
+
+    label: str
+    fingerprint: str
+    unit: Unit
+    epsilon: PrivacyFigures
+    first: date
+    last: date
+    open_period: bool
+    segments: dict[str, str]
+    n: Count
+    counts: str
+    contributions: Count
+
+
+class SideFigure(Struct):
+    """One side's estimate and its interval."""
+
+    figure: float
+    low: float
+    high: float
+
+
+class ComparisonRow(Struct):
+    """Difference a - b; `differs` goes by `holm`, the p-value adjusted for all values."""
+
+    value: Annotated[ResultValue | None, Meta(description="null: a mean")]
+    a: SideFigure
+    b: SideFigure
+    difference: float
+    low: float
+    high: float
+    p: float
+    holm: float
+    detectable: Annotated[float, Meta(description="smallest difference detected with power 0.8")]
+    differs: bool
+    sentence: str
+
+
+class CompareResult(Struct):
+    """Two sides compared value by value; only a sentence where a side has no reports."""
+
+    collection: str
+    level: float
+    looks: Annotated[
+        LookCount, Meta(description="number of looks at growing data for which the intervals hold")
+    ]
+    validity: Annotated[str, Meta(description="the same in words")]
+    estimand: str
+    family: Count
+    a: SideView
+    b: SideView
+    rows: list[ComparisonRow]
+    sentence: str
+    note: Annotated[str, Meta(description="assumptions; may be empty")]
+
 
 MOST_NAMED = 10
 PICKED = (
@@ -45,8 +113,7 @@ class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
         ),
     ]
     b: Annotated[
-        Side,
-        Meta(description="The other side.", extra={"parse": Side.parse, "repeated": True}),
+        Side, Meta(description="The other side.", extra={"parse": Side.parse, "repeated": True})
     ]
 
     @property
@@ -72,7 +139,7 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
     shown = pairs(a, b, common)
     first = _estimated(a, shown.first, picked=shown.picked)
     second = _alike(_estimated(b, shown.second, picked=shown.picked), first)
-    worst = shared_respondents.correlation(a, b, first, second)
+    worst = worst_correlation(a, b, first, second)
     found = compared(first, second, correlation=worst)
     labels = (a.side.label, b.side.label)
     rows = [
@@ -228,5 +295,5 @@ def _received(read: SideData) -> int:
 
 def _note(a: SideData, b: SideData, target: IntervalTarget, *, picked: bool) -> str:
     """Say what is assumed of the persons, and how a list was picked."""
-    assumed = shared_respondents.assumption(a, b, target)
+    assumed = persons_assumption(a, b, target)
     return f"{assumed} {PICKED}" if picked else assumed

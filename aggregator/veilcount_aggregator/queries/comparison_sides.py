@@ -2,26 +2,38 @@
 
 A side is written in words: `arm:A` a segment, `2026-12-01..2026-12-31` a range (either end may be
 left out), `series:FINGERPRINT` a definition.
+
+Both sides show the same values. Whether a person may be on both decides how far their errors may be
+correlated.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
 import msgspec
+import numpy as np
+
+from veilcount_shared.domain import Number
 
 from ..errors import QueryError
-from ..estimation.confidence_intervals import Counts
+from ..estimation import IntervalTarget, MeanEstimate, NoReports, ShareEstimates
+from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.difference import correlation_of_figures, correlation_of_shares
+from ..estimation.proportions import SupportCounts
+from ..mechanisms import estimate_shares, handler_of
 from ..series.series import Series
+from .domain_values import Value, places_of, size_of, value_at
 from .estimate import counters_of, periods_of
-from .estimate_query import EstimateQuery, parse_segments
+from .estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
 from .query_params import parse_day
-from .segment_cells import cells
 from .snapshot import Snapshot
-from .time_ranges import TimeRange, time_range
+from .time_ranges import TimeRange, cells, time_range
 
 FIX = "give a segment (arm:A), a range (2026-12-01..2026-12-31) or a series (series:FINGERPRINT)"
 _SERIES = re.compile(r"series:([0-9a-f]{6,64})")
@@ -117,3 +129,130 @@ def refuse_overlap(first: SideData, second: SideData) -> None:
     periods = set(first.covered.periods) & set(second.covered.periods)
     if periods and set(first.cells) & set(second.cells):
         raise QueryError("b", list(second.side.words), "it shares reports with a: give another")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """The same values on both sides; None: one mean. `picked`: for their estimated shares."""
+
+    values: Sequence[Value | None]
+    first: Counts | None = None
+    second: Counts | None = None
+    picked: bool = False
+
+
+def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
+    """Return the requested values, all of them, or the most frequent on both sides."""
+    one, two = a.series.collection, b.series.collection
+    if isinstance(one.domain, Number) or isinstance(two.domain, Number):
+        if isinstance(one.domain, Number) != isinstance(two.domain, Number):
+            raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")
+        return Pairs([None])
+    first, second = _common(a, b, query)
+    picked = not query.values and (query.top is not None or len(first) > PAGE_SIZE)
+    if picked:
+        most = _most_frequent(a, b, first, second)[: query.top or PAGE_SIZE]
+        first, second = first[most], second[most]
+    return Pairs([value_at(one, place) for place in first.tolist()], first, second, picked)
+
+
+def _common(a: SideData, b: SideData, query: EstimateQuery) -> tuple[Counts, Counts]:
+    """Return where the values that both sides have are, on each."""
+    one, two = a.series.collection, b.series.collection
+    places = np.arange(size_of(one))
+    if query.values:
+        places = places_of(one, query.values).places
+    if one.domain == two.domain:
+        return places, places
+    known = {_key(value_at(two, place)): place for place in range(size_of(two))}
+    keys = [_key(value_at(one, place)) for place in places.tolist()]
+    both = [place for place, key in enumerate(keys) if key in known]
+    if not both:
+        raise QueryError("b", list(b.side.words), "no value is possible on both sides")
+    return places[both], np.array([known[keys[place]] for place in both], np.int64)
+
+
+def _key(value: Value) -> str:
+    """Return what two definitions have in common of a value; the order of parts is none of it."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> Counts:
+    """Return the values' order by both sides' estimates, each weighted by its precision.
+
+    This average is uncorrelated with the difference, so that picking by it leaves the differences
+    of the picked values as they are. Picked by one side, its errors would be picked with them.
+    """
+    shares, precisions = zip(_precision(a, first), _precision(b, second), strict=True)
+    average = (shares[0] * precisions[0] + shares[1] * precisions[1]) / sum(precisions)
+    return np.argsort(-average, kind="stable")
+
+
+def _precision(read: SideData, places: Counts) -> tuple[Floats, Floats]:
+    found = side_shares(read)
+    error = found.evidence.error(found.terms.target)
+    return found.frequency[places], 1 / error[places] ** 2
+
+
+def side_shares(read: SideData, level: float = 0.95, **options: Any) -> ShareEstimates:
+    """Return the shares of a side that has reports; the options are those of `estimate_shares`."""
+    collection = read.series.collection
+    found = estimate_shares(
+        collection, read.counters, level, contributions=read.contributions, **options
+    )
+    if isinstance(found, NoReports):
+        raise ValueError(f"{collection.name}: no reports to compare")  # noqa: TRY004 - not its type
+    return found
+
+
+DISJOINT = "No person is on both sides: they are compared as independent samples."
+POSSIBLE = (
+    "The same persons may be on both sides: intervals and p allow for the worst correlation that"
+    " their answers could have."
+)
+FIXED = (
+    "The difference is between these answers, whoever gave them: only the randomization is"
+    " uncertain, and it is independent on the two sides."
+)
+
+
+def may_share_persons(a: SideData, b: SideData) -> bool:
+    """Return whether one person may have answered on both sides.
+
+    Not within one series if a person gives one answer at most to all the periods of both: segments
+    of one period, or a campaign that asks each person once.
+    """
+    if a.series.fingerprint != b.series.fingerprint:
+        return True
+    collection = a.series.collection
+    periods = len(set(a.covered.periods) | set(b.covered.periods))
+    return min(periods, collection.answering) * collection.per_period > 1
+
+
+def worst_correlation(
+    a: SideData,
+    b: SideData,
+    first: ShareEstimates | MeanEstimate,
+    second: ShareEstimates | MeanEstimate,
+) -> Floats | None:
+    """Return the worst correlation of the two sides' errors; None: they are independent."""
+    one, two = first.evidence, second.evidence
+    targets = {first.terms.target, second.terms.target}
+    if IntervalTarget.COHORT in targets or not may_share_persons(a, b):
+        return None
+    if isinstance(one, SupportCounts) and isinstance(two, SupportCounts):
+        return correlation_of_shares(one, two)
+    return correlation_of_figures(one, two, (_persons(a, first), _persons(b, second)))
+
+
+def _persons(read: SideData, found: ShareEstimates | MeanEstimate) -> Floats:
+    collection = read.series.collection
+    handler = handler_of(collection.mechanism)
+    return handler.persons_variance(collection.domain, found.evidence)
+
+
+def persons_assumption(a: SideData, b: SideData, target: IntervalTarget) -> str:
+    """Return in words what is assumed of the persons on both sides."""
+    if target is IntervalTarget.COHORT:
+        return FIXED
+    return POSSIBLE if may_share_persons(a, b) else DISJOINT

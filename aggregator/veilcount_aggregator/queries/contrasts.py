@@ -24,7 +24,7 @@ from ..series.series import Series
 from ..text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from .budgets import ASSUMED, Population
 from .estimate import counters_of
-from .numeric_results import quarter_shares
+from .estimate_results import quarter_shares
 from .paired_comparison import PairedComparison, compare_pair
 from .query_params import Delta, Level, QueryParams, SeriesFilter
 from .snapshot import Snapshot, series_by_fingerprint

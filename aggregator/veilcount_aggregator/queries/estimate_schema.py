@@ -16,8 +16,7 @@ from .domain_values import Value
 from .estimate_query import Denominator, GroupBy
 
 ResultValue = Annotated[
-    Value,
-    Meta(description="the value; of crossed domains and ranges, an object"),
+    Value, Meta(description="the value; of crossed domains and ranges, an object")
 ]
 
 

@@ -17,7 +17,7 @@ from veilcount_shared.periods import Unit
 from ..analysis import planning
 from ..analysis.planning import PlanResult, QuestionShape, TrustModel
 from ..analysis.planning.plan_question import MOST_ARMS, YES_OR_NO
-from ..analysis.trust_models.thresholds import MOST
+from ..analysis.planning.solvers import MOST
 from ..errors import QueryError
 from .query_params import Delta, Level, QueryParams, parse_range
 

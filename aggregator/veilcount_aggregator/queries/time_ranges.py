@@ -1,4 +1,4 @@
-"""Days to whole periods, and periods to time ranges: days, weeks, months, or the whole.
+"""What a query covers: cells of segments, and days as whole periods, in time ranges.
 
 A range of days is widened to the periods that it touches, and results state what is covered.
 Estimates of a period that is still open will change.
@@ -10,14 +10,41 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 
-from veilcount_shared import periods
-from veilcount_shared.collection import Collection
+from veilcount_shared import Collection, periods
 from veilcount_shared.periods import Unit
 from veilcount_shared.schedule import period_end, period_start
 
 from ..errors import QueryError
 from ..series.series import Series
-from .estimate_query import GroupBy
+from ..text.result_columns import spelled
+from .estimate_query import GroupBy, Segments
+
+
+def cells(collection: Collection, query: Segments) -> list[int]:
+    """Return the cells in which the given segments have the given values, or refuse."""
+    declared = dict(collection.segments)
+    for name, value in query:
+        if name not in declared:
+            raise QueryError("segment", f"{name}:{value}", _declared(collection))
+        if value not in map(spelled, declared[name]):
+            known = ", ".join(f"{name}:{spelled(label)}" for label in declared[name])
+            raise QueryError("segment", f"{name}:{value}", f"give one of {known}")
+    wanted = dict(query)
+    found = [0]
+    for name, labels in collection.segments:  # the first segment is the highest digit
+        fit = [
+            place
+            for place, label in enumerate(labels)
+            if name not in wanted or spelled(label) == wanted[name]
+        ]
+        found = [head * len(labels) + place for head in found for place in fit]
+    return found
+
+
+def _declared(collection: Collection) -> str:
+    names = ", ".join(name for name, _ in collection.segments)
+    return f"its segments are {names}" if names else "it has no segments: remove it"
+
 
 ONE_DAY = timedelta(days=1)
 

@@ -3,12 +3,12 @@
 Needs requests and numpy; pandas or pyarrow only for their tables.
 """
 
-from .errors import AnswerRefused as AnswerRefused
-from .errors import KeyRefused as KeyRefused
-from .errors import NotFound as NotFound
-from .errors import ReaderError as ReaderError
-from .errors import Unreachable as Unreachable
+from .reader import AnswerRefused as AnswerRefused
+from .reader import KeyRefused as KeyRefused
+from .reader import NotFound as NotFound
 from .reader import Reader as Reader
+from .reader import ReaderError as ReaderError
+from .reader import Unreachable as Unreachable
 from .results import Answer as Answer
 from .results import ComparisonResult as ComparisonResult
 from .results import Estimate as Estimate

@@ -11,8 +11,34 @@ from typing import Any
 import requests
 
 from ..http_client import AggregatorClient, collection_path, key_url_problem
-from .errors import AnswerRefused, KeyRefused, NotFound, Unreachable
 from .results import Answer, ComparisonResult, Estimate
+
+
+class ReaderError(Exception):
+    """The base of all errors of the reader."""
+
+
+class Unreachable(ReaderError):
+    """No aggregator answered at this address."""
+
+
+class KeyRefused(ReaderError):
+    """The key is missing, unknown, or of another role."""
+
+
+class NotFound(ReaderError):
+    """There is no such collection."""
+
+
+class AnswerRefused(ReaderError):
+    """The query cannot be answered."""
+
+    def __init__(self, status: int, why: str, field: str = "") -> None:
+        """State the reason and the parameter."""
+        super().__init__(why)
+        self.status = status
+        self.field = field
+
 
 SECONDS = 60.0
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, OK = 401, 403, 404, 200

@@ -16,8 +16,39 @@ from contextlib import suppress
 from ..catalog.cache import CatalogSnapshot
 from ..errors import ClockUntrusted, StoreError, StoreUnavailable
 from ..service import Aggregator
+from ..store import Durability, DurabilityState, Store
 from ..structured_logging import FaultLog, log_event
-from .durability_log import DurabilityLog
+
+
+class DurabilityLog:
+    """Logs the durability of one store. Not thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        """Log nothing yet."""
+        self._store = store
+        self._last: Durability | None = None
+
+    def examine(self) -> None:
+        """Have the store examine itself, and log what changed."""
+        with suppress(
+            StoreError
+        ):  # an unavailable store acknowledges nothing, and is logged elsewhere
+            found = self._store.durability()
+            if found != self._last:
+                self._log(found)
+                self._last = found
+
+    def _log(self, found: Durability) -> None:
+        known = set(self._last.weaknesses if self._last else ())
+        for each in found.weaknesses:
+            if each not in known:
+                level = logging.ERROR if each.blocks else logging.WARNING
+                log_event("durability", level, reason=str(each))
+        if self._last is None and found.durable is not DurabilityState.YES and not found.blocking:
+            log_event("durability", logging.WARNING, reason=f"not durable: {found.why}")
+        elif known and not found.weaknesses:
+            log_event("durability", reason=f"durable again: {found.why}")
+
 
 SECONDS = 1.0
 RETENTION_SECONDS = 600.0

@@ -6,6 +6,7 @@ separate process, at a lower priority and in memory of its own (`analysis_proces
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import multiprocessing
 import os
@@ -37,12 +38,22 @@ from .analysis_process.supervisor import AnalysisProcess
 from .analysis_process.worker import run as run_analysis
 from .app import create_app
 from .listen_address import ListenAddress
-from .malloc_arenas import limit_malloc_arenas
 from .worker_supervisor import DRAIN_SECONDS, NAME, WorkerSupervisor
 from .wsgi import app
 
 if TYPE_CHECKING:
     from _typeshed import OptExcInfo
+
+MAX_ARENAS = 2
+_M_ARENA_MAX = -8  # malloc.h
+
+
+def limit_malloc_arenas() -> None:
+    """Limit the arenas of this process and of those it forks; MALLOC_ARENA_MAX takes precedence."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
+        mallopt(_M_ARENA_MAX, MAX_ARENAS)
+
 
 STARTING_SECONDS = 60.0
 OPENING_SECONDS = 3.0

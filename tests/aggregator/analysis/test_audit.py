@@ -13,11 +13,13 @@ from veilcount_aggregator.analysis.audit import audit, judge
 from veilcount_aggregator.analysis.audit.events import (
     MessageFeature,
     MessageLength,
+    MessageTable,
     SymbolAtPlace,
     SymbolCount,
+    SymbolGrid,
     WholeMessage,
+    grids,
 )
-from veilcount_aggregator.analysis.audit.message_table import MessageTable, SymbolGrid, grids
 from veilcount_aggregator.analysis.audit.search import MessagePair, ranked
 from veilcount_aggregator.estimation import clopper_pearson
 

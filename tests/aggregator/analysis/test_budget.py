@@ -23,8 +23,11 @@ from veilcount_aggregator.analysis.budget import (
     guessing_curve,
     levels,
 )
-from veilcount_aggregator.analysis.budget.averaging_attack import guessing_chance
-from veilcount_aggregator.analysis.budget.composition import compose_answers, specific
+from veilcount_aggregator.analysis.budget.composition import (
+    compose_answers,
+    guessing_chance,
+    specific,
+)
 from veilcount_aggregator.mechanisms import handler_of
 from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.composition import (

@@ -31,10 +31,10 @@ from veilcount_aggregator.analysis.simulation import (
 from veilcount_aggregator.analysis.simulation.population import count_inputs as counted_held
 from veilcount_aggregator.mechanisms import handler_of
 from veilcount_aggregator.mechanisms.mean import MeanHandler
+from veilcount_aggregator.mechanisms.projective_geometry import hyperplanes_through
+from veilcount_aggregator.mechanisms.subset_selection import supports
 from veilcount_aggregator.mechanisms.window import draw_levels
-from veilcount_aggregator.sampling.mixture import Mixture, scattered
-from veilcount_aggregator.sampling.projective_columns import hyperplanes_through
-from veilcount_aggregator.sampling.subset_sampler import supports
+from veilcount_aggregator.sampling import Mixture, scattered
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Measure, Model, Presence
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Number

@@ -11,6 +11,7 @@ import pytest
 from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.exact_rows import rows_of
 from veilcount_aggregator.analysis.amplification import amplified, keeps_epsilon
+from veilcount_aggregator.analysis.planning.solvers import fewest_devices, least_epsilon
 from veilcount_aggregator.analysis.trust_models import (
     Quantity,
     TrustComparison,
@@ -18,10 +19,9 @@ from veilcount_aggregator.analysis.trust_models import (
     compare_trust_models,
     scaling,
 )
-from veilcount_aggregator.analysis.trust_models.error_models import (
+from veilcount_aggregator.analysis.trust_models.quantity import (
     two_sided,
 )
-from veilcount_aggregator.analysis.trust_models.thresholds import fewest_devices, least_epsilon
 from veilcount_aggregator.mechanisms import handler_of, share_handler_of
 from veilcount_shared import select_mechanism
 from veilcount_shared.collection import Measure

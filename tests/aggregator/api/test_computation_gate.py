@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from veilcount_aggregator.api.compressed_body import PIECE, CompressedBody, respond
 from veilcount_aggregator.api.computation_gate import ComputationGate
+from veilcount_aggregator.api.json_io import PIECE, CompressedBody, respond
 from veilcount_aggregator.api.problems import problem_from_error
 from veilcount_aggregator.errors import Overloaded
 

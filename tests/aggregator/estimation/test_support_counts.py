@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 
 from tests.aggregator.estimation.collection_fixtures import falling, of_values
 from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
-from veilcount_aggregator.estimation.projective_supports import points_held, supports
+from veilcount_aggregator.estimation.projective_supports import (
+    Ring,
+    cycle,
+    points_held,
+    polynomial,
+    supports,
+)
 from veilcount_aggregator.estimation.projective_vectors import meets, numbers, vectors
-from veilcount_aggregator.estimation.singer_cycle import Ring, cycle, polynomial
 from veilcount_aggregator.mechanisms import handler_of, share_handler
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import get_field

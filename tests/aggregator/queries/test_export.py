@@ -16,7 +16,7 @@ from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.queries.simulated_reports import compare, estimate
 from veilcount_aggregator import queries
 from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.queries import result_parts
+from veilcount_aggregator.queries import export
 from veilcount_aggregator.queries.export import (
     ArrowUnavailable,
     as_csv,
@@ -94,9 +94,9 @@ def test_a_table_is_written_in_parts_of_bounded_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Parts of two rows make the same table, whatever the answer consists of."""
-    monkeypatch.setattr(result_parts, "ROWS", 2)
+    monkeypatch.setattr(export, "ROWS", 2)
     answer = estimate(stocked, name, **params)
-    split = [result_columns.columns_of(part).rows for part in result_parts.split(answer)]
+    split = [result_columns.columns_of(part).rows for part in export.split(answer)]
     names, rows = rendered(answer)
 
     assert [row for part in split for row in part] == list(

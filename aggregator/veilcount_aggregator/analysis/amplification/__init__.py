@@ -5,7 +5,7 @@ from .bounds import Amplified as Amplified
 from .bounds import Family as Family
 from .bounds import amplified as amplified
 from .bounds import blanket_epsilon as blanket_epsilon
+from .bounds import clones_delta as clones_delta
 from .bounds import clones_epsilon as clones_epsilon
 from .bounds import keeps_epsilon as keeps_epsilon
 from .bounds import largest_local_epsilon as largest_local_epsilon
-from .clones import clones_delta as clones_delta

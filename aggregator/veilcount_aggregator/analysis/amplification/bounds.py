@@ -1,4 +1,11 @@
-"""Bounds behind a shuffler: the epsilon of a batch, and the local epsilon that keeps a batch's."""
+"""Bounds behind a shuffler: the epsilon of a batch, and the local epsilon that keeps a batch's.
+
+Hiding among the clones is a bound for any randomizer, summed numerically [FMT21, Thm 3.2]. Each of
+the other n - 1 reports is, with probability e^-eps0, as likely to have come from either of the two
+inputs: a clone of the one or of the other, by a fair coin. With C clones, A of them of the first
+kind, what is seen is at most (A + 1, C - A) against (A, C - A + 1), where the two change places
+with probability 1 / (e^eps0 + 1).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,9 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import nextafter
+from math import exp, nextafter, sqrt
+
+import numpy as np
 
 from veilcount_shared.composition import shuffle_amplification
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX, exp_upper
@@ -14,7 +23,39 @@ from veilcount_shared.mechanisms import Randomizer
 
 from ...mechanisms import handler_of
 from .blanket import blanket_delta
-from .clones import clones_delta
+
+REACH = 10  # standard deviations of C that are summed,
+MARGIN = 40  # and steps further; what lies outside has
+TAIL = 1e-20  # at most this probability, by Bernstein's inequality
+LOST = 1e-10  # far above the relative error of the tails of a binomial distribution
+
+
+def clones_delta(ratio: float, reports: int, epsilon: float) -> float:
+    """Return an upper bound on delta at this epsilon, where e^eps0 = ratio.
+
+    Given C, the outcomes in favour of the first input are those with A >= t, and the sum over them
+    is one point and one tail of a fair binomial distribution.
+    """
+    from scipy.stats import binom  # noqa: PLC0415 - a third of a server's start, and needed here only
+
+    e = exp(epsilon)
+    if e >= ratio:
+        return 0.0
+    others = reports - 1
+    clones = _around(others, 1 / ratio)
+    least = np.ceil((clones + 1) * (e * ratio - 1) / ((ratio - 1) * (e + 1)))
+    point = (ratio - e) / (ratio + 1) * binom.pmf(least - 1, clones, 0.5)
+    tail = (e - 1) * binom.sf(least - 1, clones, 0.5)
+    weights = binom.pmf(clones, others, 1 / ratio)
+    gain, loss = float(weights @ point), float(weights @ tail)
+    return max(gain - loss, 0.0) + LOST * (gain + loss) + TAIL
+
+
+def _around(trials: int, p: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the numbers of successes that are worth summing."""
+    middle, width = trials * p, REACH * sqrt(trials * p * (1 - p)) + MARGIN
+    return np.arange(max(0, int(middle - width)), min(trials, int(middle + width) + 1) + 1)
+
 
 Family = Callable[[Fraction], Randomizer]
 LOCAL_GRAIN = 1000  # local epsilons are tried in thousandths
@@ -99,10 +140,7 @@ def keeps_epsilon(mechanism: Randomizer, reports: int, epsilon: Fraction, delta:
 
 
 def largest_local_epsilon(
-    family: Family,
-    reports: int | Callable[[Fraction], int],
-    epsilon: Fraction,
-    delta: Fraction,
+    family: Family, reports: int | Callable[[Fraction], int], epsilon: Fraction, delta: Fraction
 ) -> Fraction:
     """Return a local epsilon that keeps the batch's, such that a thousandth more does not.
 

@@ -11,8 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from veilcount_shared import Collection, RandomSource
+from veilcount_shared.collection import Model, Presence
+from veilcount_shared.domain import Cross, Number
+
 from ...estimation import clopper_pearson
-from .message_table import MessageTable, grids
+from ...mechanisms import handler_of
+from .events import MessageTable, grids
 from .search import MessagePair, most_revealing
 
 CLAIM_MAX = 4.0  # beyond, the rare side of an event is too rare for samples that one can afford
@@ -107,3 +112,55 @@ def _check(claimed: float, samples: int, alpha: float) -> None:
 def _shares(more: int, less: int, trials: int, *, swapped: bool) -> str:
     likely, unlikely = ("second", "first") if swapped else ("first", "second")
     return f"{more:,} of {trials:,} from the {likely} value, {less:,} from the {unlikely}"
+
+
+ABSENT = object()  # no value at all: what a hidden presence is distinguished from
+
+
+def unaudited_reason(collection: Collection) -> str:
+    """Return why a definition cannot be audited; nothing, where it can."""
+    if collection.model is Model.CENTRAL:
+        return "sends true values, to a trusted curator"
+    if collection.unit_epsilon > CLAIM_MAX:
+        return f"beyond epsilon {CLAIM_MAX:g} samples that one can afford show nothing"
+    return ""
+
+
+def audit_definition(
+    collection: Collection, randomness: RandomSource, *, samples: int, alpha: float
+) -> AuditResult:
+    """Audit what a device sends for the two values that are easiest to distinguish.
+
+    Of values any two are as good as any other; of a number its ends; of a hidden presence, a value
+    and none.
+    """
+
+    def emit(value: object) -> bytes:
+        absent = value is ABSENT
+        message = (
+            collection.randomize_absent(randomness)
+            if absent
+            else collection.randomize(value, randomness)
+        )
+        return collection.pack(message)
+
+    return audit(
+        emit,
+        _pair(collection),
+        float(collection.unit_epsilon),
+        samples=samples,
+        alpha=alpha,
+        symbol_bits=handler_of(collection.mechanism).symbol_bits,
+    )
+
+
+def _pair(collection: Collection) -> tuple[object, object]:
+    domain = collection.domain
+    if isinstance(domain, Number):
+        return domain.low, domain.high
+    if isinstance(domain, Cross):
+        first: object = tuple(part.labels[0] for part in domain.parts)
+        last: object = tuple(part.labels[-1] for part in domain.parts)
+    else:
+        first, last = domain.labels[0], domain.labels[-1]
+    return first, ABSENT if collection.presence is Presence.HIDDEN else last

@@ -15,16 +15,18 @@ import numpy as np
 
 from ...estimation import clopper_pearson
 from .events import (
+    Codes,
     Conjunction,
     Event,
     FeatureInSet,
     MessageFeature,
     MessageLength,
+    MessageTable,
     SymbolAtPlace,
     SymbolCount,
+    SymbolGrid,
     WholeMessage,
 )
-from .message_table import Codes, MessageTable, SymbolGrid
 
 KEPT = 32  # features of one family, and events of one order, that are followed up
 CUTS = 256  # sizes that are tried for a set of values

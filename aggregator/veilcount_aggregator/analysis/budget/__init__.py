@@ -1,13 +1,16 @@
 """Privacy budgets: epsilon per event, day and user, promised and spent; composition; attacks."""
 
 from .account import CollectionBudget as CollectionBudget
+from .account import HistogramBar as HistogramBar
+from .account import SpendHistogram as SpendHistogram
 from .account import budget as budget
-from .averaging_attack import Guess as Guess
-from .averaging_attack import distinguishing_probability as distinguishing_probability
-from .averaging_attack import guessing_curve as guessing_curve
-from .averaging_attack import two_values_epsilon as two_values_epsilon
+from .account import count_spending as count_spending
 from .composition import ComposedEpsilon as ComposedEpsilon
+from .composition import Guess as Guess
 from .composition import compose_campaign as compose_campaign
+from .composition import distinguishing_probability as distinguishing_probability
+from .composition import guessing_curve as guessing_curve
+from .composition import two_values_epsilon as two_values_epsilon
 from .cross_collection import CrossCollectionBudget as CrossCollectionBudget
 from .cross_collection import Total as Total
 from .cross_collection import compose_collections as compose_collections
@@ -16,6 +19,3 @@ from .epsilon_levels import UnitComparison as UnitComparison
 from .epsilon_levels import levels as levels
 from .privacy_levels import PrivacyLevels as PrivacyLevels
 from .privacy_levels import figures as figures
-from .spend_histogram import HistogramBar as HistogramBar
-from .spend_histogram import SpendHistogram as SpendHistogram
-from .spend_histogram import count_spending as count_spending

@@ -18,7 +18,7 @@ from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
 from veilcount_shared.periods import Unit
 
 from ..trust_models import ErrorEstimate, Quantity
-from .averaging_attack import two_values_epsilon
+from .composition import two_values_epsilon
 
 STOPS = {
     Unit.EVENT: (

@@ -20,10 +20,9 @@ from veilcount_shared.periods import Unit
 from ...central import DiscreteLaplaceNoise, draw_release, price_query
 from ...estimation import MeanEstimate, ShareEstimates
 from ...mechanisms import estimate
-from ...sampling.mixture import Floats, Ints, summed
+from ...sampling import Floats, Ints, summed
 from ...series.packed_rows import Counters
-from .population import Population
-from .sampler import simulate
+from .population import Population, simulate
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,6 @@
-"""A population: how many devices hold which input."""
+"""A population, that is, how many devices hold which input, and samples of it: the tally of its
+reports, or the messages one by one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from veilcount_shared.domain import GRID, Number
 from veilcount_shared.randomness import WORDS
 
 from ...mechanisms import handler_of
-from ...sampling.mixture import Ints
+from ...sampling import Ints, chunks
+from ...series.packed_rows import Counters, Packed
 
 MAX_DEVICES = 10**9 - 1  # devices: numpy's hypergeometric draws go no further
 
@@ -100,3 +103,29 @@ def check_inputs(collection: Collection, inputs: Ints) -> None:
     last = GRID if on_grid else collection.inputs - 1
     if len(inputs) and not 0 <= inputs.min() <= inputs.max() <= last:
         raise ValueError(f"{collection.name}: an input is a number from 0 to {last:,}")
+
+
+def simulate(
+    collection: Collection, population: Population | Ints, generator: Generator
+) -> Counters:
+    """Return the counters that `tally` would make of one report of each device.
+
+    An array says how many devices hold each of the mechanism's inputs: values, the buckets of a
+    distribution, the starts of a mean. Nothing is kept of single devices.
+    """
+    held = count_inputs(collection, population, generator)
+    return handler_of(collection.mechanism).draw_counters(held, generator)
+
+
+def simulate_messages(collection: Collection, inputs: Ints, generator: Generator) -> Packed:
+    """Return a row of wire bytes for each device, which holds the given input.
+
+    An input is the place of a value; of a number, its point on the grid (a trusted curator's
+    number: its place from low to high).
+    """
+    check_inputs(collection, inputs)
+    handler = handler_of(collection.mechanism)
+    rows = np.empty((len(inputs), collection.message_bytes), np.uint8)
+    for part in chunks(len(inputs)):
+        rows[part] = handler.draw_rows(handler.draw_inputs(inputs[part], generator), generator)
+    return rows

@@ -6,5 +6,5 @@ from .comparison import TrustModelLine as TrustModelLine
 from .comparison import TrustModelRow as TrustModelRow
 from .comparison import compare_trust_models as compare_trust_models
 from .comparison import scaling as scaling
-from .error_models import ErrorEstimate as ErrorEstimate
+from .quantity import ErrorEstimate as ErrorEstimate
 from .quantity import Quantity as Quantity

@@ -18,8 +18,7 @@ from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
 from ..amplification import amplified, largest_local_epsilon
-from .error_models import ErrorEstimate, with_sampling
-from .quantity import Quantity
+from .quantity import ErrorEstimate, Quantity, with_sampling
 
 DELTA = Fraction(1, 10**6)
 DECADES = range(-2, 3)  # the scaling is shown from a hundredth of n to a hundred times n

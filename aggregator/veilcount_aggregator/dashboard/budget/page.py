@@ -12,7 +12,7 @@ from veilcount_shared.collection import Model
 
 from ... import queries
 from ...analysis.budget import CollectionBudget, HistogramBar, UnitComparison
-from ...analysis.budget.averaging_attack import guessing_chance
+from ...analysis.budget.composition import guessing_chance
 from ...analysis.trust_models import ErrorEstimate
 from ...errors import QueryError
 from ...queries import BudgetQuery

@@ -11,7 +11,7 @@ from veilcount_shared.errors import format_value
 
 from ...mechanisms import handler_of
 from ...queries import Snapshot
-from ...queries.categorical_results import presence_is_hidden
+from ...queries.estimate_results import presence_is_hidden
 from ...queries.time_ranges import time_range
 from ...series.series import Series
 from ...text.privacy_guarantees import counts_are_public

@@ -12,8 +12,8 @@ from veilcount_shared.domain import Cross, Number
 from ...estimation import LookCount, View
 from ...mechanisms import handler_of
 from ...queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
-from ...queries.categorical_results import presence_is_hidden
 from ...queries.domain_values import part_names
+from ...queries.estimate_results import presence_is_hidden
 from ...queries.time_ranges import WIDER
 from ...series.series import Series
 from ...text.result_columns import spelled

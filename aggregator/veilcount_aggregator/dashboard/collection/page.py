@@ -15,7 +15,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
 
 from ... import queries
-from ...api.compressed_body import respond
+from ...api.json_io import respond
 from ...api.problems import refusal
 from ...errors import QueryError
 from ...estimation import LookCount

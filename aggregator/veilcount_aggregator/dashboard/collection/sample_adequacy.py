@@ -14,7 +14,7 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Number
 
 from ...analysis.trust_models import Quantity
-from ...analysis.trust_models.error_models import two_sided
+from ...analysis.trust_models.quantity import two_sided
 from ...mechanisms import handler_of, share_handler
 from ...text import number_format
 

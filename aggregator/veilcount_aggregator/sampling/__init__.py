@@ -1,1 +1,0 @@
-"""Samples of many devices' messages at once, drawn from the exact distributions of mechanisms."""
