@@ -60,7 +60,6 @@ class Overloaded(VeilcountError):
     """The server is overloaded: retry after so many seconds."""
 
     def __init__(self, seconds: int, why: str) -> None:
-        """Take the delay and the reason."""
         super().__init__(why)
         self.seconds = seconds
 
@@ -69,7 +68,6 @@ class SettingsError(VeilcountError, ValueError):
     """A flag, a variable or a URL that cannot be used: its name, its value, the fix."""
 
     def __init__(self, name: str, value: str, fix: str) -> None:
-        """Name the setting, its value and the fix."""
         super().__init__(f"{name} = {value!r}: {fix}")
         self.name, self.value, self.fix = name, value, fix
 
@@ -78,7 +76,6 @@ class QueryError(VeilcountError, ValueError):
     """A query that cannot be answered: the field, its value, the fix."""
 
     def __init__(self, field: str, value: object, fix: str) -> None:
-        """Name the field, its value and the fix."""
         super().__init__(f"{field} = {format_value(value)}: {fix}")
         self.field, self.value, self.fix = field, value, fix
 

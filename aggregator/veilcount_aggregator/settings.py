@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -78,127 +78,105 @@ def _check_labels(labels: tuple[str, ...]) -> str:
     return ""
 
 
-def _metadata(
+def _setting(
     text: str,
     metavar: str = "N",
     *,
+    default: Any = MISSING,
     read: Callable[[str], Any] = parse_number,
     write: Callable[[Any], str] = str,
     check: Callable[[Any], str] = lambda _: "",
     default_text: str = "",
-) -> Mapping[str, Setting]:
-    return {"setting": Setting(text, metavar, read, write, check, default_text)}
+) -> Any:
+    """Return the field of a setting."""
+    declared = Setting(text, metavar, read, write, check, default_text)
+    return field(default=default, metadata={"setting": declared})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of one deployment."""
 
-    store: str = field(
-        metadata=_metadata(
-            "URL of the store: sqlite:////path.db, redis://host:port/0, ...", "URL", read=str
-        )
+    store: str = _setting(
+        "URL of the store: sqlite:////path.db, redis://host:port/0, ...", "URL", read=str
     )
-    collections: tuple[Path, ...] = field(
+    collections: tuple[Path, ...] = _setting(
+        "Definitions file to load at start; repeatable.",
+        "FILE",
         default=(),
-        metadata=_metadata(
-            "Definitions file to load at start; repeatable.",
-            "FILE",
-            read=lambda text: tuple(map(Path, text.split(os.pathsep))),
-            write=lambda paths: os.pathsep.join(map(str, paths)),
-        ),
+        read=lambda text: tuple(map(Path, text.split(os.pathsep))),
+        write=lambda paths: os.pathsep.join(map(str, paths)),
     )
-    dev: bool = field(
+    dev: bool = _setting(
+        "Development mode: create the store if there is none, and accept test batches.",
         default=False,
-        metadata=_metadata(
-            "Development mode: create the store if there is none, and accept test batches.",
-            read=lambda text: text == "1",
-            write=lambda on: "1" if on else "",
-        ),
+        read=lambda text: text == "1",
+        write=lambda on: "1" if on else "",
     )
-    max_new_pseudonyms: int = field(
+    max_new_pseudonyms: int = _setting(
+        "New pseudonyms accepted for one period of a collection.",
         default=MAX_NEW_PSEUDONYMS,
-        metadata=_metadata(
-            "New pseudonyms accepted for one period of a collection.", check=_between(1)
-        ),
+        check=_between(1),
     )
-    rate_limit: int = field(
+    rate_limit: int = _setting(
+        "Requests per second that one key may send to this server; 0: no limit.",
         default=0,
-        metadata=_metadata(
-            "Requests per second that one key may send to this server; 0: no limit.",
-            check=_between(1, zero=True),
-        ),
+        check=_between(1, zero=True),
     )
-    workers: int = field(
-        default=1,
-        metadata=_metadata("Worker processes; they share the rate limit.", check=_between(1)),
+    workers: int = _setting(
+        "Worker processes; they share the rate limit.", default=1, check=_between(1)
     )
-    journal: Path | None = field(
+    journal: Path | None = _setting(  # noqa: RUF009 - a field
+        "Journal of central releases, one line each (default: next to a SQLite store;"
+        " required with Redis).",
+        "FILE",
         default=None,
-        metadata=_metadata(
-            "Journal of central releases, one line each (default: next to a SQLite store;"
-            " required with Redis).",
-            "FILE",
-            read=Path,
-            write=lambda path: str(path or ""),
-        ),
+        read=Path,
+        write=lambda path: str(path or ""),
     )
-    max_pseudonyms_per_body: int = field(
+    max_pseudonyms_per_body: int = _setting(
+        "Pseudonyms in one request body while no device key is required.",
         default=KEYLESS_BODY_PSEUDONYMS,
-        metadata=_metadata(
-            "Pseudonyms in one request body while no device key is required.",
-            check=_between(1, MAX_REPORTS),
-        ),
+        check=_between(1, MAX_REPORTS),
     )
-    max_new_pseudonyms_per_hour: int = field(
+    max_new_pseudonyms_per_hour: int = _setting(
+        "New pseudonyms per hour for each collection, device key and source class, over all"
+        " servers of a store; 0: no limit.",
         default=MAX_NEW_PSEUDONYMS_PER_HOUR,
-        metadata=_metadata(
-            "New pseudonyms per hour for each collection, device key and source class, over all"
-            " servers of a store; 0: no limit.",
-            check=_between(1, zero=True),
-        ),
+        check=_between(1, zero=True),
     )
-    source_classes: tuple[str, ...] = field(
+    source_classes: tuple[str, ...] = _setting(
+        "Labels that the proxy may send in X-Veilcount-Source-Class, separated by commas.",
+        "LABELS",
         default=(),
-        metadata=_metadata(
-            "Labels that the proxy may send in X-Veilcount-Source-Class, separated by commas.",
-            "LABELS",
-            read=parse_labels,
-            write=",".join,
-            check=_check_labels,
-        ),
+        read=parse_labels,
+        write=",".join,
+        check=_check_labels,
     )
-    max_series_memory: int = field(
+    max_series_memory: int = _setting(
+        "Memory for the counters of one definition; reports beyond it get `full`.",
+        "SIZE",
         default=SERIES_MEMORY,
-        metadata=_metadata(
-            "Memory for the counters of one definition; reports beyond it get `full`.",
-            "SIZE",
-            read=parse_bytes,
-            check=_check_bytes,
-            default_text="256MB",
-        ),
+        read=parse_bytes,
+        check=_check_bytes,
+        default_text="256MB",
     )
-    max_store_memory: int | None = field(
+    max_store_memory: int | None = _setting(
+        "Memory for all counters (default: 60 % of Redis's maxmemory; SQLite: no limit).",
+        "SIZE",
         default=None,
-        metadata=_metadata(
-            "Memory for all counters (default: 60 % of Redis's maxmemory; SQLite: no limit).",
-            "SIZE",
-            read=parse_bytes,
-            write=lambda size: str(size or ""),
-            check=_check_bytes,
-        ),
+        read=parse_bytes,
+        write=lambda size: str(size or ""),
+        check=_check_bytes,
     )
-    analysis_memory: int = field(
+    analysis_memory: int = _setting(
+        "Memory for the data of the analysis process, in MB; 0: no limit.",
+        "MB",
         default=1024,
-        metadata=_metadata(
-            "Memory for the data of the analysis process, in MB; 0: no limit.",
-            "MB",
-            check=_between(MIN_ANALYSIS_MEMORY, zero=True),
-        ),
+        check=_between(MIN_ANALYSIS_MEMORY, zero=True),
     )
 
     def __post_init__(self) -> None:
-        """Reject values out of bounds."""
         for name, setting in declarations().items():
             value = getattr(self, name)
             if fix := setting.check(value):

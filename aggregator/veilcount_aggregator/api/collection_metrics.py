@@ -64,7 +64,6 @@ class FakeReportFlags:
     """The last result of each series' poisoning test."""
 
     def __init__(self) -> None:
-        """Begin without results."""
         self._seen: dict[str, tuple[int, bool]] = {}
 
     def is_flagged(self, store: Store, series: Series) -> bool:

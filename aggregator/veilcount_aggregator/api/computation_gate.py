@@ -29,7 +29,6 @@ class Permit:
     """
 
     def __init__(self, give_back: Callable[[], None]) -> None:
-        """Hold it."""
         self._give_back = give_back
         self._lock = threading.Lock()
         self._held = True

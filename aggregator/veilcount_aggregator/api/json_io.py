@@ -37,7 +37,6 @@ class CompressedBody:
             self._held.extend(zlib.compress(part, _FASTEST) for part in _cut(piece))
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield what was taken, once."""
         self._held.reverse()
         while self._held:
             yield zlib.decompress(self._held.pop())

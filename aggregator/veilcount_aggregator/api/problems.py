@@ -232,7 +232,6 @@ class ProblemError(VeilcountError):
     """A refused request, with the problem that is its response."""
 
     def __init__(self, problem: Problem) -> None:
-        """Keep the problem."""
         super().__init__(problem.detail)
         self.problem = problem
 

@@ -35,7 +35,6 @@ class RequestMetrics:
     """Counts requests and refusals."""
 
     def __init__(self, service_counters: ServiceCounters) -> None:
-        """Use these service counters."""
         self._counters = service_counters
 
     def answered(self, endpoint: str, status: int, seconds: float) -> None:

@@ -96,7 +96,6 @@ def service_metrics(words: Words, *, intake: bool) -> Iterator[str]:
 
 
 def _requests(words: Words, *, intake: bool) -> Iterator[str]:
-    """Yield what is counted of the service itself."""
     requests: Counter[Labels] = Counter()
     took: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for word, number in words.get(ANSWERED, {}).items():

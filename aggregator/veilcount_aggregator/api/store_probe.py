@@ -17,7 +17,6 @@ class StoreProbe:
     """
 
     def __init__(self, store: Store) -> None:
-        """Probe this store."""
         self._store = store
         self._lock = threading.Lock()
         self._pending: Future[StoreHealth] | None = None

@@ -21,7 +21,7 @@ from ..analysis.simulation import (
     Simulation,
     compare_local_and_central,
 )
-from ..queries.domain_values import no_value, places_of, size_of, value_at
+from ..queries.domain_values import no_value, places_of, value_at
 from ..text import number_format
 from ..text.result_columns import spelled
 from . import options
@@ -117,7 +117,7 @@ def _facts(collection: Collection, found: Simulation, seed: int) -> dict[str, An
 def _rows(collection: Collection, found: Simulation, top: int) -> Iterator[dict[str, Any]]:
     """Yield the rows, the most common value first."""
     number = isinstance(collection.domain, Number)
-    size = 1 if number else size_of(collection)
+    size = 1 if number else collection.domain.size
     for place in np.argsort(-found.truth[:size], kind="stable")[:top].tolist():
         yield {
             "value": MEAN if number else value_at(collection, place),

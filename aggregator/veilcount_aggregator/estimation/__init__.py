@@ -4,8 +4,6 @@ from .confidence_sequences import LookCount as LookCount
 from .difference import DifferenceEstimate as DifferenceEstimate
 from .difference import compare as compare
 from .estimator import IntervalTarget as IntervalTarget
-from .poisoning import PoisoningBand as PoisoningBand
-from .poisoning import PoisoningTest as PoisoningTest
 from .poisoning import poisoning_band as poisoning_band
 from .proportions import margin as margin
 from .results import IntervalTerms as IntervalTerms

@@ -76,7 +76,6 @@ class TreeReports:
         return RangeShare(above, below, share, low, high, ESTIMANDS[self.target], evidence)
 
     def _place(self, *bounds: float) -> Floats:
-        """Return where bounds are in the range, in buckets."""
         low, high = float(self.domain.low), float(self.domain.high)
         place = (np.array(bounds) - low) / (high - low) * BUCKETS
         edge = np.rint(place)

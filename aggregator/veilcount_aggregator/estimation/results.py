@@ -99,7 +99,6 @@ class IntervalTerms:
     looks: LookCount = LookCount.ONE
 
     def __post_init__(self) -> None:
-        """Refuse a level that is no probability."""
         if not 0 < self.level < 1:
             raise ValueError(f"level = {self.level}: give a number between 0 and 1")
 

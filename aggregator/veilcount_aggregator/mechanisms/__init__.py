@@ -12,8 +12,6 @@ from .estimates import estimate_number as estimate_number
 from .estimates import estimate_shares as estimate_shares
 from .estimates import estimate_sums as estimate_sums
 from .estimates import poisoning_test as poisoning_test
-from .handler import MechanismHandler as MechanismHandler
-from .handler import ShareHandler as ShareHandler
 from .handler import handler_of as handler_of
 from .handler import share_handler as share_handler
 from .handler import share_handler_of as share_handler_of

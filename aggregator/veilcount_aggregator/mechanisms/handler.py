@@ -63,7 +63,6 @@ class MechanismHandler(ABC, Generic[M]):
     has_anytime_intervals: ClassVar[bool] = False
 
     def __init__(self, mechanism: M) -> None:
-        """Handle the reports of this configuration."""
         self.mechanism = mechanism
 
     @abstractmethod

@@ -1,7 +1,6 @@
 """From a checked query to its result: what the API, the dashboard and the CLI show."""
 
 from .alert import Alert as Alert
-from .alert import AlertOutcome as AlertOutcome
 from .budgets import BudgetQuery as BudgetQuery
 from .budgets import BudgetResult as BudgetResult
 from .budgets import budget as budget

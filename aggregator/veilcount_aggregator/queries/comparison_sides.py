@@ -28,7 +28,7 @@ from ..estimation.difference import correlation_of_figures, correlation_of_share
 from ..estimation.proportions import SupportCounts
 from ..mechanisms import estimate_shares, handler_of
 from ..series.series import Series
-from .domain_values import Value, places_of, size_of, value_at
+from .domain_values import Value, places_of, value_at
 from .estimate import counters_of, periods_of
 from .estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
 from .query_params import parse_day
@@ -159,12 +159,12 @@ def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
 def _common(a: SideData, b: SideData, query: EstimateQuery) -> tuple[Counts, Counts]:
     """Return where the values that both sides have are, on each."""
     one, two = a.series.collection, b.series.collection
-    places = np.arange(size_of(one))
+    places = np.arange(one.domain.size)
     if query.values:
         places = places_of(one, query.values).places
     if one.domain == two.domain:
         return places, places
-    known = {_key(value_at(two, place)): place for place in range(size_of(two))}
+    known = {_key(value_at(two, place)): place for place in range(two.domain.size)}
     keys = [_key(value_at(one, place)) for place in places.tolist()]
     both = [place for place, key in enumerate(keys) if key in known]
     if not both:

@@ -37,11 +37,6 @@ class ValuePlaces:
     unknown: tuple[str, ...]
 
 
-def size_of(collection: Collection) -> int:
-    """Return how many values there are; an absent answer is none."""
-    return collection.domain.size
-
-
 def part_names(domain: Cross) -> tuple[str, ...]:
     """Return what the parts of a crossed value are called, the answer first."""
     names = tuple(name for name, _ in domain.attributes)

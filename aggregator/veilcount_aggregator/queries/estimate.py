@@ -17,10 +17,11 @@ from ..mechanisms import handler_of, poisoning_test
 from ..series.series import Series
 from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
-from .domain_values import groups_of, no_value, places_of, size_of
+from .domain_values import groups_of, no_value, places_of
 from .estimate_query import MOST_ROWS, Denominator, EstimateQuery
 from .estimate_results import (
     Bounds,
+    UncountedReports,
     ValueSelection,
     number_figures,
     presence_is_hidden,
@@ -31,7 +32,6 @@ from .estimate_results import (
 from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
 from .snapshot import Snapshot
 from .time_ranges import TimeRange, cells, covered, time_range, time_ranges
-from .uncounted import UncountedReports
 
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
 ANSWERS = "answers"
@@ -93,7 +93,6 @@ def chosen_series(snapshot: Snapshot, name: str, query: EstimateQuery) -> list[S
 
 
 def _check(snapshot: Snapshot, series: Series, query: EstimateQuery) -> None:
-    """Refuse a query that does not fit a series."""
     collection = series.collection
     time_ranges(series, periods_of(snapshot, series, query), query.by, snapshot.today)
     cells(collection, query.segments)
@@ -217,7 +216,7 @@ class SeriesPart:
     def _pages(self) -> tuple[int | None, int, int]:
         if isinstance(self.collection.domain, Number):
             return None, 1, 1
-        size, query = size_of(self.collection), self.query
+        size, query = self.collection.domain.size, self.query
         if query.top or query.values or query.groups:
             return size, 1, 1
         return size, query.page, -(-size // query.size)
@@ -275,7 +274,7 @@ def _shown(
 
 def page_of(collection: Collection, query: EstimateQuery) -> Counts:
     """Return the places of a page, or refuse one that is beyond the last."""
-    size = size_of(collection)
+    size = collection.domain.size
     begin = (query.page - 1) * query.size
     if begin >= size:
         raise QueryError("page", query.page, f"the last page is {-(-size // query.size)}")

@@ -107,7 +107,6 @@ class SelectionQuery(QueryParams, frozen=True, kw_only=True):
     ] = LookCount.ONE
 
     def __post_init__(self) -> None:
-        """Refuse a range that ends before it begins."""
         super().__post_init__()
         if self.first and self.last and self.first > self.last:
             raise QueryError("to", self.last, f"give a day not before from = {self.first}")
@@ -162,7 +161,6 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
     ] = FAKES
 
     def __post_init__(self) -> None:
-        """Refuse parameters that exclude each other."""
         super().__post_init__()
         ways = {"top": self.top, "values": self.values, "group": self.groups}
         used = [name for name, value in ways.items() if value]

@@ -1,10 +1,12 @@
 """The estimates of one time range: shares of values or of groups of values; of a number its mean,
-distribution and shares of ranges.
+distribution and shares of ranges. Also the reports that n does not include: rejected ones,
+and those that devices lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -12,6 +14,7 @@ import numpy as np
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
+from veilcount_shared.report import MAX_BUCKET
 
 from ..errors import QueryError
 from ..estimation import MeanEstimate, NoReports, ShareEstimates, View, base_cut, poisoning_band
@@ -21,11 +24,13 @@ from ..estimation.estimator import Estimator
 from ..estimation.fieller import RatioEstimator
 from ..estimation.range_queries import RangeEstimator
 from ..estimation.results import ESTIMANDS
+from ..ingest.pipeline import LOSS
 from ..mechanisms import estimate_number, estimate_shares, estimate_sums, handler_of, share_handler
 from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
-from .domain_values import Value, size_of, value_at
+from ..store import VERDICT, ServiceCounter
+from .domain_values import Value, value_at
 from .estimate_query import Denominator, EstimateQuery
-from .estimate_schema import BucketRow, CurveRow, MeanRow, QuantileRow, ShareRow, Spread
+from .estimate_schema import BucketRow, CurveRow, LossRow, MeanRow, QuantileRow, ShareRow, Spread
 from .query_params import parse_range
 
 ABSENT = "absent"
@@ -104,7 +109,7 @@ def _sums(
     terms: TermOptions,
 ) -> ShareEstimates | NoReports:
     answered = query.among is Denominator.ANSWERED
-    within = np.arange(size_of(collection)) if answered else None
+    within = np.arange(collection.domain.size) if answered else None
     found = estimate_sums(collection, counters, groups, query.level, within=within, **terms)
     if isinstance(found, NoReports) or not presence_is_hidden(collection):
         return found
@@ -119,7 +124,7 @@ def ranked(collection: Collection, counters: Counts, top: int, view: View) -> tu
     """
     raw = estimate_shares(collection, counters)
     if not isinstance(raw, ShareEstimates):
-        return np.arange(min(top, size_of(collection))), 0
+        return np.arange(min(top, collection.domain.size)), 0
     above = base_cut(raw.frequency, share_handler(collection).response, raw.n)
     largest = np.argsort(-raw.frequency, kind="stable")
     places = above if view is View.CONSISTENT else largest
@@ -225,3 +230,55 @@ def _spread(found: BucketHistogram) -> Spread:
 def quarter_shares(frequency: Floats) -> tuple[float, ...]:
     """Return the shares of the quarters of a range, from those of its buckets."""
     return tuple(float(part.sum()) for part in np.split(frequency, 4))
+
+
+WHY = {
+    "aged": "expired before they were sent",
+    "evicted": "were evicted from the full outbox",
+    "corrupt": "were corrupt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UncountedReports:
+    """The service counters of one series."""
+
+    counts: Mapping[ServiceCounter, int]
+
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[ServiceCounter, int], fingerprint: str
+    ) -> UncountedReports:
+        """Select the counters of a series."""
+        return cls({note: n for note, n in counts.items() if note.fingerprint == fingerprint})
+
+    def verdicts(self, periods: range) -> dict[str, int]:
+        """Return the number of rejected reports of these periods, by verdict."""
+        found = Counter[str]()
+        for note, number in self.counts.items():
+            if note.what == VERDICT and note.period in periods:
+                found[note.word] += number
+        return dict(sorted(found.items()))
+
+    def unplaced(self) -> dict[str, int]:
+        """Return the number of rejected reports whose period is invalid or unread, by verdict."""
+        return self.verdicts(range(-1, 0))
+
+    def losses(self) -> list[LossRow]:
+        """Return the losses that devices reported, over the whole campaign."""
+        return list(self._losses())
+
+    def _losses(self) -> Iterator[LossRow]:
+        for note, devices in sorted(self.counts.items()):
+            if note.what == LOSS:
+                reason, _, digits = note.word.partition(":")
+                yield _row(reason, int(digits), devices)
+
+
+def _row(reason: str, digits: int, devices: int) -> LossRow:
+    least = 10 ** (digits - 1)
+    most = None if digits >= MAX_BUCKET else 10 * least - 1
+    many = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
+    whose = "1 device" if devices == 1 else f"{devices:,} devices"
+    text = f"{many} reports of {whose}{'' if devices == 1 else ' each'} {WHY.get(reason, reason)}"
+    return LossRow(reason, devices, least * devices, None if most is None else most * devices, text)

@@ -177,7 +177,6 @@ def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: object)
 
 
 def _table(part: Document, names: Sequence[str], schema: pa.Schema) -> pa.Table:
-    """Return a part's columns as an Arrow table."""
     columns = columns_of(part)
     return _arrow().table([columns[name] for name in names], schema=schema)
 

@@ -16,8 +16,7 @@ from veilcount_shared.periods import Unit
 
 from ..analysis import planning
 from ..analysis.planning import PlanResult, QuestionShape, TrustModel
-from ..analysis.planning.plan_question import MOST_ARMS, YES_OR_NO
-from ..analysis.planning.solvers import MOST
+from ..analysis.planning.solvers import MOST, MOST_ARMS, YES_OR_NO
 from ..errors import QueryError
 from .query_params import Delta, Level, QueryParams, parse_range
 

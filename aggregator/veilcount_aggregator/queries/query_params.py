@@ -70,7 +70,6 @@ class QueryParams(Struct, frozen=True, kw_only=True):
     """A query whose fields are its parameters; valid from construction."""
 
     def __post_init__(self) -> None:
-        """Refuse values outside the declared bounds."""
         for param in params(type(self)):
             param.check(getattr(self, param.field))
 

@@ -26,7 +26,6 @@ class CollectionNotFound(VeilcountError, LookupError):
     """No definition has this name; `near` are those that look like it."""
 
     def __init__(self, name: str, near: Sequence[str]) -> None:
-        """Say which, and what it may have been."""
         meant = f": did you mean {' or '.join(near)}?" if near else ""
         super().__init__(f"no collection is named {format_value(name)}{meant}")
         self.name = name

@@ -34,7 +34,6 @@ class AnswerRefused(ReaderError):
     """The query cannot be answered."""
 
     def __init__(self, status: int, why: str, field: str = "") -> None:
-        """State the reason and the parameter."""
         super().__init__(why)
         self.status = status
         self.field = field

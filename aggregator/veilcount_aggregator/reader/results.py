@@ -26,7 +26,6 @@ class Answer:
     document: Mapping[str, Any]
 
     def __getitem__(self, name: str) -> Any:
-        """Return a part of the document."""
         return self.document[name]
 
 

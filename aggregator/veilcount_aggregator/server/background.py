@@ -24,7 +24,6 @@ class DurabilityLog:
     """Logs the durability of one store. Not thread-safe."""
 
     def __init__(self, store: Store) -> None:
-        """Log nothing yet."""
         self._store = store
         self._last: Durability | None = None
 

@@ -36,7 +36,6 @@ class ListenAddress:
         return cls(_address(bare, text), int(port))
 
     def __str__(self) -> str:
-        """Return it as a URL."""
         if self.path is not None:
             return f"{UNIX}{self.path}"
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"

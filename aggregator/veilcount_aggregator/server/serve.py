@@ -82,7 +82,6 @@ class StartupSummary:
         return asdict(self) | {"bind": str(self.bind)}
 
     def __str__(self) -> str:
-        """Return one line for people."""
         workers = f"{self.workers} worker{'s' if self.workers > 1 else ''}"
         return (
             f"veilcount: serving at {self.bind} from {self.store} ({self.durable}), "
@@ -189,7 +188,6 @@ def _refresh() -> None:
 
 
 def _count_refusal(reason: str) -> None:
-    """Count a request that the analysis process did not answer."""
     if app.opened is not None:
         RequestMetrics(app.opened.aggregator.service_counters).unanalyzed(reason)
 
@@ -224,7 +222,6 @@ def _exit_with_server() -> None:
 
 
 def _announce(ready: StartupSummary, announce: Announce) -> None:
-    """Announce the server once it accepts connections."""
     ends = time.monotonic() + STARTING_SECONDS
     while not ready.bind.is_listening():
         if time.monotonic() > ends:

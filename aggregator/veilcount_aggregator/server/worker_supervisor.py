@@ -48,7 +48,6 @@ class RestartPolicy:
     """Restarts at most once a second, and gives up after ten in a row: no worker seems to live."""
 
     def __init__(self, seconds: float = RESTART_SECONDS) -> None:
-        """Restart at most once in so many seconds."""
         self._seconds = seconds
         self._last = -seconds
         self._in_a_row = 0
@@ -69,7 +68,6 @@ class WorkerSupervisor(MPServer):
     """
 
     def __init__(self, bind: ListenAddress, workers: int) -> None:
-        """Serve with so many workers at this address."""
         super().__init__(
             NAME,
             address=bind.host,
@@ -97,7 +95,6 @@ class WorkerSupervisor(MPServer):
         target_loader: Callable[..., Any],
         delay: float = 0,
     ) -> None:
-        """Replace workers that died, one after the other."""
         for worker in workers:
             admitted = self._policy.admit()
             super()._respawn_workers([worker], spawn_target, target_loader, delay)

@@ -1,6 +1,5 @@
 """The black-box privacy audit: what do the bytes a device sends give away at least?"""
 
-from .audit import CLAIM_MAX as CLAIM_MAX
 from .audit import AuditResult as AuditResult
 from .audit import audit as audit
 from .audit import judge as judge

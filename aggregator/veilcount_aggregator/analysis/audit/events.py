@@ -29,7 +29,6 @@ class SymbolGrid:
     skip: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse symbols too wide to be counted."""
         if not 1 <= self.width <= SYMBOL_BITS_MAX:
             raise ValueError(f"symbols of {self.width} bits: give 1 to {SYMBOL_BITS_MAX}")
 

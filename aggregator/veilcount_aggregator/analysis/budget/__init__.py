@@ -2,20 +2,14 @@
 
 from .account import CollectionBudget as CollectionBudget
 from .account import HistogramBar as HistogramBar
-from .account import SpendHistogram as SpendHistogram
 from .account import budget as budget
 from .account import count_spending as count_spending
 from .composition import ComposedEpsilon as ComposedEpsilon
-from .composition import Guess as Guess
+from .composition import CrossCollectionBudget as CrossCollectionBudget
 from .composition import compose_campaign as compose_campaign
+from .composition import compose_collections as compose_collections
 from .composition import distinguishing_probability as distinguishing_probability
 from .composition import guessing_curve as guessing_curve
-from .composition import two_values_epsilon as two_values_epsilon
-from .cross_collection import CrossCollectionBudget as CrossCollectionBudget
-from .cross_collection import Total as Total
-from .cross_collection import compose_collections as compose_collections
-from .epsilon_levels import UnitAccuracy as UnitAccuracy
 from .epsilon_levels import UnitComparison as UnitComparison
 from .epsilon_levels import levels as levels
-from .privacy_levels import PrivacyLevels as PrivacyLevels
 from .privacy_levels import figures as figures

@@ -12,11 +12,18 @@ two values a person gave compares data sets that differ in a value, so an add-re
 twice. A device randomizes each answer on its own, and its answers compose. A curator may release
 many periods as one number, in which a person's answers add up: of those only the plain sum holds
 (group privacy), which the bound for independent answers falls short of.
+
+Over several collections of one person there is one total per model and adjacency. Local epsilons
+compare data sets that differ in a value, a curator's what its definition says: their sum would
+bound neither, so none is formed. Within a total, whoever is in one cohort of a draw is in no other:
+over the cohorts the largest sum counts (parallel composition), since they are drawn before any
+data. Of two paired collections one is local and one is not: each total has its own.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -26,12 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
+from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.composition import (
     MAX_ANSWERS,
     Overlap,
+    basic_composition,
     guessing_probability,
     optimal_composition,
+    parallel_composition,
 )
 from veilcount_shared.mechanisms import Randomizer
 
@@ -173,3 +182,73 @@ def distinguishing_probability(collection: Collection, answers: int = 1) -> Frac
     if collection.model is Model.CENTRAL:
         return guessing_probability(each * answers, 1)
     return guessing_probability(each, answers) if answers <= MAX_ANSWERS else Fraction(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossCollectionBudget:
+    """What the listed collections can cost one person, each over its whole campaign."""
+
+    collections: tuple[str, ...]
+    totals: tuple[Total, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """The epsilons that may be added up: of one model and one adjacency."""
+
+    model: Model
+    adjacency: Adjacency
+    collections: tuple[str, ...]
+    plain: Fraction
+    worst: Fraction
+    draws: tuple[Draw, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One draw of cohorts, and what each cohort with a collection costs."""
+
+    draw: str
+    of: int
+    cohorts: tuple[tuple[int, Fraction], ...]
+
+
+def compose_collections(collections: Mapping[str, Collection]) -> CrossCollectionBudget:
+    """Return what the collections of one file cost one person."""
+    groups: dict[tuple[Model, Adjacency], dict[str, Collection]] = {}
+    for name, each in collections.items():
+        groups.setdefault((each.model, each.epsilon_adjacency), {})[name] = each
+    return CrossCollectionBudget(
+        collections=tuple(collections),
+        totals=tuple(_total(*key, groups[key]) for key in sorted(groups, reverse=True)),
+    )
+
+
+def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collection]) -> Total:
+    listed = list(collections.values())
+    draws = tuple(
+        _draw(name, listed)
+        for name in sorted({each.cohort.draw for each in listed if each.cohort is not None})
+    )
+    everyone = basic_composition(each.epsilon_user for each in listed if each.cohort is None)
+    chosen = basic_composition(
+        parallel_composition(cost for _, cost in draw.cohorts) for draw in draws
+    )
+    return Total(
+        model=model,
+        adjacency=adjacency,
+        collections=tuple(collections),
+        plain=basic_composition(each.epsilon_user for each in listed),
+        worst=everyone + chosen,
+        draws=draws,
+    )
+
+
+def _draw(name: str, listed: Iterable[Collection]) -> Draw:
+    cohorts: dict[int, Fraction] = {}
+    of = 0
+    for each in listed:
+        if each.cohort is not None and each.cohort.draw == name:
+            of, number = each.cohort.of, each.cohort.number
+            cohorts[number] = cohorts.get(number, Fraction(0)) + each.epsilon_user
+    return Draw(name, of, tuple(sorted(cohorts.items())))

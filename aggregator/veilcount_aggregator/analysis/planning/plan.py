@@ -23,8 +23,7 @@ from ...mechanisms import handler_of, share_handler_of
 from ...text.number_format import decimal, percent
 from ..budget.composition import ComposedEpsilon, compose_answers
 from ..trust_models.quantity import ErrorEstimate, two_sided, with_sampling
-from .plan_question import YES_OR_NO, QuestionShape
-from .solvers import SOLVERS, Solution, Solver, TrustModel
+from .solvers import SOLVERS, YES_OR_NO, QuestionShape, Solution, Solver, TrustModel
 
 LISTED = 24  # more values than these are better kept in a file of their own
 YEAR = timedelta(days=365)

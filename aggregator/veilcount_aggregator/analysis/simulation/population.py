@@ -34,7 +34,6 @@ class Population:
     devices: Ints
 
     def __post_init__(self) -> None:
-        """Refuse what is no count of devices."""
         if self.inputs.shape != self.devices.shape or self.inputs.ndim != 1:
             raise ValueError("give one number of devices for each input")
         if (self.devices < 0).any() or self.n > MAX_DEVICES:
@@ -58,7 +57,6 @@ class GeneratorRandomSource(RandomSource):
     predictable: ClassVar[bool] = True
 
     def __init__(self, generator: Generator) -> None:
-        """Take the words from this generator."""
         self._generator = generator
 
     def word(self) -> int:

@@ -1,8 +1,6 @@
 """The same question under three trust models: local, shuffled, central."""
 
-from .comparison import ErrorPoint as ErrorPoint
 from .comparison import TrustComparison as TrustComparison
-from .comparison import TrustModelLine as TrustModelLine
 from .comparison import TrustModelRow as TrustModelRow
 from .comparison import compare_trust_models as compare_trust_models
 from .comparison import scaling as scaling

@@ -41,7 +41,6 @@ class Channel:
     """One connection between a worker and the analysis process."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Use this connection."""
         self._connection = connection
 
     def set_timeout(self, seconds: float) -> None:

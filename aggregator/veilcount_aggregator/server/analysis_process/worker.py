@@ -82,7 +82,6 @@ class AnalysisServer:
     """Threads that accept connections of one listener and serve one request each."""
 
     def __init__(self, listener: socket.socket, application: WSGIApplication) -> None:
-        """Serve this listener."""
         self._listener = listener
         self._application = application
         self._faults = FaultLog(time.monotonic)
@@ -134,7 +133,6 @@ class AnalysisRequest:
     """One request: read, computed, responded to."""
 
     def __init__(self, channel: Channel, application: WSGIApplication, faults: FaultLog) -> None:
-        """Respond over this channel."""
         self._faults = faults
         self._channel = channel
         self._application = application
