@@ -11,7 +11,7 @@ from veilcount_shared.errors import VeilcountError
 
 from .diagnostics.definition_diff import compare
 from .diagnostics.doctor import examine
-from .diagnostics.result import DiagnosticResult, render
+from .diagnostics.problems import DiagnosticResult, render
 from .settings import read_settings
 
 OK, TO_DO, WRONG_USAGE = range(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,17 +11,40 @@ from veilcount_shared.collection import Model
 
 from .clock import Clock
 from .consent import ConsentDecisions
-from .delivery.transport import HttpTransport, Transport
+from .delivery.transport import HttpTransport, Transport, in_clear
 from .delivery.uploader import Uploader
 from .delivery.worker import ClientWorker
 from .errors import NotUsable
-from .problem_log import ProblemLog, log
 from .recording.answer_drawing import AnswerDrawer
 from .recording.budget_reservation import Reservation
 from .recording.recorder import Recorder
 from .settings import ClientSettings
 from .state import ClientState
-from .transport_security import in_clear
+
+log = logging.getLogger("veilcount")
+
+
+class ProblemLog:
+    """Logs the first problem of each kind as a warning, and remembers the latest message."""
+
+    def __init__(self) -> None:
+        """Start without problems."""
+        self._messages: dict[str, str] = {}
+
+    @property
+    def messages(self) -> Mapping[str, str]:
+        """The latest message of each kind."""
+        return self._messages
+
+    def add(self, kind: str, message: str) -> None:
+        """Log a problem if it is the first of its kind. The message must hold no value."""
+        if kind not in self._messages:
+            log.warning("veilcount, %s: %s", kind, message)
+        self._messages[kind] = message
+
+    def clear(self, kind: str) -> None:
+        """Forget a problem that is solved; if it comes back, it is logged again."""
+        self._messages.pop(kind, None)
 
 
 @dataclass(frozen=True, slots=True)

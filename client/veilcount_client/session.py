@@ -22,16 +22,14 @@ from .delivery.transport import Transport
 from .delivery.worker import ClientWorker
 from .diagnostics.explain import Explanation, explain
 from .errors import NotUsable, UnknownCollection
-from .problem_log import ProblemLog, log
 from .recording.budget_reservation import Ceilings, Reservation, reserve
 from .recording.receipt import Receipt, receipt
 from .recording.recorder import RecordCall
-from .runtime import Runtime, RuntimeFactory
+from .runtime import ProblemLog, Runtime, RuntimeFactory, log
 from .settings import ClientSettings, read_settings
 from .state import StateError
-from .state.factory import open_state
+from .state.factory import open_state, state_location
 from .state.key_derivation import person_key
-from .state.location import state_location
 from .state.losses import Loss, LossCounter
 
 SELF = ""  # the one person of a client without persons

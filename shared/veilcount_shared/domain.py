@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from .errors import DefinitionError
 from .randomness import RandomSource
@@ -33,20 +33,6 @@ _INVISIBLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _ZERO_WIDTH = frozenset(
     "\u061c\u200b\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
-
-
-class Domain(Protocol):
-    """The interface of a domain."""
-
-    @property
-    def size(self) -> int:
-        """The number of inputs: 0..size-1."""
-
-    def input(self, value: object, randomness: RandomSource) -> int:
-        """Return the input of a value; total: it never raises on a value."""
-
-    def canonical(self) -> dict[str, Any]:
-        """Return the fingerprinted fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +210,8 @@ class Cross:
         attributes = [[name, list(choice.values)] for name, choice in self.attributes]
         return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
 
+
+Domain = Boolean | Choice | Number | Cross
 
 _MISSING = object()
 

@@ -5,16 +5,12 @@ VeilcountError
   x EpsilonError             an epsilon that cannot be claimed
   x DefinitionError          a collections file: the key, its value, the fix
   x UnknownSegment           a segment that the definition does not declare
-  x TrueValueRefused         an answer in clear where noise was asked for, or the reverse
+  x TrustModelError          an answer in clear where noise was asked for, or the reverse
   + WireError                bytes that are no batch, and where
     x UnknownVersion
     x WrongLength            too short, too long, too many
     x BadField               a field that is missing, unknown, of another type or out of range
   + ReportError              a report that its definition refuses
-    x WrongSeries
-    x PeriodOutOfRange
-    x SegmentOutOfRange
-    x SlotOutOfRange
     x MessageOutOfRange
 
 Each carries its data. None ever carries a person's value.
@@ -125,22 +121,6 @@ class ReportError(VeilcountError, ValueError):
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self.problem = problem
-
-
-class WrongSeries(ReportError):
-    """The fingerprint belongs to another series."""
-
-
-class PeriodOutOfRange(ReportError):
-    """The collection has no such period."""
-
-
-class SegmentOutOfRange(ReportError):
-    """The collection has no such segment."""
-
-
-class SlotOutOfRange(ReportError):
-    """The period has no such slot."""
 
 
 class MessageOutOfRange(ReportError):

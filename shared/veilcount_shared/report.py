@@ -1,19 +1,14 @@
-"""Report, Losses and Batch, validated on creation; and the check of a report."""
+"""Report, Losses and Batch, validated on creation."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-from .collection import Collection, Linkage
 from .collection.validation import MAX_CELLS, MAX_SLOTS
 from .errors import (
     BadField,
-    PeriodOutOfRange,
-    SegmentOutOfRange,
-    SlotOutOfRange,
     WrongLength,
-    WrongSeries,
 )
 
 PSEUDONYM_BYTES = 16
@@ -103,22 +98,6 @@ class Batch:
             if width != len(report.message):
                 raise WrongLength(f"reports[{place}].message", "all of one series have one width")
         return widths
-
-
-def check_report(report: Report, collection: Collection) -> int:
-    """Return the report's message; raise ReportError if the definition rejects it."""
-    if report.fingerprint != collection.fingerprint:
-        raise WrongSeries("fingerprint: belongs to another series")
-    if report.period >= collection.periods:
-        raise PeriodOutOfRange(f"period: give 0 to {collection.periods - 1}")
-    if report.segment >= collection.cells:
-        raise SegmentOutOfRange(f"segment: give 0 to {collection.cells - 1}")
-    linked = collection.linkage is Linkage.COLLECTION
-    first = report.period * collection.per_period if linked else 0
-    last = first + (0 if collection.linkage is Linkage.NONE else collection.per_period - 1)
-    if not first <= report.slot <= last:
-        raise SlotOutOfRange(f"slot: give {first} to {last} in period {report.period}")
-    return collection.unpack(report.message)
 
 
 def _within(place: str, number: int, end: int) -> None:

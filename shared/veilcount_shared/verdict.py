@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from .errors import ReportError, SlotOutOfRange
-
 
 class Verdict(StrEnum):
     """What the aggregator did with one report."""
@@ -48,8 +46,3 @@ class Verdict(StrEnum):
 _DELIVERED = frozenset({Verdict.COUNTED, Verdict.DUPLICATE})
 #: `full` too: an hour's limit ends with it, and a period's can be raised
 _RETRY = frozenset({Verdict.UNKNOWN_COLLECTION, Verdict.EARLY, Verdict.FULL})
-
-
-def verdict_from_error(error: ReportError) -> Verdict:
-    """Return the verdict of a report that its definition rejects."""
-    return Verdict.OVER_BUDGET if isinstance(error, SlotOutOfRange) else Verdict.MALFORMED

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from veilcount_client import Client, NotUsable
+from veilcount_client.delivery.transport import in_clear
 from veilcount_client.diagnostics import doctor
-from veilcount_client.diagnostics.result import DiagnosticResult
-from veilcount_client.diagnostics.server_probe import ProbeResult
+from veilcount_client.diagnostics.doctor import ProbeResult
+from veilcount_client.diagnostics.problems import DiagnosticResult
 from veilcount_client.settings import read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
-from veilcount_client.transport_security import in_clear
 
 from .device_fixtures import one_collection
 

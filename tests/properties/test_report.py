@@ -10,19 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.definition_harness import parse_definition
+from tests.report_check import (
+    PeriodOutOfRange,
+    SegmentOutOfRange,
+    SlotOutOfRange,
+    WrongSeries,
+    check_report,
+)
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage, Model
 from veilcount_shared.errors import (
     BadField,
     MessageOutOfRange,
-    PeriodOutOfRange,
     ReportError,
-    SegmentOutOfRange,
-    SlotOutOfRange,
     WireError,
     WrongLength,
-    WrongSeries,
 )
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
@@ -41,7 +44,6 @@ from veilcount_shared.report import (
     Batch,
     Losses,
     Report,
-    check_report,
 )
 from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot
 

@@ -12,8 +12,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Report
 
-from ..state import ROW_CLOSED, ClientState, QueuedReport
-from ..state.closed_series import add_closed_series, closed_series
+from ..state import ROW_CLOSED, ClientState, QueuedReport, add_closed_series, closed_series
 from .body_packing import row_of
 
 

@@ -1,5 +1,4 @@
-"""One deadline for a whole HTTP exchange, from the first connection to the last byte; and a limit
-on what it reads, so that a peer that hurries takes no more than one that drips.
+"""One deadline and one read budget for a whole HTTP exchange, from its first connection on.
 
 A socket's timeout starts again with every byte, and `requests` has no other. A peer that sends a
 byte now and then (of a header, a TLS record, a chunk's size, an interim response) would hold the
@@ -8,6 +7,10 @@ call waits on them.
 
 Not covered: name resolution, which no timer interrupts (the resolver has timeouts of its own), and
 the negotiation with a SOCKS proxy, where each step has the timeout to connect.
+
+Interim responses, chunk sizes and their extensions, and trailers have no limit of their own in
+`http.client` and urllib3. A peer that sends them as fast as it can would take all of a processor
+until the deadline, and one line without an end all of the memory. No honest reply comes near it.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ import socket
 import time
 from contextlib import suppress
 from functools import partial
+from http.client import HTTPResponse
+from io import BufferedReader, RawIOBase
 from ssl import SSLCertVerificationError
 from threading import Lock, Timer
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -27,7 +32,52 @@ from urllib3.connection import HTTPConnection
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from urllib3.util.connection import create_connection
 
-from .reply_limit import ReadBudget, limited_response
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MAX_READ = 256 << 10
+
+
+class ReplyTooLong(OSError):
+    """A reply was longer than any honest one."""
+
+
+class ReadBudget:
+    """How many bytes an exchange may still read, over all its connections and responses."""
+
+    def __init__(self, most: int = MAX_READ) -> None:
+        """Begin with all of it."""
+        self._left = most
+
+    def spend(self, size: int) -> None:
+        """Subtract what was read; ReplyTooLong if the budget is exceeded."""
+        self._left -= size
+        if self._left < 0:
+            raise ReplyTooLong("the reply is too long")
+
+
+class _LimitedReader(RawIOBase):
+    def __init__(self, raw: Any, budget: ReadBudget) -> None:
+        self._raw, self._budget = raw, budget
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        size: int | None = self._raw.readinto(buffer)
+        self._budget.spend(size or 0)
+        return size
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def limited_response(budget: ReadBudget, *arguments: Any, **options: Any) -> HTTPResponse:
+    """Make a response as `http.client` does, which reads within a budget."""
+    made = HTTPResponse(*arguments, **options)
+    made.fp = BufferedReader(_LimitedReader(made.fp.detach(), budget))
+    return made
 
 
 def is_unsent(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""A pool of threads that deliver in parallel, so that no slow reply delays another delivery.
+"""A pool of threads that deliver in parallel, and the bodies that they have under way.
 
 One thread would be enough for the work. But a server that drips its reply to one pseudonym
 would then receive no other pseudonym of the device meanwhile, and so exclude all that do arrive.
@@ -9,6 +9,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ..state import Outbox, QueuedReport
 
 MOST_THREADS = 16
 
@@ -65,3 +69,57 @@ class DeliveryPool:
     def _run(self, task: Task) -> None:
         task()
         self._finished()
+
+
+@dataclass(eq=False)
+class Body:
+    """Reports that leave together, and the outbox that they came from."""
+
+    outbox: Outbox
+    queued_reports: list[QueuedReport]
+    leased_until: float
+
+
+class BodiesInFlight:
+    """Bodies from their lease to their outcome, as several threads see them."""
+
+    def __init__(self) -> None:
+        """Begin with nothing under way."""
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: what is under way is the parent's."""
+        self._lock = threading.Lock()
+        self._bodies: list[Body] = []
+        self._leaving = False
+
+    def __contains__(self, body: object) -> bool:
+        return body in self._bodies
+
+    def begin(self, lease: Callable[[], list[Body]]) -> list[Body]:
+        """Return bodies that are now leased, and none if nothing would be sent soon."""
+        with self._lock:
+            if self._leaving or len(self._bodies) > MOST_THREADS:
+                return []
+            leased = lease()
+            self._bodies += leased
+            return leased
+
+    def end(self, body: Body) -> None:
+        """Forget a body, unless it was returned meanwhile."""
+        with self._lock, suppress(ValueError):
+            self._bodies.remove(body)
+
+    def discard(self, person: bytes) -> None:
+        """Take a person's reports out of what has not left yet."""
+        with self._lock:
+            for body in self._bodies:
+                kept = [each for each in body.queued_reports if each.person != person]
+                body.queued_reports = kept
+
+    def give_back(self) -> list[Body]:
+        """Return everything under way; from now on nothing begins."""
+        with self._lock:
+            self._leaving = True
+            bodies, self._bodies = self._bodies, []
+        return bodies

@@ -5,39 +5,22 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakSet, ref
 
+if TYPE_CHECKING:
+    from .worker import ClientWorker
 
-class Worker(Protocol):
-    """Stores records, and delivers what is due in a thread."""
-
-    def wake(self) -> None:
-        """Start to deliver what is due."""
-
-    def store(self) -> bool:
-        """Store what is queued."""
-
-    def finish(self) -> bool:
-        """Store what is queued and what is held."""
-
-    def leave(self) -> None:
-        """Try to deliver what only memory has."""
-
-    def after_fork(self) -> None:
-        """Begin anew in a child."""
+_live: WeakSet[ClientWorker] = WeakSet()
 
 
-_live: WeakSet[Worker] = WeakSet()
-
-
-def add(worker: Worker) -> None:
+def add(worker: ClientWorker) -> None:
     """Have a worker store everything when the process exits, and begin anew in its forks."""
     _live.add(worker)
     atexit.register(_at_exit, ref(worker))
 
 
-def add_multiprocessing_exit(worker: Worker) -> None:
+def add_multiprocessing_exit(worker: ClientWorker) -> None:
     """Likewise in a child of multiprocessing, which leaves by os._exit: only finalizers run."""
     if "multiprocessing.util" in sys.modules:
         sys.modules["multiprocessing.util"].Finalize(
@@ -45,7 +28,7 @@ def add_multiprocessing_exit(worker: Worker) -> None:
         )
 
 
-def remove(worker: Worker) -> None:
+def remove(worker: ClientWorker) -> None:
     """Leave a worker alone: it is closed."""
     _live.discard(worker)
 
@@ -73,7 +56,7 @@ def _after_fork() -> None:
         worker.after_fork()
 
 
-def _at_exit(worker: ref[Worker]) -> None:
+def _at_exit(worker: ref[ClientWorker]) -> None:
     """Store everything; send for a second at most, and only what is in memory only."""
     found = worker()
     if found is not None and found in _live:

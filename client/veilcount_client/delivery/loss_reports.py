@@ -28,24 +28,18 @@ class LossReport:
     totals: str
 
 
+@dataclass
 class LossReports:
     """Decides which losses are to be reported now, and keeps which were."""
 
-    def __init__(
-        self,
-        state: ClientState,
-        collections: Mapping[str, Collection],
-        now: Callable[[], float],
-        later: Callable[..., float],
-        in_memory: Callable[[str], int],
-        *,
-        persons: bool,
-    ) -> None:
-        """Look at nothing yet. `in_memory` counts the true values that are on their way."""
-        self._state, self._collections = state, collections
-        self._now, self._later, self._in_memory = now, later, in_memory
-        self._persons = persons
-        self._looked = self._next = -math.inf  # when it was looked for losses, and is to be again
+    state: ClientState
+    collections: Mapping[str, Collection]
+    now: Callable[[], float]
+    later: Callable[..., float]
+    in_memory: Callable[[str], int]  # how many true values of a collection are on their way
+    persons: bool
+    _looked: float = -math.inf  # when it was looked for losses
+    _next: float = -math.inf  # when it is to be again
 
     def next_due(self) -> float | None:
         """Return when the next report leaves, or when to look again whether there is any."""
@@ -53,12 +47,12 @@ class LossReports:
 
     def due(self, lease: float, grace: float) -> list[LossReport]:
         """Return what is to be reported now; until the lease ends it is not returned again."""
-        now = self._now()
+        now = self.now()
         if self._looked <= now < self._next:
             return []
         self._looked, self._next = now, now + HOUR
         reports = []
-        for report in self._unreported() if self._state.consenting() else ():
+        for report in self._unreported() if self.state.consenting() else ():
             due = self._time(report.losses.fingerprint, now, grace)
             if due <= now:
                 reports.append(report)
@@ -70,28 +64,28 @@ class LossReports:
     def finish(self, report: LossReport, *, sent: bool) -> None:
         """Keep that a report has arrived; or else when it is tried again."""
         if sent:
-            self._state.keep(_reported(report.losses.fingerprint), report.totals)
-        self._keep_time(report, 0.0 if sent else self._later(self._now(), HOUR))
+            self.state.keep(_reported(report.losses.fingerprint), report.totals)
+        self._keep_time(report, 0.0 if sent else self.later(self.now(), HOUR))
         self._next = -math.inf
 
     def _time(self, series: str, now: float, grace: float) -> float:
         """Return when a series' losses leave: drawn when they are seen, and again when overdue."""
-        kept = float(self._state.note(_due(series)) or 0)
+        kept = float(self.state.note(_due(series)) or 0)
         if kept and now - grace <= kept <= now + 2 * DAY:
             return kept
-        due = self._later(now) if 0 < kept < now else self._later(now + DAY, DAY)
-        self._state.keep(_due(series), str(due))
+        due = self.later(now) if 0 < kept < now else self.later(now + DAY, DAY)
+        self.state.keep(_due(series), str(due))
         return due
 
     def _keep_time(self, report: LossReport, due: float) -> None:
-        self._state.keep(_due(report.losses.fingerprint), str(due))
+        self.state.keep(_due(report.losses.fingerprint), str(due))
 
     def _unreported(self) -> Iterator[LossReport]:
-        counts = self._state.losses()
-        for collection in self._collections.values():
+        counts = self.state.losses()
+        for collection in self.collections.values():
             series = collection.fingerprint
             totals = self._totals(collection, counts)
-            known = self._state.note(_reported(series)) or "0 0 0"
+            known = self.state.note(_reported(series)) or "0 0 0"
             new = [total - int(old) for total, old in zip(totals, known.split(), strict=True)]
             if any(count > 0 for count in new):
                 losses = Losses(series, *map(Losses.bucket, new))
@@ -104,8 +98,8 @@ class LossReports:
         aged, evicted, corrupt = (counts.get((loss, series), 0) for loss in TRANSPORT)
         if collection.presence is Presence.HIDDEN:  # absences are not drawn to be lost
             aged = evicted = corrupt = 0
-        crashed = counts.get((Loss.CRASHED, collection.name), 0) - self._in_memory(collection.name)
-        if self._persons:  # others of its processes may have some on their way
+        crashed = counts.get((Loss.CRASHED, collection.name), 0) - self.in_memory(collection.name)
+        if self.persons:  # others of its processes may have some on their way
             crashed = 0
         corrupt += counts.get((Loss.CORRUPT, ""), 0)
         return aged, evicted + max(crashed, 0), corrupt

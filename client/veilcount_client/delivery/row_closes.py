@@ -9,8 +9,8 @@ and draws again, changes nothing about it.
 from __future__ import annotations
 
 import math
-from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from veilcount_shared import RandomSource
 
@@ -21,52 +21,41 @@ MOST_LEASED = 2000
 GRAIN = 1_000_000
 
 
+@dataclass(frozen=True)
 class RowCloses:
     """Decides which rows are to be closed now, and keeps which were."""
 
-    def __init__(
-        self,
-        state: ClientState,
-        randomness: RandomSource,
-        now: Callable[[], float],
-        *,
-        hurried: bool,
-    ) -> None:
-        """Look at nothing yet. Hurried, in development: close each at once."""
-        self._state, self._randomness, self._now = state, randomness, now
-        self._hurried = hurried
+    state: ClientState
+    randomness: RandomSource
+    now: Callable[[], float]
+    hurried: bool  # in development: close each at once
 
     def next_due(self) -> float | None:
         """Return when the next row is closed, or its time is to be drawn."""
-        return self._state.next_row_close()
+        return self.state.next_row_close()
 
     def due(self, lease: float, grace: float) -> list[RowClose]:
         """Return the rows to be closed now; until the lease ends they are not returned again.
 
         What was due while nothing could leave, or has no time yet, gets a new one.
         """
-        now = self._now()
-        due = self._state.row_closes(now, MOST_LEASED)
-        late = [each for each in due if each.due < now - grace and not self._hurried]
+        now = self.now()
+        due = self.state.row_closes(now, MOST_LEASED)
+        late = [each for each in due if each.due < now - grace and not self.hurried]
         ready = [each for each in due if each not in late]
         times = {(each.series, each.pseudonym): self._later(now) for each in late}
         times |= {(each.series, each.pseudonym): now + lease for each in ready}
         if times:
-            self._state.schedule_row_closes(times)
-        return self._randomness.shuffled(ready)
+            self.state.schedule_row_closes(times)
+        return self.randomness.shuffled(ready)
 
     def finish(self, row: RowClose, *, done: bool) -> None:
         """Keep that a row was closed; or else when it is tried again."""
         if done:
-            self._state.finish_row_close(row.series, row.pseudonym)
+            self.state.finish_row_close(row.series, row.pseudonym)
         else:
-            times = {(row.series, row.pseudonym): self._later(self._now())}
-            self._state.schedule_row_closes(times)
+            times = {(row.series, row.pseudonym): self._later(self.now())}
+            self.state.schedule_row_closes(times)
 
     def _later(self, start: float) -> float:
-        return start - MEAN_CLOSE * math.log((1 + self._randomness.below(GRAIN)) / GRAIN)
-
-
-def encode_pseudonym(row: bytes) -> str:
-    """Return a pseudonym as it is written in a URL."""
-    return urlsafe_b64encode(row).rstrip(b"=").decode()
+        return start - MEAN_CLOSE * math.log((1 + self.randomness.below(GRAIN)) / GRAIN)

@@ -1,14 +1,17 @@
 """The transport: one request, one of three outcomes; the uploader decides what follows.
 
-No connection outlives its request, no cookie is kept, no redirect is followed, no header names the
-machine, and a reply is read only as far as a reply can be long.
+Reports travel over TLS, or within one machine. No connection outlives its request, no cookie is
+kept, no redirect is followed, no header names the machine, and a reply is read only as far as a
+reply can be long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from veilcount_shared.errors import WireError
 from veilcount_shared.verdict import Verdict
@@ -163,3 +166,24 @@ def _verdicts(content: bytes, reports: int) -> Outcome:
         return Delivered(decode_verdicts(content, reports))
     except WireError:
         return Later("the reply holds no verdicts")
+
+
+def in_clear(url: str, key: str | None) -> str:
+    """Return what would travel unencrypted to a URL, and the fix; empty without a problem."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return ""  # no address at all: nothing is sent there
+    if parts.scheme != "http" or not host or _on_this_machine(host):
+        return ""
+    what = "the key would travel" if key else "pseudonyms travel"
+    fix = "give https://, or the loopback address of a proxy here that ends TLS"
+    return f"over http:// {what} in clear: {fix}"
+
+
+def _on_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

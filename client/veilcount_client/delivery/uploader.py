@@ -16,23 +16,24 @@ from threading import Lock
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import encode_base64
 
 from ..recording.recorder import Recorder
 from ..state import (
     ClientState,
+    Outbox,
     OutboxLimits,
     QueuedReport,
     RowClose,
     memory_outbox,
 )
 from ..state.losses import Loss
-from .bodies_in_flight import BodiesInFlight, Body, Outbox
+from .backoff import FURTHEST, RowBackoff
 from .body_packing import group_into_bodies, pack, padded
 from .closed_rows import ClosedRows
-from .delivery_pool import DeliveryPool
+from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .loss_reports import LossReport, LossReports
-from .row_backoff import FURTHEST, RowBackoff
-from .row_closes import RowCloses, encode_pseudonym
+from .row_closes import RowCloses
 from .transport import MAX_SECONDS, Delivered, Later, Outcome, Rejected, Transport
 
 OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late
@@ -93,11 +94,6 @@ class Uploader:
             self._submit(partial(self._send_loss, report))
         for row in self._row_closes.due(LEASE, self.grace):
             self._submit(partial(self._close_row, row))
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is under way."""
-        return self.pool.is_busy
 
     def waiting(self) -> int:
         """Return how many reports may leave now."""
@@ -234,11 +230,7 @@ class Uploader:
         self._backoff.succeed(queued_reports)
         self._put_back(outbox, [report for report, verdict in pairs if verdict.retry])
 
-    # -- withdrawals, the end, and forks -------------------------------------------------------
-
-    def discard(self, person: bytes) -> None:
-        """Let no report of a person leave that has not left yet."""
-        self.in_flight.discard(person)
+    # -- the end, and forks --------------------------------------------------------------------
 
     def let_go(self) -> None:
         """Give back what is under way: whoever comes next need not wait for the lease to end.
@@ -263,7 +255,7 @@ class Uploader:
     # -- losses, and rows of forgotten persons -------------------------------------------------
 
     def _close_row(self, row: RowClose) -> None:
-        done = self.transport.close_row(row.series, encode_pseudonym(row.pseudonym))
+        done = self.transport.close_row(row.series, encode_base64(row.pseudonym))
         self._row_closes.finish(row, done=done)
 
     def _send_loss(self, report: LossReport) -> None:

@@ -117,8 +117,8 @@ class ClientWorker:
         """Send what may leave, at once; whether all of it was counted in time."""
         self._notice_fork()
         ends, refused = time.monotonic() + timeout, self.uploader.refused
-        if self.uploader.is_busy:  # what is under way may fail, and is then tried once more
-            self._hurry(lambda: self._all_delivered() or not self._is_working(), timeout)
+        if self.uploader.pool.is_busy:  # what is under way may fail, and is then tried once more
+            self._hurry(lambda: self._all_delivered() or self._all_tried(), timeout)
         self._hurry(self._all_delivered, ends - time.monotonic())
         return self._all_delivered() and self.uploader.refused == refused
 
@@ -145,7 +145,7 @@ class ClientWorker:
     def _send_last(self, timeout: float) -> None:
         self._process.leaving = self.recorder.outbox.next_due() is not None
         if self._process.leaving or (self._threaded and self._is_due()):
-            self._do_round(lambda: not self._is_unfinished(), timeout)
+            self._do_round(self._all_sent, timeout)
 
     def _hurry(self, finished: Callable[[], bool], timeout: float) -> None:
         self._process.hurry = True
@@ -175,7 +175,7 @@ class ClientWorker:
                 if person_key(self.state.root, record.person) != person:
                     self._queue.append(record)
         self.recorder.discard(person)
-        self.uploader.discard(person)
+        self.uploader.in_flight.discard(person)
 
     # -- the thread ----------------------------------------------------------------------------
 
@@ -249,17 +249,17 @@ class ClientWorker:
             return False
         return due is not None and due <= self._clock.now()
 
-    def _is_working(self) -> bool:
-        return self._process.hurry or self.uploader.is_busy
-
-    def _is_unfinished(self) -> bool:
-        return self._process.leaving or self.uploader.is_busy or self._is_due()
-
     def _all_delivered(self) -> bool:
         try:
             return not self._queue and not self.uploader.waiting()
         except StateError:
             return False
+
+    def _all_tried(self) -> bool:
+        return not (self._process.hurry or self.uploader.pool.is_busy)
+
+    def _all_sent(self) -> bool:
+        return not (self._process.leaving or self.uploader.pool.is_busy or self._is_due())
 
     # -- forks ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from veilcount_shared.errors import format_value
 from veilcount_shared.periods import Unit
 
 from ..recording import budget_reservation
-from .result import DiagnosticResult
+from .problems import DiagnosticResult
 from .state_checks import NotesOverlay
 
 FIGURES = (("event", "epsilon_event"), ("day", "epsilon_day"), ("user", "epsilon_user"))

@@ -12,8 +12,7 @@ from ..delivery.worker import ClientWorker
 from ..recording.budget_reservation import Reservation
 from ..recording.receipt import WAITING
 from ..settings import ClientSettings
-from ..state import StateError
-from ..state.closed_series import closed_series
+from ..state import StateError, closed_series
 from ..state.losses import Loss, LossCounter
 from . import problems
 

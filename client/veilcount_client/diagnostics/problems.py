@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import date
 
 from veilcount_shared import Collection, periods, schedule
@@ -13,6 +15,33 @@ from ..recording.budget_reservation import Claim
 from ..settings import ClientSettings
 from ..state import ClientState, PersonState
 from ..state.losses import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosticResult:
+    """One thing that was checked. If it is not ok, the message says what to do."""
+
+    subject: str
+    ok: bool
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'ok  ' if self.ok else 'fix '}  {self.subject}: {self.message}"
+
+    @classmethod
+    def from_problem(cls, subject: str, problem: str | None, otherwise: str) -> DiagnosticResult:
+        """Return the problem of a subject, or what holds without one."""
+        return cls(subject, problem is None, problem or otherwise)
+
+
+def render(results: Iterable[DiagnosticResult], *, as_json: bool) -> str:
+    """Return results for a terminal, or for a program."""
+    found = list(results)
+    if not as_json:
+        return "\n".join(map(str, found))
+    ok = all(each.ok for each in found)
+    return json.dumps({"ok": ok, "results": [asdict(each) for each in found]}, indent=2)
+
 
 CLOSED = "the aggregator takes no more for this collection: leave it out of the app's next version"
 

@@ -15,14 +15,13 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from ..clock import instant
 from ..recording import budget_reservation
 from ..settings import ClientSettings
-from ..state import ClientState, StateError
-from ..state.closed_series import closed_series
+from ..state import ClientState, StateError, closed_series
 from ..state.factory import open_state
 from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from ..state.sqlite_database import FILE
 from . import problems
-from .result import DiagnosticResult
+from .problems import DiagnosticResult
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 SELF = ""

@@ -12,8 +12,7 @@ from veilcount_shared.collection import Adjacency, Model, Presence
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
 
-from ..state import ClientState, SentReport, SpentBudget
-from ..state.closed_series import closed_series
+from ..state import ClientState, SentReport, SpentBudget, closed_series
 from .budget_reservation import Reservation, micro
 
 WAITING = "waiting"  # the status of what has not left yet

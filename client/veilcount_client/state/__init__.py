@@ -6,6 +6,7 @@ from .interface import ROW_CLOSED as ROW_CLOSED
 from .interface import ClientState as ClientState
 from .interface import DrawOutcome as DrawOutcome
 from .interface import HeldValue as HeldValue
+from .interface import Outbox as Outbox
 from .interface import OutboxLimits as OutboxLimits
 from .interface import PersonState as PersonState
 from .interface import QueuedReport as QueuedReport
@@ -14,3 +15,5 @@ from .interface import RowClose as RowClose
 from .interface import SentReport as SentReport
 from .interface import SpentBudget as SpentBudget
 from .interface import StateError as StateError
+from .interface import add_closed_series as add_closed_series
+from .interface import closed_series as closed_series

@@ -1,11 +1,52 @@
-"""Opens a state: a directory, or a Redis that several hosts share."""
+"""Finds and opens an app's state: a directory of this machine, or a Redis that hosts share."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+from ..settings import ClientSettings
 from .interface import ClientState, StateError
 from .sqlite import SqliteState
+
+
+def state_location(settings: ClientSettings, app: str) -> str | Path:
+    """Return the directory or the URL of an app's state; two apps never share one."""
+    if settings.development:
+        return _temporary_directory()
+    if settings.state is None:
+        return default_directory(app)
+    shared = "://" in settings.state and "#" not in settings.state
+    return f"{settings.state}#{app}" if shared else settings.state
+
+
+def _temporary_directory() -> Path:
+    """Return a directory that goes with this process, and not with a child of it."""
+    directory, maker = tempfile.mkdtemp(prefix="veilcount-"), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == maker:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(remove)  # before the worker's, so it runs after the last is stored
+    return Path(directory)
+
+
+def default_directory(app: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where this machine keeps the state of an app's user."""
+    home = Path(environment.get("HOME") or Path.home())
+    if sys.platform == "win32":
+        base = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
+    return base / "veilcount" / app
 
 
 def open_state(place: str | Path) -> ClientState:

@@ -137,7 +137,39 @@ class OutboxLimits:
     message_bytes: int = 16 << 20
 
 
-class ClientState(Protocol):
+class Outbox(Protocol):
+    """What keeps reports until they are delivered: the state, or memory."""
+
+    def lease(
+        self, now: float, until: float, most: int, *, hurry: bool = False
+    ) -> list[QueuedReport]:
+        """Take reports that are due (hurry: that may leave), for oneself until the lease ends.
+
+        The longest due come first. A lease ends by the `now` of whoever asks. Each is about to be
+        sent: from now on its row counts as one that the aggregator may have.
+        """
+
+    def overdue(self, before: float, after: float, most: int) -> list[int]:
+        """Return reports that were due before, and that nobody has leased since.
+
+        And those that were put off until after an instant that none is put off to: by a clock that
+        was ahead.
+        """
+
+    def next_due(self) -> float | None:
+        """Return when the next report is due."""
+
+    def waiting(self, now: float) -> int:
+        """Return how many stored reports may leave now."""
+
+    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
+        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
+
+    def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
+        """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
+
+
+class ClientState(Outbox, Protocol):
     """What the client needs of a state. Every method is atomic and durable when it returns."""
 
     root: bytes  # the secret that keys and persons' secrets are made from
@@ -191,36 +223,8 @@ class ClientState(Protocol):
     def drop_held(self, value: HeldValue) -> None:
         """Wipe a held value, unless it was replaced. Committing its period wipes it too."""
 
-    def lease(
-        self, now: float, until: float, most: int, *, hurry: bool = False
-    ) -> list[QueuedReport]:
-        """Take reports that are due (hurry: that may leave), for oneself until the lease ends.
-
-        The longest due come first. A lease ends by the `now` of whoever asks. Each is about to be
-        sent: from now on its row counts as one that the aggregator may have.
-        """
-
-    def overdue(self, before: float, after: float, most: int) -> list[int]:
-        """Return reports that were due before, and that nobody has leased since.
-
-        And those that were put off until after an instant that none is put off to: by a clock that
-        was ahead.
-        """
-
     def attempts(self) -> int:
         """Return how often the waiting report with the most attempts was leased."""
-
-    def next_due(self) -> float | None:
-        """Return when the next report is due."""
-
-    def waiting(self, now: float) -> int:
-        """Return how many stored reports may leave now."""
-
-    def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
-        """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
-
-    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
-        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
 
     def retire(self, series: str, *, reports: bool) -> None:
         """Wipe what is held of a series that is no longer collected, and its waiting reports.
@@ -263,3 +267,17 @@ class ClientState(Protocol):
 
     def after_fork(self) -> None:
         """In a forked child: abandon what cannot be shared with the parent, and begin anew."""
+
+
+def closed_series(state: ClientState, series: Iterable[str]) -> set[str]:
+    """Return those of these series that the aggregator has closed: for what is shown to people.
+
+    What a closing changes is kept by row (`close_row`): the pseudonym that received it sends no
+    more, and no other does less, or a server could find a device's pseudonyms by closing one.
+    """
+    return {each for each in series if state.note(f"closed {each}")}
+
+
+def add_closed_series(state: ClientState, series: str) -> None:
+    """Keep that a series was closed: for good, whoever withdraws or is forgotten."""
+    state.keep(f"closed {series}", "yes")

@@ -38,8 +38,15 @@ from .interface import (
 )
 from .key_derivation import new_root, new_salt, person_root, person_secret
 from .losses import Loss
-from .redis_codec import TURN, pack_draws, pack_held, unpack_held, unpack_report
-from .redis_scripts import BUCKETS, load_scripts
+from .redis_scripts import (
+    BUCKETS,
+    TURN,
+    load_scripts,
+    pack_draws,
+    pack_held,
+    unpack_held,
+    unpack_report,
+)
 
 log = logging.getLogger("veilcount")
 

@@ -138,8 +138,7 @@ class SqliteState(SqliteFile):
         return [HeldValue(person, series.hex(), *fields) for person, series, *fields in rows]
 
     def next_held(self) -> float | None:
-        due: float | None = self._read("select min(due) from held")[0][0]
-        return due
+        return self._read_value("select min(due) from held")
 
     def drop_held(self, value: HeldValue) -> None:
         with self._writing() as database:
@@ -176,21 +175,17 @@ class SqliteState(SqliteFile):
         return [number for (number,) in rows]
 
     def attempts(self) -> int:
-        rows = self._read("select coalesce(max(tries), 0) from report where status = 'waiting'")
-        return int(rows[0][0])
+        return self._read_value("select max(tries) from report where status = 'waiting'") or 0
 
     def next_due(self) -> float | None:
-        rows = self._read(
+        return self._read_value(
             "select max(send_at, leased) from report where status = 'waiting'"
             " order by max(send_at, leased) limit 1"
         )
-        return rows[0][0] if rows else None
 
     def waiting(self, now: float) -> int:
-        rows = self._read(
-            "select count(*) from report where status = 'waiting' and earliest <= ?", now
-        )
-        return int(rows[0][0])
+        query = "select count(*) from report where status = 'waiting' and earliest <= ?"
+        return self._read_value(query, now) or 0
 
     def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
         ends = [("delivered", number) for number in delivered]
@@ -256,8 +251,7 @@ class SqliteState(SqliteFile):
             )
 
     def next_row_close(self) -> float | None:
-        due: float | None = self._read("select min(due) from row_close")[0][0]
-        return due
+        return self._read_value("select min(due) from row_close")
 
     # -- losses and notes ----------------------------------------------------------------------
 
@@ -271,8 +265,7 @@ class SqliteState(SqliteFile):
         return {(Loss(reason), collection): count for reason, collection, count in rows}
 
     def note(self, name: str) -> str | None:
-        rows = self._read("select value from note where name = ?", name)
-        return rows[0][0] if rows else None
+        return self._read_value("select value from note where name = ?", name)
 
     def keep(self, name: str, value: str) -> None:
         with self._writing() as database:

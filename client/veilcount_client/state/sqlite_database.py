@@ -192,6 +192,11 @@ class SqliteFile:
         with self._reading() as database:
             return database.execute(query, values).fetchall()
 
+    def _read_value(self, query: str, *values: object) -> Any | None:
+        """Return the first value of the first row; None without a row."""
+        rows = self._read(query, *values)
+        return rows[0][0] if rows else None
+
 
 _live: WeakSet[SqliteFile] = WeakSet()
 

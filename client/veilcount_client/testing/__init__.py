@@ -4,7 +4,7 @@ With pytest, take the fixture `veilcount`; with anything else, `with ClientHarne
 """
 
 from .harness import ClientHarness as ClientHarness
-from .recorded_values import RecordedValue as RecordedValue
+from .harness import RecordedValue as RecordedValue
 from .seeded_randomness import SeededRandomSource as SeededRandomSource
 from .settable_clock import SettableClock as SettableClock
 from .transports import RecordingTransport as RecordingTransport

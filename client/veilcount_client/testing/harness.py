@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from itertools import count
 from typing import Any, Self
 
+from veilcount_shared import Collection
+from veilcount_shared.domain import Label
 from veilcount_shared.report import Report
 
 from ..client import Client, Respondent
@@ -21,10 +24,41 @@ from ..recording.recorder import RecordCall
 from ..session import SELF, Definitions, Session
 from ..state.key_derivation import person_key
 from . import patching
-from .recorded_values import RecordedValue, segments_of
 from .seeded_randomness import SeededRandomSource
 from .settable_clock import SettableClock, first_common_noon
 from .transports import RecordingTransport
+
+
+class RecordedValue(tuple[str, object]):  # noqa: SLOT001 - its segments are no item of the tuple
+    """One recorded value: equal to (name, value), and knows its segments."""
+
+    segments: Mapping[str, Label]
+
+    def __new__(cls, name: str, value: object, segments: Mapping[str, Label] | None = None) -> Self:
+        """Remember a value with the public segments it was recorded in."""
+        recorded = super().__new__(cls, (name, value))
+        recorded.segments = dict(segments or {})
+        return recorded
+
+    @property
+    def name(self) -> str:
+        """The collection."""
+        return self[0]
+
+    @property
+    def value(self) -> object:
+        """What was recorded, before any noise."""
+        return self[1]
+
+
+def segments_of(collection: Collection, cell: int) -> dict[str, Label]:
+    """Return the segments that a cell's number stands for."""
+    values: dict[str, Label] = {}
+    for name, labels in reversed(collection.segments):
+        cell, place = divmod(cell, len(labels))
+        values[name] = labels[place]
+    return dict(reversed(values.items()))
+
 
 PACE = 3600.0  # when time passes, what is due is done at least this far apart
 

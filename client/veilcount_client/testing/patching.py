@@ -22,7 +22,7 @@ from ..recording.recorder import RecordCall
 from ..session import Session
 from ..settings import KILL_SWITCHES, ClientSettings
 from ..state import key_derivation
-from ..state.location import state_location
+from ..state.factory import state_location
 
 Replacement = AbstractContextManager[Any]
 

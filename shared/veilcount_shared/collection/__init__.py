@@ -9,8 +9,8 @@ from .enums import Measure as Measure
 from .enums import Model as Model
 from .enums import Presence as Presence
 from .enums import Takes as Takes
-from .held_values import describe_held as describe_held
 from .lint import Remark as Remark
+from .lint import describe_held as describe_held
 from .lint import lint as lint
 from .loading import load_collections as load_collections
 from .toml import parse_collections as parse_collections

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import prod
 
 from .. import periods
-from ..domain import GRID_BITS, Boolean, Choice, Cross, Number
+from ..domain import GRID_BITS, Domain, Number
 from ..errors import MessageOutOfRange, TrustModelError, UnknownSegment
 from ..mechanisms import (
     DistributionMechanism,
@@ -39,7 +39,7 @@ class Collection:
     app: str
     name: str
     question: str
-    domain: Boolean | Choice | Number | Cross
+    domain: Domain
     unit: Unit
     start: date
     until: date

@@ -12,7 +12,6 @@ from ..domain import Cross
 from ..mechanisms import MeanMechanism, ProjectiveGeometry, RangeTree, SubsetSelection
 from .definition import Collection
 from .enums import Held, Model, Takes
-from .held_values import describe_held
 
 HIGH_EPSILON = Fraction(10)
 MANY_CELLS = 8
@@ -120,3 +119,24 @@ def _explain_held_values(collection: Collection) -> Iterator[Remark]:
     held = collection.held or Held.PROCESS
     default = "" if collection.held else " (the default)"
     yield Remark("held", f'"{held}"{default}: {describe_held(collection)}')
+
+
+_ON_DISK = "kept on the device's disk, readable by the app's user only, until it is"
+
+
+def describe_held(collection: Collection) -> str:
+    """Return the meaning in one sentence; empty where values are randomized at once."""
+    running, central = collection.takes is not Takes.FIRST, collection.model is Model.CENTRAL
+    if not (running or central):
+        return ""
+    value = "running value" if running else "true value"
+    if collection.held_on_device:
+        end = "delivered" if central else "frozen"
+        return f"the {value} is {_ON_DISK} {end}, forgotten or withdrawn"
+    lost = f"the {value} is in memory only, and lost with the process if it is killed"
+    if not running:
+        return lost
+    return (
+        "the answer is about the first process that recorded in the period, which suits a server"
+        f" that never restarts; {lost}"
+    )

@@ -15,7 +15,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from ..domain import Boolean, Choice, Cross, Label, Number
+from ..domain import Boolean, Choice, Cross, Domain, Label, Number
 from ..errors import DefinitionError
 from ..periods import Unit
 from .cross_references import FIELD_NAMES, link_collections
@@ -118,7 +118,7 @@ _KINDS = ("values", "values_file", "boolean", "range")
 _DOMAIN_KEYS = (*_KINDS, "other", "cross")
 
 
-def _domain(table: Mapping[str, Any], read_values: ReadValues) -> Boolean | Choice | Number | Cross:
+def _domain(table: Mapping[str, Any], read_values: ReadValues) -> Domain:
     kinds = [kind for kind in _KINDS if kind in table]
     if len(kinds) != 1:
         raise DefinitionError(

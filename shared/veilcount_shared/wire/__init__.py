@@ -4,6 +4,7 @@ from .binary import decode_binary as decode_binary
 from .binary import encode_binary as encode_binary
 from .json_codec import decode_json as decode_json
 from .json_codec import decode_verdicts as decode_verdicts
+from .json_codec import encode_base64 as encode_base64
 from .json_codec import encode_json as encode_json
 from .json_codec import encode_verdicts as encode_verdicts
 from .version import BINARY_TYPE as BINARY_TYPE

@@ -44,9 +44,9 @@ def encode_json(batch: Batch) -> bytes:
                     "fingerprint": report.fingerprint,
                     "period": report.period,
                     "segment": report.segment,
-                    "pseudonym": _base64(report.pseudonym),
+                    "pseudonym": encode_base64(report.pseudonym),
                     "slot": report.slot,
-                    "message": _base64(report.message),
+                    "message": encode_base64(report.message),
                 }
                 for report in batch.reports
             ],
@@ -174,7 +174,8 @@ def _losses(value: object) -> Losses:
     return Losses(_expect("losses.fingerprint", fields["fingerprint"], str), **counts)
 
 
-def _base64(raw: bytes) -> str:
+def encode_base64(raw: bytes) -> str:
+    """Return bytes as base64url without padding."""
     return urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
@@ -184,6 +185,6 @@ def _bytes(place: str, value: object) -> bytes:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError) as error:
         raise BadField(place, "give base64url without padding") from error
-    if _base64(raw) != text:  # skipped characters, or bits that no byte holds
+    if encode_base64(raw) != text:  # skipped characters, or bits that no byte holds
         raise BadField(place, "give base64url without padding")
     return raw

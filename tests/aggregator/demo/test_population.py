@@ -9,13 +9,14 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.report_check import check_report
 from veilcount_aggregator.demo.campaign import Campaign, Question
 from veilcount_aggregator.demo.population import DemoUsers, TrueAnswers, true_answers
 from veilcount_aggregator.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_shared import Collection, SystemRandomSource, schedule
 from veilcount_shared.periods import Unit
-from veilcount_shared.report import Report, check_report
+from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
 CAMPAIGN = Campaign(datetime(2026, 11, 21, 12, tzinfo=UTC))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.aggregator.aggregator_fixtures import make_collection
+from tests.report_check import check_report, verdict_from_error
 from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
 from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, check_reports
@@ -28,9 +29,9 @@ from veilcount_aggregator.store import (
 )
 from veilcount_shared import Collection
 from veilcount_shared.errors import ReportError
-from veilcount_shared.report import Losses, Report, check_report
+from veilcount_shared.report import Losses, Report
 from veilcount_shared.schedule import period_end, period_start
-from veilcount_shared.verdict import Verdict, verdict_from_error
+from veilcount_shared.verdict import Verdict
 
 LIMIT = PseudonymLimit(5, lambda: b"")
 SERIES = {

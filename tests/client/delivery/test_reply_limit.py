@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 
 from veilcount_client.delivery import transport
-from veilcount_client.delivery.reply_limit import MAX_READ, ReadBudget
+from veilcount_client.delivery.deadline import MAX_READ, ReadBudget
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later
 
 from .server_fixtures import HOST

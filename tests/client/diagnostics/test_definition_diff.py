@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veilcount_client.diagnostics.definition_diff import compare
-from veilcount_client.diagnostics.result import DiagnosticResult
+from veilcount_client.diagnostics.problems import DiagnosticResult
 from veilcount_shared import parse_collections
 
 from .app_file import FILE

@@ -21,7 +21,7 @@ from veilcount_client import Client
 from veilcount_client.__main__ import run
 from veilcount_client.delivery.transport import Later
 from veilcount_client.diagnostics.doctor import examine
-from veilcount_client.diagnostics.result import DiagnosticResult
+from veilcount_client.diagnostics.problems import DiagnosticResult
 from veilcount_client.settings import ClientSettings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections

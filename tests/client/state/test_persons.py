@@ -7,8 +7,7 @@ import os
 
 import pytest
 
-from veilcount_client.state import ClientState, OutboxLimits
-from veilcount_client.state.closed_series import add_closed_series, closed_series
+from veilcount_client.state import ClientState, OutboxLimits, add_closed_series, closed_series
 from veilcount_client.state.key_derivation import person_key
 from veilcount_client.state.losses import Loss
 
