@@ -112,7 +112,7 @@ def _record(folder: Path, persons: int) -> Callable[[], object]:
     question = client_worker.collection("event", 2)
     client = client_worker.client_of("http://127.0.0.1:9", str(folder), question, persons)
     worker = client_worker.worker_of(client)
-    worker._threaded = False  # stored in the thread that is watched
+    worker.threaded = False  # stored in the thread that is watched
     people = [client.person(number) for number in range(persons)]
 
     def record() -> None:

@@ -13,15 +13,19 @@ from types import TracebackType
 from typing import Literal, Self
 
 from veilcount_shared import Collection, RandomSource
+from veilcount_shared.errors import UnknownSegment
 
 from .clock import Clock
 from .delivery.transport import Transport
-from .diagnostics.explain import Explanation
+from .diagnostics.explain import Explanation, explain
 from .errors import NotUsable
 from .recording.budget_reservation import Reservation
-from .recording.receipt import Receipt, ReportExample, example
+from .recording.receipt import Receipt, ReportExample, example, receipt
+from .recording.recorder import RecordCall
 from .session import SELF, Definitions, Session
 from .settings import ClientSettings
+from .state import StateError
+from .state.losses import Loss
 
 
 class Respondent:
@@ -35,32 +39,98 @@ class Respondent:
 
     def record(self, name: str, value: object, /, **segments: object) -> None:
         """Record a value of a collection: microseconds, never blocks, never raises."""
-        self._session.record(self._person, name, value, segments)
+        session, name = self._session, str(name)
+        consents = session.consents
+        collection = None if consents is None else consents.accepted.get(name)
+        if consents is None or collection is None or session.is_closed:
+            session.refuse(name)
+            return
+        worker, losses = consents.worker, consents.worker.recorder.losses
+        try:
+            if self._person == SELF and session.own_consent is not True:
+                losses.add(Loss.NO_CONSENT, name)
+                return
+            cell = collection.segment(**segments) if segments or collection.segments else 0
+            call = RecordCall(self._person, collection, value, cell, session.clock.now())
+            if not worker.put(call):
+                losses.add(Loss.QUEUE_FULL, name)
+        except Exception as error:
+            is_segment = isinstance(error, UnknownSegment)
+            if is_segment:
+                losses.add(Loss.SEGMENT, name)
+            message = str(error) if is_segment else type(error).__name__
+            session.problems.add(f"record {name}", message)
+            if session.settings.strict:
+                raise
 
     @property
     def consented(self) -> bool | None:
-        """True, False, or None before the person has decided."""
-        return self._session.consented(self._person)
+        """True, False, or None: not decided yet, or the state cannot be reached."""
+        session = self._session
+        if session.consents is None:
+            return None
+        if self._person == SELF:
+            return session.own_consent
+        try:
+            return session.consents.consented(session.key(self._person))
+        except StateError as error:
+            session.problems.add("state", str(error))
+            return None
 
     def consent(self, granted: bool) -> None:  # noqa: FBT001 - the one argument
         """Store the person's decision. False wipes what is still here and stops the sending."""
-        self._session.consent(self._person, granted=granted)
+        session = self._session
+        if session.consents is None:
+            return
+        try:
+            session.consents.consent(session.key(self._person), granted=granted)
+        except StateError as error:
+            session.problems.add("state", str(error))
+            if session.settings.strict:
+                raise
+            return
+        if self._person == SELF:
+            session.own_consent = granted
 
     def unasked(self) -> list[str]:
         """Return the collections that the person's consent does not cover."""
-        return self._session.unasked(self._person)
+        session = self._session
+        if session.consents is None:
+            return []
+        return session.consents.unasked(session.key(self._person))
 
     def forget(self) -> None:
         """Wipe secret, answers and outbox; keep what was spent; have the rows closed in time."""
-        self._session.forget(self._person)
+        session = self._session
+        if session.consents is None:
+            return
+        session.consents.forget(session.key(self._person))
+        if self._person == SELF:
+            session.own_consent = None
 
     def receipt(self) -> Receipt:
-        """Return what left this device and what it cost, for the person."""
-        return self._session.receipt(self._person)
+        """Return what left this device and what it cost, for the person; NotUsable if no state."""
+        session = self._session
+        if session.consents is None:
+            problems = "; ".join(session.problems.messages.values())
+            raise NotUsable(problems or "the client is not usable")
+        state, key = session.consents.worker.state, session.key(self._person)
+        return receipt(state, key, session.collections, session.reservation)
 
     def explain(self, name: str) -> Explanation:
         """Return why nothing of a collection left, or that all is well."""
-        return self._session.explain(self._person, name)
+        session = self._session
+        return explain(
+            name,
+            settings=session.settings,
+            collections=session.collections,
+            reservation=session.reservation,
+            logged=session.problems.messages,
+            worker=session.worker,
+            key=None if session.consents is None else session.key(self._person),
+            now=session.clock.now(),
+            unstored=session.unstored,
+        )
 
 
 class Person(Respondent):

@@ -1,4 +1,4 @@
-"""The exceptions of a strict client; without `strict` the same is logged once and counted.
+"""The exceptions of a strict client, and the log: without `strict` a problem is logged once.
 
 VeilcountError (shared)
   + ClientError
@@ -8,7 +8,12 @@ VeilcountError (shared)
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+
 from veilcount_shared.errors import VeilcountError
+
+log = logging.getLogger("veilcount")
 
 
 class ClientError(VeilcountError):
@@ -21,3 +26,26 @@ class UnknownCollection(ClientError, LookupError):
 
 class NotUsable(ClientError, RuntimeError):
     """The client cannot record: no definitions, no state, or a kill switch."""
+
+
+class ProblemLog:
+    """Logs the first problem of each kind as a warning, and remembers the latest message."""
+
+    def __init__(self) -> None:
+        """Start without problems."""
+        self._messages: dict[str, str] = {}
+
+    @property
+    def messages(self) -> Mapping[str, str]:
+        """The latest message of each kind."""
+        return self._messages
+
+    def add(self, kind: str, message: str) -> None:
+        """Log a problem if it is the first of its kind. The message must hold no value."""
+        if kind not in self._messages:
+            log.warning("veilcount, %s: %s", kind, message)
+        self._messages[kind] = message
+
+    def clear(self, kind: str) -> None:
+        """Forget a problem that is solved; if it comes back, it is logged again."""
+        self._messages.pop(kind, None)

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 from ..clock import Clock
@@ -34,28 +35,21 @@ POLL = 0.25  # seconds: what is waited for may also be delivered by another proc
 EXIT_SECONDS = 1.0  # for true values, at the exit of a process that did not close its client
 
 
+@dataclass(eq=False)
 class ClientWorker:
     """Stores what is recorded and keeps the uploader going."""
 
-    def __init__(
-        self,
-        state: ClientState,
-        recorder: Recorder,
-        uploader: Uploader,
-        clock: Clock,
-        complain: Callable[[str, str], None],
-        *,
-        threaded: bool = True,
-    ) -> None:
+    state: ClientState
+    recorder: Recorder
+    uploader: Uploader
+    clock: Clock
+    complain: Callable[[str, str], None]
+    threaded: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
         """Make no thread, touch no network: that waits for the first record."""
-        self.state = state
-        self.recorder = recorder
-        self.uploader = uploader
-        uploader.pool = DeliveryPool(threaded=threaded, finished=self._notify)
-        uploader.failed = self._fail
-        self._clock = clock
-        self._complain = complain
-        self._threaded = threaded
+        self.uploader.pool = DeliveryPool(threaded=self.threaded, finished=self._notify)
+        self.uploader.failed = self._fail
         self._queue: deque[RecordCall] = deque()
         self._closing = False
         self._process = _ProcessLocals()
@@ -80,7 +74,7 @@ class ClientWorker:
 
     def wake(self) -> None:
         """Start the thread if it does not run, and wake it."""
-        if not self._threaded or self._closing:
+        if not self.threaded or self._closing:
             return
         if self._process.thread is None or not self._process.thread.is_alive():
             self._start()
@@ -102,13 +96,13 @@ class ClientWorker:
                 store()
                 self.recorder.write_losses()
         except StateError as error:
-            self._complain("state", str(error))
+            self.complain("state", str(error))
             return False
         return True
 
     def _store_queue(self) -> None:
         # First what is due: a record must not hide the absence of an earlier period.
-        self.recorder.sweep(self._clock.now(), self.uploader.collections.values())
+        self.recorder.sweep(self.clock.now(), self.uploader.collections.values())
         for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
             size = min(len(self._queue), MOST_AT_ONCE)
             self._store_records([self._queue.popleft() for _ in range(size)])
@@ -144,7 +138,7 @@ class ClientWorker:
 
     def _send_last(self, timeout: float) -> None:
         self._process.leaving = self.recorder.outbox.next_due() is not None
-        if self._process.leaving or (self._threaded and self._is_due()):
+        if self._process.leaving or (self.threaded and self._is_due()):
             self._do_round(self._all_sent, timeout)
 
     def _hurry(self, finished: Callable[[], bool], timeout: float) -> None:
@@ -152,7 +146,7 @@ class ClientWorker:
         self._do_round(finished, timeout)
 
     def _do_round(self, finished: Callable[[], bool], timeout: float) -> None:
-        if self._threaded:
+        if self.threaded:
             self.wake()
             ends = time.monotonic() + timeout
             with self._process.rounds:
@@ -196,9 +190,9 @@ class ClientWorker:
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, StateError):
-            self._complain("state", str(error))
+            self.complain("state", str(error))
         else:
-            self._complain("uploader", f"{type(error).__name__} in the uploader")
+            self.complain("uploader", f"{type(error).__name__} in the uploader")
 
     def _run(self) -> None:
         while not self._closing:
@@ -214,7 +208,7 @@ class ClientWorker:
             due = self.uploader.next_due()
         except StateError:
             return RETRY_STATE
-        return LONG if due is None else min(max(due - self._clock.now(), SHORT), LONG)
+        return LONG if due is None else min(max(due - self.clock.now(), SHORT), LONG)
 
     def _start(self) -> None:
         if not self._process.starting.acquire(blocking=False):
@@ -236,7 +230,7 @@ class ClientWorker:
             self._queue.extendleft(reversed(records))
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost one record, not a thousand
-            self._complain("answers", f"{type(error).__name__} while storing")
+            self.complain("answers", f"{type(error).__name__} while storing")
             if len(records) == 1:
                 self.recorder.losses.add(Loss.FAILED, records[0].collection.name)
             for record in records if len(records) > 1 else ():
@@ -247,7 +241,7 @@ class ClientWorker:
             due = self.uploader.next_due()
         except StateError:
             return False
-        return due is not None and due <= self._clock.now()
+        return due is not None and due <= self.clock.now()
 
     def _all_delivered(self) -> bool:
         try:

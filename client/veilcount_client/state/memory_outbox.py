@@ -21,12 +21,10 @@ JITTER = 300.0  # seconds at most until a true value leaves: what is in memory s
 
 @dataclass(slots=True)
 class _Entry:
-    person: bytes
     name: str  # of the collection
+    draw: ReportDraw
     report: Report
-    earliest: float
     send_at: float
-    expires: float
     leased: float = 0.0
     tries: int = 0
 
@@ -52,15 +50,13 @@ class MemoryOutbox:
     def add(self, name: str, draw: ReportDraw, report: Report) -> None:
         """Take a true value whose slot was charged."""
         with self._lock:
-            self._entries[next(self._numbers)] = _Entry(
-                draw.person, name, report, draw.earliest, draw.send_at, draw.expires
-            )
+            self._entries[next(self._numbers)] = _Entry(name, draw, report, draw.send_at)
         self._losses.add(Loss.CRASHED, name)
 
     def discard(self, person: bytes) -> None:
         """Forget the values of a person who withdraws: no crash loses them any more."""
         with self._lock:
-            gone = [each for each in self._entries.items() if each[1].person == person]
+            gone = [each for each in self._entries.items() if each[1].draw.person == person]
             for number, entry in gone:
                 del self._entries[number]
                 self._losses.add(Loss.CRASHED, entry.name, -1)
@@ -77,10 +73,10 @@ class MemoryOutbox:
         taken: list[QueuedReport] = []
         with self._lock:
             for number, entry in self._entries.items():
-                due = entry.earliest if hurry else entry.send_at
+                due = entry.draw.earliest if hurry else entry.send_at
                 if len(taken) < most and due <= now and entry.leased <= now:
                     entry.leased, entry.tries = until, entry.tries + 1
-                    fields = (entry.person, entry.report, entry.send_at, entry.tries)
+                    fields = (entry.draw.person, entry.report, entry.send_at, entry.tries)
                     taken.append(QueuedReport(number, *fields))
         return taken
 
@@ -114,7 +110,7 @@ class MemoryOutbox:
     def expire(self, now: float) -> None:
         """Drop what is too old."""
         with self._lock:
-            old = [number for number, entry in self._entries.items() if entry.expires <= now]
+            old = [number for number, entry in self._entries.items() if entry.draw.expires <= now]
         self.settle((), dict.fromkeys(old, Loss.AGED))
 
     def next_due(self) -> float | None:
@@ -123,4 +119,4 @@ class MemoryOutbox:
 
     def waiting(self, now: float) -> int:
         with self._lock:
-            return sum(entry.earliest <= now for entry in self._entries.values())
+            return sum(entry.draw.earliest <= now for entry in self._entries.values())

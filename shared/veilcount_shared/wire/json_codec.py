@@ -8,7 +8,7 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from ..errors import BadField, WireError, WrongLength
@@ -18,8 +18,15 @@ from .version import VERSION, check_size, check_version
 
 _BATCH_KEYS = {"version", "test", "losses", "reports", "padding"}
 _BATCH_NEEDED = {"version", "reports"}
-_REPORT_KEYS = {"fingerprint", "period", "segment", "pseudonym", "slot", "message"}
-_LOSSES_KEYS = {"fingerprint", "aged", "evicted", "corrupt"}
+_REPORT = {
+    "fingerprint": str,
+    "period": int,
+    "segment": int,
+    "pseudonym": bytes,
+    "slot": int,
+    "message": bytes,
+}
+_LOSSES = {"aged": int, "evicted": int, "corrupt": int, "fingerprint": str}
 _VERDICTS = frozenset(Verdict)
 _KINDS = {
     dict: "an object",
@@ -38,18 +45,8 @@ def encode_json(batch: Batch) -> bytes:
         {
             "version": VERSION,
             "test": batch.test,
-            "losses": losses and {key: getattr(losses, key) for key in sorted(_LOSSES_KEYS)},
-            "reports": [
-                {
-                    "fingerprint": report.fingerprint,
-                    "period": report.period,
-                    "segment": report.segment,
-                    "pseudonym": encode_base64(report.pseudonym),
-                    "slot": report.slot,
-                    "message": encode_base64(report.message),
-                }
-                for report in batch.reports
-            ],
+            "losses": losses and _write(losses, sorted(_LOSSES)),
+            "reports": [_write(report, _REPORT) for report in batch.reports],
             "padding": "0" * batch.padding,
         }
     )
@@ -70,7 +67,7 @@ def decode_json(body: bytes) -> Batch:
     losses = fields.get("losses")
     return Batch(
         tuple(_report(f"reports[{place}]", report) for place, report in enumerate(reports)),
-        None if losses is None else _losses(losses),
+        None if losses is None else Losses(**_fields("losses", losses, _LOSSES)),
         test,
         len(padding),
     )
@@ -149,29 +146,31 @@ def _check_keys(
         raise BadField(place, f"key {min(missing)!r} is missing")
 
 
-def _report(place: str, value: object) -> Report:
+def _fields(place: str, value: object, kinds: Mapping[str, type]) -> dict[str, Any]:
+    """Return the fields of an object that has exactly these, each of its kind."""
     fields = _expect(place, value, dict)
-    _check_keys(place, fields, _REPORT_KEYS)
+    _check_keys(place, fields, set(kinds))
+    return {key: _read(f"{place}.{key}", fields[key], kind) for key, kind in kinds.items()}
+
+
+def _read(place: str, value: object, kind: type) -> object:
+    return _bytes(place, value) if kind is bytes else _expect(place, value, kind)
+
+
+def _report(place: str, value: object) -> Report:
+    fields = _fields(place, value, _REPORT)
     try:
-        return Report(
-            _expect("fingerprint", fields["fingerprint"], str),
-            _expect("period", fields["period"], int),
-            _expect("segment", fields["segment"], int),
-            _bytes("pseudonym", fields["pseudonym"]),
-            _expect("slot", fields["slot"], int),
-            _bytes("message", fields["message"]),
-        )
+        return Report(**fields)
     except WireError as error:
         raise type(error)(f"{place}.{error.place}", error.problem) from error
 
 
-def _losses(value: object) -> Losses:
-    fields = _expect("losses", value, dict)
-    _check_keys("losses", fields, _LOSSES_KEYS)
-    counts = {
-        key: _expect(f"losses.{key}", fields[key], int) for key in ("aged", "evicted", "corrupt")
+def _write(record: Report | Losses, keys: Iterable[str]) -> dict[str, object]:
+    values = {key: getattr(record, key) for key in keys}
+    return {
+        key: encode_base64(value) if isinstance(value, bytes) else value
+        for key, value in values.items()
     }
-    return Losses(_expect("losses.fingerprint", fields["fingerprint"], str), **counts)
 
 
 def encode_base64(raw: bytes) -> str:
