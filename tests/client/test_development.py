@@ -12,7 +12,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_client import Client
-from veilcount_client.testing.transports import RecordingTransport, WsgiTransport
+from veilcount_client.testing.doubles import RecordingTransport, WsgiTransport
 
 FILE = Path(__file__).parents[2] / "docs" / "collections.toml"
 NOON = datetime(2026, 12, 3, 12, tzinfo=UTC)

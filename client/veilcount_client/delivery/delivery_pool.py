@@ -22,10 +22,15 @@ Task = Callable[[], None]
 class DeliveryPool:
     """Runs tasks in a few daemon threads, which end when idle; or in the caller's thread."""
 
-    def __init__(self, *, threaded: bool, finished: Task = lambda: None) -> None:
-        """Start no thread yet. `finished` is called after each task."""
-        self._threaded = threaded
-        self._finished = finished
+    def __init__(
+        self,
+        *,
+        threaded: bool,
+        finished: Task = lambda: None,
+        failed: Callable[[Exception], None] = lambda _: None,
+    ) -> None:
+        """Start no thread yet. `finished` is called after each task, `failed` with its error."""
+        self._threaded, self._finished, self._failed = threaded, finished, failed
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -40,7 +45,7 @@ class DeliveryPool:
         return self._threads > 0
 
     def submit(self, task: Task) -> None:
-        """Run a task, which must not raise, as soon as a thread is free."""
+        """Run a task as soon as a thread is free."""
         if not self._threaded:
             self._run(task)
             return
@@ -67,7 +72,10 @@ class DeliveryPool:
         return None
 
     def _run(self, task: Task) -> None:
-        task()
+        try:
+            task()
+        except Exception as error:  # noqa: BLE001 - in a thread of ours: its lease ends by itself
+            self._failed(error)
         self._finished()
 
 

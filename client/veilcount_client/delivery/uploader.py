@@ -59,7 +59,6 @@ class Uploader:
     bounds: OutboxLimits = field(default_factory=OutboxLimits)
     log: Callable[[str], None] = lambda _: None
     pool: DeliveryPool = field(default_factory=lambda: DeliveryPool(threaded=False))
-    failed: Callable[[Exception], None] = lambda _: None  # what is done about a broken state
     last_failures: dict[str, str] = field(default_factory=dict)  # by series
     refused: int = 0  # reports that the aggregator did not count and will not
     in_flight: BodiesInFlight = field(default_factory=BodiesInFlight)
@@ -91,9 +90,9 @@ class Uploader:
                 self._postpone(outbox, jitter)
             self._send_due(outbox, hurry=hurry or (leaving and outbox is self.recorder.outbox))
         for report in self._losses.due(LEASE, self.grace):
-            self._submit(partial(self._send_loss, report))
+            self.pool.submit(partial(self._send_loss, report))
         for row in self._row_closes.due(LEASE, self.grace):
-            self._submit(partial(self._close_row, row))
+            self.pool.submit(partial(self._close_row, row))
 
     def waiting(self) -> int:
         """Return how many reports may leave now."""
@@ -163,7 +162,7 @@ class Uploader:
         due = outbox.next_due()
         if hurry or (due is not None and due <= self.now()):
             for body in self.in_flight.begin(partial(self._lease, outbox, hurry=hurry)):
-                self._submit(partial(self._attempt, body))
+                self.pool.submit(partial(self._attempt, body))
 
     def _lease(self, outbox: Outbox, *, hurry: bool) -> list[Body]:
         now = self.now()
@@ -174,15 +173,6 @@ class Uploader:
             reports = [each for each in reports if each.number not in waiting]
         bodies = group_into_bodies(reports, self.randomness, persons=self.persons, keyed=self.keyed)
         return [Body(outbox, body, now + LEASE) for body in bodies]
-
-    def _submit(self, task: Callable[[], None]) -> None:
-        self.pool.submit(partial(self._run_task, task))
-
-    def _run_task(self, task: Callable[[], None]) -> None:
-        try:
-            task()
-        except Exception as error:  # noqa: BLE001 - in a thread of ours: its lease ends by itself
-            self.failed(error)
 
     def _attempt(self, body: Body) -> None:
         if body not in self.in_flight:

@@ -48,8 +48,9 @@ class ClientWorker:
 
     def __post_init__(self) -> None:
         """Make no thread, touch no network: that waits for the first record."""
-        self.uploader.pool = DeliveryPool(threaded=self.threaded, finished=self._notify)
-        self.uploader.failed = self._fail
+        self.uploader.pool = DeliveryPool(
+            threaded=self.threaded, finished=self._notify, failed=self._fail
+        )
         self._queue: deque[RecordCall] = deque()
         self._closing = False
         self._process = _ProcessLocals()

@@ -24,11 +24,10 @@ from weakref import WeakSet
 
 from veilcount_shared.errors import VeilcountError
 
-from . import clone_detection
+from . import file_checks
 from .interface import StateError
 from .key_derivation import new_root
 from .losses import Loss
-from .private_directory import check_directory, check_file, create_file
 
 FILE = "veilcount.db"
 BUSY_SECONDS = 5.0
@@ -54,7 +53,7 @@ class SqliteFile:
         self._lock = RLock()
         self._forking: set[int] = set()  # threads that fork now
         self._connection: sqlite3.Connection | None = None
-        self._mark, self._marked = clone_detection.mark_path(self._path(1)), 0
+        self._mark, self._marked = file_checks.mark_path(self._path(1)), 0
         self._abandoned: list[sqlite3.Connection] = []
         with suppress(_Damaged), self._reading():
             pass
@@ -102,13 +101,13 @@ class SqliteFile:
     def _open(self) -> sqlite3.Connection:
         known = self.root
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_directory(self._directory)
+        file_checks.check_directory(self._directory)
         while self._next.exists():
             self._number += 1
             self._next = self._path(self._number + 1)
         path = self._path(self._number)
-        check_file(path)
-        create_file(path)
+        file_checks.check_file(path)
+        file_checks.create_file(path)
         self._connection = _connect(path)
         try:
             _make(self._connection, path.name)
@@ -122,10 +121,10 @@ class SqliteFile:
 
     def _begin(self, database: sqlite3.Connection, path: Path) -> bytes:
         """Return the root secret. A state that was moved keeps it: by it the ledger is found."""
-        machine, self._mark = clone_detection.machine_digest(path), clone_detection.mark_path(path)
+        machine, self._mark = file_checks.machine_digest(path), file_checks.mark_path(path)
         with transaction(database):
             # Within: no other process commits between the two numbers.
-            root, known = note(database, "root"), clone_detection.read_mark(self._mark)
+            root, known = note(database, "root"), file_checks.read_mark(self._mark)
             if root is None:
                 root = new_root().hex()
                 keep(database, "root", root)
@@ -152,7 +151,7 @@ class SqliteFile:
         with suppress(sqlite3.Error, OSError):
             while (committed := _transactions(database)) > self._marked:
                 self._marked = committed
-                clone_detection.write_mark(self._mark, committed)
+                file_checks.write_mark(self._mark, committed)
 
     def _fault(self, error: Exception) -> StateError:
         """Return the error to raise; of damage, only after the next file was begun."""
@@ -161,7 +160,7 @@ class SqliteFile:
         self._let_go()
         known, self.root = self.root, b""
         try:
-            create_file(self._next)
+            file_checks.create_file(self._next)
             self._open()
         except (sqlite3.Error, OSError, StateError) as worse:
             self.root = known

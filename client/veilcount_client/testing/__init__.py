@@ -3,9 +3,9 @@
 With pytest, take the fixture `veilcount`; with anything else, `with ClientHarness() as veilcount:`.
 """
 
+from .doubles import RecordingTransport as RecordingTransport
+from .doubles import SeededRandomSource as SeededRandomSource
+from .doubles import SettableClock as SettableClock
+from .doubles import WsgiTransport as WsgiTransport
 from .harness import ClientHarness as ClientHarness
 from .harness import RecordedValue as RecordedValue
-from .seeded_randomness import SeededRandomSource as SeededRandomSource
-from .settable_clock import SettableClock as SettableClock
-from .transports import RecordingTransport as RecordingTransport
-from .transports import WsgiTransport as WsgiTransport

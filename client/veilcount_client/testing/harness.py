@@ -24,9 +24,7 @@ from ..recording.recorder import RecordCall
 from ..session import SELF, Definitions, Session
 from ..state.key_derivation import person_key
 from . import patching
-from .seeded_randomness import SeededRandomSource
-from .settable_clock import SettableClock, first_common_noon
-from .transports import RecordingTransport
+from .doubles import RecordingTransport, SeededRandomSource, SettableClock, first_common_noon
 
 
 class RecordedValue(tuple[str, object]):  # noqa: SLOT001 - its segments are no item of the tuple

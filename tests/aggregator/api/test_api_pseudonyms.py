@@ -10,7 +10,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment, open_worker
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_client.testing.transports import WsgiTransport
+from veilcount_client.testing.doubles import WsgiTransport
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 

@@ -27,7 +27,7 @@ from veilcount_aggregator.errors import (
     StoreUnfit,
 )
 from veilcount_client.delivery.transport import Delivered, Later, Rejected
-from veilcount_client.testing.transports import WsgiTransport
+from veilcount_client.testing.doubles import WsgiTransport
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import (

@@ -19,7 +19,7 @@ import pytest
 
 from veilcount_client.consent import ConsentDecisions
 from veilcount_client.recording.answer_drawing import AnswerDrawer
-from veilcount_client.state import clone_detection, sqlite_database
+from veilcount_client.state import file_checks, sqlite_database
 from veilcount_client.testing import SeededRandomSource
 
 from ..device_fixtures import (
@@ -68,7 +68,7 @@ def moved(device: Device, use: Callable[[], None]) -> None:
     use()
     pass_time(device.clock, at(1), device)
     device.stop()
-    with patch.object(clone_detection, "machine_digest", lambda _: "another"):
+    with patch.object(file_checks, "machine_digest", lambda _: "another"):
         device.start()
         device.client.consent(True)
         pass_time(device.clock, at(31), device)

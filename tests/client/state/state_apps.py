@@ -21,7 +21,7 @@ from tests.client.state.state_fixtures import (
     spent,
     statuses,
 )
-from veilcount_client.state import ClientState, DrawOutcome, StateError, clone_detection
+from veilcount_client.state import ClientState, DrawOutcome, StateError, file_checks
 from veilcount_client.state.factory import open_state
 
 ROOT = Path(__file__).parents[3]
@@ -82,7 +82,7 @@ def store(location: str) -> None:
 
 def crash(location: str, when: str, writes: str) -> None:
     """Store, and end by kill -9 before or after the mark is written, after so many writes."""
-    state, write, left = open_state(location), clone_detection.write_mark, [int(writes)]
+    state, write, left = open_state(location), file_checks.write_mark, [int(writes)]
 
     def write_and_end(mark: Path, transactions: int) -> None:
         left[0] -= 1
@@ -91,7 +91,7 @@ def crash(location: str, when: str, writes: str) -> None:
         if left[0] < 0:
             os.kill(os.getpid(), 9)
 
-    clone_detection.write_mark = write_and_end
+    file_checks.write_mark = write_and_end
     for period in range(state.used(ANN, SERIES)[0] + 1, 60_000):
         state.commit([draw(period, life_cap=1 << 40)])
 

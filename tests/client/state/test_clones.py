@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from veilcount_client.state import DrawOutcome, clone_detection, sqlite_database
+from veilcount_client.state import DrawOutcome, file_checks, sqlite_database
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
@@ -193,7 +193,7 @@ def test_an_older_file_with_a_newer_log_is_whole_or_detected(
 
 def mark(engine: SqliteEngine) -> Path:
     """Return where the mark of a state is."""
-    return clone_detection.mark_path(engine.folder / FILE)
+    return file_checks.mark_path(engine.folder / FILE)
 
 
 def committed(engine: SqliteEngine) -> int:
@@ -218,7 +218,7 @@ def test_a_crash_around_the_writing_of_the_mark_is_no_rollback(
 
     assert not state.losses()
     assert state.person(ANN).consented
-    assert clone_detection.read_mark(mark(sqlite)) == committed(sqlite)
+    assert file_checks.read_mark(mark(sqlite)) == committed(sqlite)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_kills_of_many_processes_are_no_rollback(sqlite: SqliteEngine, rounds: i
             process.kill()
             all_numbers(process)
 
-        assert clone_detection.read_mark(mark(sqlite)) <= committed(sqlite)
+        assert file_checks.read_mark(mark(sqlite)) <= committed(sqlite)
         assert not sqlite.open().losses()
 
 
@@ -245,22 +245,22 @@ def test_the_last_of_many_processes_leaves_the_highest_mark(sqlite: SqliteEngine
     for process in [start("race", sqlite.location, PERIODS) for _ in range(PROCESSES)]:
         all_numbers(process)
 
-    assert clone_detection.read_mark(mark(sqlite)) == committed(sqlite)
+    assert file_checks.read_mark(mark(sqlite)) == committed(sqlite)
 
 
 def test_a_mark_within_a_transaction_waits_for_its_commit(sqlite: SqliteEngine) -> None:
     """What is rolled back was never counted."""
     state = sqlite.open()
     assert isinstance(state, SqliteState)
-    before = clone_detection.read_mark(mark(sqlite))
+    before = file_checks.read_mark(mark(sqlite))
     with suppress(ZeroDivisionError), state._writing() as outer:
         with state._writing() as inner:
             sqlite_database.keep(inner, "a", "1")
         assert outer.in_transaction
-        assert clone_detection.read_mark(mark(sqlite)) == before
+        assert file_checks.read_mark(mark(sqlite)) == before
         raise ZeroDivisionError
 
-    assert clone_detection.read_mark(mark(sqlite)) == before == committed(sqlite)
+    assert file_checks.read_mark(mark(sqlite)) == before == committed(sqlite)
 
 
 def _link(path: Path) -> None:

@@ -23,7 +23,7 @@ from veilcount_client.testing import (
     SettableClock,
     WsgiTransport,
 )
-from veilcount_client.testing.settable_clock import first_common_noon
+from veilcount_client.testing.doubles import first_common_noon
 from veilcount_shared import parse_collections
 from veilcount_shared.errors import UnknownSegment
 from veilcount_shared.verdict import Verdict

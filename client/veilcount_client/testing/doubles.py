@@ -1,19 +1,71 @@
-"""Transports without a network: one that remembers, one that calls an app in the same process."""
+"""Test doubles: a clock to set, a seeded source of randomness, transports without a network."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, time, timedelta
 from io import BytesIO
-from typing import Any
+from random import Random
+from typing import Any, ClassVar
 from wsgiref.types import WSGIApplication
 from wsgiref.util import setup_testing_defaults
 
+from veilcount_shared import Collection
+from veilcount_shared.randomness import WORD_BITS, RandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_binary
 
 from ..clock import SystemClock
 from ..delivery.transport import Delivered, HttpTransport, Outcome, Reply, Transport
+
+
+class SettableClock:
+    """Shows the instant it was set to, and never moves on its own."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        """Stand at an instant, or at one that does not matter yet."""
+        self.is_set = start is not None
+        self._now = (start or datetime(2000, 1, 1, tzinfo=UTC)).timestamp()
+
+    def now(self) -> float:
+        """Return the instant it shows, in seconds since 1970."""
+        return self._now
+
+    def set(self, instant: datetime) -> None:
+        """Show another instant; an earlier one too, as a device's clock may."""
+        if instant.tzinfo is None:
+            raise ValueError("an instant needs its time zone: datetime(..., tzinfo=UTC)")
+        self.is_set = True
+        self._now = instant.timestamp()
+
+    def advance(self, **by: float) -> None:
+        """Move on: advance(days=7), advance(hours=1, minutes=30)."""
+        self._now += timedelta(**by).total_seconds()
+
+
+def first_common_noon(collections: Iterable[Collection]) -> datetime:
+    """Return noon of the first day on which as many of the campaigns as can be are running."""
+    campaigns = [(each.start, each.until) for each in collections]
+    running = {day: sum(a <= day < b for a, b in campaigns) for day, _ in campaigns}
+    day = min(running, key=lambda day: (-running[day], day))
+    return datetime.combine(day, time(12), UTC)
+
+
+class SeededRandomSource(RandomSource):
+    """Draws the same stream for the same seed. Predictable, hence without any privacy."""
+
+    __slots__ = ("_random",)
+
+    predictable: ClassVar[bool] = True
+
+    def __init__(self, seed: int) -> None:
+        """Begin the stream of this seed."""
+        self._random = Random(seed)  # noqa: S311 - for tests, which must not flake
+
+    def word(self) -> int:
+        """Return the stream's next 64 bits."""
+        return self._random.getrandbits(WORD_BITS)
 
 
 class RecordingTransport:
