@@ -30,10 +30,9 @@ from ..state import (
 from ..state.losses import Loss
 from .backoff import FURTHEST, RowBackoff
 from .body_packing import group_into_bodies, pack, padded
-from .closed_rows import ClosedRows
+from .closed_rows import ClosedRows, RowCloses
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .loss_reports import LossReport, LossReports
-from .row_closes import RowCloses
 from .transport import MAX_SECONDS, Delivered, Later, Outcome, Rejected, Transport
 
 OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late

@@ -91,17 +91,14 @@ def _spending(new: Collection, old: Collection) -> Iterator[Finding]:
 
 def _left(new: Collection, old: Collection) -> Iterator[Finding]:
     """Yield a finding if a person who answered all of the old form can answer none of the new."""
-    spent = old.epsilon_day * min(_begun(old, new.start), old.answering)
+    began_before = new.start > old.start
+    begun = periods.count_periods(old.unit, old.start, new.start) if began_before else 0
+    spent = old.epsilon_day * min(begun, old.answering)
     if new.epsilon_user - spent < new.unit_epsilon:
         message = (
             "who answered all of the old one has nothing left to spend: give it a new name, or"
         )
         yield False, f"{message} let it ask for more in all, under a larger ceiling"
-
-
-def _begun(old: Collection, day: date) -> int:
-    """Return how many periods of a campaign without an end have begun before a day."""
-    return periods.count_periods(old.unit, old.start, day) if day > old.start else 0
 
 
 def _paid(new: Collection, old: Collection) -> Iterator[Finding]:

@@ -68,7 +68,7 @@ def reserve(
 
     Without ceilings, those of the first file ever loaded hold: to grow takes an explicit act.
     """
-    held = _held(state)
+    held = {each["name"]: Claim(**each) for each in json.loads(state.note(CLAIMS) or "[]")}
     wanted = [_claim(collection, held) for collection in collections]
     ceilings = _ceilings(state, wanted, ceiling, daily_ceiling)
     fitting, refused = _fit(wanted, list(held.values()), ceilings)
@@ -180,8 +180,3 @@ def _ceilings(
     return Ceilings(
         life if ceiling is None else micro(ceiling), day if daily is None else micro(daily)
     )
-
-
-def _held(state: ClientState) -> dict[str, Claim]:
-    kept = json.loads(state.note(CLAIMS) or "[]")
-    return {fields["name"]: Claim(**fields) for fields in kept}

@@ -154,7 +154,10 @@ class SqliteState(SqliteFile):
             rows = database.execute(
                 _DUE.format("earliest" if hurry else "send_at"), (now, now, most)
             )
-            taken = [_queued_report(row) for row in rows.fetchall()]
+            taken = [
+                QueuedReport(number, person, _report(*fields), send_at, tries + 1)
+                for number, person, *fields, send_at, tries in rows.fetchall()
+            ]
             database.executemany(
                 "update report set leased = ?, tries = tries + 1 where number = ?",
                 [(until, queued_report.number) for queued_report in taken],
@@ -276,11 +279,6 @@ def _add_person(database: sqlite3.Connection, key: bytes) -> None:
     database.execute(
         "insert into person values (?, ?, null, '', 0) on conflict do nothing", (key, new_salt())
     )
-
-
-def _queued_report(row: tuple[Any, ...]) -> QueuedReport:
-    number, person, *fields, send_at, tries = row
-    return QueuedReport(number, person, _report(*fields), send_at, tries + 1)
 
 
 def _report(series: bytes, *fields: Any) -> Report:

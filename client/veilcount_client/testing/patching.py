@@ -6,8 +6,8 @@ import functools
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -66,34 +66,22 @@ def state_locations(directory: str) -> Replacement:
     return patch.object(session_module, "state_location", location)
 
 
-@contextmanager
-def secrets(randomness: RandomSource) -> Iterator[None]:
+def secrets(randomness: RandomSource) -> Replacement:
     """Make every person's secret from this source: who answers when is the same in each run."""
 
     def drawn(size: int) -> bytes:
         return b"".join(randomness.word().to_bytes(8, "big") for _ in range(size // 8))
 
-    with patch.object(key_derivation, "random_bytes", drawn):
-        yield
+    return patch.object(key_derivation, "random_bytes", drawn)
 
 
-@contextmanager
-def environment() -> Iterator[None]:
+def environment() -> Replacement:
     """Turn kill switches off: a build machine that sets one must not change what is tested."""
-    with patch.dict(os.environ):
-        for switch in KILL_SWITCHES:
-            os.environ.pop(switch, None)
-        yield
+    kept = {name: value for name, value in os.environ.items() if name not in KILL_SWITCHES}
+    return patch.dict(os.environ, kept, clear=True)
 
 
-@contextmanager
-def integrations() -> Iterator[None]:
+def integrations() -> Replacement:
     """Have integrations make their clients anew, now and again afterwards."""
-    clients = getattr(sys.modules.get("veilcount_client.integrations.app_client"), "clients", {})
-    before = dict(clients)
-    clients.clear()
-    try:
-        yield
-    finally:
-        clients.clear()
-        clients.update(before)
+    module = sys.modules.get("veilcount_client.integrations.app_client")
+    return patch.dict(getattr(module, "clients", {}), clear=True)

@@ -20,8 +20,8 @@ from unittest.mock import patch
 import pytest
 from scipy.stats import binom
 
-from veilcount_client.delivery import row_closes
-from veilcount_client.delivery.row_closes import RowCloses
+from veilcount_client.delivery import closed_rows
+from veilcount_client.delivery.closed_rows import RowCloses
 from veilcount_client.recording.answer_times import is_answering
 from veilcount_client.state import PersonState
 from veilcount_client.state.sqlite import SqliteState
@@ -80,7 +80,7 @@ def distinct_times(device: Device) -> int:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rows closed after an hour of running on the average, and not after a day."""
-    monkeypatch.setattr(row_closes, "MEAN_CLOSE", HOUR)
+    monkeypatch.setattr(closed_rows, "MEAN_CLOSE", HOUR)
 
 
 # -- each row once, at a time of its own -----------------------------------------------------------
