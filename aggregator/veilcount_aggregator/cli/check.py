@@ -98,7 +98,13 @@ def _print(found: list[dict[str, Any]], n: int) -> None:
     print_lines([f"epsilon of each collection, and the expected error of {n:,} reports (95 %)", ""])
     print_table(COLUMNS, [_row(each) for each in found])
     for each in found:
-        print_lines(["", f"{each['name']}: {each['question']}", *map(_indented, _details(each, n))])
+        print_lines(
+            [
+                "",
+                f"{each['name']}: {each['question']}",
+                *(f"  {line}" for line in _details(each, n)),
+            ]
+        )
 
 
 def _row(each: dict[str, Any]) -> list[object]:
@@ -120,7 +126,3 @@ def _details(each: dict[str, Any], n: int) -> list[str]:
         each["memory"],
         *(f"remark: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
     ]
-
-
-def _indented(line: str) -> str:
-    return f"  {line}"

@@ -16,7 +16,7 @@ from ..series.series import Series
 from ..store import ROW_BYTES, Store, TransferPiece
 from ..store.transfer_format import decode_numbers
 from ..text.privacy_guarantees import counts_are_public
-from .finding import CheckResult, problems_or_ok, wrong
+from .finding import CheckResult, or_ok, wrong
 from .store_snapshot import StoreSnapshot
 
 FIX = "keep a copy of this store and report it to the developers: waiting loses no report"
@@ -44,6 +44,7 @@ class StoredLedgers:
         return epoch[1] >= self.dropped.get(epoch[0], 0)
 
 
+@or_ok("counters, ledgers and histogram agree")
 def counters_agree(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Compare counters, ledgers and the histogram of spent slots."""
     known = stored.catalog.series
@@ -51,12 +52,8 @@ def counters_agree(stored: StoreSnapshot) -> Iterator[CheckResult]:
     ledgers = read_ledgers(stored.store.export_pieces())
     spread = {name: stored.store.spend_histograms(each) for name, each in known.items()}
     after = totals(stored.store, known)
-    problems = (
-        problem
-        for name, each in known.items()
-        for problem in _series(each, before, ledgers, spread[name], after)
-    )
-    yield from problems_or_ok(problems, "counters, ledgers and histogram agree")
+    for name, each in known.items():
+        yield from _series(each, before, ledgers, spread[name], after)
 
 
 def totals(store: Store, known: Mapping[str, Series]) -> CountedTotals:

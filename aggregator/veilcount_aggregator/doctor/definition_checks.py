@@ -12,7 +12,7 @@ from ..store import MemoryLimits, MemoryUse
 from ..store.memory_limit import worst_case
 from ..text.number_format import format_bytes
 from ..text.privacy_guarantees import counts_are_public
-from .finding import CheckResult, ok, problems_or_ok, warn, wrong
+from .finding import CheckResult, ok, or_ok, problems_or_ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 
 SOON = timedelta(days=14)
@@ -34,14 +34,13 @@ def definitions(stored: StoreSnapshot) -> Iterator[CheckResult]:
         yield from problems_or_ok(problems, f"{len(running)} of {len(named)} collections are open")
 
 
+@or_ok("no remark on any definition")
 def remarks(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Check for settings that the author of a definition may not have intended."""
-    problems = (
-        warn(f"{each.collection.name}, {remark.key}: {remark.text}", "change or accept it")
-        for each in stored.open_series
-        for remark in lint(each.collection)
-    )
-    yield from problems_or_ok(problems, "no remark on any definition")
+    for each in stored.open_series:
+        for remark in lint(each.collection):
+            text = f"{each.collection.name}, {remark.key}: {remark.text}"
+            yield warn(text, "change or accept it")
 
 
 def new_pseudonyms(stored: StoreSnapshot) -> Iterator[CheckResult]:

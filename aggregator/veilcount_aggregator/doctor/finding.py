@@ -91,6 +91,15 @@ def problems_or_ok(problems: Iterable[CheckResult], message: str) -> Iterator[Ch
     yield from list(problems) or [ok(message)]
 
 
+def or_ok(message: str) -> Callable[[Check[Subject]], Check[Subject]]:
+    """Decorate a check that yields problems only: without any, it yields one ok result."""
+
+    def decorate(check: Check[Subject]) -> Check[Subject]:
+        return lambda subject: problems_or_ok(check(subject), message)
+
+    return decorate
+
+
 def skew(there: datetime, before: datetime, after: datetime) -> Iterator[CheckResult]:
     """Yield the skew of another clock, which was read between two instants of this machine's."""
     off = max(before - there, there - after, timedelta(0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -35,7 +35,7 @@ from .finding import (
     examine,
     graded,
     ok,
-    problems_or_ok,
+    or_ok,
     skew,
     warn,
     wrong,
@@ -283,12 +283,9 @@ def _body_problem(probe: ServerProbe, body: bytes) -> CheckResult | None:
     return wrong(f"{what}, not from the aggregator", fix)
 
 
+@or_ok("no cookie, no version, no caching")
 def _headers(probe: ServerProbe) -> Iterator[CheckResult]:
-    problems = _header_problems(probe.request("GET", "/healthz").headers)
-    yield from problems_or_ok(problems, "no cookie, no version, no caching")
-
-
-def _header_problems(headers: Mapping[str, str]) -> Iterator[CheckResult]:
+    headers = probe.request("GET", "/healthz").headers
     if "Set-Cookie" in headers:
         yield wrong("a cookie is set, which links a device's requests", f"{PROXY}: no cookies")
     if any(digit in headers.get("Server", "") for digit in "0123456789"):
@@ -300,13 +297,8 @@ def _header_problems(headers: Mapping[str, str]) -> Iterator[CheckResult]:
         yield wrong("a response came from a cache", f"{PROXY}: disable caching")
 
 
+@or_ok("endpoints of analysts and admins require a key")
 def _access(probe: ServerProbe) -> Iterator[CheckResult]:
-    yield from problems_or_ok(
-        _open_endpoints(probe), "endpoints of analysts and admins require a key"
-    )
-
-
-def _open_endpoints(probe: ServerProbe) -> Iterator[CheckResult]:
     for path in PROTECTED:
         status = probe.request("GET", path).status_code
         if status < REDIRECT:

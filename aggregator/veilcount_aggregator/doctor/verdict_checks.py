@@ -19,7 +19,7 @@ from ..api.exposition import PREFIX
 from ..api.reports import ENDPOINT
 from ..api.request_metrics import ANSWERED, REFUSED
 from ..text.privacy_guarantees import counts_are_public
-from .finding import CheckResult, problems_or_ok, warn
+from .finding import CheckResult, or_ok, warn
 from .store_snapshot import StoreSnapshot
 
 FEW = 100  # reports or requests, below which a share is not meaningful
@@ -74,11 +74,6 @@ def verdicts(stored: StoreSnapshot) -> Iterator[CheckResult]:
     yield from verdict_problems(_counted(stored))
 
 
-def verdict_problems(intake: VerdictTotals) -> Iterator[CheckResult]:
-    """Yield the verdicts above their limits."""
-    yield from problems_or_ok(_problems(intake), "no verdict stands out")
-
-
 def read_metrics(text: str) -> VerdictTotals:
     """Return the totals in the metrics of a running server."""
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -116,7 +111,9 @@ def _counted(stored: StoreSnapshot) -> VerdictTotals:
     return VerdictTotals(found, requests, unkeyed)
 
 
-def _problems(intake: VerdictTotals) -> Iterator[CheckResult]:
+@or_ok("no verdict stands out")
+def verdict_problems(intake: VerdictTotals) -> Iterator[CheckResult]:
+    """Yield the verdicts above their limits."""
     everything = sum(counts.total() for counts in intake.verdicts.values())
     for name, counts in sorted(intake.verdicts.items()):
         all_reports = everything if name == UNKNOWN else counts.total()

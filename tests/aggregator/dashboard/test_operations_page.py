@@ -12,7 +12,11 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.api.request_metrics import ANSWERED, MICROSECONDS, REFUSED
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.operations import request_panel
+from veilcount_aggregator.dashboard.operations.counter_panels import (
+    EndpointLatency,
+    commit_chart,
+    latencies,
+)
 from veilcount_aggregator.dashboard.operations.page import pseudonym_quotas
 from veilcount_aggregator.ingest.group_commit import GROUP
 from veilcount_aggregator.retention.retention_guard import confirm_day
@@ -85,21 +89,21 @@ def test_latencies_are_upper_bounds_of_buckets() -> None:
         ServiceCounter(MICROSECONDS, "", -1, "reports"): 1_000_000,
     }
 
-    assert request_panel.latencies(counters, intake=True) == [
-        request_panel.EndpointLatency("reports", 100, 5, "10.0 ms", ("5 ms", "10 ms", "over 10 s"))
+    assert latencies(counters, intake=True) == [
+        EndpointLatency("reports", 100, 5, "10.0 ms", ("5 ms", "10 ms", "over 10 s"))
     ]
-    assert request_panel.latencies(counters, intake=False) == []
+    assert latencies(counters, intake=False) == []
 
 
 def test_commits_are_counted_by_the_requests_they_hold() -> None:
     sizes = {"1": 9, "4": 2}
-    chart = request_panel.commit_chart(
+    chart = commit_chart(
         {ServiceCounter(GROUP, "", -1, size): number for size, number in sizes.items()}
     )
 
     assert chart is not None
     assert chart.rows == [("1", "9"), ("2", "0"), ("3 to 4", "2")]
-    assert request_panel.commit_chart({}) is None
+    assert commit_chart({}) is None
 
 
 def test_rejected_bodies_are_counted_by_reason(public: Deployment) -> None:

@@ -24,7 +24,7 @@ from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import counts_are_public
 from ..overview import TitledFigure
 from ..pages import Content, Context, page, paginate
-from . import request_panel, verdict_panel
+from . import counter_panels
 
 PAGE_SIZE = 50  # entries of the audit log
 
@@ -53,7 +53,7 @@ def operations(context: Context) -> Content:
 def _reports(snapshot: Snapshot) -> dict[str, Any]:
     """Return the verdicts of all collections, and of the chosen one by period."""
     notes, named = snapshot.store.service_counts(), snapshot.catalog.by_name
-    table = verdict_panel.by_collection(snapshot.store, named, notes)
+    table = counter_panels.by_collection(snapshot.store, named, notes)
     choosable = [name for name in table.rows if name in named]
     wanted = request.args.get("collection", "")
     chosen = wanted if wanted in choosable else next(iter(choosable), "")
@@ -61,28 +61,24 @@ def _reports(snapshot: Snapshot) -> dict[str, Any]:
     if not chosen:
         return content
     series = named[chosen][0]
-    counts = verdict_panel.verdict_counts(snapshot.store.report_counts(series), series, notes)
-    return {**content, "verdicts": verdict_panel.by_period(series, counts)}
-
-
-def _withheld(named: Mapping[str, Sequence[Series]]) -> list[str]:
-    return [
-        name
-        for name, series in named.items()
-        if not all(counts_are_public(each.collection) for each in series)
-    ]
+    counts = counter_panels.verdict_counts(snapshot.store.report_counts(series), series, notes)
+    return {**content, "verdicts": counter_panels.by_period(series, counts)}
 
 
 def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
     """Return the service's figures; the intake's only where all counts are public."""
     counts, named = snapshot.store.service_counts(), snapshot.catalog.by_name
-    withheld = _withheld(named)
+    withheld = [
+        name
+        for name, series in named.items()
+        if not all(counts_are_public(each.collection) for each in series)
+    ]
     newest = (series[0] for series in named.values())
     return {
         "withheld": withheld,
-        "latencies": request_panel.latencies(counts, intake=not withheld),
-        "rejected": [] if withheld else request_panel.rejected_bodies(counts),
-        "commits": None if withheld else request_panel.commit_chart(counts),
+        "latencies": counter_panels.latencies(counts, intake=not withheld),
+        "rejected": [] if withheld else counter_panels.rejected_bodies(counts),
+        "commits": None if withheld else counter_panels.commit_chart(counts),
         "quotas": pseudonym_quotas(
             snapshot.store, newest, aggregator.settings.max_new_pseudonyms, snapshot.today
         ),

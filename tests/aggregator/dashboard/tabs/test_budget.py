@@ -11,7 +11,7 @@ from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.analysis.budget import budget
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.budget.composition_charts import MOST_DRAWN, composition_chart
+from veilcount_aggregator.dashboard.budget import MOST_DRAWN, composition_chart
 
 
 def big(page: Page) -> list[str]:

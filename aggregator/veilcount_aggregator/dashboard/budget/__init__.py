@@ -1,1 +1,0 @@
-"""The budget tab of a collection."""
