@@ -28,6 +28,8 @@ LIMIT = (
     " a claim, never prove it"
 )
 SELF_TEST_ALPHA = 0.0001  # the samples of each planted bug suffice for it
+_YES_NO = {True: "yes", False: "no"}
+
 Item = TypeVar("Item")
 
 
@@ -142,7 +144,7 @@ def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
     if each["measured"] is None:
         return each["name"], claimed, "not audited", "", "", each["event"]
     measured = f"at least {each['measured']:.3f}"
-    return each["name"], claimed, measured, _word(yes=each["broken"]), count, each["event"]
+    return each["name"], claimed, measured, _YES_NO[each["broken"]], count, each["event"]
 
 
 def _bug_row(each: Mapping[str, Any]) -> tuple[str, ...]:
@@ -150,15 +152,10 @@ def _bug_row(each: Mapping[str, Any]) -> tuple[str, ...]:
     if each["repaired"]["broken"]:
         repaired += ", reported as violated"
     measured = f"{each['measured']:.3f}"
-    return each["bug"], f"{each['claimed']:g}", measured, _word(yes=each["caught"]), repaired
-
-
-def _word(*, yes: bool) -> str:
-    return "yes" if yes else "no"
+    return each["bug"], f"{each['claimed']:g}", measured, _YES_NO[each["caught"]], repaired
 
 
 def _fail_if_negative(facts: Mapping[str, Any]) -> None:
-    """Fail on a violated claim, and on a failed self-test."""
     broken = [each["name"] for each in facts.get("collections", ()) if each["broken"]]
     if broken:
         raise NegativeResult(

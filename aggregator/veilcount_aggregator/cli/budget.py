@@ -75,10 +75,7 @@ def _figures(figures: Document) -> Iterator[tuple[str, str, str]]:
 
 def _spent(series: Document) -> Iterator[str]:
     spent = series["budget"]["spent"]
-    if spent is None:
-        yield f"spent budget: {series['bars']}"
-        return
-    if spent["mean"] is None:
+    if spent is None or spent["mean"] is None:
         yield f"spent budget: {series['bars']}"
         return
     yield (

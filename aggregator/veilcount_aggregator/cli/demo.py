@@ -112,7 +112,6 @@ def command(
 
 
 def _link(place: DemoDeployment) -> str:
-    """Return a one-time login link for an admin."""
     secret = login_links.create_link(place.aggregator.store, Role.ADMIN, place.clock.instant())
     return login_links.link_url(place.url, secret)
 
@@ -138,7 +137,6 @@ def _print(found: summary.Summary, link: str, url: str, *, as_json: bool) -> Non
 
 
 def _serve(aggregator: Aggregator) -> None:
-    """Serve until a signal arrives."""
     sys.stdout.flush()
     background = BackgroundThread(aggregator, structured_logging.FaultLog())
     background.start()
@@ -181,7 +179,7 @@ def _day_progress(*, quiet: bool) -> Iterator[ShowDay]:
         with _bar(console) as show:
             yield show
     else:
-        yield _Months()
+        yield _months()
 
 
 @contextmanager
@@ -196,14 +194,13 @@ def _bar(console: Console) -> Iterator[ShowDay]:
         yield show
 
 
-class _Months:
-    """A line at the beginning of each month."""
+def _months() -> ShowDay:
+    shown = set[str]()
 
-    def __init__(self) -> None:
-        self._month = ""
-
-    def __call__(self, day: int, of: int, instant: datetime) -> None:
+    def show(day: int, of: int, instant: datetime) -> None:
         month = f"{instant:%Y-%m}"
-        if month != self._month:
-            self._month = month
+        if month not in shown:
+            shown.add(month)
             click.echo(f"{month}: day {day + 1} of {of}", err=True)
+
+    return show

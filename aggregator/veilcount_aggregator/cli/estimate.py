@@ -169,7 +169,6 @@ def _not_counted(verdicts: Mapping[str, int]) -> list[str]:
 
 
 def _notes(series: Document) -> Iterator[str]:
-    """Yield notes on pages, noise, fake reports and losses."""
     if series["pages"] > 1:
         yield f"page {series['page']:,} of {series['pages']:,} ({series['size']:,} values): --page"
     if series["stand_out"] is not None:

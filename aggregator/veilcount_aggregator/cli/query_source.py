@@ -137,7 +137,6 @@ def query(
 
 @contextmanager
 def _snapshot(url: str | None) -> Iterator[Snapshot]:
-    """Open a store for a query, as of today."""
     with options.opened(url) as store:
         held = Snapshot(load_catalog(store), store, utc_day(options.now()))
         try:

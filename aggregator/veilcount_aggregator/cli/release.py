@@ -76,7 +76,7 @@ def command(
         raise click.UsageError("give --epsilon with --query")
     wanted = {
         "query": _query(query),
-        "epsilon": number_format.exact(epsilon),
+        "epsilon": number_format.decimal(epsilon),
         "from": first,
         "to": last,
         "series": series,
@@ -155,7 +155,6 @@ def _head(document: Document) -> Iterator[str]:
 
 
 def _price(document: Document) -> Iterator[str]:
-    """Yield the cost of a release, and the budget that remains."""
     if document["dry_run"]:
         did = "would cost"
     else:

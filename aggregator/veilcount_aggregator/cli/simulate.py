@@ -83,7 +83,17 @@ def command(
         found = compare_local_and_central(collection, people, generator, float(level))
     rows = list(_rows(collection, found, top))
     if as_json:
-        print_json(_facts(collection, found, seed) | {"values": rows})
+        document = {
+            "collection": collection.name,
+            "fingerprint": collection.fingerprint,
+            "n": found.n,
+            "epsilon": found.epsilon,
+            "level": found.level,
+            "estimand": "of these n answers",
+            "seed": seed,
+            "values": rows,
+        }
+        print_json(document)
     else:
         _print(collection, found, seed, rows)
 
@@ -100,18 +110,6 @@ def _check(collection: Collection) -> None:
             " supported",
             param_hint="NAME",
         )
-
-
-def _facts(collection: Collection, found: Simulation, seed: int) -> dict[str, Any]:
-    return {
-        "collection": collection.name,
-        "fingerprint": collection.fingerprint,
-        "n": found.n,
-        "epsilon": found.epsilon,
-        "level": found.level,
-        "estimand": "of these n answers",
-        "seed": seed,
-    }
 
 
 def _rows(collection: Collection, found: Simulation, top: int) -> Iterator[dict[str, Any]]:

@@ -1,35 +1,40 @@
-"""`veilcount store`: check, copy, back up, restore and unlock a store."""
+"""`veilcount store`: check, copy, back up, restore and unlock a store; retention."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
+from ..auth.audit_log import audit_record
+from ..catalog.definitions import load_catalog
 from ..central.journal_registry import unconfirmed_journals
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
+from ..errors import SettingsError
+from ..retention.clock_guard import TOLERANCE, clock_skew
+from ..retention.retention_guard import ConfirmedDay, confirm_day, read_confirmed_day
+from ..series.series import Series
 from ..settings import PREFIX, Settings
-from ..store import DurabilityState
+from ..store import DurabilityState, Record, Store
 from ..store.backup import backup, restore
 from ..store.factory import redact_url
-from ..store.migrate import CopyProgress, OutgoingCopy, copy_store, outgoing_copy
+from ..store.migrate import CopyProgress, copy_store, outgoing_copy
+from ..store.records import update_records
 from ..store.restore_lock import release_lock_reason
-from . import options, store_retention
+from . import options
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
 from .output import Facts, print_json, print_lines, print_result, print_table, spinner, status_line
 
-AGREED = "destroyed"
+AGREED, WHO = "destroyed", "cli"
 
 
 @click.group("store")
 def command() -> None:
     """Check, copy, back up and restore the store."""
-
-
-command.add_command(store_retention.confirm_clock)
-command.add_command(store_retention.restore_epochs)
 
 
 @command.command("check")
@@ -141,7 +146,7 @@ def unlock(*, url: str | None, journal: Path | None, as_json: bool) -> None:
     settings = Settings(options.required_url(url), journal=journal)
     with options.opened(url) as store:
         entered = PrivacyFilter(store, ReleaseJournal.from_settings(settings)).restore_missing(
-            options.now(), "cli"
+            options.now(), WHO
         )
         journals = unconfirmed_journals(store)
     lines = [f"{len(entered)} releases are restored from the journal; releases are allowed"]
@@ -171,9 +176,17 @@ def retire_journal(
     """
     with options.opened(url) as store:
         if journal is None and not yes:
-            _confirm_loss(id_)
+            _confirm_by_typing(
+                f"WARNING: without its file, the releases that only journal {id_} records are lost:"
+                " if the store was restored, their budget can be spent again. Give"
+                " --journal FILE if the file can still be read. The audit log records this.",
+                id_,
+                "the file is lost",
+                flags="give --journal FILE, or --yes",
+                unchanged="releases still wait for this journal",
+            )
         kept = None if journal is None else ReleaseJournal(journal)
-        entered = PrivacyFilter(store, kept).retire(id_, options.now(), "cli")
+        entered = PrivacyFilter(store, kept).retire(id_, options.now(), WHO)
     line = f"journal {id_} is retired; {len(entered)} of its releases were restored"
     print_result({"retired": id_, "entered": len(entered)}, [line], as_json=as_json)
 
@@ -191,34 +204,20 @@ def allow_writes(*, url: str | None, yes: bool, as_json: bool) -> None:
     with options.opened(url) as store:
         was = store.health().read_only
         if was and not yes:
-            _confirm_destroyed(outgoing_copy(store))
+            left = outgoing_copy(store)
+            copied = f"it was copied to {left.where}" if left else "no copy is recorded"
+            _confirm_by_typing(
+                f"WARNING: this store is read-only; {copied}. If a server has run on a copy,"
+                " reports count twice from now on, and budgets can be spent in both. This cannot be"
+                " undone.",
+                AGREED,
+                "the copy is destroyed",
+                flags="destroy the copy, then give --yes",
+                unchanged="the store stays read-only",
+            )
         store.set_read_only(on=False)
     line = "the store accepts reports again" if was else "the store was not read-only"
     print_result({"was_read_only": was}, [line], as_json=as_json)
-
-
-def _confirm_loss(id_: str) -> None:
-    _confirm_by_typing(
-        f"WARNING: without its file, the releases that only journal {id_} records are lost: if"
-        " the store was restored, their budget can be spent again. Give"
-        " --journal FILE if the file can still be read. The audit log records this.",
-        id_,
-        "the file is lost",
-        flags="give --journal FILE, or --yes",
-        unchanged="releases still wait for this journal",
-    )
-
-
-def _confirm_destroyed(left: OutgoingCopy | None) -> None:
-    copied = f"it was copied to {left.where}" if left else "no copy is recorded"
-    _confirm_by_typing(
-        f"WARNING: this store is read-only; {copied}. If a server has run on a copy, reports"
-        " count twice from now on, and budgets can be spent in both. This cannot be undone.",
-        AGREED,
-        "the copy is destroyed",
-        flags="destroy the copy, then give --yes",
-        unchanged="the store stays read-only",
-    )
 
 
 def _confirm_by_typing(warning: str, word: str, if_so: str, *, flags: str, unchanged: str) -> None:
@@ -234,3 +233,77 @@ def _confirm_by_typing(warning: str, word: str, if_so: str, *, flags: str, uncha
 def _cell(value: object) -> object:
     words = {None: "", True: "yes", False: "no"}
     return words[value] if value is None or isinstance(value, bool) else value
+
+
+@command.command("confirm-clock")
+@options.store
+@click.option("--yes", is_flag=True, help="Do not ask: this machine's clock is right.")
+@options.as_json
+def confirm_clock(*, url: str | None, yes: bool, as_json: bool) -> None:
+    """Confirm today's date, so that servers resume dropping expired rows.
+
+    Servers stop dropping rows if the date jumps by more than two days. Run it on a machine whose
+    clock is right.
+    """
+    with options.opened(url) as store:
+        before, times, now = options.now(), store.server_times(), options.now()
+        off = clock_skew(times, before, now)
+        if abs(off) > TOLERANCE:
+            raise NegativeResult(_differs(off))
+        if not yes:
+            _ask(read_confirmed_day(store), now)
+        made = confirm_day(store, now, WHO)
+    line = f"{made.day} is confirmed: servers with this date drop expired rows"
+    print_result({"day": str(made.day), "at": made.at}, [line], as_json=as_json)
+
+
+def _differs(off: timedelta) -> str:
+    seconds = off.total_seconds()
+    side = "ahead of" if seconds > 0 else "behind"
+    return (
+        f"this machine's clock is {abs(seconds):,.0f} s {side} the store's: correct the wrong one"
+    )
+
+
+def _ask(found: ConfirmedDay | None, now: datetime) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("no terminal to confirm on: compare the clock, then give --yes")
+    last = "no day was confirmed before" if found is None else f"the last is {found.day}"
+    if not click.confirm(f"It is {now:%Y-%m-%d %H:%M} UTC ({last}). Is that right?", err=True):
+        raise NegativeResult("nothing was confirmed")
+
+
+@command.command("restore-epochs")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@options.store
+@options.as_json
+def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) -> None:
+    """Restore epochs dropped in the last 24 hours, of these collections or of all.
+
+    Rows are kept for 24 hours after their epoch is dropped. After a restore reports for them are
+    accepted again, and none counts twice. Servers with a right clock drop expired epochs again.
+    """
+    with options.opened(url) as store:
+        chosen = _chosen(store, names)
+
+        def record() -> tuple[Sequence[Record], None]:
+            entry = " ".join(sorted(chosen))
+            return [audit_record(store, options.now(), WHO, "restore epochs", entry)], None
+
+        update_records(store, record)  # before the change
+        restored = {
+            name: max(store.restore_dropped(each) for each in series)
+            for name, series in chosen.items()
+        }
+    if as_json:
+        print_json({"restored": restored})
+    else:
+        print_table(("collection", "restored epochs"), restored.items())
+
+
+def _chosen(store: Store, names: Sequence[str]) -> dict[str, Sequence[Series]]:
+    named = load_catalog(store).by_name
+    for name in names:
+        if name not in named:
+            raise SettingsError("NAME", name, "no such collection: `veilcount collections list`")
+    return {name: named[name] for name in names or named}

@@ -78,7 +78,6 @@ def _sorted(keys: Iterable[ApiKey]) -> list[ApiKey]:
 
 
 def _intake(ring: ApiKeys) -> str:
-    """Return whether reports require a key."""
     if ring.intake_is_open:
         return NO_DEVICE_KEY
     valid = [key for key in ring.keys.values() if key.role is Role.DEVICE and not key.revoked]

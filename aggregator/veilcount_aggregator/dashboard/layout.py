@@ -76,7 +76,6 @@ class Dashboard:
         return Context(self._aggregator, self._authenticator, self._sessions, visit)
 
     def _open(self, declared: Page, view: View, **values: str) -> Response:
-        """Answer a request for a page of a role."""
         context = g.context = self._context()
         role = context.visit.role
         if role is None or declared.role is None:

@@ -91,12 +91,9 @@ class Campaign:
         """Return a day of the replay."""
         return self.start + timedelta(days=number)
 
-    def periods(self, unit: Unit) -> Ints:
-        """Return the period that each day of the replay lies in."""
-        return self._periods[unit]
-
     @cached_property
-    def _periods(self) -> Mapping[Unit, Ints]:
+    def periods(self) -> Mapping[Unit, Ints]:
+        """The period that each day of the replay lies in."""
         return {
             unit: np.array(
                 [

@@ -61,7 +61,7 @@ class DemoUsers:
         late = generator.integers(1, days, size=size)
         joined = np.where(generator.random(size) < FROM_THE_START, 0, late)
         screens = generator.integers(len(SCREENS), size=size)
-        weeks, months = campaign.periods(Unit.WEEK), campaign.periods(Unit.MONTH)
+        weeks, months = campaign.periods[Unit.WEEK], campaign.periods[Unit.MONTH]
         ways = _ways(size, int(months[-1]) + 1, generator)
         return cls(
             consents=generator.random(size) < CONSENT,
@@ -195,12 +195,12 @@ def true_answers(people: DemoUsers, collection: Collection, campaign: Campaign) 
     if collection.unit is Unit.EVENT:
         who, days, orders = _every_walk(people, collection.per_period)
     else:
-        who, days = _first_days(people, campaign.periods(collection.unit))
+        who, days = _first_days(people, campaign.periods[collection.unit])
         orders = np.zeros_like(who)
     screens = people.screens[who] if collection.name == Question.FIRST_TAP else np.zeros_like(who)
     return TrueAnswers(
         people=who,
-        periods=campaign.periods(collection.unit)[days],
+        periods=campaign.periods[collection.unit][days],
         days=days,
         orders=orders,
         segments=screens,

@@ -84,7 +84,6 @@ class DemoRun:
         return min(datetime.combine(self.campaign.day(day), EVENING), self.campaign.now)
 
     def _walk(self, day: int, devices: RealDevices) -> None:
-        """Record the values of a day on the real devices that are used."""
         out = self._real[self.people.walks[self._real, day] > 0]
         events: dict[int, list[AppEvent]] = {person: [] for person in out.tolist()}
         for name in (
@@ -107,7 +106,6 @@ class DemoRun:
     def _record(
         self, events: Mapping[int, list[AppEvent]], name: str, day: int, walk: int = 0
     ) -> None:
-        """Add the values of some people for one question, as the app records them."""
         people = np.array(list(events), np.int64)
         days, walks = np.full_like(people, day), np.full_like(people, walk)
         labels = getattr(self.campaign.collections[name].domain, "labels", None)
@@ -144,7 +142,6 @@ class DemoRun:
 
     @cached_property
     def _outgoing(self) -> Mapping[str, SimulatedReports]:
-        """The reports of the simulated devices, by collection."""
         secret_of = draw_secrets(len(self.people), self.generator)
         return {
             name: SimulatedReports.draw(
@@ -163,7 +160,6 @@ class DemoRun:
     # -- the curator ---------------------------------------------------------------------------
 
     def _release(self) -> ReleaseResult:
-        """Request a release of the last closed month."""
         aggregator = self.deployment.aggregator
         series = aggregator.known().catalog.by_name[Question.WAY_THERE_CENTRAL][0]
         period = series.open_periods(aggregator.today())[0] - 1

@@ -84,9 +84,7 @@ def examine_server(url: str, key: str, clock: Callable[[], datetime]) -> Iterato
     yield from first
     if any(each.state is Severity.WRONG for each in first):
         return
-    yield from examine(
-        TARGET, SERVED | TRANSPORT | (TLS if probe.secure else {}) | PROXY_CHECKS, probe
-    )
+    yield from examine(TARGET, FIRST | (TLS if probe.secure else {}) | PROXIED, probe)
     if key:
         yield from examine(TARGET, KEYED, probe)
 
@@ -117,7 +115,6 @@ def _responds(probe: ServerProbe) -> Iterator[CheckResult]:
 
 
 def _root(error: BaseException) -> str:
-    """Return the root cause of an error."""
     reason = getattr(error.args[0], "reason", None) if error.args else None
     below = error.__cause__ or error.__context__
     if isinstance(reason, BaseException):
@@ -161,14 +158,9 @@ def _key(probe: ServerProbe) -> Iterator[CheckResult]:
 
 
 def _verdicts(probe: ServerProbe) -> Iterator[CheckResult]:
-    """Check the server's verdict counters, if the key gives access to them."""
     reply = probe.request("GET", "/metrics", with_key=True)
     if reply.status_code == OK:
         yield from verdict_problems(read_metrics(reply.text))
-
-
-SERVED: dict[str, Check[ServerProbe]] = {"ready": _ready, "clock": _clock}
-KEYED: dict[str, Check[ServerProbe]] = {"key": _key, "verdicts": _verdicts}
 
 
 SOON = timedelta(days=14)
@@ -196,7 +188,6 @@ def _strict(probe: ServerProbe) -> Iterator[CheckResult]:
 
 
 def _certificate(probe: ServerProbe) -> Iterator[CheckResult]:
-    """Check how long the certificate is valid."""
     try:
         ends = _ends(probe.url)
     except OSError as error:  # an outgoing proxy, for example
@@ -251,14 +242,6 @@ def http_redirect(url: str) -> Iterator[CheckResult]:
         yield wrong(f"{url} responds unencrypted, with HTTP {reply.status_code}", fix)
 
 
-TRANSPORT: dict[str, Check[ServerProbe]] = {"transport": _private}
-TLS: dict[str, Check[ServerProbe]] = {
-    "HSTS": _strict,
-    "certificate": _certificate,
-    "http": _unencrypted,
-}
-
-
 PROTECTED = ("/metrics", "/v1/collections", "/v1/keys", "/v1/audit")
 
 
@@ -307,8 +290,15 @@ def _access(probe: ServerProbe) -> Iterator[CheckResult]:
             yield warn(f"GET {path} without a key gets HTTP {status}", f"{PROXY}: 401 is expected")
 
 
-PROXY_CHECKS: dict[str, Check[ServerProbe]] = {
+FIRST: dict[str, Check[ServerProbe]] = {"ready": _ready, "clock": _clock, "transport": _private}
+TLS: dict[str, Check[ServerProbe]] = {
+    "HSTS": _strict,
+    "certificate": _certificate,
+    "http": _unencrypted,
+}
+PROXIED: dict[str, Check[ServerProbe]] = {
     "bodies": _takes_bodies,
     "headers": _headers,
     "access": _access,
 }
+KEYED: dict[str, Check[ServerProbe]] = {"key": _key, "verdicts": _verdicts}

@@ -72,11 +72,6 @@ def interval(low: float, high: float, *, of_shares: bool) -> str:
     return f"{figure(low, of_shares=of_shares)} to {figure(high, of_shares=of_shares)}"
 
 
-def exact(number: Fraction) -> str:
-    """Return a number of at most six decimals without loss."""
-    return decimal(number)
-
-
 def decimal(number: Fraction) -> str:
     """Return a number of at most six decimals exactly, without needless zeros."""
     whole, parts = divmod(abs(number) * EPSILON_GRAIN, EPSILON_GRAIN)

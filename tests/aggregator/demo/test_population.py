@@ -105,7 +105,7 @@ def test_a_seed_makes_the_same_people() -> None:
 
 def test_each_period_has_one_answer_of_its_first_day() -> None:
     answers = truth(Question.DARK_MAP)
-    months = CAMPAIGN.periods(Unit.MONTH)
+    months = CAMPAIGN.periods[Unit.MONTH]
     firsts = {
         (person, month): day
         for person, day in reversed([*zip(*map(list, np.nonzero(PEOPLE.walks)), strict=True)])

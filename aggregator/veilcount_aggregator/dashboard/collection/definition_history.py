@@ -20,6 +20,11 @@ from ..pages import Content
 
 MAX_VALUES = 12  # that are listed
 NOTHING = "(missing)"
+KEYS = (
+    *("unit", "per_day", "takes", "held", "from", "until", "answers", "late", "linkage"),
+    *("presence", "segments", "cohort", "model", "adjacency", "twin", "owner", "purpose"),
+    "replaces",
+)
 LINE = 2_000  # characters: longer than any list of a dozen
 
 
@@ -68,28 +73,13 @@ def lines_of(collection: Collection) -> Iterator[str]:
 def entries(collection: Collection) -> dict[str, str]:
     """Return the value of each key, defaults included."""
     cohort = collection.cohort
-    more = {
-        "unit": collection.unit,
+    special = {
         "per_day": collection.per_period if collection.per_period > 1 else None,
-        "takes": collection.takes,
-        "held": collection.held,
         "from": collection.start,
-        "until": collection.until,
-        "answers": collection.answers,
-        "late": collection.late,
-        "linkage": collection.linkage,
-        "presence": collection.presence,
         "segments": {name: list(labels) for name, labels in collection.segments} or None,
-        "cohort": {"draw": cohort.draw, "of": cohort.of, "number": cohort.number}
-        if cohort
-        else None,
-        "model": collection.model,
-        "adjacency": collection.adjacency,
-        "twin": collection.twin,
-        "owner": collection.owner,
-        "purpose": collection.purpose,
-        "replaces": collection.replaces,
+        "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
     }
+    more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}
     question = {"question": format_value(collection.question, LINE)} | _domain(collection)
     costs = {"epsilon": format_value(collection.epsilon), "budget": format_value(collection.budget)}
     return question | costs | {key: format_value(value, LINE) for key, value in more.items()}
