@@ -39,7 +39,9 @@ class AggregatorClient:
             method,
             self._url + path,
             timeout=self._seconds,
-            auth=self._authorize if with_key else _send_no_key,  # always, or .netrc takes its place
+            auth=self._authorize
+            if with_key
+            else lambda request: request,  # always, or .netrc takes its place
             allow_redirects=False,
             **arguments,
         )
@@ -47,10 +49,6 @@ class AggregatorClient:
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers["Authorization"] = f"Bearer {self._key}"
         return request
-
-
-def _send_no_key(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
 
 
 def collection_path(name: str, what: str) -> str:

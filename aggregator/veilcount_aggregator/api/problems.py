@@ -61,133 +61,84 @@ class ProblemKind:
         return URN + self.name
 
 
-def _table(*kinds: ProblemKind) -> MappingProxyType[str, ProblemKind]:
-    return MappingProxyType({kind.name: kind for kind in kinds})
+_RETRY = "retry after the seconds in the Retry-After header"
+_UNCOUNTED = f"{_RETRY}; nothing was counted"
 
-
-#: the closed list: a name keeps its meaning for ever
-PROBLEM_KINDS = _table(
-    ProblemKind(
-        "unknown-version",
-        HTTPStatus.BAD_REQUEST,
+#: the closed list, with status, title and fix: a name keeps its meaning for ever
+_KINDS: dict[str, tuple[int, str, str]] = {
+    "unknown-version": (
+        400,
         "Unsupported protocol version",
         "bring the device's library and the aggregator to releases that share a version",
     ),
-    ProblemKind(
-        "wrong-length",
-        HTTPStatus.BAD_REQUEST,
+    "wrong-length": (
+        400,
         "Wrong length or count",
         "send what the protocol describes: the place says which part",
     ),
-    ProblemKind(
-        "bad-field",
-        HTTPStatus.BAD_REQUEST,
+    "bad-field": (
+        400,
         "Invalid field",
         "send what the protocol describes: the place says which field",
     ),
-    ProblemKind(
-        "bad-request",
-        HTTPStatus.BAD_REQUEST,
-        "Malformed request",
-        "compare the request with /openapi.json",
-    ),
-    ProblemKind(
-        "no-key",
-        HTTPStatus.UNAUTHORIZED,
+    "bad-request": (400, "Malformed request", "compare the request with /openapi.json"),
+    "no-key": (
+        401,
         "Missing or invalid API key",
         "send `Authorization: Bearer` and a key of `veilcount keys create`",
     ),
-    ProblemKind(
-        "wrong-role",
-        HTTPStatus.FORBIDDEN,
-        "Key of another role",
-        "use a key of the role that the detail names",
-    ),
-    ProblemKind(
-        "not-found", HTTPStatus.NOT_FOUND, "Not found", "compare the path with /openapi.json"
-    ),
-    ProblemKind(
-        "wrong-method",
-        HTTPStatus.METHOD_NOT_ALLOWED,
-        "Method not allowed",
-        "use a method that the Allow header names",
-    ),
-    ProblemKind(
-        "not-acceptable",
-        HTTPStatus.NOT_ACCEPTABLE,
+    "wrong-role": (403, "Key of another role", "use a key of the role that the detail names"),
+    "not-found": (404, "Not found", "compare the path with /openapi.json"),
+    "wrong-method": (405, "Method not allowed", "use a method that the Allow header names"),
+    "not-acceptable": (
+        406,
         "No acceptable media type",
         "send an Accept header with a media type that the detail names",
     ),
-    ProblemKind("incomplete", HTTPStatus.REQUEST_TIMEOUT, "Incomplete body", "send it again"),
-    ProblemKind(
-        "too-large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "Body too large", "send less at once"
-    ),
-    ProblemKind(
-        "unsupported",
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "incomplete": (408, "Incomplete body", "send it again"),
+    "too-large": (413, "Body too large", "send less at once"),
+    "unsupported": (
+        415,
         "Unsupported media type or content coding",
         "send one that the detail names",
     ),
-    ProblemKind(
-        "bad-definition",
-        HTTPStatus.UNPROCESSABLE_ENTITY,
+    "bad-definition": (
+        422,
         "Invalid definition",
         "fix the key that the detail names; `veilcount_client check` finds the same offline",
     ),
-    ProblemKind(
-        "open-period",
-        HTTPStatus.CONFLICT,
+    "open-period": (
+        409,
         "A requested period is still open",
         "request closed periods, or wait until this one closes",
     ),
-    ProblemKind(
-        "insufficient-budget",
-        HTTPStatus.CONFLICT,
+    "insufficient-budget": (
+        409,
         "Insufficient privacy budget",
         "request less epsilon, or other periods",
     ),
-    ProblemKind(
-        "releases-locked",
-        HTTPStatus.CONFLICT,
+    "releases-locked": (
+        409,
         "Releases are locked",
         "ask the operator to run `veilcount store unlock`, which records again what was spent",
     ),
-    ProblemKind(
-        "releases-waiting",
-        HTTPStatus.SERVICE_UNAVAILABLE,
+    "releases-waiting": (
+        503,
         "A host has not confirmed the store yet",
-        "retry after the seconds in the Retry-After header; nothing was released",
+        f"{_RETRY}; nothing was released",
     ),
-    ProblemKind(
-        "too-many",
-        HTTPStatus.TOO_MANY_REQUESTS,
-        "Rate limit exceeded",
-        "retry after the seconds in the Retry-After header",
-    ),
-    ProblemKind(
-        "failed",
-        HTTPStatus.INTERNAL_SERVER_ERROR,
+    "too-many": (429, "Rate limit exceeded", _RETRY),
+    "failed": (
+        500,
         "Internal error",
         "send it again later; the operator finds the cause in the log",
     ),
-    ProblemKind(
-        "unavailable",
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "Store unavailable",
-        "retry after the seconds in the Retry-After header; nothing was counted",
-    ),
-    ProblemKind(
-        "clock",
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "Server clock in doubt",
-        "retry after the seconds in the Retry-After header; nothing was counted",
-    ),
-    ProblemKind(
-        "busy",
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "Overloaded",
-        "retry after the seconds in the Retry-After header; nothing was counted",
-    ),
+    "unavailable": (503, "Store unavailable", _UNCOUNTED),
+    "clock": (503, "Server clock in doubt", _UNCOUNTED),
+    "busy": (503, "Overloaded", _UNCOUNTED),
+}
+PROBLEM_KINDS = MappingProxyType(
+    {name: ProblemKind(name, HTTPStatus(row[0]), *row[1:]) for name, row in _KINDS.items()}
 )
 
 _BY_STATUS = {

@@ -87,16 +87,6 @@ def cycle(q: int, t: int) -> Cycle:
     return _large(q, t) if points(q, t) > SMALL else _small(q, t)
 
 
-@lru_cache(maxsize=16)
-def _small(q: int, t: int) -> Cycle:
-    return _made(q, t)
-
-
-@lru_cache(maxsize=1)
-def _large(q: int, t: int) -> Cycle:
-    return _made(q, t)
-
-
 def _made(q: int, t: int) -> Cycle:
     gf, v = get_field(q), points(q, t)
     low = polynomial(q, t)
@@ -111,6 +101,9 @@ def _made(q: int, t: int) -> Cycle:
         grid,
         meets,
     )
+
+
+_small, _large = lru_cache(maxsize=16)(_made), lru_cache(maxsize=1)(_made)
 
 
 def _first_coordinates(gf: FiniteField, low: list[int], count: int) -> Elements:

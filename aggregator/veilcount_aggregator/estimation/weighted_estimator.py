@@ -52,14 +52,10 @@ def weighted_figures(
     variance = spread if fixed is None else square - fixed
     farthest = np.abs(weights - value[:, np.newaxis]).max(axis=1)
     enough = n * variance >= MANY * farthest**2
-    normal = _normal(np.maximum(variance, 0), n, miss)
+    normal = NormalDist().inv_cdf(1 - miss / 2) * np.sqrt(np.maximum(variance, 0) / n)
     half = np.where(enough, normal, _bernstein(spread, np.ptp(weights, axis=1), n, miss))
     near = np.clip(value, 0, 1)
     return WeightedFigures(value, np.maximum(near - half, 0), np.minimum(near + half, 1))
-
-
-def _normal(variance: Floats, n: int, miss: float) -> Floats:
-    return NormalDist().inv_cdf(1 - miss / 2) * np.sqrt(variance / n)
 
 
 def _bernstein(spread: Floats, width: Floats, n: int, miss: float) -> Floats:

@@ -12,10 +12,10 @@ from .estimates import estimate_number as estimate_number
 from .estimates import estimate_shares as estimate_shares
 from .estimates import estimate_sums as estimate_sums
 from .estimates import poisoning_test as poisoning_test
+from .handler import counter_places as counter_places
 from .handler import handler_of as handler_of
+from .handler import increments as increments
 from .handler import share_handler as share_handler
 from .handler import share_handler_of as share_handler_of
-from .reports import counter_places as counter_places
-from .reports import increments as increments
-from .reports import tally as tally
-from .reports import valid_messages as valid_messages
+from .handler import tally as tally
+from .handler import valid_messages as valid_messages

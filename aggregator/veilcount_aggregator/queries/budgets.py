@@ -21,7 +21,7 @@ from ..analysis.budget.account import SpendHistogram
 from ..analysis.budget.composition import DELTA
 from ..series.series import Series
 from ..text.privacy_guarantees import counts_are_public
-from .query_params import Delta, Level, QueryParams, SeriesFilter
+from .query_params import Delta, Level, QueryParams, SeriesFilter, parameter
 from .snapshot import Snapshot, series_by_fingerprint
 
 ASSUMED = 10_000
@@ -29,11 +29,12 @@ MOST_PERSONS = 10**12
 
 Population = Annotated[
     int | None,
-    Meta(
+    parameter(
+        "Number of persons; by default, those in the store.",
         ge=1,
         le=MOST_PERSONS,
-        description="Number of persons; by default, those in the store.",
-        extra={"fix": "give at least one person", "metavar": "N"},
+        fix="give at least one person",
+        metavar="N",
     ),
 ]
 
@@ -90,13 +91,17 @@ def _cross_collection(named: Mapping[str, tuple[Series, ...]], app: str) -> Cros
 
 def _series(snapshot: Snapshot, series: Series, query: BudgetQuery, *, bars: bool) -> SeriesBudget:
     collection = series.collection
-    histogram = spent_slots(snapshot, series)
-    found = account(collection, histogram, delta=query.delta)
+    found = account(collection, spent_slots(snapshot, series), delta=query.delta)
+    shown = (
+        found
+        if bars or found.spent is None
+        else replace(found, spent=replace(found.spent, bars=()))
+    )
     n, n_source = persons(snapshot, series, query.n)
     return SeriesBudget(
         fingerprint=series.fingerprint,
         question=collection.question,
-        budget=found if bars else replace(found, spent=_without_bars(found.spent)),
+        budget=shown,
         bars=_who(found.spent, bars=bars),
         levels=_levels(series, n, query.level),
         n_source=n_source,
@@ -122,10 +127,6 @@ def persons(snapshot: Snapshot, series: Series, query: int | None) -> tuple[int,
         if fresh:
             return max(fresh), "new pseudonyms of the fullest period"
     return ASSUMED, "assumed: no number of persons is known"
-
-
-def _without_bars(spent: SpendHistogram | None) -> SpendHistogram | None:
-    return spent and replace(spent, bars=())
 
 
 def _who(spent: SpendHistogram | None, *, bars: bool) -> str:

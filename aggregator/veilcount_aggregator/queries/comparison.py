@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from veilcount_shared.domain import Number
 from veilcount_shared.periods import Unit
 
-from ..estimation import DifferenceEstimate, LookCount, MeanEstimate, ShareEstimates
+from ..estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
 from ..estimation import compare as compared
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
@@ -33,7 +33,8 @@ from .domain_values import Value
 from .estimate import ANSWERS, REPORTS, chosen_series
 from .estimate_query import EstimateQuery, SelectionQuery
 from .estimate_results import presence_is_hidden
-from .estimate_schema import ResultValue
+from .estimate_schema import Looks, ResultValue, Validity
+from .query_params import parameter
 from .snapshot import Snapshot
 
 
@@ -82,10 +83,8 @@ class CompareResult(Struct):
 
     collection: str
     level: float
-    looks: Annotated[
-        LookCount, Meta(description="number of looks at growing data for which the intervals hold")
-    ]
-    validity: Annotated[str, Meta(description="the same in words")]
+    looks: Looks
+    validity: Validity
     estimand: str
     family: Count
     a: SideView
@@ -107,14 +106,13 @@ class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
 
     a: Annotated[
         Side,
-        Meta(
-            description="One side: a segment NAME:VALUE, a range DAY..DAY, series:FINGERPRINT.",
-            extra={"parse": Side.parse, "repeated": True},
+        parameter(
+            "One side: a segment NAME:VALUE, a range DAY..DAY, series:FINGERPRINT.",
+            parse=Side.parse,
+            repeated=True,
         ),
     ]
-    b: Annotated[
-        Side, Meta(description="The other side.", extra={"parse": Side.parse, "repeated": True})
-    ]
+    b: Annotated[Side, parameter("The other side.", parse=Side.parse, repeated=True)]
 
     @property
     def common(self) -> EstimateQuery:
@@ -272,7 +270,9 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
 
 
 def _unanswered(name: str, common: EstimateQuery, a: SideData, b: SideData) -> CompareResult:
-    counts = [_received(each) for each in (a, b)]
+    counts = [
+        handler_of(each.series.collection.mechanism).report_count(each.counters) for each in (a, b)
+    ]
     return CompareResult(
         collection=name,
         level=common.level,
@@ -287,10 +287,6 @@ def _unanswered(name: str, common: EstimateQuery, a: SideData, b: SideData) -> C
         f" {b.side.label}.",
         note="",
     )
-
-
-def _received(read: SideData) -> int:
-    return handler_of(read.series.collection.mechanism).report_count(read.counters)
 
 
 def _note(a: SideData, b: SideData, target: IntervalTarget, *, picked: bool) -> str:

@@ -9,7 +9,6 @@ correlated.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from ..estimation.difference import correlation_of_figures, correlation_of_share
 from ..estimation.proportions import SupportCounts
 from ..mechanisms import estimate_shares, handler_of
 from ..series.series import Series
-from .domain_values import Value, places_of, value_at
+from .domain_values import Value, places_of, value_at, value_key
 from .estimate import counters_of, periods_of
 from .estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
 from .query_params import parse_day
@@ -164,17 +163,12 @@ def _common(a: SideData, b: SideData, query: EstimateQuery) -> tuple[Counts, Cou
         places = places_of(one, query.values).places
     if one.domain == two.domain:
         return places, places
-    known = {_key(value_at(two, place)): place for place in range(two.domain.size)}
-    keys = [_key(value_at(one, place)) for place in places.tolist()]
+    known = {value_key(value_at(two, place)): place for place in range(two.domain.size)}
+    keys = [value_key(value_at(one, place)) for place in places.tolist()]
     both = [place for place, key in enumerate(keys) if key in known]
     if not both:
         raise QueryError("b", list(b.side.words), "no value is possible on both sides")
     return places[both], np.array([known[keys[place]] for place in both], np.int64)
-
-
-def _key(value: Value) -> str:
-    """Return what two definitions have in common of a value; the order of parts is none of it."""
-    return json.dumps(value, sort_keys=True)
 
 
 def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> Counts:

@@ -61,6 +61,11 @@ def _combination(domain: Cross, place: int) -> Value:
     return dict(zip(part_names(domain), reversed(labels), strict=True))
 
 
+def value_key(value: Value | None) -> str:
+    """Return what two definitions have in common of a value; the order of parts is none of it."""
+    return json.dumps(value, sort_keys=True)
+
+
 def places_of(collection: Collection, words: Iterable[str]) -> ValuePlaces:
     """Return where values stand; a word that is no value may be several, with commas between."""
     table = _table(collection)

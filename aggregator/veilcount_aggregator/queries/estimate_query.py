@@ -8,12 +8,12 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import field
 
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from ..estimation.poisoning import FAKES
-from .query_params import Level, QueryParams, SeriesFilter
+from .query_params import Level, QueryParams, SeriesFilter, parameter
 
 PAGE_SIZE = 100
 MOST_ROWS = 100_000  # figures in one response
@@ -50,9 +50,10 @@ def parse_segments(name: str, words: Sequence[str]) -> tuple[tuple[str, str], ..
 
 Segments = Annotated[
     tuple[tuple[str, str], ...],
-    Meta(
-        description="Only the reports of this segment, NAME:VALUE; one value for each name.",
-        extra={"parse": parse_segments, "metavar": "NAME:VALUE"},
+    parameter(
+        "Only the reports of this segment, NAME:VALUE; one value for each name.",
+        parse=parse_segments,
+        metavar="NAME:VALUE",
     ),
 ]
 
@@ -62,16 +63,14 @@ class SelectionQuery(QueryParams, frozen=True, kw_only=True):
 
     first: Annotated[
         date | None,
-        Meta(
-            description="The first UTC day. The period that contains it is covered as a whole.",
-            extra={"metavar": "DAY"},
+        parameter(
+            "The first UTC day. The period that contains it is covered as a whole.", metavar="DAY"
         ),
     ] = field(default=None, name="from")
     last: Annotated[
         date | None,
-        Meta(
-            description="The last UTC day. The period that contains it is covered as a whole.",
-            extra={"metavar": "DAY"},
+        parameter(
+            "The last UTC day. The period that contains it is covered as a whole.", metavar="DAY"
         ),
     ] = field(default=None, name="to")
     level: Level = 0.95
@@ -79,30 +78,25 @@ class SelectionQuery(QueryParams, frozen=True, kw_only=True):
     series: SeriesFilter = ()
     top: Annotated[
         int | None,
-        Meta(
-            ge=1,
-            le=MOST_ROWS,
-            description="The N largest shares, with simultaneous intervals.",
-            extra={"metavar": "N"},
+        parameter(
+            "The N largest shares, with simultaneous intervals.", ge=1, le=MOST_ROWS, metavar="N"
         ),
     ] = None
     values: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Only these values: of crossed domains JSON objects, of a number's ranges"
-            " LOW..HIGH.",
-            extra={"metavar": "VALUE"},
+        parameter(
+            "Only these values: of crossed domains JSON objects, of a number's ranges LOW..HIGH.",
+            metavar="VALUE",
         ),
     ] = ()
     among: Annotated[
         Denominator,
-        Meta(description="With hidden presence: shares of all devices, or of those that answered."),
+        parameter("With hidden presence: shares of all devices, or of those that answered."),
     ] = Denominator.ALL
     looks: Annotated[
         LookCount,
-        Meta(
-            description="one: intervals valid at one planned look; every: at every look at a"
-            " growing range."
+        parameter(
+            "one: intervals valid at one planned look; every: at every look at a growing range."
         ),
     ] = LookCount.ONE
 
@@ -121,42 +115,36 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
     pointwise intervals would miss too often.
     """
 
-    by: Annotated[
-        GroupBy, Meta(description="Length of the time ranges, no shorter than a period.")
-    ] = GroupBy.ALL
+    by: Annotated[GroupBy, parameter("Length of the time ranges, no shorter than a period.")] = (
+        GroupBy.ALL
+    )
     view: Annotated[
-        View, Meta(description="raw is unbiased; consistent is nonnegative and sums to 100 %.")
+        View, parameter("raw is unbiased; consistent is nonnegative and sums to 100 %.")
     ] = View.RAW
     simultaneous: Annotated[
         bool | None,
-        Meta(description="Intervals that hold for all values at once; the default for --top."),
+        parameter("Intervals that hold for all values at once; the default for --top."),
     ] = None
     groups: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Sums of values, NAME:VALUE,VALUE; of a crossed domain the name of a part.",
-            extra={"metavar": "NAME:VALUE,..."},
+        parameter(
+            "Sums of values, NAME:VALUE,VALUE; of a crossed domain the name of a part.",
+            metavar="NAME:VALUE,...",
         ),
     ] = field(default=(), name="group")
-    page: Annotated[
-        int, Meta(ge=1, description="Page of a large domain.", extra={"metavar": "N"})
-    ] = 1
+    page: Annotated[int, parameter("Page of a large domain.", ge=1, metavar="N")] = 1
     size: Annotated[
         int,
-        Meta(
-            ge=1,
-            le=MOST_ROWS,
-            description=f"Values per page, {PAGE_SIZE} by default.",
-            extra={"metavar": "N"},
-        ),
+        parameter(f"Values per page, {PAGE_SIZE} by default.", ge=1, le=MOST_ROWS, metavar="N"),
     ] = PAGE_SIZE
     fakes: Annotated[
         Fraction,
-        Meta(
+        parameter(
+            "Assumed share of fake reports, 0.01 by default, for the poisoning band.",
             ge=0,
             lt=1,
-            description="Assumed share of fake reports, 0.01 by default, for the poisoning band.",
-            extra={"fix": "give a share of the reports, such as 0.01", "metavar": "SHARE"},
+            fix="give a share of the reports, such as 0.01",
+            metavar="SHARE",
         ),
     ] = FAKES
 

@@ -20,6 +20,12 @@ ResultValue = Annotated[
 ]
 
 
+Looks = Annotated[
+    LookCount, Meta(description="number of looks at growing data for which the intervals hold")
+]
+Validity = Annotated[str, Meta(description="the same in words")]
+
+
 class ShareRow(Struct):
     """The share of one value, group or range; null where nothing was received.
 
@@ -143,10 +149,8 @@ class EstimateResult(Struct):
     view: View
     level: float
     simultaneous: bool
-    looks: Annotated[
-        LookCount, Meta(description="number of looks at growing data for which the intervals hold")
-    ]
-    validity: Annotated[str, Meta(description="the same in words")]
+    looks: Looks
+    validity: Validity
     among: Denominator
     fakes: float
     segments: dict[str, str]

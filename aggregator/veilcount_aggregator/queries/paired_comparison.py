@@ -5,7 +5,6 @@ Both halves are drawn before any data, so they are samples of the same populatio
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
@@ -21,10 +20,10 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from ..central import Release
 from ..central.budget_ledger import load_releases
 from ..series.series import Series
-from .domain_values import part_names
+from .domain_values import part_names, value_key
 from .estimate import estimate
 from .estimate_query import EstimateQuery
-from .estimate_schema import MeanRow, ResultValue, ShareRow
+from .estimate_schema import ResultValue
 from .json_encoding import decimal
 from .snapshot import Snapshot
 from .time_ranges import time_range
@@ -96,11 +95,12 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
     )
     found = estimate(snapshot, local.collection.name, query).series[0].time_ranges[0]
     figures = {} if release is None else _figures(central.collection, release)
+    epsilon = decimal(Fraction(release.micro_epsilon, EPSILON_GRAIN)) if release else None
     sides: list[tuple[ResultValue | None, PairedFigure]] = [
-        (row.value, _share(row)) for row in found.values
+        (row.value, PairedFigure(row.frequency, row.low, row.high)) for row in found.values
     ]
-    if found.mean is not None:
-        sides = [(None, _mean(found.mean))]
+    if (mean := found.mean) is not None:
+        sides = [(None, PairedFigure(mean.mean, mean.low, mean.high))]
     return PairedComparison(
         local=local.collection.name,
         central=central.collection.name,
@@ -112,9 +112,9 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
         central_n=release.n if release else None,
         level=level,
         central_level=release.level if release else None,
-        central_epsilon=_epsilon(release) if release else None,
+        central_epsilon=epsilon,
         units=_units(local.collection, release),
-        rows=[PairedRow(value, side, figures.get(_key(value))) for value, side in sides],
+        rows=[PairedRow(value, side, figures.get(value_key(value))) for value, side in sides],
     )
 
 
@@ -133,7 +133,9 @@ def _figures(collection: Collection, release: Release) -> dict[str, PairedFigure
     whole = 1 if release.kind == "mean" else release.n or 1
     columns = zip(release.labels, release.values, release.low, release.high, strict=True)
     return {
-        _key(_named(collection, label, release)): PairedFigure(*(each / whole for each in figures))
+        value_key(_named(collection, label, release)): PairedFigure(
+            *(each / whole for each in figures)
+        )
         for label, *figures in columns
     }
 
@@ -145,22 +147,6 @@ def _named(collection: Collection, label: object, release: Release) -> ResultVal
     if isinstance(label, Sequence) and isinstance(collection.domain, Cross):
         return dict(zip(part_names(collection.domain), label, strict=True))
     return cast("str | int", label)
-
-
-def _key(value: ResultValue | None) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-def _share(row: ShareRow) -> PairedFigure:
-    return PairedFigure(row.frequency, row.low, row.high)
-
-
-def _mean(row: MeanRow) -> PairedFigure:
-    return PairedFigure(row.mean, row.low, row.high)
-
-
-def _epsilon(release: Release) -> str:
-    return decimal(Fraction(release.micro_epsilon, EPSILON_GRAIN))
 
 
 def _units(local: Collection, release: Release | None) -> str:

@@ -6,8 +6,6 @@ from datetime import date
 from fractions import Fraction
 from typing import Annotated
 
-from msgspec import Meta
-
 from veilcount_shared.collection import Measure
 from veilcount_shared.collection.validation import MAX_SLOTS
 from veilcount_shared.errors import EpsilonError
@@ -18,68 +16,66 @@ from ..analysis import planning
 from ..analysis.planning import PlanResult, QuestionShape, TrustModel
 from ..analysis.planning.solvers import MOST, MOST_ARMS, YES_OR_NO
 from ..errors import QueryError
-from .query_params import Delta, Level, QueryParams, parse_range
+from .query_params import Delta, Level, QueryParams, parameter, parse_range
 
 Epsilon = Annotated[
     Fraction | None,
-    Meta(gt=0, description="Epsilon of one answer, at most 6 decimals.", extra={"metavar": "EPS"}),
+    parameter("Epsilon of one answer, at most 6 decimals.", gt=0, metavar="EPS"),
 ]
 Values = Annotated[
     int | None,
-    Meta(
+    parameter(
+        "Number of values; 2, the default, is a yes or no.",
         ge=YES_OR_NO,
         le=MAX_INPUTS,
-        description="Number of values; 2, the default, is a yes or no.",
-        extra={"metavar": "K"},
+        metavar="K",
     ),
 ]
 Range = Annotated[
     tuple[Fraction, Fraction] | None,
-    Meta(description="Range of a number.", extra={"parse": parse_range, "metavar": "LOW..HIGH"}),
+    parameter("Range of a number.", parse=parse_range, metavar="LOW..HIGH"),
 ]
-NumberMeasure = Annotated[Measure, Meta(description="What is estimated of a number.")]
+NumberMeasure = Annotated[Measure, parameter("What is estimated of a number.")]
 
 
 class PlanQuery(QueryParams, frozen=True, kw_only=True):
     """A question that is planned, and two of devices, epsilon and error."""
 
-    trust: Annotated[TrustModel, Meta(description="Who is trusted.")] = TrustModel.LOCAL
-    devices: Annotated[
-        int | None, Meta(ge=1, le=MOST, description="Number of devices that answer.")
-    ] = None
+    trust: Annotated[TrustModel, parameter("Who is trusted.")] = TrustModel.LOCAL
+    devices: Annotated[int | None, parameter("Number of devices that answer.", ge=1, le=MOST)] = (
+        None
+    )
     epsilon: Epsilon = None
     error: Annotated[
         float | None,
-        Meta(
+        parameter(
+            "Half the width of the interval: of a share 0.02 is 2 points; of a number,"
+            " in its own units.",
             ge=1e-12,
             le=1e12,
-            description="Half the width of the interval: of a share 0.02 is 2 points; of a number,"
-            " in its own units.",
-            extra={"fix": "give half the width of an interval, such as 0.01"},
+            fix="give half the width of an interval, such as 0.01",
         ),
     ] = None
     values: Values = None
     range: Range = None
     measure: NumberMeasure = Measure.MEAN
-    unit: Annotated[Unit, Meta(description="What epsilon protects.")] = Unit.MONTH
-    periods: Annotated[int | None, Meta(ge=1, le=MAX_SLOTS, description="Number of periods.")] = (
-        None
-    )
+    unit: Annotated[Unit, parameter("What epsilon protects.")] = Unit.MONTH
+    periods: Annotated[int | None, parameter("Number of periods.", ge=1, le=MAX_SLOTS)] = None
     arms: Annotated[
         int,
-        Meta(
+        parameter(
+            "2: the error is that of the difference between two arms.",
             ge=1,
             le=MOST_ARMS,
-            description="2: the error is that of the difference between two arms.",
-            extra={"fix": f"give 1 or {MOST_ARMS}"},
+            fix=f"give 1 or {MOST_ARMS}",
         ),
     ] = 1
     level: Level = 0.95
     delta: Delta = Fraction(1, 10**6)
     fakes: Annotated[
-        Fraction, Meta(ge=0, lt=1, description="Assumed share of fake reports, 0.01 by default.")
+        Fraction, parameter("Assumed share of fake reports, 0.01 by default.", ge=0, lt=1)
     ] = Fraction(1, 100)
-    start: Annotated[date | None, Meta(description="The first UTC day, today by default.")] = None
+    start: Annotated[date | None, parameter("The first UTC day, today by default.")] = None
 
     def question(self, today: date) -> QuestionShape:
         """Return the question that is planned."""

@@ -1,8 +1,8 @@
 """Query parameters, each declared once as a field of a Struct.
 
 A query is a subclass of `QueryParams`. The annotation of a field holds its type, bounds and
-description (`msgspec.Meta`); parsing, refusals, OpenAPI parameters, click options
-(`cli.struct_options`) and form fields come from it. `Meta.extra` may hold
+description (`parameter`); parsing, refusals, OpenAPI parameters, click options
+(`cli.struct_options`) and form fields come from it. Beyond the bounds it may hold
 
 - `parse`: a function of the name and the words, for what is neither a number, a day, a flag
   nor a member of an enumeration;
@@ -39,29 +39,46 @@ _INTEGER = re.compile(r"[0-9]{1,15}")
 _NUMBER = re.compile(r"-?[0-9]{1,25}(\.[0-9]{1,25})?([eE]-?[0-9]{1,2})?")
 _FLAGS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
+
+def parameter(
+    description: str,
+    *,
+    gt: float | None = None,
+    ge: float | None = None,
+    lt: float | None = None,
+    le: float | None = None,
+    **extra: object,
+) -> Meta:
+    """Return the declaration of a parameter: what it means, its bounds, and the rest as above."""
+    bounds: dict[str, Any] = {"gt": gt, "ge": ge, "lt": lt, "le": le}
+    return Meta(description=description, extra=extra, **bounds)
+
+
 Level = Annotated[
     float,
-    Meta(
+    parameter(
+        "Confidence level of the intervals, 0.95 by default.",
         gt=0,
         lt=1,
-        description="Confidence level of the intervals, 0.95 by default.",
-        extra={"fix": "give a number between 0 and 1, such as 0.95", "metavar": "LEVEL"},
+        fix="give a number between 0 and 1, such as 0.95",
+        metavar="LEVEL",
     ),
 ]
 Delta = Annotated[
     Fraction,
-    Meta(
+    parameter(
+        "Delta of the bounds that have one, 0.000001 by default.",
         ge=1e-30,
         lt=1,
-        description="Delta of the bounds that have one, 0.000001 by default.",
-        extra={"fix": "give at least 1e-30 and less than 1", "metavar": "DELTA"},
+        fix="give at least 1e-30 and less than 1",
+        metavar="DELTA",
     ),
 ]
 SeriesFilter = Annotated[
     tuple[str, ...],
-    Meta(
-        description="A series by its fingerprint, or by the first 6 digits of it or more.",
-        extra={"metavar": "FINGERPRINT"},
+    parameter(
+        "A series by its fingerprint, or by the first 6 digits of it or more.",
+        metavar="FINGERPRINT",
     ),
 ]
 
@@ -119,7 +136,8 @@ class Param:
     @property
     def choices(self) -> tuple[str, ...]:
         """The members of its enumeration; empty if it has none."""
-        return tuple(self.kind) if _is(self.kind, StrEnum) else ()
+        is_enum = isinstance(self.kind, type) and issubclass(self.kind, StrEnum)
+        return tuple(self.kind) if is_enum else ()
 
     @property
     def description(self) -> str:
@@ -203,10 +221,6 @@ def _typed(hint: Any, default: object) -> tuple[Any, object, Meta]:
     kind, meta = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, Meta())
     members = get_args(kind) if get_origin(kind) in {Union, type(int | None)} else (kind,)
     return next(each for each in members if each is not type(None)), default, meta
-
-
-def _is(kind: Any, base: type) -> bool:
-    return isinstance(kind, type) and issubclass(kind, base)
 
 
 def _unknown(name: str, words: Sequence[str], known: Sequence[str]) -> QueryError:

@@ -75,7 +75,7 @@ def blanket_delta(overlaps: Sequence[Overlap], reports: int, epsilon: float) -> 
     largest = float(np.abs(centred).max())
     spread = sqrt(float(centred**2 @ report.weights))
     reach = min(REACH * spread * sqrt(reports) + MARGIN * largest, 1.01 * largest * reports)
-    points = _points(2 * reach / (STEP * spread))
+    points = 1 << min(max(ceil(log2(2 * reach / (STEP * spread))), SMALLEST), LARGEST)
     step = 2 * reach / points
     powers, lost = _powers(_split(centred / step, report.weights, points), reports)
     ramp = _ramp(len(powers), points, step, reports * mean)
@@ -83,10 +83,6 @@ def blanket_delta(overlaps: Sequence[Overlap], reports: int, epsilon: float) -> 
     twice[[0, -1]] = 1  # but the first and the last are their own
     expected = float((twice[: len(powers)] * powers * ramp.conj()).real.sum()) / points
     return max(expected, 0.0) / reports + lost * reach + TAIL * largest
-
-
-def _points(wanted: float) -> int:
-    return 1 << min(max(ceil(log2(wanted)), SMALLEST), LARGEST)
 
 
 def _split(places: Floats, weights: Floats, points: int) -> Floats:

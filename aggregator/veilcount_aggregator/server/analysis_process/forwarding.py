@@ -178,8 +178,14 @@ class Exchange:
             first.append(piece)
             size += len(piece)
             if size > CHUNK:
-                return _Streamed(self, first)
+                return self._stream(first)
         return [b"".join(first)]
+
+    def _stream(self, first: list[bytes]) -> Iterator[bytes]:
+        """Yield a long body. A truncated one raises, so that it is not taken for complete."""
+        with closing(self):
+            yield from first
+            yield from self
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -224,24 +230,6 @@ class Exchange:
             self._channel.send(Kind.GONE)
         else:
             self._channel.send(Kind.DATA, piece)
-
-
-class _Streamed:
-    """A long body, streamed. A truncated one raises, so that it is not taken for complete."""
-
-    def __init__(self, exchange: Exchange, first: list[bytes]) -> None:
-        self._exchange = exchange
-        self._first = first
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        return self._first.pop(0) if self._first else next(self._exchange)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._exchange.close()
 
 
 def _passed(environ: WSGIEnvironment) -> Iterator[tuple[str, object]]:
