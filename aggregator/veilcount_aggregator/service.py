@@ -99,10 +99,6 @@ class Aggregator:
             retention,
         )
 
-    def replicate(self) -> None:
-        """Have a copy of what the intake needs on every shard."""
-        self.watch.replicate()
-
     def known(self) -> CatalogSnapshot:
         """Return the current definitions and keys."""
         return self.watch.known()

@@ -115,7 +115,6 @@ class WholeMessage:
         return np.asarray(code + (messages.lengths - size) * _LENGTH_WEIGHT, np.int64)
 
     def describe(self, values: Codes) -> str:
-        """Name the messages."""
         short = values[0] >= 0 and values[-1] < SHORT
         return f"the message is {listed(values) if short else _some(values)}"
 
@@ -125,11 +124,9 @@ class MessageLength:
     """The number of bytes."""
 
     def read(self, messages: MessageTable) -> Codes:
-        """Return the lengths."""
         return messages.lengths
 
     def describe(self, values: Codes) -> str:
-        """Name the lengths."""
         return f"the length is {listed(values)} bytes"
 
 
@@ -141,11 +138,9 @@ class SymbolAtPlace:
     place: int
 
     def read(self, messages: MessageTable) -> Codes:
-        """Return the symbol of each message at this place."""
         return messages.symbols(self.grid)[:, self.place].astype(np.int64)
 
     def describe(self, values: Codes) -> str:
-        """Name the symbols and the place."""
         return f"{self.grid.name(self.place)} is {listed(values)}"
 
 
@@ -157,11 +152,9 @@ class SymbolCount:
     symbol: int
 
     def read(self, messages: MessageTable) -> Codes:
-        """Return the number of times the symbol occurs in each message."""
         return np.asarray((messages.symbols(self.grid) == self.symbol).sum(axis=1), np.int64)
 
     def describe(self, values: Codes) -> str:
-        """Name the counts."""
         times = "" if len(values) == 1 and values[0] == 1 else "s"
         return f"{self.grid.name(self.symbol, ' value')} occurs {listed(values)} time{times}"
 
@@ -181,7 +174,6 @@ class FeatureInSet:
     values: Codes
 
     def happened(self, messages: MessageTable) -> Flags:
-        """Return for each message whether its feature is one of the values."""
         return np.isin(self.feature.read(messages), self.values)
 
     def __str__(self) -> str:
@@ -196,7 +188,6 @@ class Conjunction:
     two: Event
 
     def happened(self, messages: MessageTable) -> Flags:
-        """Return for each message whether both happened."""
         return self.one.happened(messages) & self.two.happened(messages)
 
     def __str__(self) -> str:

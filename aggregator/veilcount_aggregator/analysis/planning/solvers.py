@@ -196,7 +196,6 @@ class LocalSolver(Solver):
     """The device adds the noise. Arms are independent: variances add up."""
 
     def error(self, devices: int, epsilon: Fraction) -> Solution:
-        """Return the error of so many devices at this epsilon."""
         return Solution(devices, epsilon, epsilon, self.noise(devices, epsilon))
 
     def noise(self, devices: int, device: Fraction) -> ErrorEstimate:
@@ -213,14 +212,12 @@ class ShuffledSolver(LocalSolver):
     """
 
     def error(self, devices: int, epsilon: Fraction) -> Solution:
-        """Return the error of so many devices at this epsilon."""
         question = self.question
         family = question.quantity.family
         device = largest_local_epsilon(family, self.each(devices), epsilon, question.delta)
         return Solution(devices, epsilon, device, self.noise(devices, device))
 
     def epsilon(self, devices: int, error: float) -> Solution:
-        """Return the epsilon at which so many devices reach the error."""
         device = least_epsilon(
             lambda tried: self.noise(devices, tried).half_width <= error, grain=1000
         )
@@ -256,7 +253,6 @@ class CentralSolver(Solver):
     """A curator adds the noise, to each arm's own answer: a person is in one arm only."""
 
     def error(self, devices: int, epsilon: Fraction) -> Solution:
-        """Return the error of so many devices at this epsilon."""
         question, quantity = self.question, self.question.quantity
         noise = quantity.curator(epsilon)
         of_one = question.arms == 1
