@@ -90,10 +90,6 @@ class RowCloses:
     now: Callable[[], float]
     hurried: bool  # in development: close each at once
 
-    def next_due(self) -> float | None:
-        """Return when the next row is closed, or its time is to be drawn."""
-        return self.state.next_row_close()
-
     def due(self, lease: float, grace: float) -> list[RowClose]:
         """Return the rows to be closed now; until the lease ends they are not returned again.
 

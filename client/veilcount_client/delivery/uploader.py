@@ -104,7 +104,7 @@ class Uploader:
             self.state.next_due(),
             self.recorder.outbox.next_due(),
             self.recorder.next_instant(self.now(), self.collections.values()),
-            self._row_closes.next_due(),
+            self.state.next_row_close(),
             self._losses.next_due(),
         )
         return min((each for each in dues if each is not None), default=None)

@@ -174,7 +174,7 @@ def _refused(
     new: Mapping[str, Collection], old: Mapping[str, Collection]
 ) -> Iterator[DiagnosticResult]:
     """Yield what a device that began with the old file would refuse to load."""
-    notes = NotesOverlay().as_state()
+    notes = NotesOverlay()
     budget_reservation.reserve(notes, old.values())
     for name, why in budget_reservation.reserve(notes, new.values()).refused.items():
         message = f"refused at load by devices that began with the old file: {why}"

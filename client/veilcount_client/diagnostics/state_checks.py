@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import cast
 
 from veilcount_shared import Collection
 from veilcount_shared.epsilon import EPSILON_GRAIN
@@ -15,7 +14,7 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from ..clock import instant
 from ..recording import budget_reservation
 from ..settings import ClientSettings
-from ..state import ClientState, StateError, closed_series
+from ..state import ClientState, Notes, StateError, closed_series
 from ..state.factory import open_state
 from ..state.key_derivation import person_key
 from ..state.losses import Loss
@@ -46,23 +45,19 @@ ADVICE = {
 class NotesOverlay:
     """Notes over those of a state, which it does not change: what would be reserved?"""
 
-    def __init__(self, state: ClientState | None = None) -> None:
-        """Begin with what the state knows."""
-        self._state = state
+    def __init__(self, below: Notes | None = None) -> None:
+        """Begin with what those below hold."""
+        self._below = below
         self._own: dict[str, str] = {}
 
     def note(self, name: str) -> str | None:
         """Return what is kept under a name."""
-        known = self._state.note(name) if self._state else None
+        known = self._below.note(name) if self._below else None
         return self._own.get(name, known)
 
     def keep(self, name: str, value: str) -> None:
         """Keep it here."""
         self._own[name] = value
-
-    def as_state(self) -> ClientState:
-        """Return the notes for `budget_reservation.reserve`, which reads nothing else."""
-        return cast("ClientState", self)
 
 
 def check_state(
@@ -127,7 +122,7 @@ def _ceilings(
     notes: NotesOverlay, settings: ClientSettings, collections: Mapping[str, Collection]
 ) -> Iterator[DiagnosticResult]:
     reservation = budget_reservation.reserve(
-        notes.as_state(), collections.values(), settings.ceiling, settings.daily_ceiling
+        notes, collections.values(), settings.ceiling, settings.daily_ceiling
     )
     for name, why in reservation.refused.items():
         yield DiagnosticResult(f"ceiling, {name}", False, why)

@@ -16,7 +16,7 @@ from fractions import Fraction
 from veilcount_shared import Collection
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
-from ..state import ClientState
+from ..state import Notes
 
 CLAIMS = "claims"
 CEILINGS = "ceilings"
@@ -59,7 +59,7 @@ class Reservation:
 
 
 def reserve(
-    state: ClientState,
+    notes: Notes,
     collections: Iterable[Collection],
     ceiling: Fraction | None = None,
     daily_ceiling: Fraction | None = None,
@@ -68,14 +68,14 @@ def reserve(
 
     Without ceilings, those of the first file ever loaded hold: to grow takes an explicit act.
     """
-    held = {each["name"]: Claim(**each) for each in json.loads(state.note(CLAIMS) or "[]")}
+    held = {each["name"]: Claim(**each) for each in json.loads(notes.note(CLAIMS) or "[]")}
     wanted = [_claim(collection, held) for collection in collections]
-    ceilings = _ceilings(state, wanted, ceiling, daily_ceiling)
+    ceilings = _ceilings(notes, wanted, ceiling, daily_ceiling)
     fitting, refused = _fit(wanted, list(held.values()), ceilings)
     claims = {claim.name: claim for claim in fitting}
     # What was removed, or is refused in its new form, may have spent: its claim stays.
     kept = [asdict(claim) for claim in (held | claims).values()]
-    state.keep(CLAIMS, json.dumps(kept, separators=(",", ":")))
+    notes.keep(CLAIMS, json.dumps(kept, separators=(",", ":")))
     return Reservation(claims, refused, ceilings)
 
 
@@ -169,13 +169,13 @@ def _grouped(claim: Claim, known: Claim) -> Claim:
 
 
 def _ceilings(
-    state: ClientState, wanted: list[Claim], ceiling: Fraction | None, daily: Fraction | None
+    notes: Notes, wanted: list[Claim], ceiling: Fraction | None, daily: Fraction | None
 ) -> Ceilings:
-    kept = state.note(CEILINGS)
+    kept = notes.note(CEILINGS)
     if kept is None:
         first = total(wanted)
         kept = f"{first.life} {first.day}"
-        state.keep(CEILINGS, kept)
+        notes.keep(CEILINGS, kept)
     life, day = map(int, kept.split())
     return Ceilings(
         life if ceiling is None else micro(ceiling), day if daily is None else micro(daily)

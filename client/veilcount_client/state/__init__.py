@@ -6,6 +6,7 @@ from .interface import ROW_CLOSED as ROW_CLOSED
 from .interface import ClientState as ClientState
 from .interface import DrawOutcome as DrawOutcome
 from .interface import HeldValue as HeldValue
+from .interface import Notes as Notes
 from .interface import Outbox as Outbox
 from .interface import OutboxLimits as OutboxLimits
 from .interface import PersonState as PersonState

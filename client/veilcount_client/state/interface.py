@@ -169,7 +169,17 @@ class Outbox(Protocol):
         """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
 
 
-class ClientState(Outbox, Protocol):
+class Notes(Protocol):
+    """Small things that are kept under a name."""
+
+    def note(self, name: str) -> str | None:
+        """Return a small thing that was kept under a name."""
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep a small thing under a name."""
+
+
+class ClientState(Outbox, Notes, Protocol):
     """What the client needs of a state. Every method is atomic and durable when it returns."""
 
     root: bytes  # the secret that keys and persons' secrets are made from
@@ -256,12 +266,6 @@ class ClientState(Outbox, Protocol):
     def losses(self) -> Mapping[tuple[Loss, str], int]:
         """Return the counts of losses."""
 
-    def note(self, name: str) -> str | None:
-        """Return a small thing that was kept under a name."""
-
-    def keep(self, name: str, value: str) -> None:
-        """Keep a small thing under a name."""
-
     def close(self) -> None:
         """Let go of files and connections."""
 
@@ -269,15 +273,15 @@ class ClientState(Outbox, Protocol):
         """In a forked child: abandon what cannot be shared with the parent, and begin anew."""
 
 
-def closed_series(state: ClientState, series: Iterable[str]) -> set[str]:
+def closed_series(notes: Notes, series: Iterable[str]) -> set[str]:
     """Return those of these series that the aggregator has closed: for what is shown to people.
 
     What a closing changes is kept by row (`close_row`): the pseudonym that received it sends no
     more, and no other does less, or a server could find a device's pseudonyms by closing one.
     """
-    return {each for each in series if state.note(f"closed {each}")}
+    return {each for each in series if notes.note(f"closed {each}")}
 
 
-def add_closed_series(state: ClientState, series: str) -> None:
+def add_closed_series(notes: Notes, series: str) -> None:
     """Keep that a series was closed: for good, whoever withdraws or is forgotten."""
-    state.keep(f"closed {series}", "yes")
+    notes.keep(f"closed {series}", "yes")
