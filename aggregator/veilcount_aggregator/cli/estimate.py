@@ -22,6 +22,7 @@ Document = Mapping[str, Any]
 
 TABLE, JSON, CSV = "table", "json", "csv"
 COLUMNS = ("value", "share", "interval", "answers", "if {fakes} were fake")
+SELECTIONS = {"top", "values", "group", "page"}  # of values
 SHOWN_DIGITS = 12  # of a fingerprint
 
 
@@ -57,7 +58,7 @@ def command(
     """
     form = JSON if as_json else form
     alarm = None if alert is None else Alert.parse(alert)
-    if alarm is not None and alarm.value != MEAN and not _selects_values(params):
+    if alarm is not None and alarm.value != MEAN and not SELECTIONS.intersection(params):
         params["values"] = [alarm.value]
 
     def compute(snapshot: Snapshot) -> object:
@@ -74,10 +75,6 @@ def command(
         looked = alarm.evaluate(msgspec.convert(document, EstimateResult))
         print_lines([looked.sentence], err=form != TABLE)
         context.exit(EXIT_NEGATIVE if looked.fires else 0)
-
-
-def _selects_values(params: Mapping[str, Any]) -> bool:
-    return any(name in params for name in ("top", "values", "group", "page"))
 
 
 def _print(document: Document) -> None:

@@ -134,7 +134,8 @@ def _line(release: Document) -> tuple[str, ...]:
 def _print(document: Document) -> None:
     print_lines(_head(document))
     if document["dry_run"]:
-        print_table(("noise on", "half width"), map(_noise, document["noise"]))
+        noise = ((part["name"], f"+/- {part['half_width']:,}") for part in document["noise"])
+        print_table(("noise on", "half width"), noise)
     else:
         rows = [
             (_label(e["value"]), f"{e['figure']:,.6g}", _interval_of(e))
@@ -166,10 +167,6 @@ def _price(document: Document) -> Iterator[str]:
         f"of the period with the least budget left, {document['spent']} is spent and"
         f" {document['remaining']} remains"
     )
-
-
-def _noise(part: Document) -> tuple[str, str]:
-    return part["name"], f"+/- {part['half_width']:,}"
 
 
 def _label(value: object) -> str:

@@ -102,15 +102,14 @@ def epsilon_figures(
 ) -> tuple[tuple[str, str, str, str], ...]:
     """Return three levels, each with its epsilon, what it covers, and what an attacker learns."""
     figures, day = account.figures, collection.per_period
+    whole = f"{figures.answers:,} answers, all of them"
+    if figures.answers == 1:
+        whole = "one answer, the whole campaign"
     return (
         ("event", decimal(figures.event), "one answer", _guess(collection, 1)),
         ("day", decimal(figures.day), figures.day_is, _guess(collection, day)),
-        ("user", decimal(figures.user), _campaign(figures.answers), _all(account)),
+        ("user", decimal(figures.user), whole, _all(account)),
     )
-
-
-def _campaign(answers: int) -> str:
-    return "one answer, the whole campaign" if answers == 1 else f"{answers:,} answers, all of them"
 
 
 def _guess(collection: Collection, seen: int) -> str:

@@ -36,10 +36,7 @@ def overview(context: Context) -> Content:
     snapshot, find = context.aggregator.snapshot(), request.args.get("find", "").strip()
     sizes, catalog = public_sizes(snapshot), snapshot.catalog
     rows = [overview_row(series, sizes, snapshot.today) for series in catalog.by_name.values()]
-    texts = (f"{each['collection'].name}\n{each['collection'].question}" for each in rows)
-    found = [
-        each for each, text in zip(rows, texts, strict=True) if find.casefold() in text.casefold()
-    ]
+    found = [each for each in rows if _matches(each["collection"], find)]
     return {
         "groups": {state: [r for r in found if r["status"].state is state] for state in State},
         "found": found,
@@ -93,6 +90,10 @@ def _adequacy(collection: Collection, n: int | None) -> tuple[str, str]:
     once = collection.answering * collection.per_period == 1
     found = sample_adequacy(collection, n, Terms(sampled=once))
     return found.tone, found.text
+
+
+def _matches(collection: Collection, find: str) -> bool:
+    return find.casefold() in f"{collection.name}\n{collection.question}".casefold()
 
 
 Sizes = Mapping[str, Mapping[Cell, int]]  # by fingerprint

@@ -22,6 +22,7 @@ from ..store import DurabilityState, open_store
 from ..store.migrate import outgoing_copy
 from ..store.restore_lock import release_lock_reason
 from . import consistency, definition_checks
+from .file_checks import SQLITE, SQLITE_DEEP
 from .finding import (
     UNREACHABLE,
     Check,
@@ -34,8 +35,6 @@ from .finding import (
     warn,
     wrong,
 )
-from .sqlite_checks import DEEP as SQLITE_DEEP
-from .sqlite_checks import SQLITE
 from .store_snapshot import StoreSnapshot
 from .verdict_checks import verdicts
 

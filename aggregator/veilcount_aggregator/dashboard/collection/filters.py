@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
@@ -30,14 +29,7 @@ AMONG = {
 SHOWN_DIGITS = 8  # of a fingerprint
 
 Link = tuple[str, str, bool]  # its text, its address, whether it is current
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A choice between links."""
-
-    label: str
-    links: tuple[Link, ...]
+Filter = tuple[str, tuple[Link, ...]]  # a label, and the links to choose between
 
 
 def filters(
@@ -71,7 +63,7 @@ def _parameter(
     default: str = "",
 ) -> Filter:
     """Return the choice of a parameter's value; an address leaves out the default."""
-    return Filter(
+    return (
         label,
         tuple(
             (text, at.to(**{name: None if value == default else value}), value == current)
@@ -87,13 +79,11 @@ def _value_filters(at: PageAddress, newest: Collection, query: EstimateQuery) ->
             (f"by {each}", at.with_selection(group=each, view=None), query.groups == (each,))
             for each in part_names(domain)
         )
-        yield Filter("Show", (("all together", at.with_selection(), not query.groups), *parts))
+        yield ("Show", (("all together", at.with_selection(), not query.groups), *parts))
     if size > LONG:
         paged = not (query.top or query.values or query.groups)
         largest = (f"the {TOP} largest", at.with_selection(), query.top == TOP)
-        yield Filter(
-            "Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged))
-        )
+        yield ("Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged)))
     if not query.groups:
         texts = {each.value: each.value for each in View}
         yield _parameter(at, "View", "view", texts, query.view, default=View.RAW)
@@ -112,7 +102,7 @@ def _segments(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iter
             (value, at.with_segment(segment, known), chosen.get(name) == value)
             for value, segment in zip(values, known, strict=True)
         )
-        yield Filter(name, (everyone, *each_one))
+        yield (name, (everyone, *each_one))
 
 
 def other_definitions(

@@ -71,21 +71,18 @@ def time_series_chart(
     of_shares = time_ranges[0].mean is None
     format_ = charts.SHARE if of_shares else {}
     title = "share of the reports" if of_shares else "mean"
+    days_title = "UTC day" if answer.by is GroupBy.DAY else f"first UTC day of the {answer.by}"
     return Chart(
         chart,
         charts.lines(
             [_part(answer, time_ranges, line) for line in lines],
-            charts.axis(_days(answer.by), type="date", ticks=_ticks(time_ranges)),
+            charts.axis(days_title, type="date", ticks=_ticks(time_ranges)),
             charts.axis(title, **format_),
         ),
         _label(answer, series, time_ranges, of_shares=of_shares) + _left_out(nonempty, most),
         ("UTC days", "n", *(line.name for line in lines)),
         tuple(_row(each, lines, place) for place, each in enumerate(time_ranges)),
     )
-
-
-def _days(by: GroupBy) -> str:
-    return "UTC day" if by is GroupBy.DAY else f"first UTC day of the {by}"
 
 
 def _ticks(time_ranges: Sequence[TimeRangeEstimate]) -> list[tuple[str, str]]:

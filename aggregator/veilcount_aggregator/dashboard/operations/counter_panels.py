@@ -125,15 +125,8 @@ def _title(series: Series, period: int) -> str:
 SHARES = (0.5, 0.95, 0.99)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointLatency:
-    """The latency of one endpoint."""
-
-    endpoint: str
-    requests: int
-    failed: int  # answered with 5xx
-    mean: str
-    within: tuple[str, ...]  # for each share
+#: an endpoint, its requests, those answered with 5xx, the mean, and the latency of each share
+EndpointLatency = tuple[str, int, int, str, tuple[str, ...]]
 
 
 def latencies(counts: Counts, *, intake: bool) -> list[EndpointLatency]:
@@ -158,9 +151,7 @@ def latencies(counts: Counts, *, intake: bool) -> list[EndpointLatency]:
 def _latency(endpoint: str, ends: Counter[str], failed: int, microseconds: int) -> EndpointLatency:
     requests = ends.total()
     mean = f"{microseconds / requests / 1000:,.1f} ms"
-    return EndpointLatency(
-        endpoint, requests, failed, mean, tuple(_within(ends, share) for share in SHARES)
-    )
+    return endpoint, requests, failed, mean, tuple(_within(ends, share) for share in SHARES)
 
 
 def _within(ends: Counter[str], share: float) -> str:
