@@ -20,7 +20,7 @@ from flask import Response
 
 from ..auth.api_keys import Role
 from ..catalog.cache import KEYS_SECONDS
-from ..central.journal_registry import unconfirmed_journals
+from ..central.store_confirmation import unconfirmed_journals
 from ..errors import StoreError
 from ..retention.retention_guard import DROPPED
 from ..service import Aggregator

@@ -45,18 +45,18 @@ from .budget_ledger import (
     release_records,
     require_budget,
 )
-from .journal_registry import KIND as JOURNAL
-from .journal_registry import (
-    RETIRED,
-    UNLOCKS,
-    RegisteredJournal,
-    registered_journals,
-    without_confirmation,
-)
 from .journal_state import StateFile
 from .priced_query import PricedQuery
 from .release_journal import DigestCache, ReleaseJournal, encode_line, parse_line, verified_seal
-from .store_confirmation import StoreConfirmer
+from .store_confirmation import (
+    JOURNAL,
+    RETIRED,
+    UNLOCKS,
+    RegisteredJournal,
+    StoreConfirmer,
+    registered_journals,
+    without_confirmation,
+)
 
 UNLOCK_ID_BYTES = 8
 

@@ -4,6 +4,10 @@ A store that came back from older files lacks releases that have left, and would
 the same budget. No single journal notices: each host's has the releases that this host knows. So a
 release waits until every registered journal has confirmed the store as it is now.
 
+The journals are registered in the store's records. Each confirms a *view*: the store's incarnation
+together with the identities of all registered journals. So a store that was restarted, promoted or
+replaced, and a journal that joined or left, each make a new view, to be confirmed anew.
+
 **What a journal's host does**, about each second and before each of its own releases:
 
 1. It reads the store's incarnation first: a name that the server process behind the records has
@@ -46,9 +50,11 @@ seen more, not at once; so is a SQLite file that was put back together with its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from ..auth.audit_log import KIND as AUDIT
@@ -58,10 +64,55 @@ from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
 from .budget_ledger import KIND_PREFIX, ReleasePrice, parse_release, release_records
-from .journal_registry import KIND as JOURNAL
-from .journal_registry import RETIRED, UNLOCKS, RegisteredJournal, registered_journals, view_digest
 from .journal_state import JournalState, StateFile, StateFileBusy, audit_digest
 from .release_journal import DigestCache, ReleaseJournal, VerifySeal, encode_line
+
+JOURNAL = "journal"
+RETIRED = "journal-retired"
+UNLOCKS = "unlock"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredJournal:
+    """One registered journal, and the view that it confirmed last."""
+
+    id: str
+    label: str
+    view: str = ""
+    at: str = ""  # when it confirmed that, to the second, UTC; "": never
+
+    def __str__(self) -> str:
+        return f"{self.label} ({self.id})"
+
+    def record(self) -> Record:
+        """Return it as it is kept."""
+        return Record(JOURNAL, self.id, json.dumps(asdict(self), sort_keys=True).encode())
+
+
+def registered_journals(store: Store) -> dict[str, RegisteredJournal]:
+    """Return the registered journals, by identity."""
+    kept = store.records(JOURNAL)
+    return {id_: RegisteredJournal(**json.loads(value)) for id_, value in sorted(kept.items())}
+
+
+def view_digest(incarnation: str, journals: Iterable[str]) -> str:
+    """Return the name of a view."""
+    return hashlib.sha256("\n".join([incarnation, *sorted(journals)]).encode()).hexdigest()[:32]
+
+
+def without_confirmation(
+    journals: Mapping[str, RegisteredJournal], incarnation: str
+) -> list[RegisteredJournal]:
+    """Return the journals that have not confirmed the present view."""
+    present = view_digest(incarnation, journals)
+    return [each for each in journals.values() if each.view != present]
+
+
+def unconfirmed_journals(store: Store) -> list[RegisteredJournal]:
+    """Return the journals that releases from this store wait for."""
+    journals = registered_journals(store)
+    return without_confirmation(journals, store.incarnation()) if journals else []
+
 
 FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
 WENT_BACK = "the store lacks records that this host has seen: it was restored from older files"
@@ -236,5 +287,4 @@ def _with_audit(seen: ReleaseRecords, state: JournalState, *, update_audit: bool
 
 
 def _unconfirmed(journals: Mapping[str, str]) -> list[Record]:
-    """Return the records of journals that have yet to confirm."""
     return [RegisteredJournal(id_, label).record() for id_, label in journals.items()]

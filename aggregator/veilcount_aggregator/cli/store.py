@@ -11,9 +11,9 @@ import click
 
 from ..auth.audit_log import audit_record
 from ..catalog.definitions import load_catalog
-from ..central.journal_registry import unconfirmed_journals
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
+from ..central.store_confirmation import unconfirmed_journals
 from ..errors import SettingsError
 from ..retention.clock_guard import TOLERANCE, clock_skew
 from ..retention.retention_guard import ConfirmedDay, confirm_day, read_confirmed_day

@@ -12,9 +12,9 @@ from veilcount_shared.errors import VeilcountError
 
 from ..auth.api_keys import ApiKey, Role
 from ..central.budget_ledger import load_releases
-from ..central.journal_registry import registered_journals, unconfirmed_journals
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
+from ..central.store_confirmation import registered_journals, unconfirmed_journals
 from ..errors import SettingsError, StoreUnavailable
 from ..retention.retention_guard import needs_confirmation, read_confirmed_day
 from ..settings import Settings

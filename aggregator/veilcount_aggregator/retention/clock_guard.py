@@ -132,7 +132,6 @@ class ClockGuard:
 
 
 def _moved(then: Instant | None, now: datetime, at: float) -> timedelta:
-    """Return how far the wall clock has moved beyond the monotonic one."""
     if then is None:
         return ZERO
     return now - then[0] - timedelta(seconds=at - then[1])

@@ -46,8 +46,7 @@ from typing import NamedTuple, Protocol
 from ..series.series import Series
 from .health import Durability, ShardHealth, StoreHealth
 from .memory_limit import MemoryUse
-from .series_reports import Codes, Counters, SeriesReports
-from .service_counters import ServiceCounter, ServiceCounts
+from .series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
 
 
 class Cell(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reports of one series in columns, and verdicts as numbers.
+"""Reports of one series in columns, verdicts as numbers, and the counters of the service.
 
 The reports of many requests are coalesced: a group is judged and added up series by series. A
 request has a report or two, and touching a column of it costs as much as one of a thousand.
@@ -6,7 +6,7 @@ request has a report or two, and touching a column of it costs as much as one of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -108,3 +108,32 @@ def concatenate_reports(group: Sequence[SeriesReports]) -> SeriesReports:
         name: np.concatenate([getattr(each, name) for each in group]) for name in COLUMNS
     }
     return replace(group[0], **joined)
+
+
+class ServiceCounter(NamedTuple):
+    """The name of a counter: of a verdict, a loss or a request."""
+
+    what: str
+    fingerprint: str  # "": of no series
+    period: int  # -1: of no period
+    word: str
+
+
+ServiceCounts = Mapping[ServiceCounter, int]
+
+#: counted by the engines for each report that was not counted
+VERDICT = "verdict"
+#: a report that was answered `full` by another limit than its period's, and by which
+LIMITED = "limited"
+BY_HOUR = "hour"
+BY_MEMORY = "memory"
+_LIMITS = {int(HOURLY_FULL): BY_HOUR, int(MEMORY_FULL): BY_MEMORY}
+
+
+def refusal_counts(
+    fingerprint: str, period: int, code: int, times: int
+) -> dict[ServiceCounter, int]:
+    """Return the counters of reports that were not counted."""
+    found = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
+    limit = _LIMITS.get(code)
+    return found | ({ServiceCounter(LIMITED, fingerprint, -1, limit): times} if limit else {})

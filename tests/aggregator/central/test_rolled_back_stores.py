@@ -30,10 +30,14 @@ from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
-from veilcount_aggregator.central.journal_registry import registered_journals, unconfirmed_journals
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
-from veilcount_aggregator.central.store_confirmation import SETTLING_SECONDS, WENT_BACK
+from veilcount_aggregator.central.store_confirmation import (
+    SETTLING_SECONDS,
+    WENT_BACK,
+    registered_journals,
+    unconfirmed_journals,
+)
 from veilcount_aggregator.errors import ReleasesWaiting, SettingsError, StoreError
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.restore_lock import release_lock_reason

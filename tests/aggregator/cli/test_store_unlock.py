@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.aggregator.cli.conftest import Type
 from tests.aggregator.curator_fixtures import AGE, OVER, curator, wanted
 from veilcount_aggregator.central.budget_ledger import load_releases
-from veilcount_aggregator.central.journal_registry import registered_journals
+from veilcount_aggregator.central.store_confirmation import registered_journals
 from veilcount_aggregator.store import open_store
 
 

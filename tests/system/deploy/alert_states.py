@@ -33,7 +33,7 @@ from tests.system.deploy.promql import Sample, Scrape, read
 from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
 from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.central.journal_registry import RegisteredJournal
+from veilcount_aggregator.central.store_confirmation import RegisteredJournal
 from veilcount_aggregator.retention.retention_guard import DROPPED, confirm_day
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.records import update_records

@@ -17,8 +17,8 @@ from veilcount_shared.schedule import period_end
 
 from ...central.budget_ledger import load_releases as stored_releases
 from ...central.curator import DryRun
-from ...central.journal_registry import unconfirmed_journals
 from ...central.query import query_options
+from ...central.store_confirmation import unconfirmed_journals
 from ...errors import QueryError, ReleaseRefused
 from ...queries.releases import SeriesReleases, days_of, series_releases
 from ...queries.snapshot import Snapshot

@@ -56,10 +56,6 @@ class DurableWriter:
         """Return one answer, or raise why there is none."""
         return require_all(self.execute_each([command], wait))[0]
 
-    def answers(self, base: bytes) -> bool:
-        """Whether the server of a base answered the last call."""
-        return self._servers.answers(base)
-
     def admit(self, bases: Sequence[bytes]) -> None:
         """Refuse what would be written to a server that is unfit."""
         if self._monitor.doubts:  # hardly ever

@@ -31,8 +31,9 @@ from ..series_reports import (
     Numbers,
     Quota,
     SeriesReports,
+    ServiceCounts,
+    refusal_counts,
 )
-from ..service_counters import ServiceCounts, refusal_counts
 from ..transfer_format import bitmap_bytes, join_key
 from .identity import StoreIdentity
 from .lua_library import pack, raw

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ...errors import StoreError, StoreUnavailable
-from ..series_reports import Codes, SeriesReports, concatenate_reports
-from ..service_counters import ServiceCounts
+from ..series_reports import Codes, SeriesReports, ServiceCounts, concatenate_reports
 from .connections import Wait
 from .group_parts import EpochBatch, SeriesBatch, ShardCommit, group_by_value
 from .identity import StoreIdentity
@@ -34,11 +33,15 @@ def commit(
     limits: RedisMemoryLimits,
     group: Sequence[SeriesReports],
     counts: ServiceCounts,
+    *,
+    alone: int,
 ) -> list[Codes]:
-    """Judge and count a group; each shard's part of it in one step, which fails by itself."""
+    """Judge and count a group; each shard's part of it in one step, which fails by itself.
+
+    Service counters may be in any shard: they go with some reports, or alone to this one.
+    """
     members = _by_series(group)
     sheets = [_sheet(identity, [group[at] for at in places]) for places in members.values()]
-    alone = 0 if group else _answering(servers, identity)
     by_shard = limits.by_shard(group[0].memory.store if group else None)
     parts = list(_parts(identity, by_shard, sheets, counts, alone))
     errors = _commit(servers, identity, parts)
@@ -76,12 +79,6 @@ def _commit(
     return errors
 
 
-def _answering(servers: CommandExecutor, identity: StoreIdentity) -> int:
-    """Return a shard that answers, as far as is known."""
-    found = (shard for shard, base in enumerate(identity.bases) if servers.answers(base))
-    return next(found, 0)
-
-
 def _by_series(group: Sequence[SeriesReports]) -> Mapping[str, list[int]]:
     members: dict[str, list[int]] = {}
     for at, reports in enumerate(group):
@@ -111,7 +108,6 @@ def _parts(
     counts: ServiceCounts,
     alone: int,
 ) -> Iterator[ShardCommit]:
-    """Service counters may be in any shard: they go with some reports, or alone to this one."""
     leaves: dict[int, list[EpochBatch]] = {}
     for sheet in sheets:
         everything = np.arange(len(sheet.reports))

@@ -15,8 +15,7 @@ import numpy as np
 
 from ..interface import Cell
 from ..memory_limit import COUNTER_BYTES, PAGE, PAGES_A_BYTE, SPARSE
-from ..series_reports import Counters, Numbers
-from ..service_counters import ServiceCounter
+from ..series_reports import Counters, Numbers, ServiceCounter
 from ..transfer_format import add_padded, join_key
 from .connections import pairs
 from .identity import StoreIdentity
@@ -188,7 +187,6 @@ class ShardReader:
         return sorted(each.decode() for each in found)
 
     def _each(self, command: str, *words: str) -> list[list[bytes]]:
-        """Return every shard's answer about one key."""
         commands = [
             Command(base, (command, figure_key(base, *words))) for base in self._identity.bases
         ]

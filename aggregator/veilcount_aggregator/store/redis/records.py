@@ -164,7 +164,6 @@ def _write_copies(
 
 
 def _one_per_master(servers: ShardClient) -> set[bytes]:
-    """Return the first base of each master."""
     owned: dict[object, bytes] = {}
     for base in copy_bases():
         try:

@@ -79,7 +79,6 @@ def shard_numbers(places: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
 
 
 def _words(rows: Bytes) -> NDArray[np.uint32]:
-    """Return a copy as three words each."""
     words: NDArray[np.uint32] = np.array(rows, np.uint8).reshape(-1, ROW_BYTES).view("<u4")
     return words
 

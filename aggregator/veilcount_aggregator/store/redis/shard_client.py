@@ -42,9 +42,6 @@ class CommandExecutor(Protocol):
     def execute_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
         """Return one answer."""
 
-    def answers(self, base: bytes) -> bool:
-        """Whether the server of a base answered the last call."""
-
 
 class ShardClient:
     """Sends commands to the owners of keys, as far as they are known."""
@@ -100,11 +97,13 @@ class ShardClient:
         owners = map(self._topology.owner, bases)
         return next(at for at, found in enumerate(owners) if found and found.host == owner.host)
 
-    def answers(self, base: bytes) -> bool:
-        """Whether the server of a base answered the last call."""
-        with suppress(StoreUnavailable):
-            return self.owner(base).breaker.state is BreakerState.CLOSED
-        return False
+    def first_answering(self, bases: Sequence[bytes]) -> int:
+        """Return the first of these bases whose server answered the last call; 0: none did."""
+        for at, base in enumerate(bases):
+            with suppress(StoreUnavailable):
+                if self.owner(base).breaker.state is BreakerState.CLOSED:
+                    return at
+        return 0
 
     def look(self) -> None:
         """Ask who has which keys now, unless somebody else just has."""

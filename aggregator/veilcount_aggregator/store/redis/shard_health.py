@@ -59,93 +59,89 @@ class ShardState:
         )
 
 
-def read_shard_states(
-    servers: ShardClient, identity: StoreIdentity, monitor: DurabilityMonitor
-) -> list[ShardState]:
-    """Return how the records and each shard are."""
-    bases = {RECORDS: RECORDS_BASE} | {
-        str(shard): base for shard, base in enumerate(identity.bases)
-    }
-    commands = [Command(base, ("MGET", base, base + KEY)) for base in bases.values()]
-    answers = servers.execute_each(commands, Wait.PROBE)
-    owners = {name: _owner(servers, base) for name, base in bases.items()}
-    found = [
-        _found(name, owners[name], answer, identity.store, monitor)
-        for name, answer in zip(bases, answers, strict=True)
-    ]
-    up = {
-        seen.server.host: seen.server
-        for seen in found
-        if seen.server and not isinstance(seen.error, StoreUnavailable)
-    }
-    info = _info(list(up.values()))
-    return [
-        replace(seen, info=info.get(seen.server.host)) if seen.server else seen for seen in found
-    ]
+class RedisHealth:
+    """The health of one store: of each shard, and as a whole."""
 
+    def __init__(
+        self, servers: ShardClient, identity: StoreIdentity, monitor: DurabilityMonitor
+    ) -> None:
+        self._servers = servers
+        self._identity = identity
+        self._monitor = monitor
 
-def store_health(
-    servers: ShardClient, identity: StoreIdentity, monitor: DurabilityMonitor
-) -> StoreHealth:
-    """Return how the store is; raise where no shard takes reports, unless it is not durable."""
-    records, *shards = read_shard_states(servers, identity, monitor)
-    serving = [seen for seen in shards if seen.error is None]
-    durability = monitor.found
-    if not serving and not durability.blocked:
-        raise next(seen.error for seen in shards if seen.error is not None)
-    why = durability.why
-    if serving and len(serving) < len(shards):
-        why = f"{len(serving)} of {len(shards)} shards take reports; {why}"
-    consulted = [records] if records.error is None else serving
-    return StoreHealth(
-        "redis-cluster" if servers.address.cluster else "redis",
-        durability.durable,
-        why,
-        any(seen.read_only for seen in consulted),
-        len(serving),
-        len(shards),
-        durability.weaknesses,
-        durability.blocked,
-    )
+    def shards(self) -> list[ShardState]:
+        """Return how the records and each shard are."""
+        bases = {RECORDS: RECORDS_BASE} | {
+            str(shard): base for shard, base in enumerate(self._identity.bases)
+        }
+        commands = [Command(base, ("MGET", base, base + KEY)) for base in bases.values()]
+        answers = self._servers.execute_each(commands, Wait.PROBE)
+        found = [self._shard(*each) for each in zip(bases.items(), answers, strict=True)]
+        up = {
+            seen.server.host: seen.server
+            for seen in found
+            if seen.server and not isinstance(seen.error, StoreUnavailable)
+        }
+        info = _info(list(up.values()))
+        return [
+            replace(seen, info=info.get(seen.server.host)) if seen.server else seen
+            for seen in found
+        ]
 
+    def store(self) -> StoreHealth:
+        """Return how the store is; raise where no shard takes reports, unless it is not durable."""
+        records, *shards = self.shards()
+        serving = [seen for seen in shards if seen.error is None]
+        durability = self._monitor.found
+        if not serving and not durability.blocked:
+            raise next(seen.error for seen in shards if seen.error is not None)
+        why = durability.why
+        if serving and len(serving) < len(shards):
+            why = f"{len(serving)} of {len(shards)} shards take reports; {why}"
+        consulted = [records] if records.error is None else serving
+        return StoreHealth(
+            "redis-cluster" if self._servers.address.cluster else "redis",
+            durability.durable,
+            why,
+            any(seen.read_only for seen in consulted),
+            len(serving),
+            len(shards),
+            durability.weaknesses,
+            durability.blocked,
+        )
 
-def answering(servers: ShardClient, identity: StoreIdentity) -> tuple[bytes, ...]:
-    """Return the bases of the shards that answer now; StoreUnavailable: none does."""
-    commands = [Command(base, ("GET", base)) for base in identity.bases]
-    answers = servers.execute_each(commands, Wait.PROBE)
-    paired = zip(identity.bases, answers, strict=True)
-    found = tuple(base for base, answer in paired if answer == identity.store)
-    if not found:
-        require_all(answers)
-        raise StoreUnfit(GONE)
-    return found
+    def answering(self) -> tuple[bytes, ...]:
+        """Return the bases of the shards that answer now; StoreUnavailable: none does."""
+        commands = [Command(base, ("GET", base)) for base in self._identity.bases]
+        answers = self._servers.execute_each(commands, Wait.PROBE)
+        paired = zip(self._identity.bases, answers, strict=True)
+        found = tuple(base for base, answer in paired if answer == self._identity.store)
+        if not found:
+            require_all(answers)
+            raise StoreUnfit(GONE)
+        return found
 
-
-def _found(
-    name: str,
-    server: RedisNode | None,
-    answer: StoreError | Sequence[bytes | None],
-    store: bytes,
-    monitor: DurabilityMonitor,
-) -> ShardState:
-    """Return what is known of a shard by its answer, and of its server's settings."""
-    if isinstance(answer, StoreError):
-        return ShardState(name, server, answer)
-    if server is None:
-        return ShardState(name, server, StoreUnavailable("no server has its slot at the moment"))
-    kept, mark = answer
-    if kept != store:
-        return ShardState(name, server, StoreUnfit(GONE))
-    weakness = monitor.blocking(server.host)
-    error = StoreUnfit(str(weakness)) if weakness else None
-    return ShardState(name, server, error, mark is not None)
-
-
-def _owner(servers: ShardClient, base: bytes) -> RedisNode | None:
-    try:
-        return servers.owner(base)
-    except StoreUnavailable:
-        return None
+    def _shard(
+        self, place: tuple[str, bytes], answer: StoreError | Sequence[bytes | None]
+    ) -> ShardState:
+        """Return what is known of a shard by its answer, and of its server's settings."""
+        name, base = place
+        server: RedisNode | None
+        try:
+            server = self._servers.owner(base)
+        except StoreUnavailable:
+            server = None
+        if isinstance(answer, StoreError):
+            return ShardState(name, server, answer)
+        if server is None:
+            why = StoreUnavailable("no server has its slot at the moment")
+            return ShardState(name, server, why)
+        kept, mark = answer
+        if kept != self._identity.store:
+            return ShardState(name, server, StoreUnfit(GONE))
+        weakness = self._monitor.blocking(server.host)
+        error = StoreUnfit(str(weakness)) if weakness else None
+        return ShardState(name, server, error, mark is not None)
 
 
 def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:

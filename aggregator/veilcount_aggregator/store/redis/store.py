@@ -37,8 +37,7 @@ from ...series.series import Series
 from ..health import Durability, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece
 from ..memory_limit import MemoryUse
-from ..series_reports import Codes, Counters, SeriesReports
-from ..service_counters import ServiceCounter, ServiceCounts
+from ..series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
 from ..transfer_format import bitmap_bytes
 from . import intake, read_only
 from .connections import Wait, execute_each
@@ -51,7 +50,7 @@ from .queries import ShardReader
 from .records import RedisRecords, read_copy
 from .row_permutation import shard_numbers
 from .shard_client import ShardClient
-from .shard_health import WriteProbe, answering, read_shard_states, store_health
+from .shard_health import RedisHealth, WriteProbe
 from .transfer import RedisTransfer
 from .url import RedisUrl
 
@@ -96,6 +95,7 @@ class RedisStore(RedisRecords):
         super().__init__(servers, self._durable, identity)
         self._monitor = monitor
         self._reader = ShardReader(servers, identity)
+        self._health = RedisHealth(servers, identity, monitor)
         self._probe = WriteProbe(servers, identity)
         self._limits = RedisMemoryLimits(servers, identity)
 
@@ -104,7 +104,8 @@ class RedisStore(RedisRecords):
     def commit(self, group: Sequence[SeriesReports], counts: ServiceCounts) -> list[Codes]:
         # Service counters alone are acknowledged to nobody: they are kept wherever they can be.
         servers = self._durable if group else self._servers
-        return intake.commit(servers, self.identity, self._limits, group, counts)
+        alone = 0 if group else self._servers.first_answering(self.identity.bases)
+        return intake.commit(servers, self.identity, self._limits, group, counts, alone=alone)
 
     def lane(self, group: Sequence[SeriesReports]) -> int:
         """Return the first shard of the server that has a group's rows; a body has one row.
@@ -120,7 +121,6 @@ class RedisStore(RedisRecords):
         return self._servers.first_of(owner, self.identity.bases)
 
     def _bases_of(self, group: Sequence[SeriesReports]) -> list[bytes]:
-        """Return the shards of a group's rows."""
         if self.identity.shards == 1:
             return list(self.identity.bases)
         rows = np.concatenate([reports.rows for reports in group])
@@ -243,21 +243,15 @@ class RedisStore(RedisRecords):
 
     def health(self) -> StoreHealth:
         self._monitor.look()
-        found = store_health(self._servers, self.identity, self._monitor)
-        return replace(found, trouble=self._probe.trouble())
+        return replace(self._health.store(), trouble=self._probe.trouble())
 
     def shards(self) -> list[ShardHealth]:
-        states = read_shard_states(self._servers, self.identity, self._monitor)
-        return [state.health() for state in states]
+        return [state.health() for state in self._health.shards()]
 
     def reachable_part(self) -> tuple[RedisStore, bool]:
-        bases = answering(self._servers, self.identity)
-        return self._part(bases), len(bases) == self.identity.shards
-
-    def _part(self, bases: Sequence[bytes]) -> RedisStore:
-        """Return a view that reads from some shards alone."""
-        some = replace(self.identity, bases=tuple(bases))
-        return RedisStore(self._servers, some, self._monitor)
+        bases = self._health.answering()
+        part = RedisStore(self._servers, replace(self.identity, bases=bases), self._monitor)
+        return part, len(bases) == self.identity.shards
 
     def close(self) -> None:
         self._servers.close()

@@ -17,8 +17,7 @@ from ...mechanisms import handler_of
 from ...series.series import Series
 from ..interface import Cell
 from ..memory_limit import COUNTER_BYTES, TALLY_BYTES, MemoryLimits
-from ..series_reports import Codes, Quota, SeriesReports, coalesce
-from ..service_counters import ServiceCounts, refusal_counts
+from ..series_reports import Codes, Quota, SeriesReports, ServiceCounts, coalesce, refusal_counts
 from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
 from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers, pad_zeros
 from .schema import PART_BYTES
@@ -268,7 +267,6 @@ def _write(database: sqlite3.Connection, number: int, state: SeriesState) -> Non
 
 
 def _move(database: sqlite3.Connection, number: int, epoch: int, change: Mapping[int, int]) -> None:
-    """Change how many rows have spent how many slots."""
     found = database.execute(_SPENT_ROWS, (number, epoch)).fetchone()
     held = pad_zeros(decode_numbers(found[0] if found else b""), max(change))
     for spent, by in change.items():

@@ -15,8 +15,7 @@ from ...series.series import Series
 from ..health import Durability, DurabilityState, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece
 from ..memory_limit import MemoryUse
-from ..series_reports import Codes, Counters, SeriesReports
-from ..service_counters import ServiceCounter, ServiceCounts
+from ..series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
 from ..transfer_format import decode_numbers, pad_zeros
 from . import intake, transfer
 from .connection import SqliteUrl
