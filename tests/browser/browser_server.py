@@ -12,7 +12,7 @@ from typing import Any
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment
-from veilcount_aggregator.auth import login_links
+from veilcount_aggregator.auth import sessions
 from veilcount_aggregator.auth.api_keys import Role
 
 HOST = "127.0.0.1"
@@ -29,7 +29,7 @@ class Site:
     def link(self, role: Role) -> str:
         """Return a new one-time link."""
         store, now = self.deployment.aggregator.store, self.deployment.clocks.now
-        return login_links.link_url(self.base, login_links.create_link(store, role, now))
+        return sessions.link_url(self.base, sessions.create_link(store, role, now))
 
 
 class _Silent(WSGIRequestHandler):

@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import json
 import secrets
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -103,7 +102,8 @@ def create_key(
     """Make a key; return it with its secret, which nobody can ask for again."""
     if len(label) > MOST_LABEL or not label.isprintable():
         raise SettingsError("label", label[:MOST_LABEL], f"give up to {MOST_LABEL} characters")
-    secret = _new_secret(role)
+    # the prefix is one that scanners for leaked secrets can search for
+    secret = f"veilcount_{role}_{secrets.token_urlsafe(BYTES)}"
     identity = secrets.token_hex(ID_DIGITS // 2)
     key = ApiKey(identity, role, label, digest_secret(secret), now.date().isoformat())
 
@@ -142,12 +142,6 @@ def record_key_use(store: Store, key: ApiKey, now: datetime) -> None:
         return [replace(current, used=today).record()], None
 
     update_records(store, decide)
-
-
-def _new_secret(role: Role) -> str:
-    """Return 32 random bytes behind a prefix that scanners for leaked secrets can search for."""
-    random = urlsafe_b64encode(secrets.token_bytes(BYTES)).rstrip(b"=").decode()
-    return f"veilcount_{role}_{random}"
 
 
 def digest_secret(secret: str) -> str:

@@ -2,6 +2,10 @@
 
 Nothing is signed, so there is no secret that a copy of the store would give away, and a session
 that is ended is over in every worker.
+
+Whoever starts an aggregator logs in by a one-time link: no key is shown on the screen. Its secret
+is in the fragment of the URL, which browsers do not send: no server or proxy logs it. The page that
+opens posts it once; the store keeps its SHA-256 here too.
 """
 
 from __future__ import annotations
@@ -16,12 +20,17 @@ from datetime import datetime, timedelta
 from ..store import Record, Records, Store
 from ..store.records import update_records
 from .api_keys import ApiKeys, Role, digest_secret
-from .login_links import WHO
+from .audit_log import audit_record
 
 KIND = "session"
 BYTES = 32
 LASTS = timedelta(hours=12)
 MOST = 100  # of one key at a time: the oldest gives way
+
+LINK_KIND = "link"
+LINK_LASTS = timedelta(minutes=15)
+LINK_WHO = "link"
+LINK_PATH = "/enter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,7 @@ class BrowserSession:
     def is_valid(self, api_keys: ApiKeys, now: datetime) -> bool:
         """Whether the session has not expired and its key was not revoked."""
         valid = {key.id for key in api_keys.keys.values() if not key.revoked}
-        return datetime.fromisoformat(self.until) > now and self.who in (WHO, *valid)
+        return datetime.fromisoformat(self.until) > now and self.who in (LINK_WHO, *valid)
 
 
 def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
@@ -88,3 +97,53 @@ def _gone(kept: Mapping[str, BrowserSession], who: str, now: datetime) -> list[R
     same = sorted((each for each in kept.values() if each.who == who), key=lambda each: each.until)
     gone = {each.digest for each in (*over, *same[: max(0, len(same) - MOST + 1)])}
     return [Record(KIND, each, None) for each in sorted(gone)]
+
+
+# -- log-in links ----------------------------------------------------------------------------------
+
+
+def create_link(store: Store, role: Role, now: datetime) -> str:
+    """Return the secret of a new link: it opens pages once, within a quarter of an hour."""
+    secret = secrets.token_urlsafe(BYTES)
+    kept = json.dumps({"role": role, "until": (now + LINK_LASTS).isoformat()}).encode()
+
+    def decide() -> tuple[list[Record], str]:
+        act = audit_record(store, now, "cli", f"links make {role}", LINK_WHO)
+        return [
+            *_expired_links(store, now),
+            Record(LINK_KIND, digest_secret(secret), kept),
+            act,
+        ], secret
+
+    return update_records(store, decide)
+
+
+def link_url(base: str, secret: str) -> str:
+    """Return the URL of a link."""
+    return f"{base}{LINK_PATH}#{secret}"
+
+
+def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
+    """Redeem a link: return its role; None if it was used, has expired or is unknown."""
+
+    def decide() -> tuple[list[Record], Role | None]:
+        digest = digest_secret(secret)
+        kept = store.records_at(LINK_KIND, [digest]).get(digest)
+        if kept is None or _until(kept) <= now:
+            return [], None
+        used = [
+            Record(LINK_KIND, digest, None),
+            audit_record(store, now, LINK_WHO, "links take", LINK_WHO),
+        ]
+        return used, Role(json.loads(kept)["role"])
+
+    return update_records(store, decide)
+
+
+def _expired_links(store: Store, now: datetime) -> list[Record]:
+    kept = store.records(LINK_KIND)
+    return [Record(LINK_KIND, key, None) for key, value in kept.items() if _until(value) <= now]
+
+
+def _until(kept: bytes) -> datetime:
+    return datetime.fromisoformat(json.loads(kept)["until"])

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ..auth.api_keys import KIND, ApiKeys
+from ..auth.api_keys import KIND, ApiKeys, load_api_keys
 from ..errors import StoreError, StoreUnavailable
 from ..ingest.pseudonym_limit import KIND as SECRET
 from ..store import Store
@@ -118,7 +118,7 @@ class CatalogCache:
         # Under the old generation: the next look finds what is still missing.
         known, api_keys = (
             self.catalog.read_parsed(),
-            ApiKeys.from_records(self._store.records(KIND)),
+            load_api_keys(self._store),
         )
         self._known = replace(self._known, catalog=known, api_keys=api_keys)
         self._read_at = began
@@ -145,7 +145,7 @@ class CatalogCache:
         else:
             catalog = known.catalog
         if known is None or known.has_news(generations, KIND):
-            keys = ApiKeys.from_records(self._store.records(KIND))
+            keys = load_api_keys(self._store)
         else:
             keys = known.api_keys
         return CatalogSnapshot(generation, generations, catalog, keys)

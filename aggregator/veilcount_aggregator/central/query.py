@@ -22,6 +22,9 @@ from ..series.packed_rows import Counters
 Label = str | int | bool | tuple[str | int, ...]
 Figure = tuple[float, float, float]  # a value, and the ends of its interval
 Noised = Sequence[Sequence[int]]  # what came out of the noise, part by part
+Numbers = Sequence[int]  # that a collection's values stand for, for sums, means and conditions
+
+MAX_NUMBER = 1 << 30  # with as many answers, a sum still fits 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +144,6 @@ def ranges_from(places: Iterator[int]) -> tuple[tuple[int, int], ...]:
         else:
             runs.append([place, place])
     return tuple((first, last) for first, last in runs)
-
-
-MAX_NUMBER = 1 << 30  # with as many answers, a sum still fits 64 bits
-
-#: the numbers that a collection's values stand for, for sums, means and conditions
-Numbers = Sequence[int]
 
 
 def numeric_values(collection: Collection) -> Numbers | None:

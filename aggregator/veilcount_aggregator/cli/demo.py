@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .. import structured_logging
-from ..auth import login_links
+from ..auth import sessions
 from ..auth.api_keys import Role
 from ..demo import summary
 from ..demo.campaign import Campaign
@@ -112,8 +112,8 @@ def command(
 
 
 def _link(place: DemoDeployment) -> str:
-    secret = login_links.create_link(place.aggregator.store, Role.ADMIN, place.clock.instant())
-    return login_links.link_url(place.url, secret)
+    secret = sessions.create_link(place.aggregator.store, Role.ADMIN, place.clock.instant())
+    return sessions.link_url(place.url, secret)
 
 
 def _print(found: summary.Summary, link: str, url: str, *, as_json: bool) -> None:

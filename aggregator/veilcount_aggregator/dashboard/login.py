@@ -6,7 +6,7 @@ from flask import Response, request
 
 from ..api.problems import ProblemError
 from ..auth.api_keys import Role
-from ..auth.login_links import PATH, WHO, redeem_link
+from ..auth.sessions import LINK_PATH, LINK_WHO, redeem_link
 from .pages import Content, Context, page, redirect_to, redirect_to_path, render
 
 MESSAGES = {
@@ -36,7 +36,7 @@ def log_in(context: Context) -> Response:
     return response
 
 
-@page(PATH, role=None, methods=("GET", "POST"))
+@page(LINK_PATH, role=None, methods=("GET", "POST"))
 def enter(context: Context) -> Response | Content:
     """Exchange a one-time link for a session: its secret is in the fragment, a script posts it."""
     if request.method == "GET":
@@ -46,7 +46,7 @@ def enter(context: Context) -> Response | Content:
     if role is None:
         return _form("/", LINK_INVALID, 403)
     response = redirect_to("overview")
-    context.sessions.begin(response, role, WHO)
+    context.sessions.begin(response, role, LINK_WHO)
     return response
 
 

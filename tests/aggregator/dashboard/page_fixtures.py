@@ -11,7 +11,7 @@ from typing import Any
 from werkzeug.test import Client, TestResponse
 
 from tests.aggregator.api.deployment_fixtures import Deployment
-from veilcount_aggregator.auth import login_links
+from veilcount_aggregator.auth import sessions
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.browser_sessions import COOKIE, FIELD
 
@@ -98,11 +98,11 @@ class Visitor:
 
     def enter(self, role: Role) -> Page:
         """Log in by a one-time link."""
-        secret = login_links.create_link(
+        secret = sessions.create_link(
             self.deployment.aggregator.store, role, self.deployment.clocks.now
         )
-        self.get(login_links.PATH)
-        return self.post(login_links.PATH, link=secret)
+        self.get(sessions.LINK_PATH)
+        return self.post(sessions.LINK_PATH, link=secret)
 
     def log_in(self, key: str, to: str = "/") -> Page:
         """Log in with a key."""

@@ -10,7 +10,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment, open_worker
 from tests.aggregator.dashboard.page_fixtures import HTTPS, Visitor, logged_in
 from veilcount_aggregator.api.auth import GUESSES
-from veilcount_aggregator.auth import login_links
+from veilcount_aggregator.auth import sessions
 from veilcount_aggregator.auth.api_keys import Role, load_api_keys, revoke_key
 from veilcount_aggregator.auth.rate_limit import BURST_SECONDS
 from veilcount_aggregator.auth.sessions import LASTS, MOST, begin_session, form_token
@@ -102,13 +102,13 @@ def test_guesses_are_limited_and_a_valid_key_is_not(deployed: Deployment, visito
 
 
 def test_a_link_opens_once(deployed: Deployment) -> None:
-    secret = login_links.create_link(deployed.aggregator.store, Role.ANALYST, deployed.clocks.now)
+    secret = sessions.create_link(deployed.aggregator.store, Role.ANALYST, deployed.clocks.now)
     first, second = Visitor(deployed), Visitor(deployed)
     for visitor in (first, second):
-        visitor.get(login_links.PATH)
+        visitor.get(sessions.LINK_PATH)
 
-    assert first.post(login_links.PATH, link=secret).leads_to == "/"
-    late = second.post(login_links.PATH, link=secret)
+    assert first.post(sessions.LINK_PATH, link=secret).leads_to == "/"
+    late = second.post(sessions.LINK_PATH, link=secret)
     assert late.status == 403
     assert "was used" in late.text
     assert second.get("/").leads_to == "/login"
@@ -118,18 +118,18 @@ def test_an_expired_link_is_refused_and_dropped_by_the_next(
     deployed: Deployment, visitor: Visitor
 ) -> None:
     store = deployed.aggregator.store
-    secret = login_links.create_link(store, Role.ADMIN, deployed.clocks.now)
-    deployed.clocks.now += login_links.LASTS
-    visitor.get(login_links.PATH)
+    secret = sessions.create_link(store, Role.ADMIN, deployed.clocks.now)
+    deployed.clocks.now += sessions.LINK_LASTS
+    visitor.get(sessions.LINK_PATH)
 
-    assert visitor.post(login_links.PATH, link=secret).status == 403
-    login_links.create_link(store, Role.ADMIN, deployed.clocks.now)
-    assert len(store.records(login_links.KIND)) == 1
+    assert visitor.post(sessions.LINK_PATH, link=secret).status == 403
+    sessions.create_link(store, Role.ADMIN, deployed.clocks.now)
+    assert len(store.records(sessions.LINK_KIND)) == 1
 
 
 def test_the_store_has_no_secret_of_a_link_or_a_cookie(deployed: Deployment) -> None:
     store = deployed.aggregator.store
-    secret = login_links.create_link(store, Role.ADMIN, deployed.clocks.now)
+    secret = sessions.create_link(store, Role.ADMIN, deployed.clocks.now)
     cookie = logged_in(deployed, Role.ADMIN).secret
     stored = b"".join(piece.key.encode() + piece.body for piece in store.export_pieces())
 

@@ -48,7 +48,6 @@ class CountingQuery(Query):
         '{"count": [...]}': "how many answers are one of some values",
         '"NAME >= 1"': "how many answers fulfil a condition",
     }
-
     order: ClassVar[int] = 1
 
     ranges: tuple[tuple[int, int], ...]

@@ -37,7 +37,6 @@ class MeanQuery(Query):
 
     kind: ClassVar[str] = "mean"
     forms: ClassVar[Mapping[str, str]] = {'"mean"': "the mean of the answers"}
-
     order: ClassVar[int] = 3
 
     numbers: Numbers
@@ -107,7 +106,6 @@ class SumQuery(Query):
 
     kind: ClassVar[str] = "sum"
     forms: ClassVar[Mapping[str, str]] = {'"sum"': "the sum of the answers"}
-
     order: ClassVar[int] = 2
 
     numbers: Numbers

@@ -144,7 +144,9 @@ class DurabilityMonitor:
             what = "appendonly was turned on, and its file is not complete: a restart takes reports"
             yield Weakness(what, f"Redis at {node.server}", NEXT_REWRITE, passing=True)
         if len(node.replicas) < address.replicas:
-            yield _too_few(node, address.replicas)
+            what = f"{len(node.replicas)} of {address.replicas} replicas are connected to a master"
+            fix = f"Start them, or lower replicas={address.replicas} in the store's URL"
+            yield Weakness(what, f"Redis at {node.server}", fix, passing=True)
         for host in node.replicas:
             yield from self._of_replicas.get(host, ())
 
@@ -186,9 +188,3 @@ class DurabilityMonitor:
                     each.fix,
                     blocks=address.replicas > 0,
                 )
-
-
-def _too_few(node: NodeConfig, wanted: int) -> Weakness:
-    what = f"{len(node.replicas)} of {wanted} replicas are connected to a master"
-    fix = f"Start them, or lower replicas={wanted} in the store's URL"
-    return Weakness(what, f"Redis at {node.server}", fix, passing=True)

@@ -63,13 +63,10 @@ def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
 def _make(servers: ShardClient) -> dict[bytes, bytes]:
     """Write the identity, then the shards, then a mark: an interrupted call starts again."""
     shards = servers.address.shards or (SHARDS if servers.address.cluster else 1)
-    fields = {
-        b"format": FORMAT,
-        b"store": secrets.token_hex(16).encode(),
-        b"secret": RowPermutation.new().secret,
-        b"shards": b"%d" % shards,
-    }
-    words = call("create_identity", RECORDS_BASE, *chain.from_iterable(fields.items()))
+    name = secrets.token_hex(16).encode()
+    new = StoreIdentity(name, RowPermutation.new(), shards, spread_bases(b"", shards))
+    fields = chain.from_iterable(new.fields().items())
+    words = call("create_identity", RECORDS_BASE, *fields)
     kept = pairs(servers.execute_one(Command(RECORDS_BASE, words)))
     identity = parse_identity(servers, kept)
     bases = (RECORDS_BASE, *identity.bases)

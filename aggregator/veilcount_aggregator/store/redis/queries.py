@@ -164,7 +164,11 @@ class ShardReader:
 
     def service_counts(self) -> dict[ServiceCounter, int]:
         """Return all service counters."""
-        return {_service_counter(words): times for words, times in self._summed("counts").items()}
+        counted = ((key.split("/", 3), times) for key, times in self._summed("counts").items())
+        return {
+            ServiceCounter(what, fingerprint, int(period), word): times
+            for (what, fingerprint, period, word), times in counted
+        }
 
     def memory(self) -> dict[str, int]:
         """Return the bytes that are accounted to each series."""
@@ -250,8 +254,3 @@ def cell_of(text: str) -> Cell:
     """Return the cell of a name."""
     period, segment = text.split("/")
     return Cell(int(period), int(segment))
-
-
-def _service_counter(text: str) -> ServiceCounter:
-    what, fingerprint, period, word = text.split("/", 3)
-    return ServiceCounter(what, fingerprint, int(period), word)

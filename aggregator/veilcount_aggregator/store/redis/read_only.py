@@ -16,8 +16,7 @@ from typing import TypeVar
 
 from ...errors import StoreReadOnly, StoreUnavailable
 from .connections import Words
-from .identity import RECORDS_BASE, StoreIdentity
-from .lua_library import call
+from .identity import RECORDS_BASE
 from .shard_client import Command, ShardClient
 
 HELD_MILLISECONDS = 10_000
@@ -29,13 +28,6 @@ _RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE',
 _LIFT = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1])"
 
 Item = TypeVar("Item")
-
-
-def set_read_only(servers: ShardClient, identity: StoreIdentity, *, on: bool) -> None:
-    """Close the store for changes, or open it; the records close first and open last."""
-    bases = (RECORDS_BASE, *identity.bases) if on else (*identity.bases, RECORDS_BASE)
-    for base in bases:
-        servers.execute_one(Command(base, call("set_read_only", base, int(on))))
 
 
 def is_read_only(servers: ShardClient) -> bool:

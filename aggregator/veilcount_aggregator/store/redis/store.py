@@ -39,17 +39,18 @@ from ..interface import Cell, TransferPiece
 from ..memory_limit import MemoryUse
 from ..series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
 from ..transfer_format import bitmap_bytes
-from . import intake, read_only
+from . import intake
 from .connections import Wait, execute_each
 from .durability import DurabilityMonitor
 from .durable_writes import DurableWriter
 from .identity import RECORDS_BASE, StoreIdentity, find_identity, parse_identity
-from .lua_library import pack
+from .lua_library import call, pack
 from .memory_limit import RedisMemoryLimits
 from .queries import ShardReader
+from .read_only import ShardReadOnlyLock, is_read_only
 from .records import RedisRecords, read_copy
 from .row_permutation import shard_numbers
-from .shard_client import ShardClient
+from .shard_client import Command, ShardClient
 from .shard_health import RedisHealth, WriteProbe
 from .transfer import RedisTransfer
 from .url import RedisUrl
@@ -207,7 +208,9 @@ class RedisStore(RedisRecords):
     # -- moving, and the operator --------------------------------------------------------------
 
     def set_read_only(self, *, on: bool) -> None:
-        read_only.set_read_only(self._servers, self.identity, on=on)
+        bases = (RECORDS_BASE, *self.identity.bases)
+        for base in bases if on else reversed(bases):  # the records close first and open last
+            self._servers.execute_one(Command(base, call("set_read_only", base, int(on))))
 
     def export_pieces(self) -> Iterator[TransferPiece]:
         return RedisTransfer(self._servers, self.identity).pieces()
@@ -217,10 +220,10 @@ class RedisStore(RedisRecords):
         """Export what one shard has counted, which is read-only meanwhile."""
         base = self.identity.bases[shard]
         pieces = RedisTransfer(self._servers, replace(self.identity, bases=(base,))).counted()
-        if read_only.is_read_only(self._servers):
+        if is_read_only(self._servers):
             yield pieces
             return
-        lock = read_only.ShardReadOnlyLock(self._servers, base)
+        lock = ShardReadOnlyLock(self._servers, base)
         with lock.held():
             yield lock.renewing(pieces)
 

@@ -74,12 +74,6 @@ def checkpoint_and_refuse(database: sqlite3.Connection, path: Path) -> None:
     )
 
 
-def execute(database: sqlite3.Connection, *statements: str) -> None:
-    """Execute statements, one after the other."""
-    for statement in statements:
-        database.execute(statement)
-
-
 _MADE = ("-wal", "-shm", "-journal", "-lock")
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock, get_ident
 from weakref import WeakSet
 
-from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from ...errors import StoreUnavailable, StoreUnfit
 from ...structured_logging import log_event
 from ..durable_files import file_identity
 from .connection import (
@@ -31,7 +31,6 @@ from .connection import (
     connect,
     create_file,
     enable_wal,
-    execute,
     refuse_links,
     require_file,
     store_error,
@@ -95,7 +94,9 @@ class SqliteDatabase:
                 self.condition.wrote(probe=probe)
         except (sqlite3.Error, OSError) as error:
             self._close_writer()
-            raise self._failed(error, probe=probe) from error
+            found = store_error(error, self.place.path)
+            self.condition.failed(found, error, probe=probe)
+            raise found from error
         except BaseException:
             self._roll_back()
             raise
@@ -160,11 +161,6 @@ class SqliteDatabase:
                 " call: open the store after the fork"
             )
 
-    def _failed(self, error: sqlite3.Error | OSError, *, probe: bool) -> StoreError:
-        found = store_error(error, self.place.path)
-        self.condition.failed(found, error, probe=probe)
-        return found
-
     def _look(self) -> None:
         """Close readers of another file; have a log that was removed put back."""
         moved = self._moved()
@@ -218,7 +214,8 @@ class SqliteDatabase:
             found = path.stat()
             migrate_schema(database, str(path), self._steps, make=self._make)
             enable_wal(database, path)
-            execute(database, *self._settings())
+            for setting in self._settings():
+                database.execute(setting)
             database.execute("pragma schema_version").fetchone()  # opens log and index
             self._guard.hold()
         except BaseException:
