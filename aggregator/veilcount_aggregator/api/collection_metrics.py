@@ -57,6 +57,8 @@ def counts_by_series(noted: Mapping[ServiceCounter, int]) -> dict[str, VerdictCo
     return found
 
 
+#: a test reads all counters, so it runs again only when the number of reports has grown by 1 %:
+#: about 700 times between a thousand reports and a million
 GROWN = 1.01
 
 

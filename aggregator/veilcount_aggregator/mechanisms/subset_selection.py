@@ -188,7 +188,11 @@ def mixture_of(mechanism: SubsetSelection) -> Mixture:
 
 
 def supports(mechanism: SubsetSelection, held: Ints, generator: Generator) -> Ints:
-    """Return how many of the reports hold each input, all inputs jointly."""
+    """Return how many of the reports hold each input, all inputs jointly.
+
+    The members of one subset are not independent, so neither are the supports: drawing each input's
+    count by itself would give the right means and the wrong covariances.
+    """
     informative = mixture_of(mechanism).informative_counts(held, generator)
     uninformative = int((held - informative).sum())
     if mechanism.w == 1:

@@ -1,4 +1,11 @@
-"""The reader: an address, a key, and a method for each endpoint."""
+"""The reader: an address, a key, and a method for each endpoint.
+
+ReaderError
+  x Unreachable       no aggregator answered at the address
+  x KeyRefused        no key, an unknown one, or one of another role (401, 403)
+  x NotFound          no collection of this name (404)
+  x AnswerRefused     the query cannot be answered: `field` is the parameter, the text names the fix
+"""
 
 from __future__ import annotations
 

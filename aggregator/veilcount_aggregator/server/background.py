@@ -21,7 +21,11 @@ from ..structured_logging import FaultLog, log_event
 
 
 class DurabilityLog:
-    """Logs the durability of one store. Not thread-safe."""
+    """Logs changes of a store's durability: each weakness once, and the recovery. Not thread-safe.
+
+    A line names the setting, the server and the command, such as after a `CONFIG SET` at runtime or
+    a replica with other settings. `durability=relaxed` is logged once, when a worker starts.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
