@@ -11,7 +11,7 @@ replaced, and a journal that joined or left, each make a new view, to be confirm
 **What a journal's host does**, about each second and before each of its own releases:
 
 1. It reads the store's incarnation first: a name that the server process behind the records has
-   only until it restarts, or another is promoted (of SQLite: see `sqlite.incarnation`).
+   only until it restarts, or another is promoted (of SQLite: see `sqlite.records`).
 2. It compares the store with its journal and its state file. The store *went back* if it lacks a
    release of the journal, a registered journal that was seen before and never retired, or if the
    audit log does not begin with the entries that were seen before. Then it locks releases, in the
