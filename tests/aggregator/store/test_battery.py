@@ -363,20 +363,23 @@ def test_concurrent_writers_of_records_lose_nothing(url: str, store: Store) -> N
 # -- many at once ---------------------------------------------------------------------------------
 
 
-def test_64_threads_that_replay_one_batch_count_it_once(store: Store) -> None:
-    """Each report is counted for exactly one of them."""
+def test_8_threads_that_replay_one_batch_count_it_once(store: Store) -> None:
+    """Each report is counted for exactly one of them.
+
+    No more than may wait for Redis at once: on a slow machine others are refused.
+    """
     reports = [report(n, n % 3, message=n % 3) for n in range(50)]
-    begin = threading.Barrier(64)
+    begin = threading.Barrier(8)
 
     def replay_once() -> list[Verdict]:
         begin.wait()
         return send(store, LINKED, *reports)
 
-    with ThreadPoolExecutor(64) as threads:
-        replays = [threads.submit(replay_once) for _ in range(64)]
+    with ThreadPoolExecutor(8) as threads:
+        replays = [threads.submit(replay_once) for _ in range(8)]
         verdicts = [each.result() for each in replays]
 
-    assert all(Counter(each) == {COUNTED: 1, DUPLICATE: 63} for each in zip(*verdicts, strict=True))
+    assert all(Counter(each) == {COUNTED: 1, DUPLICATE: 7} for each in zip(*verdicts, strict=True))
     assert sum(store.report_counts(LINKED).values()) == 50
     assert histograms(store, LINKED)[0][0] == 50
 
