@@ -20,7 +20,6 @@ ROOTS = (*PRODUCT, "tests", "tests/aggregator", "bench", "loadtests")
 PENDING = frozenset(
     {
         "tests/aggregator",
-        "tests/statistical",
     }
 )
 

@@ -139,18 +139,17 @@ def level_probabilities(mechanism: MeanMechanism, numbers: Floats) -> Floats:
     place = np.interp(numbers, (means - means[0]) / (means[-1] - means[0]), np.arange(len(means)))
     below = np.minimum(place.astype(int), len(means) - 2)
     up = (place - below)[:, None]
-    laws: Floats = (1 - up) * rows[below] + up * rows[below + 1]
-    return laws
+    return np.asarray((1 - up) * rows[below] + up * rows[below + 1])
 
 
 def counters_of(
-    laws: Floats, counts: Ints, target: str, rng: np.random.Generator
+    chances: Floats, counts: Ints, target: str, rng: np.random.Generator
 ) -> Iterator[Ints]:
-    """Counters without end: of persons drawn from the crowd, or of exactly these."""
+    """Counters without end: of persons drawn from the population, or of exactly these."""
     n = int(counts.sum())
     while True:
         answering = counts if target == "cohort" else rng.multinomial(n, counts / n)
-        yield rng.multinomial(answering, laws).sum(axis=0)
+        yield rng.multinomial(answering, chances).sum(axis=0)
 
 
 def mean_errors(mechanism: MeanMechanism, numbers: Floats, counts: Ints) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
 """How far estimates are from the truth: no further than the best mechanisms reach.
 
 Errors of raw shares and of means follow from the exact distribution and are compared exactly;
-that simulated rounds err so much is checked besides (ALPHA: how often a right law would fail).
+that simulated rounds err so much is checked besides (ALPHA: how often a right distribution fails).
 """
 
 from __future__ import annotations

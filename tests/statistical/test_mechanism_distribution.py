@@ -8,85 +8,72 @@ distribution.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from math import isqrt, sqrt
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.stats import norm
 
+from tests.statistical.distributions import (
+    ALPHA,
+    HIGHER,
+    LOWER,
+    AnyMechanism,
+    Floats,
+    Ints,
+    Supporting,
+    fits,
+    levels,
+    message_distribution,
+    messages,
+    supports,
+    with_epsilon,
+)
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import GRID
-from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
     MeanMechanism,
     ProjectiveGeometry,
+    RangeTree,
     SquareWave,
     SubsetSelection,
 )
 from veilcount_shared.randomness import RandomSource
-
-ALPHA = 1e-6
-LOWER, HIGHER = Fraction(7, 10), Fraction(13, 10)
-REPORTS = 60_000
-
-AnyMechanism = (
-    SubsetSelection | ProjectiveGeometry | SquareWave | MeanMechanism | DistributionMechanism
-)
-Floats = NDArray[np.float64]
-
-
-def at(mechanism: AnyMechanism, factor: Fraction) -> AnyMechanism:
-    """The same mechanism at another epsilon: the same messages, another threshold."""
-    epsilon = mechanism.epsilon * factor
-    match mechanism:
-        case SubsetSelection():
-            return SubsetSelection.for_epsilon(epsilon, mechanism.k, mechanism.w)
-        case ProjectiveGeometry():
-            return ProjectiveGeometry.for_epsilon(epsilon, mechanism.k, mechanism.q, mechanism.t)
-        case SquareWave():
-            return SquareWave.for_epsilon(epsilon, mechanism.levels, mechanism.width)
-        case MeanMechanism():
-            return MeanMechanism(
-                SquareWave.for_epsilon(epsilon, mechanism.messages, mechanism.window.width),
-                mechanism.values,
-            )
-        case DistributionMechanism():
-            width = mechanism.window.width
-            return DistributionMechanism(SquareWave.for_epsilon(epsilon, mechanism.messages, width))
-
 
 # -- every message of one input: chi-square --------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A mechanism, an input, and the input's row of the transition matrix, if there is one."""
+    """A mechanism, a row of its transition matrix, and the point of the grid that takes it."""
 
     mechanism: AnyMechanism
-    x: int
-    row: int = 0
+    row: int
+    point: int | None = None
+    reports: int = 40_000
 
-    def owns(self, message: int) -> bool:
-        if isinstance(self.mechanism, SubsetSelection):
-            return self.x in self.mechanism.members(message)
-        if isinstance(self.mechanism, ProjectiveGeometry):
-            return self.mechanism.supports(message, self.x)
-        window = self.mechanism if isinstance(self.mechanism, SquareWave) else self.mechanism.window
-        return self.row <= message < self.row + window.width
+    @cached_property
+    def counts(self) -> Ints:
+        """The seeded reports of one input, by message."""
+        x, randomness = self.row if self.point is None else self.point, SeededRandomSource(self.row)
+        sent = Counter(self.mechanism.randomize(x, randomness) for _ in range(self.reports))
+        counts = np.array([sent[message] for message in messages(self.mechanism)])
+        assert counts.sum() == self.reports, "every report is a message"
+        return counts
 
-    @property
-    def messages(self) -> list[int]:
-        if isinstance(self.mechanism, SubsetSelection):
-            return [m for m in range(1 << self.mechanism.bits) if self.mechanism.valid(m)]
-        return list(range(self.mechanism.messages))
+    def fits(self, factor: Fraction) -> bool:
+        """Whether the reports may be those of epsilon x factor."""
+        return fits(
+            self.counts, message_distribution(with_epsilon(self.mechanism, factor), self.row)
+        )
 
 
+WIDE_MEAN = MeanMechanism.for_epsilon(Fraction(4))
+TREES = {epsilon: RangeTree.for_epsilon(Fraction(epsilon)) for epsilon in (1, 2)}
 CLAIMS = {
     "binary": Claim(SubsetSelection.for_epsilon(Fraction(1), 2, 1), 1),
     "response": Claim(SubsetSelection.for_epsilon(Fraction(2), 10, 1), 7),
@@ -96,43 +83,23 @@ CLAIMS = {
     "plane of 4": Claim(ProjectiveGeometry.for_epsilon(Fraction(1), 300, 4, 5), 299),
     "plane of 8": Claim(ProjectiveGeometry.for_epsilon(Fraction(2), 500, 8, 4), 77),
     "plane of 17": Claim(ProjectiveGeometry.for_epsilon(Fraction(3), 300, 17, 3), 299),
-    "window": Claim(SquareWave.for_epsilon(Fraction(1), 40, 11), 17, 17),
-    "low end": Claim(MeanMechanism.for_epsilon(Fraction(1)), 0, 0),
-    "high end": Claim(
-        MeanMechanism.for_epsilon(Fraction(4)),
-        GRID,
-        MeanMechanism.for_epsilon(Fraction(4)).inputs - 1,
-    ),
-    "bucket": Claim(DistributionMechanism.for_epsilon(Fraction(1)), 100 << 24, 100),
-    "last bucket": Claim(DistributionMechanism.for_epsilon(Fraction(4)), GRID, 255),
+    "window": Claim(SquareWave.for_epsilon(Fraction(1), 40, 11), 17),
+    "low end": Claim(MeanMechanism.for_epsilon(Fraction(1)), 0),
+    "high end": Claim(WIDE_MEAN, WIDE_MEAN.inputs - 1, GRID),
+    "bucket": Claim(DistributionMechanism.for_epsilon(Fraction(1)), 100, 100 << 24),
+    "last bucket": Claim(DistributionMechanism.for_epsilon(Fraction(4)), 255, GRID),
+    **{
+        f"bucket {bucket} of a tree, epsilon {epsilon}": Claim(tree, bucket, bucket << 24, 60_000)
+        for bucket in (0, 100, 255)
+        for epsilon, tree in TREES.items()
+    },
 }
-
-
-@cache
-def sent(name: str) -> Counter[int]:
-    """The seeded reports of one input, counted."""
-    claim, randomness = CLAIMS[name], SeededRandomSource(len(name))
-    return Counter(claim.mechanism.randomize(claim.x, randomness) for _ in range(REPORTS))
-
-
-def fits(name: str, factor: Fraction) -> bool:
-    """Whether the counts of all messages fit the distribution at epsilon x factor, at ALPHA."""
-    claim, counts = CLAIMS[name], sent(name)
-    p, messages = float(at(claim.mechanism, factor).P), claim.messages
-    owned = np.array([claim.owns(message) for message in messages])
-    distribution = np.where(owned, p / owned.sum(), (1 - p) / (~owned).sum())
-    found = np.array([counts[message] for message in messages])
-    statistic = float((((found - REPORTS * distribution) ** 2) / (REPORTS * distribution)).sum())
-
-    assert found.sum() == REPORTS, "every report is a message"
-    assert REPORTS * distribution.min() >= 5, "enough of each for the chi-square"
-    return statistic <= float(chi2.isf(ALPHA, len(messages) - 1))
 
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_reports_follow_the_claimed_distribution(name: str) -> None:
     """Chi-square over every message, alpha = 1e-6."""
-    assert fits(name, Fraction(1))
+    assert CLAIMS[name].fits(Fraction(1))
 
 
 @pytest.mark.one_in(2)
@@ -140,12 +107,20 @@ def test_reports_follow_the_claimed_distribution(name: str) -> None:
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 def test_a_distribution_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
     """30 % less and 30 % more are both seen by the same test."""
-    assert not fits(name, factor)
+    assert not CLAIMS[name].fits(factor)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_level_drawn_a_tenth_more_often_is_rejected(place: int) -> None:
+    claim = CLAIMS["bucket 100 of a tree, epsilon 1"]
+    weights = np.where(levels(TREES[1]) == place, 11, 10) / 10.25
+
+    assert not fits(claim.counts, weights * message_distribution(TREES[1], claim.row))
 
 
 # -- the supports at shipped sizes: exact z --------------------------------------------------------
 
-LARGE: dict[str, SubsetSelection | ProjectiveGeometry] = {
+LARGE: dict[str, Supporting] = {
     "mask of 256": SubsetSelection.for_epsilon(Fraction(1), 256, 69),
     "packed 22 of 65536": SubsetSelection.for_epsilon(Fraction(8), 65_536, 22),
     "plane of 87381": ProjectiveGeometry.for_epsilon(Fraction(1), 65_536, 4, 9),
@@ -157,18 +132,10 @@ LARGE: dict[str, SubsetSelection | ProjectiveGeometry] = {
 def hits(name: str) -> tuple[int, int, int]:
     """How many reports of one input support it, how many another input, and how many there were."""
     mechanism, randomness = LARGE[name], SeededRandomSource(7)
-    reports = 20_000
-    x, other = mechanism.k - 1, mechanism.k // 3
-    messages = [mechanism.randomize(x, randomness) for _ in range(reports)]
-    return supports(mechanism, messages, x), supports(mechanism, messages, other), reports
-
-
-def supports(
-    mechanism: SubsetSelection | ProjectiveGeometry, messages: Iterable[int], x: int
-) -> int:
-    if isinstance(mechanism, ProjectiveGeometry):
-        return sum(mechanism.supports(message, x) for message in messages)
-    return sum(x in mechanism.members(message) for message in messages)
+    reports, x, other = 10_000, mechanism.k - 1, mechanism.k // 3
+    sent = [mechanism.randomize(x, randomness) for _ in range(reports)]
+    own, others = (sum(supports(mechanism, m, each) for m in sent) for each in (x, other))
+    return own, others, reports
 
 
 def agrees(found: int, reports: int, probability: Fraction) -> bool:
@@ -193,7 +160,7 @@ def test_a_large_mechanism_supports_the_input_with_p_and_another_with_q(name: st
 def test_a_large_mechanism_at_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
     own, _, reports = hits(name)
 
-    assert not agrees(own, reports, at(LARGE[name], factor).P)
+    assert not agrees(own, reports, with_epsilon(LARGE[name], factor).P)
 
 
 # -- frequencies: mean squared error over rounds ---------------------------------------------------
@@ -203,7 +170,7 @@ def test_a_large_mechanism_at_another_epsilon_is_rejected(name: str, factor: Fra
 class Rounds:
     """R rounds of n reports of a skewed population over the mechanism's k inputs."""
 
-    mechanism: SubsetSelection | ProjectiveGeometry
+    mechanism: Supporting
     rounds: int
     reports: int
 
@@ -232,7 +199,7 @@ def incidence(mechanism: ProjectiveGeometry) -> Floats:
     return np.array([[not dot(normal, point) for point in points] for normal in normals], float)
 
 
-def supported(mechanism: SubsetSelection | ProjectiveGeometry, messages: list[int]) -> Floats:
+def supported(mechanism: Supporting, messages: list[int]) -> Floats:
     if isinstance(mechanism, ProjectiveGeometry):
         return np.bincount(messages, minlength=mechanism.messages) @ incidence(mechanism)
     members = [x for message in messages for x in mechanism.members(message)]
@@ -256,8 +223,7 @@ def squared_error(name: str) -> float:
 
 def theory(setting: Rounds, factor: Fraction) -> float:
     """The sum over inputs of the cohort variance, at epsilon x factor."""
-    mechanism = at(setting.mechanism, factor)
-    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
+    mechanism = with_epsilon(setting.mechanism, factor)
     p, q = float(mechanism.P), float(mechanism.Q)
     return (p * (1 - p) + (mechanism.k - 1) * q * (1 - q)) / (setting.reports * (p - q) ** 2)
 
@@ -282,6 +248,9 @@ def test_the_error_of_another_epsilon_is_rejected(name: str, factor: Fraction) -
 
 
 # -- means -----------------------------------------------------------------------------------------
+
+
+REPORTS = 40_000
 
 
 @cache
@@ -309,8 +278,10 @@ def test_a_mean_is_unbiased_and_within_its_worst_variance(epsilon: Fraction, poi
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 @pytest.mark.parametrize("epsilon", [Fraction("0.5"), Fraction(1), Fraction(4)], ids=str)
 def test_a_mean_decoded_at_another_epsilon_is_rejected(epsilon: Fraction, factor: Fraction) -> None:
-    own, other = MeanMechanism.for_epsilon(epsilon), at(MeanMechanism.for_epsilon(epsilon), factor)
-    assert isinstance(other, MeanMechanism)
+    own, other = (
+        MeanMechanism.for_epsilon(epsilon),
+        with_epsilon(MeanMechanism.for_epsilon(epsilon), factor),
+    )
     mean, variance = decoded(epsilon, GRID)
     level = own.means[0] + Fraction(mean) * (own.means[-1] - own.means[0])
     shown = float((level - other.means[0]) / (other.means[-1] - other.means[0]))
@@ -329,18 +300,18 @@ class Lazy(SubsetSelection):
         return x if inside else (x + 1 + randomness.below(self.k - 1)) % self.k
 
 
-def test_a_probability_off_by_one_in_sixty_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probability_off_by_one_in_sixty_is_rejected() -> None:
     """An error of 4 / 256 in P is far from 30 % in epsilon, and still seen."""
-    claim = Claim(Lazy.for_epsilon(Fraction(1), 10, 1), 3)
-    monkeypatch.setitem(CLAIMS, "planted", claim)
-
-    assert not fits("planted", Fraction(1))
+    assert not Claim(Lazy.for_epsilon(Fraction(1), 10, 1), 3).fits(Fraction(1))
 
 
 def test_the_claimed_epsilon_is_what_the_tests_vary() -> None:
+    """Each mechanism has its claimed epsilon, and another threshold at another."""
     for claim in CLAIMS.values():
-        lower, own, higher = (at(claim.mechanism, f) for f in (LOWER, Fraction(1), HIGHER))
+        lower, own, higher = (
+            message_distribution(with_epsilon(claim.mechanism, factor), claim.row).max()
+            for factor in (LOWER, Fraction(1), HIGHER)
+        )
 
-        assert own == claim.mechanism
-        assert lower.P < own.P < higher.P
-        assert exp_lower(lower.epsilon) < exp_lower(own.epsilon) < exp_lower(higher.epsilon)
+        assert with_epsilon(claim.mechanism, Fraction(1)) == claim.mechanism
+        assert lower < own < higher

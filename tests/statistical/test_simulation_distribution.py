@@ -1,10 +1,10 @@
-"""A simulated crowd and the client's own reports follow one law, and both reject a wrong one.
+"""Simulated devices and the client's reports follow one distribution, and reject a wrong one.
 
 Each path gives rounds of tallies of one skewed population. What is tested is the sum over rounds of
-(C - mean)' covariance^+ (C - mean), whose law is chi-square where counts are large: it sees the
-mean of every counter and every covariance at once. In directions in which the law does not spread
-at all (the number of members of all subsets together) nothing may be off. All seeds are fixed;
-ALPHA is the probability that a right law would have been rejected by a fresh seed, on either side.
+(C - mean)' covariance^+ (C - mean), which is chi-square distributed where counts are large: it sees
+the mean of every counter and every covariance at once. In directions without variance (the number
+of members of all subsets together) nothing may be off. All seeds are fixed; ALPHA is the
+probability that a fresh seed rejects a right distribution, on either side.
 """
 
 from __future__ import annotations
@@ -16,9 +16,18 @@ from functools import cache
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from tests.statistical.distributions import (
+    ALPHA,
+    HIGHER,
+    LOWER,
+    Floats,
+    Ints,
+    message_distribution,
+    with_epsilon,
+)
+from tests.statistical.distributions import fits as message_fits
 from veilcount_aggregator import tally
 from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
 from veilcount_client.testing import SeededRandomSource
@@ -34,17 +43,12 @@ from veilcount_shared.mechanisms import (
 )
 from veilcount_shared.periods import Unit
 
-ALPHA = 1e-6
-LOWER, HIGHER = Fraction(7, 10), Fraction(13, 10)
 ROUNDS = 400  # of a simulation
 FEWER = 150  # of the client, which draws each report by itself
 DEVICES = 600
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
-
-def asked(k: int, epsilon: Fraction, measure: Measure | None = None) -> Collection:
+def collection_of(k: int, epsilon: Fraction, measure: Measure | None = None) -> Collection:
     """A question with k answers, or one for a number."""
     number = Number(Fraction(0), Fraction(1))
     return Collection(
@@ -61,12 +65,12 @@ def asked(k: int, epsilon: Fraction, measure: Measure | None = None) -> Collecti
 
 
 CASES = {
-    "coin": asked(2, Fraction(1)),
-    "response": asked(8, Fraction(2)),
-    "mask": asked(12, Fraction(1)),
-    "packed": asked(100, Fraction("3.2")),
-    "mean": asked(0, Fraction(1), Measure.MEAN),
-    "wide mean": asked(0, Fraction(4), Measure.MEAN),
+    "coin": collection_of(2, Fraction(1)),
+    "response": collection_of(8, Fraction(2)),
+    "mask": collection_of(12, Fraction(1)),
+    "packed": collection_of(100, Fraction("3.2")),
+    "mean": collection_of(0, Fraction(1), Measure.MEAN),
+    "wide mean": collection_of(0, Fraction(4), Measure.MEAN),
 }
 
 
@@ -89,7 +93,7 @@ def grid(collection: Collection) -> Ints:
     return np.array(points)[each]
 
 
-# -- the law in numbers ----------------------------------------------------------------------------
+# -- moments of a tally ----------------------------------------------------------------------------
 
 
 def moments(mechanism: SubsetSelection | MeanMechanism, x: int) -> tuple[Floats, Floats]:
@@ -107,33 +111,21 @@ def moments(mechanism: SubsetSelection | MeanMechanism, x: int) -> tuple[Floats,
     return mean, products
 
 
-def at(
-    mechanism: SubsetSelection | MeanMechanism, factor: Fraction
-) -> SubsetSelection | MeanMechanism:
-    epsilon = mechanism.epsilon * factor
-    if isinstance(mechanism, SubsetSelection):
-        return SubsetSelection.for_epsilon(epsilon, mechanism.k, mechanism.w)
-    window = mechanism.window
-    return MeanMechanism(
-        type(window).for_epsilon(epsilon, window.levels, window.width), mechanism.values
-    )
-
-
-def law(collection: Collection, factor: Fraction = Fraction(1)) -> tuple[Floats, Floats]:
+def tally_moments(collection: Collection, factor: Fraction = Fraction(1)) -> tuple[Floats, Floats]:
     """The mean and the covariance of the tally, at epsilon x factor."""
     mechanism = collection.mechanism
     assert isinstance(mechanism, SubsetSelection | MeanMechanism)
     size = mechanism.inputs if isinstance(mechanism, SubsetSelection) else mechanism.messages
     mean, covariance = np.zeros(size), np.zeros((size, size))
     for x, devices in enumerate(held(collection).tolist()):
-        one, products = moments(at(mechanism, factor), x)
+        one, products = moments(with_epsilon(mechanism, factor), x)
         mean += devices * one
         covariance += devices * (products - np.outer(one, one))
     return mean, covariance
 
 
 def fits(rounds: Ints, mean: Floats, covariance: Floats) -> bool:
-    """Whether the rounds pass for this law, at ALPHA on two sides."""
+    """Whether the rounds pass for this distribution, at ALPHA on two sides."""
     off = rounds - mean
     spread, directions = np.linalg.eigh(covariance)
     spreads = spread > 1e-9 * spread.max()
@@ -188,82 +180,41 @@ def rounds(path: str, name: str) -> Ints:
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("path", PATHS)
-def test_every_path_follows_the_joint_law(path: str, name: str) -> None:
+def test_every_path_follows_the_joint_distribution(path: str, name: str) -> None:
     """Means and covariances together, chi-square at alpha = 1e-6."""
-    assert fits(rounds(path, name), *law(CASES[name]))
+    assert fits(rounds(path, name), *tally_moments(CASES[name]))
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
-def test_the_law_of_another_epsilon_is_rejected(path: str, name: str, factor: Fraction) -> None:
+def test_the_moments_of_another_epsilon_are_rejected(
+    path: str, name: str, factor: Fraction
+) -> None:
     """30 % less and 30 % more are both seen by the same test."""
-    assert not fits(rounds(path, name), *law(CASES[name], factor))
+    assert not fits(rounds(path, name), *tally_moments(CASES[name], factor))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_counters_drawn_one_by_one_are_rejected(name: str) -> None:
     """The right mean and variance of each counter by itself: only the covariances are wrong."""
-    mean, covariance = law(CASES[name])
+    mean, covariance = tally_moments(CASES[name])
     generator = np.random.default_rng(4)
     alone = generator.normal(mean, np.sqrt(np.diag(covariance)), size=(ROUNDS, len(mean)))
 
     assert not fits(np.rint(alone).astype(np.int64), mean, covariance)
 
 
-# -- large designs, one input: every message ------------------------------------------------------
+# -- large mechanisms, one input: every message --------------------------------------------------
 
 REPORTS = 60_000
 LARGE = {
-    "plane of 1365": asked(600, Fraction(1)),
-    "plane of 4681": asked(1024, Fraction(2)),
-    "distribution": asked(0, Fraction(1), Measure.DISTRIBUTION),
-    "ranges": asked(0, Fraction(1), Measure.RANGES),
+    "plane of 1365": collection_of(600, Fraction(1)),
+    "plane of 4681": collection_of(1024, Fraction(2)),
+    "distribution": collection_of(0, Fraction(1), Measure.DISTRIBUTION),
+    "ranges": collection_of(0, Fraction(1), Measure.RANGES),
 }
-
-
-def owned(
-    mechanism: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int
-) -> NDArray[np.bool_]:
-    """Which messages are of the input's own set."""
-    messages = range(mechanism.messages)
-    if isinstance(mechanism, DistributionMechanism):
-        return np.array([x <= message < x + mechanism.window.width for message in messages])
-    return np.array([mechanism.supports(message, x) for message in messages])
-
-
-def row(
-    mechanism: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int, factor: Fraction
-) -> Floats:
-    """The distribution of a message of input x, at epsilon x factor."""
-    epsilon = mechanism.epsilon * factor
-    match mechanism:
-        case ProjectiveGeometry():
-            own, p = (
-                owned(mechanism, x),
-                float(
-                    ProjectiveGeometry.for_epsilon(epsilon, mechanism.k, mechanism.q, mechanism.t).P
-                ),
-            )
-            chances: Floats = np.where(own, p / own.sum(), (1 - p) / (~own).sum())
-            return chances
-        case DistributionMechanism():
-            window = mechanism.window
-            other = type(window).for_epsilon(epsilon, window.levels, window.width)
-            return np.array([float(chance) for chance in other.transition_matrix[x]])
-    parts = [
-        level_row(level, mechanism.node(place, x), factor) / len(mechanism.levels)
-        for place, level in enumerate(mechanism.levels)
-    ]
-    return np.concatenate(parts)
-
-
-def level_row(level: SubsetSelection | ProjectiveGeometry, node: int, factor: Fraction) -> Floats:
-    if isinstance(level, ProjectiveGeometry):
-        return row(level, node, factor)
-    p = float(SubsetSelection.for_epsilon(level.epsilon * factor, level.k, 1).P)
-    return np.where(np.arange(level.k) == node, p, (1 - p) / (level.k - 1))
 
 
 @cache
@@ -284,17 +235,14 @@ def passes(path: str, name: str, factor: Fraction) -> bool:
     """Chi-square of all messages."""
     mechanism = LARGE[name].mechanism
     assert isinstance(mechanism, ProjectiveGeometry | DistributionMechanism | RangeTree)
-    expected = REPORTS * row(mechanism, mechanism.inputs // 3, factor)
-    found = float(((one_input(path, name) - expected) ** 2 / expected).sum())
-
-    assert expected.min() >= 5, "enough of each for the chi-square"
-    return found <= float(chi2.isf(ALPHA, len(expected) - 1))
+    claimed = with_epsilon(mechanism, factor)
+    return message_fits(one_input(path, name), message_distribution(claimed, mechanism.inputs // 3))
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("path", ["at once", "messages"])
-def test_the_messages_of_a_large_design_follow_its_law(path: str, name: str) -> None:
+def test_the_messages_of_a_large_design_follow_its_tally_moments(path: str, name: str) -> None:
     """Every message by itself, alpha = 1e-6."""
     assert passes(path, name, Fraction(1))
 
