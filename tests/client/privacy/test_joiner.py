@@ -44,8 +44,7 @@ from ..device_fixtures import (
     secrets,
 )
 
-DEVICES, MANY = 56, 400  # so many in the suite, and with --full
-BACKLOGS = 80  # an outage is many attempts of each
+DEVICES, MANY = 40, 400  # so many in the suite, and with --full
 ALPHA = 1e-6  # of one way of joining two kinds of rows; all sources are seeded
 COLLECTIONS = file(
     a={"values": ["x", "y", "z"]},
@@ -227,7 +226,7 @@ def test_nobody_joins_a_persons_collections(devices: int) -> None:
     nobody_joins(Days(devices=devices))
 
 
-@pytest.mark.parametrize("devices", [BACKLOGS, pytest.param(MANY, marks=pytest.mark.full)])
+@few_and_many
 def test_a_backlog_does_not_come_in_step(devices: int) -> None:
     """After hours in which nothing got through, a person's reports do not arrive together."""
     nobody_joins(Days(outage=True, devices=devices))
@@ -369,7 +368,7 @@ PLANTED: dict[str, Callable[[], Rows]] = {
     "one body of two pseudonyms": lambda: population(Days(jitter=1e-9), one_body),
     "a length that identifies the person": lambda: population(Days(), revealing_length),
     "a clock that identifies the person": lambda: population(Days(HIDDEN), on_the_minute),
-    "a backlog in step": lambda: population(Days(outage=True, devices=BACKLOGS), in_step),
+    "a backlog in step": lambda: population(Days(outage=True), in_step),
 }
 
 
