@@ -154,17 +154,17 @@ def _answer(population: Population) -> None:
         deployed.verdicts(deployed.report(name))
 
 
-# -- opening every door ----------------------------------------------------------------------------
+# -- calling every endpoint ----------------------------------------------------------------------
 
 
-def open_all(population: Population) -> None:
+def request_all(population: Population) -> None:
     """Call every endpoint, as everyone, in many ways; destructive ones last."""
     order = {"GET": 0, "POST": 1, "DELETE": 2}
     for endpoint in sorted(
         ENDPOINTS, key=lambda endpoint: (order[endpoint.method], "close" in endpoint.path)
     ):
         for path, body in _ways(population, endpoint):
-            for who, accept in _askers(population, endpoint, path):
+            for who, accept in _callers(population, endpoint, path):
                 environ = {"HTTP_ACCEPT": accept}
                 reply = population.deployed.ask(
                     endpoint.method, path, body, key=population.keys[who], environ=environ
@@ -172,8 +172,8 @@ def open_all(population: Population) -> None:
                 population.keep(f"{endpoint.method} {path} {body!r} as {who}, {accept}", reply)
 
 
-def _askers(population: Population, endpoint: Endpoint, path: str) -> Iterator[tuple[str, str]]:
-    """Yield who asks, and for which type: those who are let in for every type, in all ways."""
+def _callers(population: Population, endpoint: Endpoint, path: str) -> Iterator[tuple[str, str]]:
+    """Yield who calls, and for which type: those who are let in for every type, in all ways."""
     for who in population.keys:
         let_in = who in {Role.ANALYST, Role.ADMIN}
         if let_in or "?" not in path:
@@ -215,16 +215,62 @@ def _json(**fields: Any) -> bytes:
     return json.dumps(fields).encode()
 
 
-def test_no_endpoint_discloses_a_true_tally_or_n(population: Population) -> None:
-    """To analyst, admin, device, anyone; as JSON, table or page; in lists, metrics, errors."""
-    open_all(population)
-    every = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, population.batches)
+#: kinds of records that are made of random bytes, where any digits may stand
+RANDOM = {"secret", "session", "link"}
+
+
+def test_no_endpoint_and_no_record_discloses_a_true_tally_or_n(
+    population: Population, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To analyst, admin, device, anyone; as JSON, table or page; in lists, metrics, errors.
+
+    Nor do logs, journal and records, nor a fault between the counts and the noise.
+    """
+    request_all(population)
+    true = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, population.batches)
     released = [where for where, printed in population.out.items() if b'"charged":true' in printed]
 
-    assert population.found(every) == []
-    assert population.found(marks(PUBLIC))  # what may be told is found: the search sees
+    assert population.found(true) == []
+    assert population.found(marks(PUBLIC))  # what is public is found: the search sees
     assert len(released) >= len(QUERIES)
     assert {where.split()[0] for where in population.out} == {"GET", "POST", "DELETE"}
+
+    failed = fail_between_counts_and_noise(population, monkeypatch)
+    sinks = sinks_of(population) | {"response": failed.body}
+
+    assert failed.problem == "failed"
+    assert b"DrawFailed" in sinks["log"]
+    stored = load_releases(population.deployed.aggregator.store)
+    assert len(sinks["journal"].splitlines()) == len(stored) >= len(QUERIES)
+    true = marks(*TRUTH, sum(TRUTH), AGAIN, population.batches)
+    assert [name for name, held in sinks.items() if true.search(held)] == []
+
+
+def fail_between_counts_and_noise(
+    population: Population, monkeypatch: pytest.MonkeyPatch
+) -> Response:
+    """Return what a release is answered with whose noise cannot be drawn."""
+
+    def fail(_: object, counters: object) -> None:
+        raise ValueError(f"no noise for {counters}")
+
+    monkeypatch.setattr(curator, "draw_release", fail)
+    body = _json(query="sum", epsilon="0.02")
+    return population.deployed.ask(
+        "POST", "/v1/collections/age/releases", body, key=population.keys["analyst"]
+    )
+
+
+def sinks_of(population: Population) -> dict[str, bytes]:
+    """Return all that is written: records by kind, the journal, the log."""
+    store = population.deployed.aggregator.store
+    records = {
+        kind: b"".join(store.records(kind).values())
+        for kind in store.generations()
+        if kind not in RANDOM
+    }
+    journal = (population.folder / "store.db.releases.jsonl").read_bytes()
+    return records | {"journal": journal, "log": population.log.getvalue().encode()}
 
 
 def test_each_figure_is_the_true_one_under_noise(population: Population) -> None:
@@ -237,46 +283,9 @@ def test_each_figure_is_the_true_one_under_noise(population: Population) -> None
     assert [each["figure"] for each in result["figures"]] == [true + MOVED for true in TRUTH]
 
 
-#: kinds of records that are made of random bytes, where any digits may stand
-RANDOM = {"secret", "session", "link"}
-
-
-def test_logs_journal_and_records_hold_no_true_tally(
-    population: Population, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor does a fault between the counts and the noise leave one behind."""
-    open_all(population)
-    monkeypatch.setattr(curator, "draw_release", _fail)
-    failed = population.deployed.ask(
-        "POST",
-        "/v1/collections/age/releases",
-        _json(query="sum", epsilon="0.02"),
-        key=population.keys["analyst"],
-    )
-    store = population.deployed.aggregator.store
-    sinks = {
-        kind: b"".join(store.records(kind).values())
-        for kind in store.generations()
-        if kind not in RANDOM
-    }
-    sinks["journal"] = (population.folder / "store.db.releases.jsonl").read_bytes()
-    sinks["log"] = population.log.getvalue().encode()
-    sinks["answer"] = failed.body
-    every = marks(*TRUTH, sum(TRUTH), AGAIN, population.batches)
-
-    assert failed.problem == "failed"
-    assert b"DrawFailed" in sinks["log"]
-    assert len(sinks["journal"].splitlines()) == len(load_releases(store)) >= len(QUERIES)
-    assert [name for name, held in sinks.items() if every.search(held)] == []
-
-
-def _fail(_: object, counters: object) -> None:
-    raise ValueError(f"no noise for {counters}")
-
-
 # -- running every command -------------------------------------------------------------------------
 
-SERVING = {"serve", "demo"}  # no answers, but doors
+SERVING = {"serve", "demo"}  # they serve, and print no estimate
 
 
 def commands(group: click.Group, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
