@@ -152,7 +152,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("draw", [stable, opposed, opposed_in_part])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_difference_is_covered_though_the_same_persons_answered_both_periods(
@@ -224,7 +224,9 @@ def of_two_series(n: tuple[int, int], k: int) -> Compared:
     return compared
 
 
-@pytest.mark.parametrize("n", [(3_000, 3_000), (8_000, 1_000)])
+@pytest.mark.parametrize(
+    "n", [(3_000, 3_000), pytest.param((8_000, 1_000), marks=pytest.mark.full)]
+)
 def test_a_list_of_the_largest_values_is_covered(n: tuple[int, int]) -> None:
     found = outcome(of_two_series(n, 150), 40)
 

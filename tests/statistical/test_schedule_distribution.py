@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import combinations, permutations, product
 
 import pytest
@@ -28,6 +28,7 @@ ALPHA = 1e-6
 Draw = Callable[[bytes], Hashable]
 
 
+@cache
 def secret(number: int) -> bytes:
     """Return the secret of one simulated person."""
     return hashlib.sha256(b"schedule law %d" % number).digest()
@@ -68,6 +69,7 @@ def calendar_of(unit: Unit, days: int, answers: int | None = None) -> Collection
 # -- answering periods -----------------------------------------------------------------------------
 
 
+@cache
 def answering(person: bytes, collection: Collection) -> frozenset[int]:
     """Return the product's draw."""
     return schedule.draw_answering_periods(person, collection)
@@ -247,6 +249,7 @@ def test_a_wrong_order_of_slots_would_be_seen(wrong: Draw) -> None:
 TWIN = replace(calendar_of(Unit.DAY, 3, 1), twin="other")
 
 
+@cache
 def cohort(person: bytes) -> int:
     """Return the product's draw of a cohort."""
     return schedule.draw_cohort(person, "acme", "spring", 3)

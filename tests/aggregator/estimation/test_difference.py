@@ -45,6 +45,7 @@ def two(
     return compare(*(drawn(collection, np.array(each), rng) for each in (one, other)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("target", ["population", "cohort"])
 @pytest.mark.parametrize(("k", "epsilon", "n"), [(2, "1", 3000), (5, "4", 40), (10, "8", 500)])
 def test_a_difference_is_covered_and_p_is_right(k: int, epsilon: str, n: int, target: str) -> None:

@@ -42,6 +42,7 @@ def test_the_exact_interval_is_as_narrow_as_the_normal_where_that_takes_over(eps
     assert half_width(mechanism, n, 0.05) / normal(mechanism, n) == pytest.approx(1.01, abs=0.05)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("n", [1, 2, 5, 15, 60])
 def test_the_exact_interval_is_never_far_wider_than_the_normal(epsilon: str, n: int) -> None:
@@ -67,6 +68,7 @@ def test_a_half_width_grows_with_the_confidence_and_is_within_chernoff_s(
     assert widths[-1] <= float(max(mechanism.decoded)) + 1e-9
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("epsilon", ["0.1", "3", "8"])
 @pytest.mark.parametrize("alpha", [0.05, 1e-4, 1e-8])
 def test_chernoff_s_bound_holds_for_every_cohort(epsilon: str, alpha: float) -> None:

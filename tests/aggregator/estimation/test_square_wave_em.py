@@ -143,6 +143,7 @@ def test_an_epsilon_without_information_leaves_everything_possible() -> None:
 # -- the mean --------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", list(IntervalTarget))
 @pytest.mark.parametrize(
     ("epsilon", "n"), [("1", 3_000), ("1", 100_000), ("6", 3_000), ("8", 20), ("8", 13_000)]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, deployment
-from tests.aggregator.queries.conftest import AFTER, stock
-from tests.aggregator.queries.simulated_reports import FILE, LISTS, snapshot, typed
+from tests.aggregator.queries.conftest import AFTER, BEFORE
+from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, snapshot, typed
 from veilcount_aggregator import queries
 from veilcount_aggregator.analysis.trust_models import compare_trust_models as contrasted
 from veilcount_aggregator.queries.json_encoding import decimal
@@ -165,9 +165,10 @@ def test_paired_collections_are_compared_over_the_released_periods(tmp_path: Pat
 
     The curator's noise cannot be seeded: it is five half-widths off once in three million times.
     """
-    with deployment(tmp_path, now=AFTER, journal=tmp_path / "journal") as made:
+    with deployment(tmp_path, now=BEFORE, journal=tmp_path / "journal") as made:
         made.push(FILE, **LISTS)
-        stock(made)
+        for name in ("local", "curated"):
+            counted(send(made, name, [3000, 1000], seed=3))
         before = contrast(made, "local").series[0].twin
         made.clocks.now = AFTER
         release(made, "histogram")
