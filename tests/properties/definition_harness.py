@@ -6,8 +6,11 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, NoReturn
 
+import pytest
+
 from veilcount_shared.collection import Collection, parse_collections
 from veilcount_shared.domain import Boolean
+from veilcount_shared.errors import DefinitionError
 from veilcount_shared.periods import Unit
 
 #: every kind of domain, as the lines of a definition
@@ -21,6 +24,9 @@ KINDS = {
     "mean": 'range = [-1.5, 240]\nmeasure = "mean"',
     "distribution": 'range = [0, 1]\nmeasure = "distribution"',
 }
+
+COHORT = "cohort = {{draw = {}, of = {}, number = {}}}"
+CUT = '"' + "x" * 76 + "..."  # as a value of 200 x is quoted
 
 
 def definition_file(lines: str) -> str:
@@ -129,3 +135,10 @@ def calendar_of(unit: Unit, start: str, until: str, **more: Any) -> Collection:
             **more,
         }
     )
+
+
+def refused(text: str, values: list[str] | None = None) -> DefinitionError:
+    """Return the error that refuses a text, whose value file holds these values."""
+    with pytest.raises(DefinitionError) as caught:
+        parse_collections(text, lambda _: ["a", "b"] if values is None else values, "bad.toml")
+    return caught.value

@@ -23,7 +23,7 @@ from tests.statistical.coverage_harness import level_probabilities
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.mechanisms import estimate
+from veilcount_aggregator.mechanisms import estimate, share_handler_of
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 Floats = NDArray[np.float64]
@@ -79,8 +79,10 @@ def errors(k: int, epsilon: str, seed: int, view: Literal["raw", "consistent"] =
 def test_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> None:
     mechanism = of_values(k, epsilon).mechanism
     assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
+    error = exact_error(mechanism, np.zeros(1))
 
-    assert 100 * exact_error(mechanism, np.zeros(1)) <= most
+    assert 100 * error <= most
+    assert error == pytest.approx(sqrt(share_handler_of(mechanism).rare_variance() / N))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from importlib import import_module
 from itertools import product
@@ -11,17 +10,15 @@ from math import isclose, prod
 import numpy as np
 import pytest
 
-from tests.aggregator.aggregator_fixtures import make_collection, make_collections
+from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.exact_rows import rows_of
 from veilcount_aggregator.analysis.budget import (
     HistogramBar,
     budget,
     compose_campaign,
-    compose_collections,
     count_spending,
     figures,
     guessing_curve,
-    levels,
 )
 from veilcount_aggregator.analysis.budget.composition import (
     compose_answers,
@@ -29,11 +26,10 @@ from veilcount_aggregator.analysis.budget.composition import (
     specific,
 )
 from veilcount_aggregator.mechanisms import handler_of
-from veilcount_shared import Collection, select_mechanism
+from veilcount_shared import select_mechanism
 from veilcount_shared.composition import (
     guessing_probability,
     optimal_composition,
-    parallel_composition,
 )
 from veilcount_shared.epsilon import exp_lower, exp_upper
 from veilcount_shared.mechanisms import (
@@ -43,7 +39,6 @@ from veilcount_shared.mechanisms import (
     RangeTree,
     SubsetSelection,
 )
-from veilcount_shared.periods import Unit
 
 pld = import_module("dp_accounting.pld.privacy_loss_distribution")  # brings no types along
 
@@ -364,132 +359,3 @@ def test_the_page_has_all_of_it() -> None:
     assert (
         budget(make_collection(**CENTRAL)).guessing_curve == ()
     )  # who holds the truth need not guess
-
-
-# -- across collections ----------------------------------------------------------------------------
-
-KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil = 2027-12-01\n'
-
-
-def test_collections_add_up() -> None:
-    """12 + 6."""
-    (shown,) = compose_collections(
-        make_collections(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")
-    ).totals
-
-    assert shown.plain == shown.worst == 18
-    assert shown.draws == ()
-
-
-def test_nothing_is_summed_over_different_adjacencies() -> None:
-    curated = f'{KEYS}model = "central"\nbudget = '
-    text = (
-        f"[a]\n{KEYS}epsilon = 1\n"
-        f'[b]\n{curated}2\nadjacency = "add-remove"\n'
-        f'[c]\n{curated}4\nadjacency = "substitute"\n'
-        f'[d]\n{curated}8\nadjacency = "add-remove"\n'
-    )
-    shown = compose_collections(make_collections(text))
-
-    assert {(each.model, each.adjacency): each.plain for each in shown.totals} == {
-        ("local", "substitute"): 12,
-        ("central", "add-remove"): 12 * 10,
-        ("central", "substitute"): 12 * 4,
-    }
-    assert [each.collections for each in shown.totals if len(each.collections) > 1] == [("b", "d")]
-
-
-def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
-    cohort = 'cohort = {{draw = "{}", of = 3, number = {}}}\n'.format
-    text = "".join(
-        [
-            f"[all]\n{KEYS}epsilon = 1\n",
-            f"[s0]\n{KEYS}epsilon = 2\n{cohort('spring', 0)}",
-            f"[s0b]\n{KEYS}epsilon = 0.5\n{cohort('spring', 0)}",
-            f"[s1]\n{KEYS}epsilon = 3\n{cohort('spring', 1)}",
-            f"[f2]\n{KEYS}epsilon = 1\n{cohort('fall', 2)}",
-            f'[t]\n{KEYS}epsilon = 1\ntwin = "u"\n{cohort("fall", 0)}',
-            f'[u]\n{KEYS}model = "central"\nbudget = 4\n{cohort("fall", 0)}',
-        ]
-    )
-    collections = make_collections(text)
-    local, central = compose_collections(collections).totals
-
-    assert local.worst == worst_person(local.collections, collections) == 12 * (1 + 3 + 1)
-    assert central.worst == worst_person(central.collections, collections) == 12 * 4
-    assert (local.plain, central.plain) == (12 * Fraction("8.5"), Fraction(48))
-    assert [draw.draw for draw in local.draws] == ["fall", "spring"]
-
-
-def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fraction:
-    """The most expensive choice of cohorts and twins, one person after another."""
-    mine_are = [collections[name] for name in names]
-    costs = []
-    for spring, fall, side in product(range(3), range(3), ("t", "u")):
-        mine = {"spring": spring, "fall": fall}
-        costs.append(
-            sum(
-                (
-                    each.epsilon_user
-                    for each in mine_are
-                    if (each.cohort is None or mine[each.cohort.draw] == each.cohort.number)
-                    and (each.twin is None or each.name == side)
-                ),
-                Fraction(0),
-            )
-        )
-    return max(costs)
-
-
-def test_nothing_costs_nothing() -> None:
-    assert compose_collections({}).totals == ()
-    assert parallel_composition([]) == 0
-
-
-# -- user level against event level ----------------------------------------------------------------
-
-
-def test_one_user_epsilon_is_shared_out_over_each_unit() -> None:
-    """12 for a year: 1 a month; per event far less; nothing is overspent."""
-    table = levels(make_collection(), 10**5)
-    by_unit = {row.unit: row for row in table.rows}
-
-    assert by_unit[Unit.MONTH].epsilon == 1
-    assert by_unit[Unit.USER].epsilon == 12
-    assert all(row.user is not None and row.user <= table.user == 12 for row in table.rows)
-
-
-def test_the_longer_the_unit_the_better_both_errors() -> None:
-    """Under one user epsilon, locally and with a curator: day >= week >= month >= user."""
-    rows = levels(make_collection(), 10**5).rows
-    local = [row.local_campaign.rmse for row in rows if row.local_campaign]
-    central = [row.central_period.rmse for row in rows]
-
-    assert local == sorted(local, reverse=True)
-    assert central == sorted(central, reverse=True)
-    assert all(row.central_campaign.rmse < min(local) for row in rows)
-
-
-def test_each_unit_says_what_it_stops_and_what_it_does_not() -> None:
-    rows = levels(make_collection(), 10**5).rows
-
-    assert len({row.stops for row in rows}) == len({row.does_not_stop for row in rows}) == 5
-    assert all(row.guess_one is not None and row.guess_one <= (row.guess_all or 0) for row in rows)
-
-
-def test_a_user_epsilon_that_cannot_be_shared_out_gives_no_local_answer() -> None:
-    event = levels(make_collection(), 1000, user=Fraction(1, 10**5)).rows[0]
-
-    assert event.epsilon is None
-    assert event.local_period is None
-    assert event.central_period.rmse > 1
-
-
-@pytest.mark.parametrize(("adjacency", "user"), [("substitute", 24), ("add-remove", 48)])
-def test_units_are_compared_under_one_adjacency(adjacency: str, user: int) -> None:
-    """A curator's budget of 2 for each of 12 months; between values add-remove counts twice."""
-    table = levels(
-        make_collection(epsilon=None, model='"central"', budget=2, adjacency=f'"{adjacency}"'), 99
-    )
-
-    assert (table.user, table.adjacency) == (Fraction(user), "substitute")

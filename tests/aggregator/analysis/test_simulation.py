@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import defaultdict
-from datetime import date
 from fractions import Fraction
 from functools import partial
 from typing import cast
@@ -19,11 +18,12 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from tests.aggregator.analysis.simulated_collections import choice, collection, number, rng
 from tests.enumeration import enumerate_distribution
+from tests.statistical.distributions import with_epsilon
 from veilcount_aggregator import tally
 from veilcount_aggregator.analysis.simulation import (
     Population,
-    compare_local_and_central,
     population,
     simulate,
     simulate_messages,
@@ -36,7 +36,7 @@ from veilcount_aggregator.mechanisms.subset_selection import supports
 from veilcount_aggregator.mechanisms.window import draw_levels
 from veilcount_aggregator.sampling import Mixture, scattered
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Measure, Model, Presence
+from veilcount_shared.collection import Measure, Model, Presence
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Number
 from veilcount_shared.mechanisms import (
     MeanMechanism,
@@ -44,50 +44,10 @@ from veilcount_shared.mechanisms import (
     SquareWave,
     SubsetSelection,
 )
-from veilcount_shared.periods import Unit
 from veilcount_shared.randomness import RandomSource
 
 Ints = NDArray[np.int64]
 Tallies = dict[tuple[int, ...], float]
-
-
-def collection(
-    domain: Boolean | Choice | Cross | Number,
-    epsilon: Fraction | None = Fraction(1),
-    *,
-    measure: Measure | None = None,
-    model: Model = Model.LOCAL,
-    presence: Presence = Presence.PUBLIC,
-) -> Collection:
-    central = model is Model.CENTRAL
-    return Collection(
-        app="acme",
-        name="q",
-        question="Which?",
-        domain=domain,
-        unit=Unit.MONTH,
-        start=date(2026, 1, 1),
-        until=date(2026, 2, 1),
-        epsilon=None if central else epsilon,
-        budget=epsilon if central else None,
-        measure=measure,
-        model=model,
-        adjacency=Adjacency.SUBSTITUTE if central else None,
-        presence=presence,
-    )
-
-
-def choice(k: int, epsilon: Fraction = Fraction(1)) -> Collection:
-    return collection(Choice(tuple(range(k))), epsilon)
-
-
-def number(measure: Measure | None, model: Model = Model.LOCAL) -> Collection:
-    """A question for a number from 0 to 100."""
-    return collection(Number(Fraction(0), Fraction(100)), measure=measure, model=model)
-
-
-def rng() -> Generator:
-    return np.random.default_rng(20260101)
 
 
 # -- the exact joint distribution ------------------------------------------------------------------
@@ -210,20 +170,10 @@ def marginal(joint: Tallies, place: int) -> dict[int, float]:
 def test_another_epsilon_has_another_distribution(name: str) -> None:
     mechanism, held = SMALL[name]
 
-    assert differ(simulated(mechanism, held), sent(at(mechanism, Fraction(101, 100)), held)) > 1e-5
-
-
-def at(
-    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, factor: Fraction
-) -> SubsetSelection | ProjectiveGeometry | SquareWave:
-    epsilon = mechanism.epsilon * factor
-    match mechanism:
-        case SubsetSelection():
-            return SubsetSelection.for_epsilon(epsilon, mechanism.k, mechanism.w)
-        case ProjectiveGeometry():
-            return ProjectiveGeometry.for_epsilon(epsilon, mechanism.k, mechanism.q, mechanism.t)
-        case SquareWave():
-            return SquareWave.for_epsilon(epsilon, mechanism.levels, mechanism.width)
+    assert (
+        differ(simulated(mechanism, held), sent(with_epsilon(mechanism, Fraction(101, 100)), held))
+        > 1e-5
+    )
 
 
 def test_a_mixture_of_informative_and_uniform_messages_has_probability_p() -> None:
@@ -409,49 +359,3 @@ def test_ten_million_devices_take_little_memory(epsilon: int) -> None:
     tracemalloc.stop()
 
     assert most < 64 << 20
-
-
-# -- the truth with both estimates -----------------------------------------------------------------
-
-
-def test_shares_lie_in_the_intervals_of_both_models() -> None:
-    """At one seed: the truth is in nearly all intervals, and the curator's are far narrower."""
-    held = Population(np.arange(16), np.arange(1, 17) * 500)
-    shown = compare_local_and_central(choice(16), held, rng())
-
-    assert shown.n == 68_000
-    assert shown.truth.tolist() == (np.arange(1, 17) / 136).tolist()
-    for figures in (shown.local, shown.central):
-        assert ((figures.low <= shown.truth) & (shown.truth <= figures.high)).sum() >= 13
-    widths = [float((each.high - each.low).mean()) for each in (shown.local, shown.central)]
-    assert widths[0] > 50 * widths[1]
-
-
-def test_a_mean_lies_in_the_intervals_of_both_models() -> None:
-    minutes = number(Measure.MEAN)
-    held = population(minutes, [10, 20, 30.5] * 5000, rng())
-    shown = compare_local_and_central(minutes, held, rng())
-
-    assert shown.truth.tolist() == pytest.approx([60.5 / 3])
-    for figures in (shown.local, shown.central):
-        assert figures.low[0] < figures.value[0] < figures.high[0]
-    assert abs(shown.local.value[0] - shown.truth[0]) < 4
-    assert abs(shown.central.value[0] - shown.truth[0]) < 0.3
-
-
-def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
-    held = Population(np.arange(4), np.array([3000, 2000, 1000, 4000]))
-    shown = compare_local_and_central(SENDERS["hidden"], held, rng())
-
-    assert shown.truth.tolist() == [0.3, 0.2, 0.1, 0.4]
-    assert shown.central.value == pytest.approx([0.3, 0.2, 0.1], abs=0.01)
-
-
-def test_a_distribution_has_neither_shares_of_values_nor_a_mean() -> None:
-    nobody = Population(np.array([0]), np.array([0]))
-    for which, held in (
-        (number(Measure.DISTRIBUTION), population(number(Measure.DISTRIBUTION), [1], rng())),
-        (choice(4), nobody),
-    ):
-        with pytest.raises(ValueError, match="values or a mean"):
-            compare_local_and_central(which, held, rng())

@@ -108,27 +108,6 @@ def test_a_quarter_of_a_tree_s_range_is_estimated_by_one_level_of_four() -> None
     )
 
 
-@pytest.mark.parametrize(
-    ("k", "epsilon", "percent"),
-    [
-        (2, 1, 0.31),
-        (10, 1, 0.54),
-        (256, 1, 0.61),
-        (65536, 1, 0.61),
-        (2, 2, 0.135),
-        (10, 2, 0.195),
-        (256, 2, 0.27),
-        (65536, 2, 0.27),
-    ],
-)
-def test_a_hundred_thousand_devices_are_as_exact_as_promised(
-    k: int, epsilon: int, percent: float
-) -> None:
-    mechanism = select_mechanism(k, epsilon).mechanism
-
-    assert sqrt(share_handler_of(mechanism).rare_variance() / N) <= percent / 100
-
-
 def test_a_value_nobody_has_is_the_floor() -> None:
     handler = share_handler_of(select_mechanism(10**5, 1).mechanism)
 

@@ -26,6 +26,7 @@ from tests.aggregator.estimation.simulated_counts import (
     population,
     rows_of,
 )
+from tests.statistical.distributions import supports, with_epsilon
 from veilcount_aggregator import estimate, tally
 from veilcount_aggregator.estimation.estimator import IntervalTarget
 from veilcount_aggregator.estimation.range_queries import (
@@ -37,11 +38,10 @@ from veilcount_aggregator.mechanisms.range_tree import tree_weights
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection import Collection, Measure
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSelection
+from veilcount_shared.mechanisms import RangeTree
 from veilcount_shared.periods import Unit
 
 ONE, EIGHT = RangeTree.for_epsilon(Fraction(1)), RangeTree.for_epsilon(Fraction(8))
-REST = ("0.1", "0.5", "2", "3", "16")
 EPSILONS = [
     *map(Fraction, ("0.000001", "1", "8")),
     *(
@@ -105,15 +105,11 @@ def through_levels(mechanism: RangeTree, bounds: tuple[int, int]) -> Floats:
             covered = place > 0 and low <= parent and parent + coarser <= high
             if inside and not covered:
                 numbers = range(level.messages)
-                owned = np.array([_supports(level, number, node) for number in numbers])
+                owned = np.array([supports(level, number, node) for number in numbers])
                 reading = (owned - float(level.Q)) / float(level.P - level.Q)
                 start = mechanism.starts[place]
                 weights[start : start + level.messages] += 4 * reading
     return weights
-
-
-def _supports(level: SubsetSelection | ProjectiveGeometry, number: int, node: int) -> bool:
-    return number == node if isinstance(level, SubsetSelection) else level.supports(number, node)
 
 
 @pytest.mark.parametrize("bounds", [(64, 128), (3, 4), (90, 133), (0, 200)])
@@ -185,14 +181,8 @@ def test_intervals_hold_at_every_epsilon(
 @pytest.mark.parametrize("factor", [Fraction(7, 10), Fraction(13, 10)], ids=["lower", "higher"])
 def test_intervals_for_another_epsilon_would_not_hold(factor: Fraction) -> None:
     """Devices 30 % below or above what the server assumes: the test above rejects them."""
-    levels = tuple(
-        SubsetSelection.for_epsilon(factor, level.k, 1)
-        if isinstance(level, SubsetSelection)
-        else ProjectiveGeometry.for_epsilon(factor, level.k, level.q, level.t)
-        for level in ONE.levels
-    )
     held = few(100_000, *SHARES["several"])
-    found = hits(ONE, RangeTree(levels), held, IntervalTarget.COHORT, runs=150)
+    found = hits(ONE, with_epsilon(ONE, factor), held, IntervalTarget.COHORT, runs=150)
 
     assert not all(could_be(int(each), 150, COVERED) for each in found)
 

@@ -13,6 +13,7 @@ from veilcount_aggregator import queries
 from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_aggregator.ingest.decode.columns import ReportColumns
+from veilcount_aggregator.queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
 from veilcount_shared.domain import GRID
 from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
@@ -209,3 +210,10 @@ def compare(deployed: Deployment, name: str, **params: str | list[str]) -> queri
     """Query a comparison."""
     read = queries.CompareQuery.parse(typed(**params))
     return queries.compare(snapshot(deployed), name, read)
+
+
+def only(answer: queries.EstimateResult) -> tuple[SeriesEstimate, TimeRangeEstimate]:
+    """The series and the time range of a result that has one of each."""
+    (series,) = answer.series
+    (time_range,) = series.time_ranges
+    return series, time_range

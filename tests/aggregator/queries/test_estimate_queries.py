@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.queries.simulated_reports import (
     FILE,
     LISTS,
     WORDS,
     counted,
     estimate,
+    only,
     question,
     send,
     snapshot,
 )
 from veilcount_aggregator import queries
-from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.estimation import LookCount, ShareEstimates
 from veilcount_aggregator.mechanisms import estimate as estimated
-from veilcount_aggregator.queries.estimate_schema import SeriesEstimate, ShareRow, TimeRangeEstimate
+from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_aggregator.store import Cell
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 
 SURE = "0.9999"  # the level at which seeded populations must be in their intervals
-COHORT = "of these n answers"
-POPULATION = "of the population that could have been asked"
-
-
-def only(answer: queries.EstimateResult) -> tuple[SeriesEstimate, TimeRangeEstimate]:
-    """The series and the time range of a result that has one of each."""
-    (series,) = answer.series
-    (time_range,) = series.time_ranges
-    return series, time_range
 
 
 def holds(row: ShareRow, share: float) -> bool:
@@ -160,117 +148,6 @@ def test_a_message_of_no_honest_population_fails_the_poisoning_test(
 
     assert series.poisoning_test_failed
     assert series.poisoning_test.startswith("Fake or broken")
-
-
-# -- days, periods, people -------------------------------------------------------------------------
-
-
-def test_a_range_is_widened_to_whole_periods_and_says_which(stocked: Deployment) -> None:
-    _, time_range = only(estimate(stocked, "theme", from_="2026-10-20", to="2026-11-02"))
-
-    assert (time_range.first, time_range.last) == (date(2026, 10, 1), date(2026, 11, 30))
-    assert (time_range.first_period, time_range.last_period, time_range.n) == (0, 1, 12_000)
-
-
-def test_periods_that_have_not_begun_are_not_covered(stocked: Deployment) -> None:
-    _, time_range = only(estimate(stocked, "theme"))
-
-    assert (time_range.first, time_range.last) == (date(2026, 10, 1), date(2026, 12, 31))
-    assert time_range.n == 13_000
-
-
-def test_an_open_period_is_marked(stocked: Deployment) -> None:
-    """October closed ten days after its end; November closes on the tenth of December."""
-    time_ranges = estimate(stocked, "theme", by="month").series[0].time_ranges
-
-    assert [each.first.month for each in time_ranges] == [10, 11, 12]
-    assert [each.open_period for each in time_ranges] == [False, True, True]
-    assert [each.n for each in time_ranges] == [4000, 8000, 1000]
-
-
-def test_a_closed_collection_has_no_open_period(empty: Deployment) -> None:
-    open_period = only(estimate(empty, "once"))[1].open_period
-    close_collection(empty.aggregator.store, "once", empty.clocks.now, "cli")
-    empty.aggregator.watch.refresh()
-    _, closed = only(estimate(empty, "once"))
-
-    assert (open_period, closed.open_period) == (True, False)
-
-
-@pytest.mark.parametrize(
-    ("by", "firsts"),
-    [
-        ("day", [date(2026, 11, 28), date(2026, 11, 29), date(2026, 11, 30), date(2026, 12, 1)]),
-        ("week", [date(2026, 11, 28), date(2026, 11, 30)]),
-        ("month", [date(2026, 11, 28), date(2026, 12, 1)]),
-        ("all", [date(2026, 11, 28)]),
-    ],
-)
-def test_days_are_grouped_by_the_unit(stocked: Deployment, by: str, firsts: list[date]) -> None:
-    """Weeks are ISO's, and none is lost: time ranges add up to the whole."""
-    answer = estimate(stocked, "opened", from_="2026-11-28", to="2026-12-01", by=by)
-    time_ranges = answer.series[0].time_ranges
-
-    assert [each.first for each in time_ranges] == firsts
-    assert sum(each.n for each in time_ranges) == 400
-    assert time_ranges[-1].last == date(2026, 12, 1)
-
-
-def test_weeks_are_shown_by_the_month_they_begin_in(stocked: Deployment) -> None:
-    """The week of the thirtieth of November reaches into December."""
-    time_ranges = estimate(stocked, "minutes", by="month").series[0].time_ranges
-
-    assert [(each.first, each.last) for each in time_ranges] == [
-        (date(2026, 11, 2), date(2026, 12, 6)),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "params", "contributions", "of"),
-    [
-        ("theme", {"to": "2026-10-31"}, 1, POPULATION),
-        ("theme", {}, 3, COHORT),
-        ("opened", {"from_": "2026-11-10", "to": "2026-11-10"}, 1, POPULATION),
-        ("opened", {"from_": "2026-11-10", "to": "2026-11-11"}, 2, COHORT),
-        ("once", {}, 1, POPULATION),
-        ("minutes", {"to": "2026-11-08"}, 1, POPULATION),
-        ("spread", {}, 2, COHORT),
-    ],
-)
-def test_only_one_answer_a_person_is_a_sample_of_a_population(
-    stocked: Deployment, name: str, params: dict[str, str | list[str]], contributions: int, of: str
-) -> None:
-    """Otherwise the interval is of these answers; it always says which."""
-    _, time_range = only(estimate(stocked, name, **params))
-
-    assert (time_range.contributions, time_range.estimand) == (contributions, of)
-
-
-def test_before_any_answer_nothing_is_claimed(empty: Deployment) -> None:
-    """n is 0, no figure is given, and every one is still possible."""
-    _, shares = only(estimate(empty, "theme"))
-    _, mean = only(estimate(empty, "minutes"))
-    _, spread = only(estimate(empty, "spread"))
-    _, ranges = only(estimate(empty, "ranges", values="0..50"))
-    _, top = only(estimate(empty, "word", top="3"))
-
-    assert (shares.n, shares.estimand) == (0, "no answers yet")
-    assert shares.values[0] == ShareRow("light", None, None, 0.0, 1.0, 0.0, 1.0)
-    assert mean.mean is not None
-    assert (mean.mean.mean, mean.mean.low, mean.mean.high) == (None, 0, 100)
-    assert spread.spread is not None
-    assert spread.spread.buckets == []
-    assert spread.spread.curve[100].share is None
-    assert ranges.values[0].frequency is None
-    assert len(top.values) == 3
-
-
-def test_a_campaign_that_has_not_begun_is_empty(tmp_path: Path) -> None:
-    with deployment(tmp_path, now=datetime(2026, 9, 1, tzinfo=UTC)) as made:
-        made.push(FILE, **LISTS)
-        _, time_range = only(estimate(made, "theme"))
-
-    assert (time_range.n, time_range.open_period, time_range.first) == (0, False, date(2026, 10, 1))
 
 
 # -- which values ----------------------------------------------------------------------------------

@@ -1,0 +1,93 @@
+"""Budgets across collections: sums, adjacencies, and the cohorts and twins of one person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import product
+
+from tests.aggregator.aggregator_fixtures import make_collections
+from veilcount_aggregator.analysis.budget import (
+    compose_collections,
+)
+from veilcount_shared import Collection
+from veilcount_shared.composition import (
+    parallel_composition,
+)
+
+KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil = 2027-12-01\n'
+
+
+def test_collections_add_up() -> None:
+    """12 + 6."""
+    (shown,) = compose_collections(
+        make_collections(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")
+    ).totals
+
+    assert shown.plain == shown.worst == 18
+    assert shown.draws == ()
+
+
+def test_nothing_is_summed_over_different_adjacencies() -> None:
+    curated = f'{KEYS}model = "central"\nbudget = '
+    text = (
+        f"[a]\n{KEYS}epsilon = 1\n"
+        f'[b]\n{curated}2\nadjacency = "add-remove"\n'
+        f'[c]\n{curated}4\nadjacency = "substitute"\n'
+        f'[d]\n{curated}8\nadjacency = "add-remove"\n'
+    )
+    shown = compose_collections(make_collections(text))
+
+    assert {(each.model, each.adjacency): each.plain for each in shown.totals} == {
+        ("local", "substitute"): 12,
+        ("central", "add-remove"): 12 * 10,
+        ("central", "substitute"): 12 * 4,
+    }
+    assert [each.collections for each in shown.totals if len(each.collections) > 1] == [("b", "d")]
+
+
+def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
+    cohort = 'cohort = {{draw = "{}", of = 3, number = {}}}\n'.format
+    text = "".join(
+        [
+            f"[all]\n{KEYS}epsilon = 1\n",
+            f"[s0]\n{KEYS}epsilon = 2\n{cohort('spring', 0)}",
+            f"[s0b]\n{KEYS}epsilon = 0.5\n{cohort('spring', 0)}",
+            f"[s1]\n{KEYS}epsilon = 3\n{cohort('spring', 1)}",
+            f"[f2]\n{KEYS}epsilon = 1\n{cohort('fall', 2)}",
+            f'[t]\n{KEYS}epsilon = 1\ntwin = "u"\n{cohort("fall", 0)}',
+            f'[u]\n{KEYS}model = "central"\nbudget = 4\n{cohort("fall", 0)}',
+        ]
+    )
+    collections = make_collections(text)
+    local, central = compose_collections(collections).totals
+
+    assert local.worst == worst_person(local.collections, collections) == 12 * (1 + 3 + 1)
+    assert central.worst == worst_person(central.collections, collections) == 12 * 4
+    assert (local.plain, central.plain) == (12 * Fraction("8.5"), Fraction(48))
+    assert [draw.draw for draw in local.draws] == ["fall", "spring"]
+
+
+def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fraction:
+    """The most expensive choice of cohorts and twins, one person after another."""
+    mine_are = [collections[name] for name in names]
+    costs = []
+    for spring, fall, side in product(range(3), range(3), ("t", "u")):
+        mine = {"spring": spring, "fall": fall}
+        costs.append(
+            sum(
+                (
+                    each.epsilon_user
+                    for each in mine_are
+                    if (each.cohort is None or mine[each.cohort.draw] == each.cohort.number)
+                    and (each.twin is None or each.name == side)
+                ),
+                Fraction(0),
+            )
+        )
+    return max(costs)
+
+
+def test_nothing_costs_nothing() -> None:
+    assert compose_collections({}).totals == ()
+    assert parallel_composition([]) == 0

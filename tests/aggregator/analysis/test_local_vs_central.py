@@ -1,0 +1,59 @@
+"""Simulated populations: the truth with the local and the central estimate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.aggregator.analysis.simulated_collections import choice, collection, number, rng
+from veilcount_aggregator.analysis.simulation import (
+    Population,
+    compare_local_and_central,
+    population,
+)
+from veilcount_shared.collection import Measure, Presence
+from veilcount_shared.domain import Choice
+
+
+def test_shares_lie_in_the_intervals_of_both_models() -> None:
+    """At one seed: the truth is in nearly all intervals, and the curator's are far narrower."""
+    held = Population(np.arange(16), np.arange(1, 17) * 500)
+    shown = compare_local_and_central(choice(16), held, rng())
+
+    assert shown.n == 68_000
+    assert shown.truth.tolist() == (np.arange(1, 17) / 136).tolist()
+    for figures in (shown.local, shown.central):
+        assert ((figures.low <= shown.truth) & (shown.truth <= figures.high)).sum() >= 13
+    widths = [float((each.high - each.low).mean()) for each in (shown.local, shown.central)]
+    assert widths[0] > 50 * widths[1]
+
+
+def test_a_mean_lies_in_the_intervals_of_both_models() -> None:
+    minutes = number(Measure.MEAN)
+    held = population(minutes, [10, 20, 30.5] * 5000, rng())
+    shown = compare_local_and_central(minutes, held, rng())
+
+    assert shown.truth.tolist() == pytest.approx([60.5 / 3])
+    for figures in (shown.local, shown.central):
+        assert figures.low[0] < figures.value[0] < figures.high[0]
+    assert abs(shown.local.value[0] - shown.truth[0]) < 4
+    assert abs(shown.central.value[0] - shown.truth[0]) < 0.3
+
+
+def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
+    held = Population(np.arange(4), np.array([3000, 2000, 1000, 4000]))
+    hidden = collection(Choice(("a", "b", "c")), presence=Presence.HIDDEN)
+    shown = compare_local_and_central(hidden, held, rng())
+
+    assert shown.truth.tolist() == [0.3, 0.2, 0.1, 0.4]
+    assert shown.central.value == pytest.approx([0.3, 0.2, 0.1], abs=0.01)
+
+
+def test_a_distribution_has_neither_shares_of_values_nor_a_mean() -> None:
+    nobody = Population(np.array([0]), np.array([0]))
+    for which, held in (
+        (number(Measure.DISTRIBUTION), population(number(Measure.DISTRIBUTION), [1], rng())),
+        (choice(4), nobody),
+    ):
+        with pytest.raises(ValueError, match="values or a mean"):
+            compare_local_and_central(which, held, rng())
