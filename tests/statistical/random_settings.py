@@ -1,0 +1,368 @@
+"""Settings drawn at random, with a weight on corners: epsilon, n, domain, truth and estimand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.random import Generator
+
+from tests.aggregator.estimation.collection_fixtures import (
+    mean,
+    of_number,
+    of_values,
+    question,
+    shares,
+    sums,
+)
+from tests.statistical.coverage_harness import (
+    LEVEL,
+    Coverage,
+    Floats,
+    Ints,
+    Setting,
+    counters_of,
+    coverage,
+    level_probabilities,
+    mean_errors,
+)
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.central.discrete_laplace import DiscreteLaplaceNoise
+from veilcount_aggregator.central.opendp_noise import calibrated_scale
+from veilcount_aggregator.estimation import IntervalTarget
+from veilcount_aggregator.estimation.mean import DecodedMean
+from veilcount_aggregator.estimation.range_queries import TreeReports
+from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_aggregator.estimation.square_wave_em import get_wave
+from veilcount_aggregator.estimation.weighted_estimator import WeightedEstimator
+from veilcount_aggregator.mechanisms.range_tree import tree_weights
+from veilcount_shared import Collection
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    RangeTree,
+    select_mechanism,
+)
+from veilcount_shared.mechanisms.square_wave import BUCKETS
+
+TARGETS = tuple(IntervalTarget)
+ROUND_OFF = 1e-9
+UNIT = Number(Fraction(0), Fraction(1))
+
+HalfWidth = Callable[[Collection, MeanMechanism, int], float]
+Draw = Callable[[Generator, int, float], Setting]
+
+
+# -- corners ---------------------------------------------------------------------------------------
+
+
+def an_epsilon(rng: Generator) -> str:
+    """From 0.1 to 12, small and large ones alike."""
+    return f"{np.exp(rng.uniform(np.log(0.1), np.log(12))):.2f}"
+
+
+def a_size(rng: Generator, most: int) -> int:
+    """From 1 to the most, each order of magnitude as likely as the next."""
+    return int(np.exp(rng.uniform(0, np.log(most + 1))))
+
+
+def people(rng: Generator, k: int, n: int) -> Ints:
+    """How many of n hold each of k values: all one, two halves, one rare, falling, or even."""
+    order = rng.permutation(k)
+    shares = np.zeros(k)
+    match rng.integers(5):
+        case 0:
+            shares[order[0]] = 1
+        case 1:
+            shares[order[:2]] = 1
+        case 2:
+            shares[order[:2]] = 1, 0.02
+        case 3:
+            shares[order] = np.arange(1, k + 1) ** -1.3
+        case _:
+            shares[:] = 1
+    return np.asarray(rng.multinomial(n, shares / shares.sum()))
+
+
+def numbers(rng: Generator, n: int, mechanism: MeanMechanism) -> tuple[Floats, Ints]:
+    """Numbers of [0, 1], and how many of n have each.
+
+    All one, at two ends, all but a few at one end, any one, any four; or any of those that are
+    sent without rounding, and one more.
+    """
+    match rng.integers(6):
+        case 0:
+            return np.array([rng.choice([0.0, 0.5, 1.0])]), np.array([n])
+        case 1:
+            high = int(rng.integers(0, n + 1))
+            return np.array([0.0, 1.0]), np.array([n - high, high])
+        case 2:
+            one = int(rng.integers(0, min(n, 3) + 1))
+            return np.array([0.0, 1.0]), np.array([n - one, one])
+        case 3:
+            return np.array([rng.uniform()]), np.array([n])
+        case 4:
+            return np.sort(rng.uniform(size=4)), rng.multinomial(n, np.full(4, 1 / 4))
+        case _:
+            starts = np.array([float(start) for start in mechanism.means])
+            starts = (starts - starts[0]) / (starts[-1] - starts[0])
+            some = np.append(rng.choice(starts, 2), [0.0, 1.0, rng.uniform()])
+            return some, rng.multinomial(n, rng.dirichlet(np.ones(5)))
+
+
+def answering(counts: Ints, target: IntervalTarget, rng: Generator) -> Ints:
+    """Who answers: a sample of the population with these shares, or exactly these people."""
+    n = int(counts.sum())
+    return rng.multinomial(n, counts / n) if target.sampled else counts
+
+
+def simulated(name: str, rounds: int, once: Callable[[Generator], bool], start: int) -> Setting:
+    """A setting whose coverage is counted over seeded rounds."""
+
+    def measure() -> Coverage:
+        rng = np.random.default_rng(start)
+        return Coverage(sum(once(rng) for _ in range(rounds)), rounds)
+
+    return Setting(name, measure)
+
+
+def holds(low: Floats, true: Floats, high: Floats, width: float) -> bool:
+    """Whether all the intervals hold, if each had this many times its width."""
+    low, high = (low + high - width * (high - low)) / 2, (low + high + width * (high - low)) / 2
+    return bool(((low <= true + ROUND_OFF) & (true - ROUND_OFF <= high)).all())
+
+
+# -- shares ----------------------------------------------------------------------------------------
+
+
+def share(rng: Generator, _rounds: int, width: float) -> Setting:
+    """One share, `absent` among them: exactly."""
+    epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 65_535), a_size(rng, 20_000)
+    true = float(rng.choice([0, 1, rng.uniform(), 10 ** rng.uniform(-4, 0)]))
+    target, response = (
+        TARGETS[rng.integers(2)],
+        ResponseDistribution.from_mechanism(select_mechanism(max(k, 2), epsilon).mechanism),
+    )
+    name = f"share {true:.4g} of {k} values, {target}, epsilon {epsilon}, n {n}"
+    return Setting(name, lambda: Coverage(coverage(response, n, true, target, width=width)))
+
+
+def group_share(rng: Generator, rounds: int, width: float) -> Setting:
+    """The share of one group of values, of all reports or of those in a larger group."""
+    epsilon, k, n = an_epsilon(rng), 3 + a_size(rng, 600), 1 + a_size(rng, 3_000)
+    target, held = TARGETS[rng.integers(2)], people(rng, k, n)
+    order = rng.permutation(k)
+    size = 1 + int(rng.integers(k - 1))
+    group = order[:size]
+    within = order[: int(rng.integers(size, k)) + 1] if rng.random() < 0.4 else None
+    whole = n if within is None else int(held[within].sum())
+    if not whole:
+        within, whole = None, n
+    true = np.array([held[group].sum() / whole])
+    collection = of_values(k, epsilon)
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = sums(collection, counters, [group], within=within, target=target.value)
+        return holds(shown.low, true, shown.high, width)
+
+    part = "all" if within is None else f"{len(within)} values"
+    name = f"share of {size} of {k} values within {part}, {target}, epsilon {epsilon}, n {n}"
+    return simulated(f"{name}, held {held.max()}", rounds, once, int(rng.integers(1 << 31)))
+
+
+def share_of_answered(rng: Generator, rounds: int, width: float) -> Setting:
+    """The share of one value among the devices that answered, where presence is hidden."""
+    epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 30), 1 + a_size(rng, 5_000)
+    target, held = TARGETS[rng.integers(2)], people(rng, k + 1, n)
+    if not held[:-1].sum():
+        held = np.append(held[:-1], 0) + np.eye(k + 1, dtype=np.int64)[0] * held[-1]
+    place = int(rng.integers(k))
+    true = held[place : place + 1] / held[:-1].sum()
+    collection = of_values(max(k, 2), epsilon, 'presence = "hidden"')
+    if k == 1:  # two values at least
+        held = np.insert(held, 1, 0)
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = shares(collection, counters, among="answered", target=target.value, values=[place])
+        return holds(shown.low, true, shown.high, width)
+
+    name = f"share of {held[:-1].sum()} that answered, {k} values, {target}, epsilon {epsilon}"
+    return simulated(f"{name}, n {n}", rounds, once, int(rng.integers(1 << 31)))
+
+
+def shares_together(rng: Generator, rounds: int, width: float) -> Setting:
+    """Simultaneous intervals of all values."""
+    epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 400), a_size(rng, 5_000)
+    target, held = TARGETS[rng.integers(2)], people(rng, k + 1, n)
+    collection, true = of_values(k + 1, epsilon), held / n
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = shares(collection, counters, simultaneous=True, target=target.value)
+        return holds(shown.low, true, shown.high, width)
+
+    name = f"{k + 1} shares together, {target}, epsilon {epsilon}, n {n}"
+    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+
+
+# -- means -----------------------------------------------------------------------------------------
+
+
+def half_width_of(collection: Collection, mechanism: MeanMechanism, n: int) -> float:
+    """Half the cohort's interval: the same whatever was received."""
+    received = np.zeros(mechanism.messages, np.int64)
+    received[0] = n
+    shown = mean(collection, received, target="cohort")
+    return (shown.high - shown.low) / 2
+
+
+def exact_mean_coverage(
+    mechanism: MeanMechanism,
+    held: tuple[Floats, Ints],
+    half: float,
+    truly: MeanMechanism | None = None,
+) -> Coverage:
+    """The probability that the cohort's mean is within half of its estimate."""
+    errors, chances = mean_errors(truly or mechanism, *held)
+    return Coverage(float(chances[np.abs(errors) <= half + ROUND_OFF].sum()))
+
+
+def simulated_mean_coverage(
+    mechanism: MeanMechanism, held: tuple[Floats, Ints], half: float, *, rounds: int, start: int
+) -> Coverage:
+    """The same for large n: of the estimates of simulated counters."""
+    places, counts = held
+    rng, total = np.random.default_rng(start), np.zeros((rounds, mechanism.messages))
+    for chances, count in zip(level_probabilities(mechanism, places), counts, strict=True):
+        total += rng.multinomial(count, chances, size=rounds)
+    decoded = np.array([float(level) for level in mechanism.decoded])
+    errors = (total @ decoded - float(places @ counts)) / counts.sum()
+    return Coverage(int((np.abs(errors) <= half + ROUND_OFF).sum()), rounds)
+
+
+def normal_half_width(_collection: Collection, mechanism: MeanMechanism, n: int) -> float:
+    """What the half-width would be if the noise were normal."""
+    return 1.959964 * float(np.sqrt(float(mechanism.variance) / 4 / n))
+
+
+def cohort_mean(
+    rng: Generator, rounds: int, width: float, half_width: HalfWidth = half_width_of
+) -> Setting:
+    """The mean of exactly these numbers: exactly for few, else simulated."""
+    epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
+    collection = of_number(epsilon=epsilon)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, MeanMechanism)
+    held, start = numbers(rng, n, mechanism), int(rng.integers(1 << 31))
+
+    def measure() -> Coverage:
+        half = width * half_width(collection, mechanism, n)
+        if n <= 12:
+            return exact_mean_coverage(mechanism, held, half)
+        return simulated_mean_coverage(mechanism, held, half, rounds=40 * rounds, start=start)
+
+    return Setting(f"cohort mean, epsilon {epsilon}, n {n}, numbers {held}", measure)
+
+
+def population_mean(rng: Generator, rounds: int, width: float) -> Setting:
+    """The mean of a population that a sample answers for."""
+    epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
+    collection = of_number(epsilon=epsilon)
+    mechanism, domain = collection.mechanism, collection.domain
+    assert isinstance(mechanism, MeanMechanism)
+    assert isinstance(domain, Number)
+    places, counts = numbers(rng, n, mechanism)
+    true, levels = np.array([places @ counts / n]), level_probabilities(mechanism, places)
+
+    def once(rng: Generator) -> bool:
+        counters = next(counters_of(levels, counts, "population", rng))
+        low, high = DecodedMean.from_counters(mechanism, domain, counters).interval(
+            1 - LEVEL, IntervalTarget.POPULATION
+        )
+        return holds(low, true, high, width)
+
+    name = f"population mean, epsilon {epsilon}, n {n}, numbers {places} {counts}"
+    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+
+
+# -- how a number is spread ------------------------------------------------------------------------
+
+
+def spread(rng: Generator, n: int) -> tuple[Ints, float]:
+    """How many of n have a number in each bucket, and the mean of the buckets' middles."""
+    held = people(rng, BUCKETS, n)
+    return held, float(held @ (np.arange(BUCKETS) + 0.5) / n / BUCKETS)
+
+
+def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
+    """The unbiased mean from the square wave, which does not depend on its histogram."""
+    epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
+    target, (held, true) = TARGETS[rng.integers(2)], spread(rng, n)
+    collection = question('range = [0, 1]\nmeasure = "distribution"', epsilon)
+    mechanism = collection.mechanism
+    domain = collection.domain
+    assert isinstance(mechanism, DistributionMechanism)
+    assert isinstance(domain, Number)
+    wave = get_wave(mechanism)
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        decoded = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
+        low, high = decoded.interval(1 - LEVEL, target)
+        return holds(low, np.array(true), high, width)
+
+    name = f"mean of a distribution, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
+    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+
+
+def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
+    """A share between two bounds, the mean, or the curve's band at every edge at once."""
+    epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
+    target, (held, _) = TARGETS[rng.integers(2)], spread(rng, n)
+    collection = question('range = [0, 1]\nmeasure = "ranges"', epsilon)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, RangeTree)
+    first, last = np.sort(rng.choice(BUCKETS + 1, 2, replace=False))
+    within = np.zeros((1, BUCKETS))
+    within[0, first:last] = 1
+    figures = {
+        "share": within,
+        "mean": ((np.arange(BUCKETS) + 0.5) / BUCKETS)[np.newaxis],
+        "curve": np.tri(BUCKETS - 1, BUCKETS),
+    }
+    figure = list(figures)[rng.integers(3)]
+    parts = figures[figure]
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = TreeReports(tree_weights(mechanism), UNIT, counters, LEVEL, target).read(
+            parts, len(parts)
+        )
+        return holds(shown.low, parts @ held / n, shown.high, width)
+
+    name = f"{figure} of ranges, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
+    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+
+
+# -- central releases ------------------------------------------------------------------------------
+
+
+def central_noise(rng: Generator, _rounds: int, width: float) -> Setting:
+    """The half-width of a released count or sum, from the noise's exact distribution."""
+    epsilon, sensitivity = Fraction(an_epsilon(rng)), a_size(rng, 1_000)
+    scale = calibrated_scale(sensitivity, epsilon)
+    alpha = float(rng.choice([0.05, 0.025]))  # of two parts each has half
+    half, ratio = DiscreteLaplaceNoise(scale).half_width(alpha), np.exp(-1 / scale)
+    name = f"release, sensitivity {sensitivity}, epsilon {epsilon}, alpha {alpha}"
+
+    def measure() -> Coverage:
+        reach = int(width * half)
+        inside = np.arange(-reach, reach + 1)
+        covered = float((ratio ** np.abs(inside)).sum() * (1 - ratio) / (1 + ratio))
+        return Coverage(covered)
+
+    return Setting(name, measure)
