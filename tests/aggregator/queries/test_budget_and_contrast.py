@@ -130,7 +130,7 @@ def test_a_contrast_is_observed_where_there_are_answers(stocked: Deployment) -> 
     assert [line.cohort for line in series.contrast.lines] == [line.cohort for line in expected]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "basis"),
     [("quiet", "observed"), ("word", "observed"), ("spread", "observed"), ("ranges", "observed"),
