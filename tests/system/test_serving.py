@@ -97,14 +97,28 @@ def answered(url: str) -> int:
     return sum(n for note, n in noted if (note.what, note.word[:8]) == (ANSWERED, "reports:"))
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> str:
-    """Where a store is that knows one collection."""
-    url = f"sqlite:///{tmp_path}/store.db"
+def new_store(folder: Path) -> str:
+    """Return where a new store is that knows one collection."""
+    url = f"sqlite:///{folder}/store.db"
     made = open_store(url, make=True)
     add_definitions(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
     made.close()
     return url
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Where a store is that knows one collection."""
+    return new_store(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Server]]:
+    """A store and its server of two workers, for what leaves them as they are."""
+    folder = tmp_path_factory.mktemp("pair")
+    url = new_store(folder)
+    with Server(url, folder, "--workers", "2") as server:
+        yield url, server
 
 
 @contextmanager
@@ -123,16 +137,17 @@ def polled(ask: Callable[[], int], times: int = 24) -> set[int]:
 # -- while it serves -------------------------------------------------------------------------------
 
 
-def test_it_says_where_from_what_and_how_it_serves(store: str, tmp_path: Path) -> None:
-    with Server(store, tmp_path, "--workers", "2") as server:
-        assert server.ready == {
-            "bind": server.url,
-            "store": store,
-            "durable": "durable: WAL, synchronous=FULL",
-            "workers": 2,
-            "intake": "open",
-        }
-        assert len(server.workers()) == 2
+def test_it_says_where_from_what_and_how_it_serves(pair: tuple[str, Server]) -> None:
+    store, server = pair
+
+    assert server.ready == {
+        "bind": server.url,
+        "store": store,
+        "durable": "durable: WAL, synchronous=FULL",
+        "workers": 2,
+        "intake": "open",
+    }
+    assert len(server.workers()) == 2
 
 
 def test_development_makes_the_store_and_loads_the_definitions(tmp_path: Path) -> None:
@@ -146,43 +161,42 @@ def test_development_makes_the_store_and_loads_the_definitions(tmp_path: Path) -
 
 
 def test_a_revoked_key_opens_nothing_in_any_worker_within_a_second(
-    store: str, tmp_path: Path
+    pair: tuple[str, Server],
 ) -> None:
+    store, server = pair
     now = datetime.now(UTC)
     with looked_into(store) as records:
         key, secret = create_key(records, Role.ANALYST, "", now)
+    time.sleep(NOTICED_SECONDS)  # for the new key
+    headers = {"Authorization": f"Bearer {secret}", "Connection": "close"}
 
-    with Server(store, tmp_path, "--workers", "2") as server:
-        headers = {"Authorization": f"Bearer {secret}", "Connection": "close"}
+    def ask() -> int:
+        return server.ask("GET", "/v1/collections", headers=headers).status_code
 
-        def ask() -> int:
-            return server.ask("GET", "/v1/collections", headers=headers).status_code
-
-        before = polled(ask)
-        with looked_into(store) as records:
-            revoke_key(records, key.id, now)
-        time.sleep(NOTICED_SECONDS)
-        after = polled(ask, 16)  # fewer than the guesses that are answered in words
+    before = polled(ask)
+    with looked_into(store) as records:
+        revoke_key(records, key.id, now)
+    time.sleep(NOTICED_SECONDS)
+    after = polled(ask, 16)  # fewer than the guesses that are answered in words
 
     assert before == {200}
     assert after == {401}
 
 
-def test_definitions_reach_all_workers_without_a_restart(store: str, tmp_path: Path) -> None:
+def test_definitions_reach_all_workers_without_a_restart(pair: tuple[str, Server]) -> None:
+    store, server = pair
     other = collection(FILE.format("spelling"))
-    with Server(store, tmp_path, "--workers", "2") as server:
 
-        def ask() -> str:
-            (verdict,) = send(server.url, body(other)).json()["verdicts"]
-            return str(verdict)
+    def ask() -> str:
+        (verdict,) = send(server.url, body(other)).json()["verdicts"]
+        return str(verdict)
 
-        before = {ask() for _ in range(24)}
-        with looked_into(store) as records:
-            add_definitions(
-                records, DefinitionSource(FILE.format("spelling")), datetime.now(UTC), "test"
-            )
-        time.sleep(NOTICED_SECONDS)
-        after = {ask() for _ in range(24)}
+    before = {ask() for _ in range(24)}
+    with looked_into(store) as records:
+        source = DefinitionSource(FILE.format("spelling"))
+        add_definitions(records, source, datetime.now(UTC), "test")
+    time.sleep(NOTICED_SECONDS)
+    after = {ask() for _ in range(24)}
 
     assert before == {"unknown_collection"}
     assert after == {"counted"}
@@ -217,7 +231,11 @@ def test_it_serves_on_a_socket_in_the_file_system(store: str, tmp_path: Path) ->
 # -- how it ends -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
+@pytest.mark.parametrize(
+    "how",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)],
+    ids=lambda how: how.name,
+)
 def test_what_is_in_flight_is_finished(store: str, tmp_path: Path, how: signal.Signals) -> None:
     """Commits are slow; requests wait for them; the server is asked to end; all are answered."""
     with Server(store, tmp_path, "--workers", "2") as server, ThreadPoolExecutor(8) as devices:
