@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
@@ -9,6 +10,10 @@ from pathlib import Path
 
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
+
+#: processes that share nothing with the test's own, of which only the first imports the store
+FRESH = multiprocessing.get_context("forkserver")
+FRESH.set_forkserver_preload(["tests.aggregator.store.series_fixtures"])
 
 #: gives the URL of an empty store; the one before may be gone by then
 Empty = Callable[[], str]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.engines import ENGINES, Empty
+from tests.aggregator.store.engines import ENGINES, FRESH, Empty
 from tests.aggregator.store.series_fixtures import (
     DAILY,
     LINKED,
@@ -161,7 +160,7 @@ def test_a_copy_that_is_killed_goes_on(empty: Empty, another: Empty) -> None:
     with closing(open_store(source, make=True)) as store:
         fill(store)
         before = everything(store)
-        process = multiprocessing.get_context("spawn").Process(target=carry, args=(source, target))
+        process = FRESH.Process(target=carry, args=(source, target))
         process.start()
         with closing(open_store(target, make=True)) as there:
             wait_until(lambda: bool(there.report_counts(LINKED)), 60)

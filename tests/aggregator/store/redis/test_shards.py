@@ -9,6 +9,7 @@ import pytest
 from tests.aggregator.store.engines import Empty
 from tests.aggregator.store.redis.simulated_rows import row_reports, rows
 from tests.aggregator.store.test_battery import *  # noqa: F403
+from tests.aggregator.store.test_battery_sharing import *  # noqa: F403
 from tests.redis_cluster import RedisCluster
 from veilcount_aggregator.store import Store, open_store
 

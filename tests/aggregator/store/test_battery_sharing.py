@@ -1,0 +1,264 @@
+"""What every store promises when many use it, when it is opened again and when it is moved."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.aggregator.store.engines import ENGINES, FRESH
+from tests.aggregator.store.model import Model
+from tests.aggregator.store.series_fixtures import (
+    DAILY,
+    LINKED,
+    counts,
+    digest,
+    drop,
+    everything,
+    fill,
+    histograms,
+    message,
+    report,
+    row,
+    send,
+    series,
+)
+from veilcount_aggregator.errors import StoreReadOnly
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store import (
+    Cell,
+    DurabilityState,
+    Record,
+    ServiceCounter,
+    Store,
+    TransferPiece,
+    open_store,
+)
+from veilcount_aggregator.store.transfer_format import KINDS, encode_numbers
+from veilcount_shared.verdict import Verdict
+
+COUNTED, DUPLICATE, STALE = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE
+
+#: a cluster with one shard has the shard of one server and the routing of three shards
+#: (redis/test_shards.py): with --full
+pytestmark = pytest.mark.parametrize(
+    "empty",
+    [
+        pytest.param(name, marks=pytest.mark.full if name == "redis-cluster" else [])
+        for name in ENGINES
+    ],
+    indirect=True,
+)
+
+
+def test_8_threads_that_replay_one_batch_count_it_once(store: Store) -> None:
+    """Each report is counted for exactly one of them.
+
+    No more than may wait for Redis at once: on a slow machine others are refused.
+    """
+    reports = [report(n, n % 3, message=n % 3) for n in range(50)]
+    begin = threading.Barrier(8)
+
+    def replay_once() -> list[Verdict]:
+        begin.wait()
+        return send(store, LINKED, *reports)
+
+    with ThreadPoolExecutor(8) as threads:
+        replays = [threads.submit(replay_once) for _ in range(8)]
+        verdicts = [each.result() for each in replays]
+
+    assert all(Counter(each) == {COUNTED: 1, DUPLICATE: 7} for each in zip(*verdicts, strict=True))
+    assert sum(store.report_counts(LINKED).values()) == 50
+    assert histograms(store, LINKED)[0][0] == 50
+
+
+def replay(url: str, seed: int, into: multiprocessing.Queue[int]) -> None:
+    """Send the same reports as every other process, in another order."""
+    store = open_store(url)
+    reports = [report(n, n % 5, message=n % 3) for n in range(200)]
+    random.Random(seed).shuffle(reports)
+    groups = (reports[first : first + 7] for first in range(0, 200, 7))
+    into.put(sum(send(store, LINKED, *group).count(COUNTED) for group in groups))
+    store.close()
+
+
+def test_two_processes_that_replay_one_batch_count_it_once(url: str, store: Store) -> None:
+    counted: multiprocessing.Queue[int] = FRESH.Queue()
+    processes = [FRESH.Process(target=replay, args=(url, seed, counted)) for seed in range(2)]
+    for process in processes:
+        process.start()
+    total = sum(counted.get(timeout=60) for _ in processes)
+    for process in processes:
+        process.join()
+
+    assert total == 200
+    assert counts(store, LINKED, *(Cell(period, 0) for period in range(5))) == [67, 67, 66]
+    assert histograms(store, LINKED)[0][0] == 200
+
+
+def test_reading_goes_on_while_others_write(store: Store) -> None:
+    """What is read is one state: never more counted than there are reports."""
+    which = series("plane")
+    done = threading.Event()
+
+    def write() -> None:
+        for n in range(60):
+            send(store, which, report(n, 0, message=n))
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    sums = []
+    while not done.is_set():
+        sums.append(int(store.counters(which, [Cell(0, 0)]).sum()))
+    writer.join()
+
+    assert sums == sorted(sums)
+    assert counts(store, which, Cell(0, 0))[:61] == [1] * 60 + [0]
+
+
+# -- opening again, read-only ---------------------------------------------------------------------
+
+
+def test_opening_again_gives_the_same(url: str, store: Store) -> None:
+    """All that was acknowledged; also where a store is to be made, if there is none."""
+    fill(store)
+    before, content = everything(store), digest(store)
+    store.close()
+    for make in (False, True):
+        again = open_store(url, make=make)
+        assert (everything(again), digest(again)) == (before, content)
+        again.close()
+
+
+CHANGES: Sequence[Callable[[Store], object]] = [
+    lambda store: send(store, DAILY, report(1)),
+    lambda store: store.commit([], {ServiceCounter("request", "", -1, "200"): 1}),
+    lambda store: store.change_records(store.generation(), [Record("key", "a", b"")]),
+    lambda store: store.close_row(DAILY, [0], row(1)),
+    lambda store: drop(store, DAILY, 50),
+    lambda store: store.restore_dropped(DAILY),
+]
+
+
+def test_a_read_only_store_changes_no_more(url: str, store: Store) -> None:
+    """Not in another process either; it is read as ever, until it is made writable."""
+    fill(store)
+    health = store.health()
+    other = open_store(url)
+    store.set_read_only(on=True)
+    before = digest(store)
+
+    assert (health.durable, health.read_only) == (DurabilityState.YES, False)
+    assert health.engine
+    assert health.why
+    for each in (store, other):
+        assert each.health().read_only
+        for change in CHANGES:
+            with pytest.raises(StoreReadOnly):
+                change(each)
+    assert digest(other) == before
+
+    other.set_read_only(on=False)
+    for change in CHANGES:
+        change(store)
+    assert not store.health().read_only
+    other.close()
+
+
+# -- moving ---------------------------------------------------------------------------------------
+
+
+def test_pieces_hold_everything(store: Store) -> None:
+    """As the table has it: kind, key and body, the same in every engine; none if it is empty."""
+    assert list(store.export_pieces()) == []
+
+    periods_and_messages = [(3, 2), (4, 1), (4, 0)]
+    send(store, LINKED, *(report(1, at, message=x) for at, x in periods_and_messages))
+    drop(store, DAILY, 2)
+    store.change_records(0, [Record("key", "a/b", b"z")])
+
+    name = LINKED.fingerprint
+    assert sorted(store.export_pieces()) == sorted(
+        [
+            TransferPiece("record", "key/a/b", b"z"),
+            TransferPiece("dropped", DAILY.fingerprint, encode_numbers([2])),
+            TransferPiece("new_rows", f"{name}/3", encode_numbers([1])),
+            TransferPiece("service_counter", f"verdict/{name}/4/duplicate", encode_numbers([1])),
+            TransferPiece("spent_rows", f"{name}/0", encode_numbers([0, 1])),
+            TransferPiece("tally", f"{name}/3/0", encode_numbers([1, 0, 0, 1])),
+            TransferPiece("tally", f"{name}/4/0", encode_numbers([1, 0, 1])),
+            TransferPiece("rows", f"{name}/0/8/{row(1)[0]:02x}", row(1) + bytes([24]) + bytes(7)),
+        ]
+    )
+
+
+def test_pieces_come_in_one_order(store: Store) -> None:
+    """Twice the same; the kinds as they are listed; rows ascending, by their first byte."""
+    fill(store)
+    pieces = list(store.export_pieces())
+
+    assert list(store.export_pieces()) == pieces
+    assert {piece.kind for piece in pieces} == set(KINDS)
+    assert len({(piece.kind, piece.key) for piece in pieces}) == len(pieces)
+    for piece in pieces:
+        if piece.kind == "rows":
+            _, _, size, first = piece.key.split("/")
+            step = 12 + int(size)
+            names = [piece.body[at : at + 12] for at in range(0, len(piece.body), step)]
+            assert names == sorted(set(names))
+            assert {each[0] for each in names} == {int(first, 16)}
+
+
+def test_another_store_takes_everything_over(store: Store, target: Store) -> None:
+    """Of whichever engine, in whatever steps and order pieces come: they are absolute."""
+    fill(store)
+    before, pieces = target.generation(), list(store.export_pieces())
+    random.Random(1).shuffle(pieces)
+    for some in (pieces[:20], pieces, pieces[5:30]):
+        target.import_pieces(some)
+
+    assert digest(target) == digest(store)
+    assert everything(target) == everything(store)
+    assert target.generation() != before
+    again = [report(0, 0), report(2, 2), report(999, 2)]
+    assert send(target, DAILY, *again) == [STALE, DUPLICATE, COUNTED]
+    assert send(target, LINKED, report(7, 60)) == [DUPLICATE]
+
+
+def test_a_piece_takes_the_place_of_what_stands_there(store: Store, target: Store) -> None:
+    """Also where the target has counted something of its own meanwhile."""
+    which = series("plane")
+    fill(store)
+    pieces = list(store.export_pieces())
+    target.import_pieces(pieces)
+    send(target, which, *(report(5000 + n, n % 4, message=7) for n in range(200)))
+    send(target, LINKED, *(report(600 + n, 3) for n in range(6)))
+    target.import_pieces(
+        [piece for piece in pieces if piece.kind not in {"rows", "service_counter"}]
+    )
+
+    assert everything(target)[:4] == everything(store)[:4]
+    assert counts(target, which, Cell(0, 0)) == counts(store, which, Cell(0, 0))
+
+
+def test_counting_goes_on_where_it_was_taken_over(store: Store, target: Store) -> None:
+    """Small counters and large ones, as if nothing had been moved."""
+    kinds: Sequence[Series] = [DAILY, series("wide"), series("plane")]
+    model, chance = Model(), random.Random(1)
+    for first, where in ((0, store), (100, target)):
+        if where is target:
+            target.import_pieces(list(store.export_pieces()))
+        for which in kinds:
+            messages = [message(which, chance) for _ in range(60)]
+            reports = [report(first + n, 1, None, x) for n, x in enumerate(messages)]
+            send(where, which, *reports)
+            model.commit(which, reports, 1 << 40)
+
+    for which in kinds:
+        assert counts(target, which, Cell(1, 0)) == model.counters(which, [Cell(1, 0)])
