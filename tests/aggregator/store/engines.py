@@ -13,7 +13,7 @@ from tests.redis_server import RedisServer
 
 #: processes that share nothing with the test's own, of which only the first imports the store
 FRESH = multiprocessing.get_context("forkserver")
-FRESH.set_forkserver_preload(["tests.aggregator.store.series_fixtures"])
+FRESH.set_forkserver_preload(["pytest", "tests.aggregator.store.test_battery_sharing"])
 
 #: gives the URL of an empty store; the one before may be gone by then
 Empty = Callable[[], str]
