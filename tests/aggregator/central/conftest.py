@@ -1,0 +1,34 @@
+"""A store with true answers, and a curator over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.curator_fixtures import (
+    AGE,
+    curator,
+    fill,
+)
+from veilcount_aggregator.central.curator import Curator
+from veilcount_aggregator.store import Store, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "releases.jsonl"
+
+
+@pytest.fixture
+def asker(store: Store, journal: Path) -> Curator:
+    fill(store, AGE, [3, 2, 1, 0])
+    return curator(store, journal)
