@@ -8,15 +8,7 @@ from pathlib import Path
 import pytest
 from redis.exceptions import ResponseError
 
-from tests.aggregator.rewinding_store import (
-    AOF,
-    Host,
-    Rewindable,
-    hosts,
-    make,
-    start,
-    tick,
-)
+from tests.aggregator.rewinding_store import AOF, Host, Rewindable, hosts, make, start, tick
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until

@@ -32,11 +32,7 @@ from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.central import Release, price_query
-from veilcount_aggregator.central.budget_ledger import (
-    load_releases,
-    period_accounts,
-    record_kind,
-)
+from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts, record_kind
 from veilcount_aggregator.central.curator import Curator
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal

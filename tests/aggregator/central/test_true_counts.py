@@ -13,18 +13,8 @@ import numpy as np
 import pytest
 
 import veilcount_aggregator.central.curator as curating
-from tests.aggregator.curator_fixtures import (
-    AGE,
-    OVER,
-    curator,
-    fill,
-    series,
-    wanted,
-)
-from veilcount_aggregator.central.budget_ledger import (
-    load_releases,
-    release_records,
-)
+from tests.aggregator.curator_fixtures import AGE, OVER, curator, fill, series, wanted
+from veilcount_aggregator.central.budget_ledger import load_releases, release_records
 from veilcount_aggregator.central.curator import Curator, DrawFailed
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.store import Store

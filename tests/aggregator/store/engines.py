@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 
@@ -65,3 +67,13 @@ ENGINES: dict[str, Callable[[Path], AbstractContextManager[Empty]]] = {
     "redis": redis,
     "redis-cluster": redis_cluster,
 }
+#: a cluster with one shard has the shard of one server and the routing of three shards
+#: (redis/test_shards.py): with --full
+each_engine = pytest.mark.parametrize(
+    "empty",
+    [
+        pytest.param(name, marks=pytest.mark.full if name == "redis-cluster" else [])
+        for name in ENGINES
+    ],
+    indirect=True,
+)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tests.aggregator.store.engines import ENGINES
+from tests.aggregator.store.engines import each_engine
 from tests.aggregator.store.model import Model
 from tests.aggregator.store.series_fixtures import (
     ARMS,
@@ -45,16 +45,7 @@ COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL
 STALE, OVER_BUDGET, EARLY = Verdict.STALE, Verdict.OVER_BUDGET, Verdict.EARLY
 CLOSED = Verdict.CLOSED
 
-#: a cluster with one shard has the shard of one server and the routing of three shards
-#: (redis/test_shards.py): with --full
-pytestmark = pytest.mark.parametrize(
-    "empty",
-    [
-        pytest.param(name, marks=pytest.mark.full if name == "redis-cluster" else [])
-        for name in ENGINES
-    ],
-    indirect=True,
-)
+pytestmark = each_engine
 
 
 # -- the intake: which verdict --------------------------------------------------------------------

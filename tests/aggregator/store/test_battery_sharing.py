@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.aggregator.store.engines import ENGINES, FRESH
+from tests.aggregator.store.engines import FRESH, each_engine
 from tests.aggregator.store.model import Model
 from tests.aggregator.store.series_fixtures import (
     DAILY,
@@ -44,16 +44,7 @@ from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, STALE = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE
 
-#: a cluster with one shard has the shard of one server and the routing of three shards
-#: (redis/test_shards.py): with --full
-pytestmark = pytest.mark.parametrize(
-    "empty",
-    [
-        pytest.param(name, marks=pytest.mark.full if name == "redis-cluster" else [])
-        for name in ENGINES
-    ],
-    indirect=True,
-)
+pytestmark = each_engine
 
 
 def test_8_threads_that_replay_one_batch_count_it_once(store: Store) -> None:
