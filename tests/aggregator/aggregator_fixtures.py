@@ -1,4 +1,4 @@
-"""Collections to ask about."""
+"""Collections for queries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from veilcount_shared import Collection, parse_collections
 
 
 def make_collections(text: str) -> dict[str, Collection]:
-    """The collections of a file."""
+    """Return the collections of a file."""
     return parse_collections(f'app = "acme"\n{text}', lambda _: [])
 
 
 def make_collection(**keys: object) -> Collection:
-    """One collection: a yes or no for a month each, at epsilon 1, over a year, unless told."""
-    given: dict[str, object] = {
+    """Return a collection: by default a yes or no each month, at epsilon 1, over a year."""
+    defaults: dict[str, object] = {
         "question": '"Dark?"',
         "boolean": "true",
         "epsilon": 1,
@@ -20,5 +20,5 @@ def make_collection(**keys: object) -> Collection:
         "from": "2026-12-01",
         "until": "2027-12-01",
     }
-    lines = (f"{key} = {value}" for key, value in (given | keys).items() if value is not None)
+    lines = (f"{key} = {value}" for key, value in (defaults | keys).items() if value is not None)
     return make_collections("[c]\n" + "\n".join(lines))["c"]

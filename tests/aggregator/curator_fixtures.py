@@ -72,7 +72,7 @@ def day(period: int) -> str:
 def wanted(
     query: object, epsilon: object, first: int = 0, last: int | None = None
 ) -> dict[str, object]:
-    """Return a request, of one day unless told."""
+    """Return a request, by default of one day."""
     ends = {"from": day(first), "to": day(first if last is None else last)}
     return {"query": query, "epsilon": epsilon, **ends}
 
@@ -97,11 +97,11 @@ def stored(engine: str, folder: Path) -> Iterator[str]:
 # -- in a process of its own -----------------------------------------------------------------------
 
 
-class Asker:
-    """A process that asks one query of a period at the whole budget, as often as it is told to."""
+class QueryProcess:
+    """A process that requests one query of a period at the whole budget, whenever it is asked."""
 
     def __init__(self, url: str, journal: Path, query: str) -> None:
-        """Start it, and wait until it could answer at once."""
+        """Start it, and wait until it is ready."""
         command = [
             sys.executable,
             "-m",
@@ -117,42 +117,42 @@ class Asker:
             text=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         )
-        assert self._told() == "ready"
+        assert self._line() == "ready"
 
     def go(self, period: int) -> None:
-        """Have it ask."""
+        """Have it request the query."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{period}\n")
         self.process.stdin.flush()
 
     def won(self) -> bool:
         """Whether it got the budget."""
-        return json.loads(self._told()) is True
+        return json.loads(self._line()) is True
 
     def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
-        """End it: as a power cut ends a process, unless told."""
+        """End it: by default as a power cut ends a process."""
         self.process.send_signal(how)
         self.process.communicate(timeout=60)
 
-    def _told(self) -> str:
+    def _line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
 
-def ticks(asking: Curator) -> None:
+def ticks(central: Curator) -> None:
     """Confirm the store again and again, as a host's ticker does."""
     while True:
         with suppress(StoreError):
-            asking.filter.tick(OVER)
+            central.filter.tick(OVER)
         time.sleep(TICK_SECONDS)
 
 
-def answer(asking: Curator, request: dict[str, object], who: str) -> ReleaseResult:
+def answer(central: Curator, request: dict[str, object], who: str) -> ReleaseResult:
     """Return the answer, once the other hosts have confirmed the store."""
     ends = time.monotonic() + WAITING_SECONDS
     while True:
         try:
-            return asking.answer(AGE, request, OVER, who)
+            return central.answer(AGE, request, OVER, who)
         except ReleasesWaiting:
             if time.monotonic() > ends:
                 raise
@@ -160,15 +160,15 @@ def answer(asking: Curator, request: dict[str, object], who: str) -> ReleaseResu
 
 
 def main(url: str, journal: str, query: str) -> None:
-    """Ask about each period that is read, and say whether it was paid for."""
+    """Release each period that is read, and print whether it was paid for."""
     store = open_store(url)
-    asking = curator(store, Path(journal))
-    asking.dry_run(AGE, wanted(query, 1))  # what draws the noise takes its time to load
+    central = curator(store, Path(journal))
+    central.dry_run(AGE, wanted(query, 1))  # what draws the noise takes its time to load
     print("ready", flush=True)
-    threading.Thread(target=ticks, args=(asking,), daemon=True).start()
+    threading.Thread(target=ticks, args=(central,), daemon=True).start()
     for line in sys.stdin:
         try:
-            answer(asking, wanted(query, 1, int(line)), query)
+            answer(central, wanted(query, 1, int(line)), query)
         except InsufficientBudget:
             print("false", flush=True)
         else:

@@ -1,4 +1,4 @@
-"""The exact law of small designs, from what each input owns: not by the code under test."""
+"""Exact distributions of small designs, from what each input owns: not by the code under test."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.aggregator.curator_fixtures import (
     AGE,
     OVER,
     PERIODS,
-    Asker,
+    QueryProcess,
     curator,
     series,
     stored,
@@ -215,13 +215,15 @@ def test_of_two_processes_that_race_for_the_last_budget_one_gets_it(
     engine: str, tmp_path: Path
 ) -> None:
     with stored(engine, tmp_path) as url:
-        askers = [Asker(url, tmp_path / f"{query}.jsonl", query) for query in ("sum", "mean")]
+        processes = [
+            QueryProcess(url, tmp_path / f"{query}.jsonl", query) for query in ("sum", "mean")
+        ]
         won = []
         for period in range(PERIODS):
-            for asker in askers:
+            for asker in processes:
                 asker.go(period)
-            won.append([asker.won() for asker in askers])
-        for asker in askers:
+            won.append([asker.won() for asker in processes])
+        for asker in processes:
             asker.stop()
         store = open_store(url)
         charged = [
@@ -241,7 +243,7 @@ def test_killed_between_commit_and_journal_the_answer_never_left_and_is_free(
     with stored(engine, tmp_path) as url, path.open("ab") as held:
         store = open_store(url)
         fcntl.flock(held, fcntl.LOCK_EX)
-        asker = Asker(url, path, "histogram")
+        asker = QueryProcess(url, path, "histogram")
         asker.go(0)
         wait_until(lambda: load_releases(store))
         asker.stop()

@@ -20,6 +20,7 @@ from tests.aggregator.store.series_fixtures import (
     SlotReport,
     counts,
     decode_verdicts,
+    digest,
     drop,
     drop_and_delete,
     histograms,
@@ -121,6 +122,14 @@ def test_a_period_takes_so_many_new_rows(store: Store) -> None:
     assert store.new_pseudonyms(LINKED) == {2: 3}
     assert send(store, DAILY, report(1), limit=0) == [FULL]
     assert (store.new_pseudonyms(DAILY), store.report_counts(DAILY)) == ({}, {})
+
+
+def test_a_refused_report_spends_nothing(store: Store) -> None:
+    before = digest(store, counters=False)
+    refused = [report(1, 2, otherwise=verdict) for verdict in (EARLY, CLOSED, STALE)]
+
+    assert send(store, LINKED, *refused) == [EARLY, CLOSED, STALE]
+    assert digest(store, counters=False) == before
 
 
 def test_the_first_rule_that_holds_decides(store: Store) -> None:

@@ -1,6 +1,6 @@
 """nginx as it is written, in front of an aggregator: what it keeps off, and what it keeps of none.
 
-Only the seconds that a body may stop for are fewer here.
+Only the seconds that a body may stop for are fewer, where one stops.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.system.deploy.nginx import SECONDS, Nginx, in_front_of
+from tests.system.deploy.nginx import IMPATIENT, Nginx, in_front_of
 from tests.system.deploy.recording_upstream import RecordingUpstream, recording_upstream
 from tests.system.server import HOST, Server, free_port, wait_until
 from tests.system.test_serving import COUNTED, FILE, body, collection
@@ -27,6 +27,7 @@ from veilcount_client.delivery.transport import HttpTransport, Later, Rejected
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 REPORTS = "/v1/reports"
+PAUSE = 0.25  # between what drips
 PASSED = {
     *("host", "content-type", "content-length", "authorization", "content-encoding"),
     "x-veilcount-source-class",
@@ -58,6 +59,14 @@ def proxy(echo: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> 
     """A proxy in front of it."""
     folder = tmp_path_factory.mktemp("proxy") / "nginx"
     with in_front_of(folder, echo.server_address[1]) as nginx:
+        yield nginx
+
+
+@pytest.fixture(scope="module")
+def impatient(echo: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    """A proxy that waits two seconds where it would wait ten."""
+    folder = tmp_path_factory.mktemp("impatient") / "nginx"
+    with in_front_of(folder, echo.server_address[1], more=IMPATIENT) as nginx:
         yield nginx
 
 
@@ -107,38 +116,35 @@ def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: Recordi
 
 
 def test_a_body_that_drips_never_reaches_the_aggregator_and_is_cut_when_it_stops(
-    proxy: Nginx, echo: RecordingUpstream
+    impatient: Nginx, echo: RecordingUpstream
 ) -> None:
     before = echo.connections
-    with connected(proxy) as slow:
+    with connected(impatient) as slow:
         slow.sendall(head(1000))
-        for _ in range(8):
+        for _ in range(10):
             slow.sendall(b"x")
-            time.sleep(SECONDS / 4)
+            time.sleep(PAUSE)
         dripped = echo.connections
-        stopped = time.monotonic()
-        answer = read_on(slow)
-    took = time.monotonic() - stopped
+        answer = read_until_closed(slow)
 
     assert dripped == echo.connections == before
     assert b" 200 " not in answer
-    assert took < SECONDS + 2
 
 
-def read_on(connection: ssl.SSLSocket) -> bytes:
-    """Return what comes until the other side hangs up."""
+def read_until_closed(connection: ssl.SSLSocket) -> bytes:
+    """Return what comes until the other side hangs up; fail if it does not."""
+    connection.settimeout(60)
     try:
         return connection.recv(1000)
-    except OSError:
+    except (ConnectionError, ssl.SSLError):
         return b""
 
 
-def test_headers_that_drip_are_cut(proxy: Nginx, echo: RecordingUpstream) -> None:
-    before, begun = echo.connections, time.monotonic()
-    with connected(proxy) as slow, pytest.raises(OSError, match=r"reset|[Bb]roken|EOF|closed"):
+def test_headers_that_drip_are_cut(impatient: Nginx, echo: RecordingUpstream) -> None:
+    before = echo.connections
+    with connected(impatient) as slow, pytest.raises(OSError, match=r"reset|[Bb]roken|EOF|closed"):
         drip(slow)
 
-    assert time.monotonic() - begun < 4 * SECONDS
     assert echo.connections == before
 
 
@@ -147,7 +153,7 @@ def drip(slow: ssl.SSLSocket) -> None:
     slow.sendall(head(0)[:-2])
     for place in range(40):
         slow.sendall(f"X-{place}: 1\r\n".encode())
-        time.sleep(SECONDS / 4)
+        time.sleep(PAUSE)
 
 
 @pytest.mark.parametrize("most", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -220,7 +226,7 @@ def test_metrics_are_for_the_inside(proxy: Nginx, echo: RecordingUpstream) -> No
 
 def test_it_writes_no_address_whatever_goes_wrong(tmp_path: Path) -> None:
     """Nobody behind it, wrong TLS, cut bodies, bodies that are too long, paths that are none."""
-    with in_front_of(tmp_path / "nginx", free_port()) as nginx:
+    with in_front_of(tmp_path / "nginx", free_port(), more=IMPATIENT) as nginx:
         away = ask(nginx, "POST", REPORTS, data=b"body")
         ask(nginx, "POST", REPORTS, data=bytes(MAX_BODY + 1))
         ask(nginx, "GET", "/none/192.0.2.7")
@@ -229,8 +235,7 @@ def test_it_writes_no_address_whatever_goes_wrong(tmp_path: Path) -> None:
             noise.recv(100)
         with connected(nginx) as cut:
             cut.sendall(head(1000) + b"x")
-            cut.settimeout(10)
-            read_on(cut)
+            read_until_closed(cut)
 
         assert away.status_code == 502
         assert HOST not in nginx.written()
