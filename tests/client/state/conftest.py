@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.redis_server import RedisServer
-from veilcount_client.state import ClientState
+from veilcount_client.state import ClientState, file_checks
 from veilcount_client.state.factory import open_state
+from veilcount_client.state.sqlite_database import FILE
 
 spaces = count()
 
@@ -55,6 +56,14 @@ class SqliteEngine(Engine):
 
     def everything(self) -> bytes:
         return b"".join(path.read_bytes() for path in self.folder.iterdir())
+
+    @property
+    def mark(self) -> Path:
+        return file_checks.mark_path(self.folder / FILE)
+
+    def committed(self) -> int:
+        """Return how many transactions the state has counted."""
+        return int(self.open().note("transactions") or 0)
 
 
 class RedisEngine(Engine):

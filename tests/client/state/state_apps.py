@@ -45,9 +45,13 @@ def all_numbers(process: subprocess.Popen[str]) -> list[int]:
     return [int(word) for word in text.split()]
 
 
-def race(location: str, periods: str) -> None:
-    """Commit draws for every slot; print how many were stored and how often a period went back."""
+def share(location: str, periods: str) -> None:
+    """Commit draws for every slot, then lease until nothing is left.
+
+    Print how many were stored, how many events, how often a period went back, and what was leased.
+    """
     state, last, back = open_state(location), -1, 0
+    agree(state)
     stored = charged = 0
     events = [
         draw(0, at, lineage="event", series=OTHER, day_cap=5 * COST, life_cap=7 * COST)
@@ -58,18 +62,12 @@ def race(location: str, periods: str) -> None:
         charged += state.commit(events).count(DrawOutcome.STORED)
         now = state.used(ANN, SERIES)[0]
         back, last = back + (now < last), now
-    state.close()
-    print(stored, charged, back)
-
-
-def take(location: str) -> None:
-    """Lease until nothing is left; print what was leased."""
-    state = open_state(location)
+    state.commit([draw(at, series="ef" * 32, free=True) for at in range(20)])
     leased = []
     while queued_reports := state.lease(NOW, NOW + 600, 3):
         leased += [each.number for each in queued_reports]
     state.close()
-    print(*leased)
+    print(stored, charged, back, *leased)
 
 
 def store(location: str) -> None:
@@ -144,7 +142,7 @@ def fork(location: str, folder: str) -> None:
     os.kill(os.getpid(), 9)
 
 
-APPS: tuple[Callable[..., None], ...] = (race, take, store, crash, fill, fork)
+APPS: tuple[Callable[..., None], ...] = (share, store, crash, fill, fork)
 
 if __name__ == "__main__":
     name, *arguments = sys.argv[1:]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from veilcount_client.state import (
-    ROW_CLOSED,
     ClientState,
     DrawOutcome,
     ReportDraw,
@@ -21,14 +20,12 @@ from .state_fixtures import (
     BEN,
     COST,
     DAY,
-    LATE,
     NOW,
     OTHER,
     SERIES,
     agree,
     draw,
     held,
-    lease_all,
     spent,
     statuses,
     withdraw,
@@ -37,104 +34,48 @@ from .state_fixtures import (
 MONTH, A_DAY, WEEK = (DAY, DAY + 31), (DAY + 9, DAY + 10), (DAY + 28, DAY + 35)
 FORGONE = ReportDraw(ANN, "theme", SERIES, period=0, answer=0)
 
-#: draws, their outcomes, which period and number of answers is used, and what Ann has spent
+#: draws and their outcomes, which period and number of answers is used, and what Ann has spent
 COMMITS: dict[str, tuple[list[ReportDraw], str, tuple[int, int], int]] = {
     "a slot is answered once": (
-        [draw(message=b"a"), draw(message=b"b"), draw(message=b"c")],
-        "stored frozen frozen",
-        (0, 1),
-        1,
-    ),
+        [draw(message=b"a"), draw(message=b"b")], "stored frozen", (0, 1), 1),
     "answers of a period come in order": (
         [draw(0, 1), draw(0, 0), draw(0, 2), draw(0, 1), draw(1, 1)],
-        "frozen stored frozen stored frozen",
-        (0, 2),
-        2,
-    ),
+        "frozen stored frozen stored frozen", (0, 2), 2),
     "periods only move forward": (
-        [draw(5), draw(3), draw(5), draw(7)],
-        "stored frozen frozen stored",
-        (7, 1),
-        2,
-    ),
+        [draw(5), draw(3), draw(5), draw(7)], "stored frozen frozen stored", (7, 1), 2),
     "series and persons are frozen apart": (
         [draw(5), draw(3, series=OTHER, lineage="sound"), draw(3, person=BEN)],
-        "stored stored stored",
-        (5, 1),
-        1,
-    ),
+        "stored stored stored", (5, 1), 1),
     "the lifetime cap may be reached": (
         [draw(period, life_cap=2 * COST) for period in range(3)],
-        "stored stored over_cap",
-        (1, 1),
-        2,
-    ),
+        "stored stored over_cap", (1, 1), 2),
     "the cap of a day": (
         [*(draw(0, each, day_cap=2 * COST) for each in range(3)), draw(1, day_cap=2 * COST)],
-        "stored stored over_cap stored",
-        (1, 1),
-        3,
-    ),
+        "stored stored over_cap stored", (1, 1), 3),
     "two redefinitions share no day by going back to it": (
         [draw(9), draw(0, series=OTHER), draw(1, series=OTHER)],
-        "stored over_cap over_cap",
-        (9, 1),
-        1,
-    ),
+        "stored over_cap over_cap", (9, 1), 1),
     "of a paid month no day is paid again, nor a month of a paid day": (
-        [
-            draw(0, days=MONTH),
-            draw(0, series=OTHER, days=A_DAY),
-            draw(1, series=OTHER, days=WEEK),
-            draw(2, series=OTHER, days=(DAY + 31, DAY + 32)),
-            draw(0, person=BEN, days=A_DAY),
-            draw(0, series=OTHER, person=BEN, days=MONTH),
-        ],
-        "stored over_cap over_cap stored stored over_cap",
-        (0, 1),
-        2,
-    ),
+        [draw(0, days=MONTH), draw(0, series=OTHER, days=A_DAY), draw(1, series=OTHER, days=WEEK),
+         draw(2, series=OTHER, days=(DAY + 31, DAY + 32)),
+         draw(0, person=BEN, days=A_DAY), draw(0, series=OTHER, person=BEN, days=MONTH)],
+        "stored over_cap over_cap stored stored over_cap", (0, 1), 2),
     "another form of the same days spends what is left": (
-        [
-            draw(0, days=MONTH, day_cap=COST),
-            draw(0, series=OTHER, days=MONTH, day_cap=COST),
-            draw(0, series="ef" * 32, days=MONTH, day_cap=2 * COST),
-        ],
-        "stored over_cap stored",
-        (0, 1),
-        2,
-    ),
+        [draw(0, days=MONTH, day_cap=COST), draw(0, series=OTHER, days=MONTH, day_cap=COST),
+         draw(0, series="ef" * 32, days=MONTH, day_cap=2 * COST)],
+        "stored over_cap stored", (0, 1), 2),
     "a forgone answer takes its slot and costs nothing": (
-        [FORGONE, draw(0), draw(1)],
-        "stored frozen stored",
-        (1, 1),
-        1,
-    ),
+        [FORGONE, draw(0), draw(1)], "stored frozen stored", (1, 1), 1),
     "series of one lineage share a ledger, lineages and persons do not": (
-        [
-            draw(life_cap=COST),
-            draw(series=OTHER, life_cap=COST),
-            draw(series=OTHER, life_cap=COST, lineage="sound"),
-            draw(person=BEN, life_cap=COST),
-        ],
-        "stored over_cap stored stored",
-        (0, 1),
-        1,
-    ),
+        [draw(life_cap=COST), draw(series=OTHER, life_cap=COST),
+         draw(series=OTHER, life_cap=COST, lineage="sound"), draw(person=BEN, life_cap=COST)],
+        "stored over_cap stored stored", (0, 1), 1),
     "a true value is charged and not stored": (
-        [replace(draw(), report=None)] * 2,
-        "stored frozen",
-        (0, 1),
-        1,
-    ),
+        [replace(draw(), report=None)] * 2, "stored frozen", (0, 1), 1),
     "a free draw is stored over any cap and takes no slot": (
-        [draw(free=True, life_cap=0, day_cap=0)] * 3,
-        "stored stored stored",
-        (-1, 0),
-        0,
-    ),
+        [draw(free=True, life_cap=0, day_cap=0)] * 3, "stored stored stored", (-1, 0), 0),
     "nothing": ([], "", (-1, 0), 0),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["one commit", "a commit each"])
@@ -195,77 +136,3 @@ def test_a_thousand_draws_are_committed_in_one_step(state: ClientState) -> None:
         not place % 100 for place in range(1000)
     ]
     assert state.waiting(NOW) == 10
-
-
-def test_a_closed_row_is_used_up_through_its_last_period(
-    engine: Engine, state: ClientState
-) -> None:
-    """Of one person and one series."""
-    agree(state, ANN, BEN)
-    state.commit([draw(3), draw(3, person=BEN)])
-    state.close_row(ANN, SERIES, 5)
-    state.close_row(ANN, SERIES, 4)
-
-    assert engine.open().used(ANN, SERIES) == (5, ROW_CLOSED)
-    assert state.commit([draw(4), draw(5), draw(5, 1)]) == [DrawOutcome.FROZEN] * 3
-    assert state.commit([draw(6), draw(5, person=BEN), draw(0, series=OTHER)]) == (
-        [DrawOutcome.STORED] * 2 + [DrawOutcome.OVER_CAP]  # days of the past, in one lineage
-    )
-
-
-# -- held values -----------------------------------------------------------------------------------
-
-
-def test_a_held_value_is_replaced_only_by_who_knows_it(engine: Engine, state: ClientState) -> None:
-    """Of two processes that merge at once, one has to look again."""
-    agree(state)
-    first, second = held("1"), held("2", at=NOW + 1)
-
-    assert state.hold(None, first)
-    assert not state.hold(None, second)
-    assert state.hold(first, second)
-    assert not state.hold(first, held("3"))
-    assert engine.open().held(ANN, SERIES) == second
-    assert state.held(ANN, OTHER) is None
-
-
-def test_held_values_fall_due_at_their_instants_until_dropped(state: ClientState) -> None:
-    agree(state, ANN, BEN)
-    early, late = held("ü", due=NOW + 1), held("b", person=BEN, due=NOW + 2)
-    for each in (early, late):
-        state.hold(None, each)
-
-    assert state.next_held() == NOW + 1
-    assert state.held_due(NOW, 1000) == []
-    assert state.held_due(NOW + 1, 1000) == [early]
-    assert sorted(state.held_due(NOW + 2, 1000), key=lambda each: each.due) == [early, late]
-    state.drop_held(replace(early, value="other"))
-    assert state.held(ANN, SERIES) == early
-    state.drop_held(early)
-    assert state.held(ANN, SERIES) is None
-    assert state.next_held() == NOW + 2
-
-
-def test_the_commit_of_a_period_wipes_its_held_value(engine: Engine, state: ClientState) -> None:
-    """And not a later period's."""
-    agree(state)
-    state.hold(None, held("wiped-with-its-period"))
-    state.hold(None, held("of-a-later-period", series=OTHER, period=5))
-    state.commit([draw(0), draw(0, series=OTHER)])
-
-    assert engine.open().held(ANN, SERIES) is None
-    assert state.held(ANN, OTHER) is not None
-    assert state.next_held() is not None
-
-
-@pytest.mark.parametrize("leaves", ["withdrawn", "forgotten"])
-def test_held_values_go_with_their_person(state: ClientState, leaves: str) -> None:
-    agree(state, ANN, BEN)
-    for person in (ANN, BEN):
-        state.hold(None, held("a", person=person))
-        state.hold(None, held("b", person=person, series=OTHER))
-    state.forget(ANN) if leaves == "forgotten" else withdraw(state)
-
-    assert [state.held(ANN, series) for series in (SERIES, OTHER)] == [None, None]
-    assert {each.person for each in state.held_due(LATE, 1000)} == {BEN}
-    assert lease_all(state) == []

@@ -92,17 +92,6 @@ def proxied(proxy: LosingProxy, redis: RedisEngine) -> Iterator[RedisState]:
     state.close()
 
 
-def test_a_commit_whose_reply_is_lost_charges_once(proxy: LosingProxy, proxied: RedisState) -> None:
-    """The outcomes are those of the commit that was done, events included."""
-    proxy.lose = 1
-    outcomes = proxied.commit([draw(0, 0), draw(0, 1), draw(0, 1), draw(free=True)])
-
-    assert proxy.lost == 1
-    assert outcomes == ["stored", "stored", "frozen", "stored"]
-    assert spent(proxied) == 2
-    assert len(proxied.sent(ANN)) == 3
-
-
 def test_two_lost_replies_are_an_error(proxy: LosingProxy, proxied: RedisState) -> None:
     """The commit may be done; its slot is charged once all the same."""
     proxy.lose = 2
@@ -118,8 +107,11 @@ def test_two_lost_replies_are_an_error(proxy: LosingProxy, proxied: RedisState) 
 def test_whatever_reply_is_lost_nothing_is_done_twice(
     proxy: LosingProxy, proxied: RedisState
 ) -> None:
-    proxied.commit([draw(0), draw(1), draw(2)])
-    first, second, third = lease_numbers(proxied)
+    """The outcomes are those of what was done, also for a slot that is frozen and for events."""
+    proxy.lose = 1
+    outcomes = proxied.commit([*(draw(period) for period in (0, 1, 2, 2)), draw(free=True)])
+    first, second, third, event = lease_numbers(proxied)
+    proxied.settle([event], {})
     steps: list[Callable[[], object]] = [
         lambda: proxied.lose({(Loss.AGED, "a"): 1}),
         lambda: proxied.reschedule({first: NOW}),
@@ -132,10 +124,12 @@ def test_whatever_reply_is_lost_nothing_is_done_twice(
         proxy.lose = 1
         step()
 
-    assert proxy.lost == len(steps)
+    assert outcomes == ["stored", "stored", "stored", "frozen", "stored"]
+    assert spent(proxied) == 3
+    assert proxy.lost == 1 + len(steps)
     assert proxied.losses() == {(Loss.AGED, "a"): 1, (Loss.FULL, SERIES): 1}
     assert [each.tries for each in lease_all(proxied)] == [2]
-    assert statuses(proxied) == ["waiting", "delivered", "full"]
+    assert statuses(proxied) == ["waiting", "delivered", "full", "delivered"]
 
     proxy.lose = 1
     proxied.forget(ANN)

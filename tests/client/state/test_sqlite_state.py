@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,9 +9,7 @@ from random import Random
 
 import pytest
 
-import veilcount_client
-from veilcount_client.state import ClientState, StateError
-from veilcount_client.state.factory import open_state
+from veilcount_client.state import StateError
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite_database import FILE
 
@@ -30,13 +27,6 @@ def test_a_full_disk_is_an_error_and_loses_nothing(sqlite: SqliteEngine) -> None
     assert refused == 3
     assert stored == charged == kept == spent(state) == len(state.sent(ANN))
     assert not state.losses()
-
-
-def test_a_folder_below_a_file_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(StateError):
-        open_state(tmp_path / "file" / "state")
 
 
 def execute(sqlite: SqliteEngine, statement: str) -> None:
@@ -136,28 +126,3 @@ def test_a_programming_error_is_not_damage(sqlite: SqliteEngine) -> None:
 
     assert state.person(ANN).consented is True
     assert not state.losses()
-
-
-# -- its users -------------------------------------------------------------------------------------
-
-
-def test_modules_use_the_interface_only() -> None:
-    """What a module uses of a state, every state has promised."""
-    promised = {name for name in (*dir(ClientState), "root") if not name.startswith("_")}
-    package = Path(veilcount_client.__file__).parent
-    used = {
-        f"{module.name}: {node.attr}"
-        for module in package.rglob("*.py")
-        if module.parent.name != "state"
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute)
-        and _names_a_state(node.value)
-        and node.attr not in promised
-    }
-
-    assert used == set()
-
-
-def _names_a_state(node: ast.expr) -> bool:
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return name in {"state", "_state"}
