@@ -129,13 +129,6 @@ def deliver(url: str, folder: str, start: str) -> None:
     emit(client_of(url, folder, float(start)).flush(60))
 
 
-def deliver_without_flush(url: str, folder: str, start: str) -> None:
-    """Deliver what an earlier run stored by nothing but recording once more."""
-    client = client_of(url, folder, float(start))
-    client.record("event", True)
-    time.sleep(1)
-
-
 # -- a disk that is full, a folder that is not there -----------------------------------------------
 
 

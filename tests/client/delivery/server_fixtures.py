@@ -75,10 +75,6 @@ class Server:
         """All reports that came, as often as they came."""
         return [report for each in self.posts for report in each.batch().reports]
 
-    def wait_for(self, requests: int, seconds: float = 60.0) -> bool:
-        """Whether so many requests came in time."""
-        return wait_until(lambda: len(self.requests) >= requests, seconds)
-
     def count(self, report: Report) -> bool:
         slot = (report.fingerprint, report.pseudonym, report.period, report.slot)
         with self._lock:
@@ -178,13 +174,6 @@ def dropping(server: Server, connection: socket.socket, request: Request) -> Non
     for report in request.batch().reports:
         server.count(report)
     raise ConnectionAbortedError
-
-
-def slow_head(server: Server, connection: socket.socket, request: Request) -> None:
-    """Send a reply's head, one byte now and then, for ever."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-    while not server.stopped.wait(0.05):
-        connection.sendall(b"x")
 
 
 def dripping(server: Server, connection: socket.socket, request: Request) -> None:

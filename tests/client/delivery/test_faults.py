@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -49,7 +51,7 @@ def waiting(folder: Path) -> int:
 # -- an aggregator that does not reply -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["silent", "refusing", "slow head", "dripping", "failing"])
+@pytest.mark.parametrize("kind", ["silent", "refusing", "dripping"])
 def test_no_call_waits_for_an_aggregator(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,18 +61,14 @@ def test_no_call_waits_for_an_aggregator(
     """
     monkeypatch.setattr(transport, "MAX_SECONDS", 600.0)
     monkeypatch.setattr(transport, "TIMEOUT", (600.0, 600.0))
-    behaviour = {
-        "slow head": server_fixtures.slow_head,
-        "dripping": server_fixtures.dripping,
-        "failing": server_fixtures.answering(500),
-    }.get(kind, server_fixtures.silent)
+    behaviour = server_fixtures.dripping if kind == "dripping" else server_fixtures.silent
     with serving(behaviour) as server, server_fixtures.nobody() as refusing:
         client = consenting(refusing if kind == "refusing" else server.url, tmp_path)
         for _ in range(1000):
             client.record("event", True)
-        client.flush(0.3)
+        client.flush(0.2)
         client.record("theme", "light", arm="A")
-        client.close(timeout=1)
+        client.close(timeout=0.5)
     assert server_fixtures.wait_until(lambda: waiting(tmp_path) == PER_DAY + 1)
 
 
@@ -90,42 +88,27 @@ def test_memory_is_bounded_and_the_rest_is_counted(
 # -- disks and folders -----------------------------------------------------------------------------
 
 
-def test_held_values_outlive_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that is full at the instant of a held answer only delays it."""
-    with closing(consenting(NOBODY, tmp_path, threaded=False)) as client:
-        client.record("minutes", 5)
-        assert client.flush(until="stored")
-        recorder = worker_of(client).recorder
-        [held] = recorder._held.values()
-
-        with monkeypatch.context() as patch:
-            patch.setattr(recorder.state, "commit", full)
-            with pytest.raises(StateError):
-                recorder.sweep(held.instants[0], {}.values())
-            with pytest.raises(StateError):
-                recorder.finish()
-
-    assert waiting(tmp_path) == 1
-
-
-def test_losses_outlive_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_outlive_a_full_disk(tmp_path: Path) -> None:
     """What could not be counted now is counted later."""
     with closing(client_of(NOBODY, tmp_path, threaded=False)) as client:
         client.record("event", True)
-        with monkeypatch.context() as patch:
-            patch.setattr(worker_of(client).recorder.state, "lose", full)
+        with patch.object(worker_of(client).recorder.state, "lose", side_effect=StateError("full")):
             assert not client.flush(until="stored")
 
         assert losses(client) == {"no_consent": 1}
 
 
-def full(*_: object) -> None:
-    raise StateError("full")
-
-
-def test_below_a_file_there_is_no_folder(tmp_path: Path) -> None:
-    """Every call works, and what is recorded is counted as lost."""
+@pytest.mark.parametrize(
+    "error",
+    [None, PermissionError(13, "no"), sqlite3.DatabaseError("odd"), RuntimeError("no home")],
+)
+def test_a_state_that_cannot_be_opened_is_an_error_only_in_strict_mode(
+    error: Exception | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below a file there is no folder. Every call works, and what is recorded counts as lost."""
     (tmp_path / "file").write_text("a file")
+    if error:
+        monkeypatch.setattr(session_module, "open_state", Mock(side_effect=error))
     client = client_of(NOBODY, tmp_path / "file")
     client.consent(True)
     client.record("event", True)
@@ -137,36 +120,16 @@ def test_below_a_file_there_is_no_folder(tmp_path: Path) -> None:
     assert losses(client) == {"no_state": 2}
     client.forget()
     client.close()
-    with pytest.raises(StateError):
+    with pytest.raises(type(error) if error else StateError):
         client_of(NOBODY, tmp_path / "file", strict=True)
 
 
-@pytest.mark.parametrize(
-    "error", [PermissionError(13, "no"), sqlite3.DatabaseError("odd"), RuntimeError("no home")]
-)
-def test_an_error_while_opening_is_raised_only_in_strict_mode(
-    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(session_module, "open_state", fail)
-    client = client_of(NOBODY, tmp_path)
-    client.record("event", True)
-
-    assert not client.flush(0.1)
-    assert losses(client) == {"no_state": 1}
-    with pytest.raises(type(error)):
-        client_of(NOBODY, tmp_path, strict=True)
-
-
-@pytest.mark.parametrize("name", ["missing.toml", "folder", "binary.toml", "wrong.toml"])
+@pytest.mark.parametrize("name", ["missing.toml", "folder", "binary.toml"])
 def test_definitions_that_cannot_be_read_are_an_error_only_in_strict_mode(
     name: str, tmp_path: Path
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
-    (tmp_path / "wrong.toml").write_text("app = 1")
     client = Client(NOBODY, collections=tmp_path / name, state_dir=tmp_path / "state")
     client.consent(True)
     client.record("event", True)
@@ -175,12 +138,6 @@ def test_definitions_that_cannot_be_read_are_an_error_only_in_strict_mode(
     assert client.explain("event").reasons
     with pytest.raises(VeilcountError):
         Client(NOBODY, collections=tmp_path / name, state_dir=tmp_path / "state", strict=True)
-
-
-@pytest.mark.parametrize("name", ["unheard of", "", None, 7, ["a", "list"], {}])
-def test_a_wrong_name_raises_nothing(name: object, tmp_path: Path) -> None:
-    with closing(consenting(NOBODY, tmp_path, threaded=False)) as client:
-        client.record(name, True)  # type: ignore[arg-type] # the mistake
 
 
 # -- clocks ----------------------------------------------------------------------------------------
@@ -199,16 +156,10 @@ class AnyClock:
 DAY = 86_400.0
 ODD_CLOCKS = {
     "a day back": START - DAY,
-    "a year back": START - 365 * DAY,
-    "1970": 0.0,
-    "before 1970": -1.0,
     "long before 1970": -1e12,
     "a day ahead": START + DAY,
     "five years ahead": START + 5 * 365 * DAY,
-    "year 9999": 253_402_300_799.0,
     "after year 9999": 253_402_300_800.0,
-    "after all years": 1e30,
-    "never": math.inf,
     "before ever": -math.inf,
     "no number": math.nan,
 }
@@ -248,38 +199,7 @@ def test_an_odd_clock_gives_no_extra_slot(odd: str, tmp_path: Path, sink: Server
     assert len({slot[1:] for slot in sink.seen}) == len(sink.seen)
 
 
-def test_a_clock_set_back_draws_nothing_anew(tmp_path: Path, sink: Server) -> None:
-    """Yesterday's slots are spent, or will not be used."""
-    clock = AnyClock(START + DAY)
-    with closing(consenting(sink.url, tmp_path, clock=clock, threaded=False)) as client:
-        record_all(client)
-        before = len(sink.seen)
-        clock.seconds = START
-        record_all(client)
-
-    assert len(sink.seen) == before
-
-
-@pytest.mark.parametrize("odd", ["five years ahead", "no number", "a day ahead", "1970"])
-def test_a_failure_under_an_odd_clock_is_forgotten(odd: str, tmp_path: Path, sink: Server) -> None:
-    """Back-off that was set by a wrong clock does not outlive it by more than some hours."""
-    clock = AnyClock()
-    with closing(consenting(sink.url, tmp_path, clock=clock, threaded=False)) as client:
-        worker = worker_of(client)
-        client.record("event", True)
-        worker.store()
-        clock.seconds = ODD_CLOCKS[odd]
-        leased = worker.state.lease(clock.now(), clock.now() + 600, 9, hurry=True)
-        worker.uploader._put_back(worker.state, leased, 3600)
-        clock.seconds = START + DAY
-        for _ in range(9):
-            worker.work()
-            clock.seconds = max(clock.seconds + 1, worker.uploader.next_due() or 0)
-
-    assert len(sink.seen) == 1
-
-
-@pytest.mark.parametrize("odd", ["no number", "never", "after year 9999", "before 1970"])
+@pytest.mark.parametrize("odd", ["no number", "after year 9999"])
 def test_the_thread_outlives_an_odd_clock(odd: str, tmp_path: Path, sink: Server) -> None:
     """It waits, and works when the clock does."""
     clock = AnyClock(ODD_CLOCKS[odd])
@@ -331,41 +251,39 @@ def test_no_network_after_a_consent_was_withdrawn(tmp_path: Path, sink: Server) 
     assert not sink.connections
 
 
-def test_the_first_record_starts_one_daemon_thread(tmp_path: Path, sink: Server) -> None:
-    before = set(threading.enumerate())
-    with closing(consenting(sink.url, tmp_path)) as client:
-        assert set(threading.enumerate()) == before
-
-        for _ in range(3):
-            client.record("event", True)
-        new = set(threading.enumerate()) - before
-        [thread] = [each for each in new if each.name == "veilcount"]
-        assert thread.daemon
-
-    assert not thread.is_alive()
-
-
-def test_a_closed_client_leaves_no_file_open(tmp_path: Path, sink: Server) -> None:
-    """One after the other, as often as an app likes."""
+def test_the_first_record_starts_one_daemon_thread_that_delivers(
+    tmp_path: Path, sink: Server
+) -> None:
+    """Without a flush; and a closed client leaves no file open, as often as an app likes."""
     for number in range(3):
+        before = set(threading.enumerate())
         with closing(consenting(sink.url, tmp_path / str(number))) as client:
-            client.record("event", True)
-    links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+            assert set(threading.enumerate()) == before
+            for _ in range(2):
+                client.record("event", True)
+            new = set(threading.enumerate()) - before
+            [thread] = [each for each in new if each.name == "veilcount"]
+            assert thread.daemon
+            assert server_fixtures.wait_until(lambda: len(sink.seen) == 2 * number + 2)  # noqa: B023
+        assert not thread.is_alive()
 
+    links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     assert not [path for path in links if str(tmp_path) in os.path.realpath(path)]
-    assert len(sink.seen) == 3
 
 
 def test_a_message_is_logged_once_and_holds_no_value(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A loop that records into nothing does not fill the log."""
+    """A loop that records into nothing, or under no name at all, does not fill the log."""
     with (
         caplog.at_level(logging.DEBUG, "veilcount"),
         closing(consenting(NOBODY, tmp_path, threaded=False)) as client,
     ):
         for _ in range(100):
             client.record("unheard_of", MARKED)
+        assert len(caplog.records) == 1
+        mistakes: list[Any] = ["", None, 7, ["a", "list"], {}]
+        for name in mistakes:
+            client.record(name, MARKED)
 
-    assert len(caplog.records) == 1
     assert MARKED not in caplog.text

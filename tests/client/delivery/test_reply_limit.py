@@ -5,8 +5,6 @@ Real sockets. What has no limit in `http.client` and urllib3 is sent as fast as 
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
 from functools import partial
 
@@ -17,7 +15,7 @@ from veilcount_client.delivery.deadline import MAX_READ, ReadBudget
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later
 
 from .server_fixtures import HOST
-from .test_deadline import BODY, INTERIM, OK, Peer, listening, outcome, send_to
+from .test_deadline import BODY, INTERIM, OK, dripping, listening, outcome, send_to
 
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 FLOODS = {
@@ -30,18 +28,6 @@ FLOODS = {
     "chunks with extensions": (CHUNKED, b"1;" + b"x" * 20_000 + b"\r\n \r\n"),
     "trailers": (CHUNKED + b"0\r\n", b"X-Trailer: x\r\n" * 4_000),
 }  # fmt: skip
-
-
-def flooding(first: bytes, again: bytes, pause: float = 0.0) -> Peer:
-    """Return a peer that responds, and then sends the same without end."""
-
-    def behave(connection: socket.socket, stopped: threading.Event) -> None:
-        connection.recv(1 << 16)
-        connection.sendall(first)
-        while not stopped.wait(pause):
-            connection.sendall(again)
-
-    return behave
 
 
 @pytest.fixture
@@ -62,7 +48,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_flood_ends_by_its_length(flood: str, reads: list[int]) -> None:
-    with listening(flooding(*FLOODS[flood])) as address:
+    with listening(dripping(*FLOODS[flood], pause=0.0)) as address:
         result = outcome(partial(send_to, f"http://{address}"))
 
     assert isinstance(result, Later)
@@ -75,8 +61,8 @@ def test_a_deadline_alone_does_not_end_a_flood(
 ) -> None:
     """The planted bug: nothing is limited, and the sender reads until the deadline."""
     monkeypatch.setattr(ReadBudget, "spend", lambda _, size: reads.append(size))
-    monkeypatch.setattr(transport, "MAX_SECONDS", 0.5)
-    with listening(flooding(*FLOODS["interim responses"])) as address:
+    monkeypatch.setattr(transport, "MAX_SECONDS", 0.3)
+    with listening(dripping(*FLOODS["interim responses"], pause=0.0)) as address:
         assert outcome(partial(send_to, f"http://{address}")) == Later("TimeoutError")
 
     assert sum(reads) > MAX_READ
@@ -87,7 +73,7 @@ def test_between_the_bytes_of_a_drip_the_sender_sleeps(
 ) -> None:
     """It reads once a byte, and nothing in between."""
     monkeypatch.setattr(transport, "MAX_SECONDS", 1.0)
-    with listening(flooding(CHUNKED, b"0", pause=0.02)) as address:
+    with listening(dripping(CHUNKED, b"0")) as address:
         assert outcome(partial(send_to, f"http://{address}")) == Later("TimeoutError")
 
     assert len(reads) <= sum(reads) - len(CHUNKED) + 5
@@ -97,13 +83,7 @@ def test_the_longest_honest_reply_is_far_below_the_limit(reads: list[int]) -> No
     """A verdict for each of as many reports as a body has, in chunks of one byte."""
     text = b'{"verdicts":[' + b",".join([b'"unknown_collection"'] * 1_000) + b"]}"
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in text) + b"0\r\n\r\n"
-
-    def behave(connection: socket.socket, stopped: threading.Event) -> None:
-        connection.recv(1 << 16)
-        connection.sendall(CHUNKED + chunks)
-        stopped.wait()
-
-    with listening(behave) as address:
+    with listening(dripping(CHUNKED + chunks, b"")) as address:
         result = HttpTransport(f"http://{address}", None, time.time).send(BODY, 1_000)
 
     assert isinstance(result, Delivered)

@@ -136,3 +136,16 @@ def test_a_thousand_draws_are_committed_in_one_step(state: ClientState) -> None:
         not place % 100 for place in range(1000)
     ]
     assert state.waiting(NOW) == 10
+
+
+def test_a_held_value_is_due_at_its_instant_until_it_is_dropped(state: ClientState) -> None:
+    """And only as it is: another process may have added to it meanwhile."""
+    agree(state)
+    value = held("ü", due=NOW + 1)
+    state.hold(None, value)
+    state.drop_held(replace(value, value="other"))
+
+    assert (state.next_held(), state.held_due(NOW, 9)) == (NOW + 1, [])
+    assert state.held_due(NOW + 1, 9) == [value]
+    state.drop_held(value)
+    assert (state.next_held(), state.held(ANN, SERIES)) == (None, None)
