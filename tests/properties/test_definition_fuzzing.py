@@ -111,9 +111,7 @@ def test_any_text_raises_nothing_but_definition_errors(text: str, before: str) -
 
 @given(st.data())
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
-def test_a_damaged_file_raises_nothing_but_definition_errors(
-    data: st.DataObject,
-) -> None:
+def test_a_damaged_file_raises_nothing_but_definition_errors(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([FULL, EVENTS, CENTRAL]))
     start, end = sorted(data.draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=2)))
     middle = data.draw(st.sampled_from(["", text[start:end] * 2, "]", "=", '"', "\n", "9" * 30]))

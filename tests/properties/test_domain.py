@@ -282,8 +282,5 @@ def test_a_domain_has_a_canonical_form() -> None:
     assert THEME_BY_ARM.canonical() == {
         "type": "cross",
         "answer": THEME.canonical(),
-        "attributes": [
-            ["arm", ["A", "B"]],
-            ["year", [2024, 2025, 2026]],
-        ],
+        "attributes": [["arm", ["A", "B"]], ["year", [2024, 2025, 2026]]],
     }

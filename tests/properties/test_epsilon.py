@@ -49,8 +49,7 @@ def test_exp_lower_at_the_ends_and_at_usual_epsilons(written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "bits"),
-    [("1", 0x2B7E151628AED2A6ABF715880), ("1.5", 0x47B4FF993F15055F6E4658D43)],
+    ("epsilon", "bits"), [("1", 0x2B7E151628AED2A6ABF715880), ("1.5", 0x47B4FF993F15055F6E4658D43)]
 )
 def test_the_exponential_is_pinned_to_its_last_bit(epsilon: str, bits: int) -> None:
     assert exp_lower(Fraction(epsilon)) == Fraction(bits, 2**96)

@@ -13,11 +13,8 @@ from tests.properties.definition_harness import (
     no_values_file,
     parse_definition,
 )
-from veilcount_shared.collection import (
-    parse_collections,
-)
+from veilcount_shared.collection import parse_collections
 from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
-from veilcount_shared.periods import Unit
 
 RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
 
@@ -26,11 +23,8 @@ CHANGES = [
     (FULL, "app", '"acme2"'),
     (FULL, "values", '["a", "b", "d"]'),
     (FULL, "values", '["b", "a", "c"]'),
-    (FULL, "values", '["a", "b"]'),
-    (FULL, "other", '"rest"'),
     (FULL, "other", None),
     (FULL, "cross", '{plan = ["paid", "free"]}'),
-    (FULL, "cross", '{tier = ["free", "paid"]}'),
     (FULL, "cross", None),
     (FULL, "epsilon", "1.000001"),
     (FULL, "unit", '"month"'),
@@ -42,17 +36,13 @@ CHANGES = [
     (FULL, "answers", None),
     (FULL, "late", "31"),
     (FULL, "linkage", '"period"'),
-    (FULL, "linkage", '"none"'),
     (FULL.replace('segments = {arm = ["A", "B"]}\n', ""), "presence", '"hidden"'),
     (FULL, "segments", '{arm = ["B", "A"]}'),
-    (FULL, "segments", '{leg = ["A", "B"]}'),
     (FULL, "segments", None),
     (FULL, "cohort", '{draw = "spring", of = 3, number = 1}'),
-    (FULL, "cohort", '{draw = "spring", of = 4, number = 0}'),
     (FULL, "cohort", '{draw = "autumn", of = 3, number = 0}'),
     (FULL, "cohort", None),
     (EVENTS, "range", "[0, 241]"),
-    (EVENTS, "range", "[0.001, 240]"),
     (EVENTS, "measure", '"distribution"'),
     (EVENTS, "per_day", "3"),
     (CENTRAL, "budget", "2"),
@@ -65,12 +55,8 @@ CHANGES = [
 SAME = [
     (FULL, "question", '"What now?"'),
     (FULL, "owner", '"Bob"'),
-    (FULL, "owner", None),
     (FULL, "purpose", '"for fun"'),
-    (FULL, "purpose", None),
     (FULL, "replaces", '"older"'),
-    (FULL, "replaces", None),
-    (FULL, "epsilon", "1.0"),
     (FULL, "epsilon", "10e-1"),
     (FULL, "takes", None),
     (RUNNING.replace('"week"', '"day"'), "held", None),
@@ -119,17 +105,13 @@ def test_the_tests_above_change_every_key_there_is() -> None:
     assert {*_DOMAIN_KEYS, *_READERS, "app"} == tested
 
 
-def test_the_name_is_in_the_fingerprint() -> None:
-    renamed = parse_collections(FULL.replace("[q]", "[p]"), no_values_file)["p"]
-
-    assert fingerprint(FULL) != renamed.fingerprint
-
-
-def test_a_twin_changes_the_central_fingerprint() -> None:
+def test_its_name_and_its_twin_are_in_the_fingerprint() -> None:
     """The central series with a twin asks other persons than the one without."""
+    renamed = parse_collections(FULL.replace("[q]", "[p]"), no_values_file)["p"]
     alone = parse_collections('app = "acme"\n' + TWINS["far"], no_values_file)
     paired = parse_collections('app = "acme"\n' + TWINS["near"] + TWINS["far"], no_values_file)
 
+    assert fingerprint(FULL) != renamed.fingerprint
     assert alone["far"].fingerprint != paired["far"].fingerprint
 
 
@@ -152,38 +134,17 @@ CROSS = 'cross = {plan = ["free", "paid"], tier = [1, 2]}'
         (SEGMENTS, '[q.segments]\nmajor = [1, 2]\narm = ["A", "B"]'),
         (CROSS, 'cross = {tier = [1, 2], plan = ["free", "paid"]}'),
         (CROSS, 'cross.tier = [1, 2]\ncross.plan = ["free", "paid"]'),
-        (
-            'cohort = {draw = "spring", of = 3, number = 0}',
-            'cohort = {number = 0, of = 3, draw = "spring"}',
-        ),
+        ('cohort = {draw = "d", of = 3, number = 0}', 'cohort = {number = 0, of = 3, draw = "d"}'),
         ("", "answers = 12"),  # of 12 months
+        ("", "per_day = 1"),
     ],
 )
 def test_two_ways_to_write_the_same_are_one_series(lines: str, same: str) -> None:
     assert fingerprint(BOOLEAN + lines) == fingerprint(BOOLEAN + same)
 
 
-def test_the_order_within_a_list_counts() -> None:
-    prints = {
-        parse_definition(f"boolean = true\n{table} = {{a = {values}, b = [1, 2]}}").fingerprint
-        for table in ("segments", "cross")
-        for values in ("[1, 2]", "[2, 1]")
-    }
-
-    assert len(prints) == 4
-
-
-@pytest.mark.parametrize("unit", Unit)
-def test_one_answer_a_day_is_the_default_of_every_unit(unit: Unit) -> None:
-    text = definition_file(f'boolean = true\nunit = "{unit}"')
-
-    assert fingerprint(f"{text}\nper_day = 1") == fingerprint(text)
-
-
 def test_labels_that_look_alike_are_different_series() -> None:
-    prints = {
-        parse_definition(f"values = {values}").fingerprint
-        for values in ("[1, 2]", '["1", "2"]', '["1,2", "3"]', '["1", "2", "3"]', '["1", "2,3"]')
-    }
+    values = ("[1, 2]", "[2, 1]", '["1", "2"]', '["1,2", "3"]', '["1", "2", "3"]', '["1", "2,3"]')
+    prints = {parse_definition(f"values = {each}").fingerprint for each in values}
 
-    assert len(prints) == 5
+    assert len(prints) == len(values)

@@ -8,9 +8,7 @@ from random import Random
 
 import pytest
 
-from veilcount_shared.mechanisms import (
-    ProjectiveGeometry,
-)
+from veilcount_shared.mechanisms import ProjectiveGeometry
 from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, FiniteField, get_field, is_prime
 
 ONE = Fraction(1)

@@ -10,17 +10,8 @@ from typing import Any
 import pytest
 
 from veilcount_shared.errors import EpsilonError
-from veilcount_shared.mechanisms import (
-    ProjectiveGeometry,
-    SubsetSelection,
-    select_mechanism,
-)
-from veilcount_shared.mechanisms.selection import (
-    LONG_BITS,
-    MAX_INPUTS,
-    MAX_ORDER,
-    SHORT_BITS,
-)
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection, select_mechanism
+from veilcount_shared.mechanisms.selection import LONG_BITS, MAX_INPUTS, MAX_ORDER, SHORT_BITS
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 

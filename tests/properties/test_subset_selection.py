@@ -11,12 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilcount_client.testing import SeededRandomSource
-from veilcount_shared.mechanisms import (
-    SubsetSelection,
-)
-from veilcount_shared.mechanisms.selection import (
-    subset_bits,
-)
+from veilcount_shared.mechanisms import SubsetSelection
+from veilcount_shared.mechanisms.selection import subset_bits
 
 ONE = Fraction(1)
 

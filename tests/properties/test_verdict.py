@@ -13,13 +13,7 @@ from tests.report_check import (
     WrongSeries,
     verdict_from_error,
 )
-from veilcount_shared.errors import (
-    BadField,
-    MessageOutOfRange,
-    ReportError,
-    WireError,
-    WrongLength,
-)
+from veilcount_shared.errors import BadField, MessageOutOfRange, ReportError, WireError, WrongLength
 from veilcount_shared.report import MAX_REPORTS
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import MAX_BODY, decode_verdicts, encode_verdicts

@@ -16,7 +16,7 @@ from traceback import format_exception
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import Shape, batches, batches_with_shape, json_values, shapes
@@ -92,17 +92,11 @@ good = pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
 
 
 @good
-def test_a_batch_is_encoded_to_its_pinned_bytes(vector: Vector) -> None:
+def test_a_batch_and_its_pinned_bytes_become_each_other(vector: Vector) -> None:
     batch = batch_of(vector["batch"])
 
     assert text(vector["json"]) == encode_json(batch).decode()
     assert text(vector["packed"]) == encode_binary(batch).hex()
-
-
-@good
-def test_the_pinned_bytes_are_decoded_to_their_batch(vector: Vector) -> None:
-    batch = batch_of(vector["batch"])
-
     assert batch == decode_binary(bytes.fromhex(text(vector["packed"])))
     for body in [vector["json"], *vector.get("also", [])]:
         assert batch == decode_json(text(body).encode())
@@ -119,12 +113,6 @@ def test_a_bad_body_is_refused_where_it_is_bad(vector: Vector) -> None:
     assert getattr(errors, vector["error"]) is type(caught.value)
 
 
-def test_no_two_bad_vectors_are_alike() -> None:
-    bodies = [(vector["kind"], body_of(vector)) for vector in BAD]
-
-    assert len(bodies) == len(set(bodies))
-
-
 # -- round trips -----------------------------------------------------------------------------------
 
 
@@ -134,30 +122,15 @@ def test_a_batch_survives_the_wire(encode: Encode, decode: Decode, batch: Batch)
     assert batch == decode(encode(batch))
 
 
-@given(batch=batches())
-def test_the_two_formats_carry_the_same(batch: Batch) -> None:
-    packed = encode_binary(decode_json(encode_json(batch)))
-
-    assert encode_json(batch) == encode_json(decode_binary(packed))
-
-
 @both
-def test_the_largest_batch_is_accepted(encode: Encode, decode: Decode) -> None:
+def test_the_largest_batches_are_accepted(encode: Encode, decode: Decode) -> None:
     report = Report("ab" * 32, 65535, 31, bytes(PSEUDONYM_BYTES), 1023, b"\xff" * MAX_MESSAGE)
-    batch = Batch((report,) * MAX_REPORTS, None, test=False, padding=MAX_PADDING)
+    longest = Batch((report,) * MAX_REPORTS, None, test=False, padding=MAX_PADDING)
+    series = Batch(tuple(replace(report, fingerprint=f"{n:064x}") for n in range(MAX_SERIES)))
 
-    assert len(encode(batch)) <= MAX_BODY
-    assert batch == decode(encode(batch))
-
-
-@both
-def test_255_series_are_accepted(encode: Encode, decode: Decode) -> None:
-    reports = tuple(
-        Report(f"{place:064x}", 0, 0, bytes(PSEUDONYM_BYTES), 0, bytes(place % 3 + 1))
-        for place in range(MAX_SERIES)
-    )
-
-    assert Batch(reports) == decode(encode(Batch(reports)))
+    assert len(encode(longest)) <= MAX_BODY
+    for batch in (longest, series):
+        assert batch == decode(encode(batch))
 
 
 # -- hostile bytes ---------------------------------------------------------------------------------
@@ -184,12 +157,16 @@ def test_a_changed_byte_is_refused_or_re_encoded_alike(
     assert read is None or encode_binary(read) == body
 
 
+@both
 @given(batch=batches(), junk=st.binary(min_size=1, max_size=40))
-def test_no_binary_body_is_the_prefix_of_another(batch: Batch, junk: bytes) -> None:
-    body = encode_binary(batch)
+def test_no_body_is_the_prefix_of_another(
+    encode: Encode, decode: Decode, batch: Batch, junk: bytes
+) -> None:
+    body = encode(batch)
 
-    assert not any(decode_or_none(decode_binary, body[:end]) for end in range(len(body)))
-    assert decode_or_none(decode_binary, body + junk) is None
+    assert not any(decode_or_none(decode, body[:end]) for end in range(0, len(body), 3))
+    assert decode_or_none(decode, body[:-1]) is None
+    assert decode_or_none(decode, body + b"x" + junk) is None
 
 
 @given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
@@ -206,34 +183,12 @@ def test_a_changed_byte_of_json_is_refused_or_carries_one_batch(
     )
 
 
-@given(batch=batches())
-def test_truncated_json_is_refused(batch: Batch) -> None:
-    body = encode_json(batch)
+@given(head=st.sampled_from([b"", b"VC\x01\x00"]), tail=st.binary(max_size=200))
+def test_random_bytes_raise_nothing_but_wire_errors(head: bytes, tail: bytes) -> None:
+    read = decode_or_none(decode_binary, head + tail)
 
-    assert not any(decode_or_none(decode_json, body[:end]) for end in range(0, len(body), 7))
-
-
-@both
-@given(body=st.binary(max_size=200))
-@example(body=b"")
-def test_random_bytes_raise_nothing_but_wire_errors(
-    encode: Encode, decode: Decode, body: bytes
-) -> None:
-    assert decode_or_none(decode, body) is None
-
-
-@given(tail=st.binary(max_size=200))
-def test_random_bytes_after_a_valid_head_raise_nothing_but_wire_errors(tail: bytes) -> None:
-    body = b"VC\x01\x00" + tail
-
-    read = decode_or_none(decode_binary, body)
-
-    assert read is None or encode_binary(read) == body
-
-
-@given(value=json_values())
-def test_random_json_raises_nothing_but_wire_errors(value: object) -> None:
-    assert decode_or_none(decode_json, json.dumps(value).encode()) is None
+    assert read is None or encode_binary(read) == head + tail
+    assert decode_or_none(decode_json, head + tail) is None
 
 
 KEYS = ["version", "test", "losses", "reports", "padding"]
@@ -269,7 +224,7 @@ def digits(batch: Batch) -> int:
 def test_the_length_of_a_binary_body_depends_on_its_shape_alone(
     shape: Shape, data: st.DataObject
 ) -> None:
-    """No fingerprint, period, segment, pseudonym, slot, message, bucket or flag makes it longer."""
+    """No fingerprint, number, pseudonym, message, bucket or flag makes it longer."""
     one, two = (data.draw(batches_with_shape(shape)) for _ in range(2))
 
     assert len(encode_binary(one)) == len(encode_binary(replace(two, test=not two.test)))
@@ -282,20 +237,6 @@ def test_the_length_of_a_json_body_depends_on_its_shape_and_public_digits(
     one, two = (data.draw(batches_with_shape(shape)) for _ in range(2))
 
     assert len(encode_json(one)) - digits(one) == len(encode_json(two)) - digits(two)
-
-
-@both
-@given(batch=batches(), data=st.data())
-def test_the_length_of_a_body_never_depends_on_a_message(
-    encode: Encode, decode: Decode, batch: Batch, data: st.DataObject
-) -> None:
-    others = tuple(
-        replace(report, message=data.draw(st.binary(min_size=width, max_size=width)))
-        for report in batch.reports
-        for width in [len(report.message)]
-    )
-
-    assert len(encode(batch)) == len(encode(replace(batch, reports=others)))
 
 
 @both
@@ -317,25 +258,21 @@ def cost(width: int) -> int:
     return len(encode_binary(Batch((report,) * 2))) - len(encode_binary(Batch((report,))))
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 32, MAX_MESSAGE])
-def test_a_binary_report_costs_at_most_24_bytes_and_its_message(width: int) -> None:
-    assert cost(width) <= width + 24
-
-
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
 def test_a_binary_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: str) -> None:
+    """24 and its message, where that is one value or one point of a plane."""
     mechanisms = [
         select_mechanism(k, epsilon).mechanism
-        for k in (2, 3, 10, 100, 257, 1000, 10_000, 65_537, 100_000, 300_000, 1_000_000)
+        for k in (2, 3, 100, 257, 10_000, 65_537, 300_000, 1_000_000)
     ]
-    short = [
-        mechanism
+    widths = [
+        -(-mechanism.bits // 8)
         for mechanism in mechanisms
         if isinstance(mechanism, ProjectiveGeometry) or mechanism.w == 1
     ]
 
-    assert short
-    assert max(cost(-(-mechanism.bits // 8)) for mechanism in short) <= 32
+    assert widths
+    assert all(cost(width) <= 24 + width <= 32 for width in widths)
 
 
 def test_every_planned_message_fits() -> None:

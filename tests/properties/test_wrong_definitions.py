@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.properties.definition_harness import (
-    CENTRAL,
-    COHORT,
-    CUT,
-    definition_file,
-    refused,
-)
+from tests.properties.definition_harness import COHORT, CUT, definition_file, refused
 
 RANGE = 'range = [0, 240]\nmeasure = "mean"'
+RANGES = RANGE.replace("mean", "ranges")
 AB = 'values = ["a", "b"]'
 CURATED = 'boolean = true\nmodel = "central"'
 EVENTS = 'unit = "event"'
@@ -54,7 +49,7 @@ QUOTED_LINES: dict[str, list[str]] = {
     "not in values": [f'{AB}\nother = "a"'],
     "1 to 200 characters": [f'{AB}\nother = ""'],
     "give a table": [
-        *('cross = ["a", "b"]', "cross = {}", 'segments = ["A", "B"]', "segments = {}"),
+        *('cross = ["a", "b"]', "cross = {}", 'segments = ["A", "B"]', "segments = {}")
     ],
     'give one of "mean", "distribution"': [
         "range = [0, 1]\nmeasure = 'median'",
@@ -83,11 +78,11 @@ QUOTED_LINES: dict[str, list[str]] = {
     "1,025 slots an epoch": ['unit = "day"\nuntil = 2029-09-21\nlinkage = "collection"'],
     "every event is reported": [f'{EVENTS}\ntakes = "last"'],
     "only for boolean": [f'{AB}\ntakes = "any"', f'{RANGE}\ntakes = "any"'],
+    "no cell for absent": [f'{each}\npresence = "hidden"' for each in (RANGE, RANGES)],
     "only for a range": [f'{AB}\ntakes = "max"', 'takes = "sum"', 'measure = "mean"'],
     'only where takes is not "first", or for model = "central", does a value wait: remove held': [
-        *('held = "device"', 'held = "process"', f'{EVENTS}\nheld = "device"'),
+        *('held = "device"', 'held = "process"', f'{EVENTS}\nheld = "device"')
     ],
-    "no cell for absent": [f'{RANGE}\npresence = "hidden"'],
     "curator sees presence": [f'{CURATED}\npresence = "hidden"'],
     "states budget instead": [f"{CURATED}\nepsilon = 1"],
     "cannot enforce the contribution cap": [f'{CURATED}\nlinkage = "none"'],
@@ -110,53 +105,41 @@ QUOTED_LINES: dict[str, list[str]] = {
 
 #: (lines of [q], the key that is named, the value as the message quotes it, a piece of the fix)
 WRONG_LINES = [
-    ("epsilon = 0.0", "epsilon", "0", "above 0"),
     (f"epsilon = 1.{'0' * 99}", "epsilon", f"1.{'0' * 75}...", "ordinary length"),
     ("epsilon = 0.1234567", "epsilon", "1234567/10000000", "six decimals"),
     ("answers = 1.0", "answers", "1", "whole number"),
     (f"late = 0x{'f' * 5000}", "late", "(a number of thousands of digits)", "0 to 365"),
     # labels
     ('values = ["a", "b", "a"]', "values", '"a"', "twice"),
-    ("values = [1, 2, 1]", "values", "1", "twice"),
     ("values = [0.5, 1.5]", "values", "0.5", "a string or an integer"),
-    ("values = [inf, nan]", "values", "inf", "a string or an integer"),
     ("values = [true, false]", "values", "true", "a string or an integer"),
-    ("values = [[1], [2]]", "values", "[1]", "a string or an integer"),
     ("values = [{a = 1}, {a = 2}]", "values", "{a = 1}", "a string or an integer"),
     ("values = [2026-12-01, 2026-12-02]", "values", "2026-12-01", "a string or an integer"),
     ('values = ["a", ""]', "values", '""', "1 to 200 characters"),
     ('values = ["a", " b"]', "values", '" b"', "no space around"),
-    ('values = ["a", "b "]', "values", '"b "', "no space around"),
     (r'values = ["a", "e\u0301"]', "values", '"e\u0301"', "normal form C"),
     (f'values = ["a", "{"x" * 201}"]', "values", CUT, "1 to 200 characters"),
     (f"values = [1, {2**53}]", "values", str(2**53), "2^53"),
-    (f"values = [1, -{2**53}]", "values", str(-(2**53)), "2^53"),
     (f"{AB}\nrange = [0, 1]", "values", '["values", "range"]', "exactly one of"),
     ('boolean = true\nvalues_file = "v"', "values", '["values_file", "boolean"]', "exactly one of"),
     ("\n", "values", "(missing)", "exactly one of"),
     ('cross = {p = ["a"]}', "cross.p", '["a"]', "at least two"),
-    ('cross = {p = ["a", "a"]}', "cross.p", '"a"', "twice"),
-    ('cross = {p = "a"}', "cross.p", '"a"', "give a list"),
     ('cross = {"a b" = [1, 2]}', "cross", '"a b"', "give a letter"),
     (f"values = [{MANY}]\ncross = {{p = [{MANY}]}}", "cross", "1002001", "at most 1,000,000 comb"),
     # ranges
-    ("range = [240, 0]\nmeasure = 'mean'", "range", "[240, 0]", "low below high"),
     ("range = [0.5, -1.25]\nmeasure = 'mean'", "range", "[0.5, -1.25]", "low below high"),
     ("range = [5, 5.0]\nmeasure = 'mean'", "range", "[5, 5]", "low below high"),
     ("range = [0, 120, 240]\nmeasure = 'mean'", "range", "[0, 120, 240]", "give two numbers"),
     ("range = [240]\nmeasure = 'mean'", "range", "[240]", "give two numbers"),
-    ("range = 240\nmeasure = 'mean'", "range", "240", "give two numbers"),
     ('range = ["a", "b"]\nmeasure = "mean"', "range", '"a"', "give a number"),
-    ("range = [0, inf]\nmeasure = 'mean'", "range", "inf", "give a number, finite"),
-    ("range = [0, 1e50]\nmeasure = 'mean'", "range", "1" + "0" * 50, "ordinary length"),
     ("range = [false, true]\nmeasure = 'mean'", "range", "false", "give a number"),
-    ("range = [0, 240]", "measure", "(missing)", 'measure = "mean"'),
+    ("range = [0, 240]", "measure", "(missing)", '"mean", "distribution" or "ranges"'),
+    (RANGES + "\nmodel = 'central'", "measure", '"ranges"', "only for a range under the local"),
     (f"{RANGE}\nmodel = 'central'", "measure", '"mean"', "only for a range under the local model"),
     ("range = [0, 0.5]\nmodel = 'central'", "range", "[0, 0.5]", "give integer bounds"),
     (f"range = [0, {1 << 20}]\nmodel = 'central'", "range", "[0, 1048576]", "1,048,576 integers"),
     # dates
     ("from = 2026-12-01T00:00:00Z", "from", "2026-12-01 00:00:00+00:00", "UTC date without quotes"),
-    ("until = 2027-12-01T00:00:00", "until", "2027-12-01 00:00:00", "UTC date without quotes"),
     # held
     *(
         (f'unit = "{unit}"\ntakes = "last"', "held", "(missing)", piece)
@@ -170,31 +153,21 @@ WRONG_LINES = [
     (f'{CURATED}\ntakes = "any"', "held", "(missing)", 'a month with takes = "any" needs it'),
     # segments
     ('segments = {arm = ["A"]}', "segments.arm", '["A"]', "at least two"),
-    ("segments = {arm = []}", "segments.arm", "[]", "at least two"),
     ('segments = {arm = "A"}', "segments.arm", '"A"', "give a list"),
-    ('segments = {arm = ["A", 1]}', "segments.arm", '["A", 1]', "all strings or"),
-    ('segments = {arm = ["A", "A"]}', "segments.arm", '"A"', "twice"),
-    ("segments = {arm = [inf, nan]}", "segments.arm", "inf", "a string or an integer"),
     ('segments = {"a b" = [1, 2]}', "segments", '"a b"', "give a letter"),
     (
         f"segments = {{a = [1, 2, 3], b = {list(range(11))}}}",
-        "segments",
-        '"33 cells"',
-        "at most 32: fewer values, or cross",
+        *("segments", '"33 cells"', "at most 32: fewer values, or cross"),
     ),
     (
         'presence = "hidden"\nsegments = {arm = ["A", "B"]}',
-        "presence",
-        '"hidden"',
-        "an absence has no segment",
+        *("presence", '"hidden"', "an absence has no segment"),
     ),
     # cohorts
     (COHORT.format(1, 3, 0), "cohort.draw", "1", "give a string"),
     (COHORT.format('"a b"', 3, 0), "cohort.draw", '"a b"', "give a letter"),
     (COHORT.format('"d"', 3, 3), "cohort.number", "3", "0 to 2"),
-    (COHORT.format('"d"', 3, -1), "cohort.number", "-1", "0 to 2"),
     (COHORT.format('"d"', 1, 0), "cohort.of", "1", "2 to 1,024"),
-    (COHORT.format('"d"', 1025, 0), "cohort.of", "1025", "2 to 1,024"),
     (COHORT.format('"d"', '"3"', 0), "cohort.of", '"3"', "whole number"),
     # texts
     (f'question = "{"x" * 301}"', "question", CUT, "one line of 1 to 300"),
@@ -237,28 +210,20 @@ INVISIBLE = [
 
 
 @pytest.mark.parametrize("point", INVISIBLE, ids=hex)
-@pytest.mark.parametrize(
-    "lines",
-    [
-        'values = ["a", "b{}c"]',
-        'values = ["a", "b"]\nother = "b{}c"',
-        'boolean = true\ncross = {{p = ["a", "b{}c"]}}',
-        'boolean = true\nsegments = {{arm = ["a", "b{}c"]}}',
-    ],
-)
-def test_a_label_with_an_invisible_character_is_refused(lines: str, point: int) -> None:
-    assert (
-        refused(definition_file(lines.format(f"\\u{point:04x}"))).fix
-        == "control characters are not allowed"
-    )
+def test_labels_and_texts_with_an_invisible_character_are_refused(point: int) -> None:
+    hidden = f"b\\u{point:04x}c"
+    labels = [
+        f'values = ["a", "{hidden}"]',
+        f'{AB}\nother = "{hidden}"',
+        f'boolean = true\ncross = {{p = ["a", "{hidden}"]}}',
+        f'boolean = true\nsegments = {{arm = ["a", "{hidden}"]}}',
+    ]
+    texts = [f'boolean = true\n{key} = "{hidden}"' for key in ("question", "owner", "purpose")]
 
-
-@pytest.mark.parametrize("key", ["question", "owner", "purpose"])
-@pytest.mark.parametrize("point", INVISIBLE, ids=hex)
-def test_a_text_with_an_invisible_character_is_refused(key: str, point: int) -> None:
-    error = refused(definition_file(f'boolean = true\n{key} = "b\\u{point:04x}c"'))
-
-    assert (error.key, error.fix) == (key, "give one line of 1 to 300 characters")
+    for lines in labels:
+        assert refused(definition_file(lines)).fix == "control characters are not allowed"
+    for lines in texts:
+        assert refused(definition_file(lines)).fix == "give one line of 1 to 300 characters"
 
 
 @pytest.mark.parametrize(
@@ -269,22 +234,16 @@ def test_a_text_with_an_invisible_character_is_refused(key: str, point: int) -> 
         ("from", "the first day"),
         ("until", "the first day after"),
         ("epsilon", "a local collection needs it"),
+        ("budget", "a central collection needs it: budget = 1"),
     ],
 )
 def test_a_missing_key_is_named_with_its_meaning(key: str, fix: str) -> None:
-    whole = definition_file("boolean = true").splitlines()
+    whole = definition_file(CURATED if key == "budget" else "boolean = true").splitlines()
     error = refused("\n".join(line for line in whole if not line.startswith(f"{key} = ")))
 
     assert (key, "q", None) == (error.key, error.collection, error.value)
     assert str(error) == f"bad.toml [q]: {key} = (missing): {error.fix}"
     assert fix in error.fix
-
-
-def test_a_central_collection_without_a_budget_is_refused() -> None:
-    error = refused(CENTRAL.replace("budget = 1", ""))
-
-    assert (error.key, error.collection) == ("budget", "q")
-    assert "a central collection needs it: budget = 1" in error.fix
 
 
 #: the beginning of [q], as a table of 80 characters shows it
@@ -294,16 +253,12 @@ FILE = definition_file("boolean = true")
 #: (a whole file, the key, the collection, the value as it is quoted, a piece of the fix)
 WRONG_FILES = [
     (FILE.replace('"acme"', '"an app"'), "app", "q", '"an app"', "give a letter"),
-    (FILE.replace('"acme"', '""'), "app", "q", '""', "give a letter"),
     (FILE.replace('"acme"', f'"{"a" * 64}"'), "app", "q", f'"{"a" * 64}"', "63 at most"),
     (FILE.replace('"acme"', "1"), "app", "", "1", "give a string"),
     (FILE.replace('app = "acme"', ""), "app", "", "(missing)", "give a string"),
-    ("", "app", "", "(missing)", "give a string"),
     ("[app]\nquestion = 'x'", "app", "", '{question = "x"}', "give a string"),
     (FILE.replace("[q]", "[1q]"), "name", "1q", '"1q"', "give a letter"),
-    (FILE.replace("[q]", '["a b"]'), "name", "a b", '"a b"', "give a letter"),
     (FILE.replace("[q]", '["\u00e9"]'), "name", "\u00e9", '"\u00e9"', "give a letter"),
-    (FILE.replace("[q]", f"[{'q' * 64}]"), "name", "q" * 64, f'"{"q" * 64}"', "63 at most"),
     (FILE.replace("[q]", '[""]'), "name", "", '""', "give a letter"),
     (FILE.replace("[q]", "[a.b]"), "b", "a", f"{{{SHOWN},...", "unknown key"),
     (FILE.replace("[q]", "[[q]]"), "q", "q", f"[{{{SHOWN}...", "outside a [collection]"),

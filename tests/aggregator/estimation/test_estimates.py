@@ -18,11 +18,7 @@ from tests.aggregator.estimation.collection_fixtures import (
     shares,
     sums,
 )
-from veilcount_aggregator.estimation import (
-    IntervalTarget,
-    NoReports,
-    margin,
-)
+from veilcount_aggregator.estimation import IntervalTarget, NoReports, margin
 from veilcount_aggregator.estimation.results import ESTIMANDS
 from veilcount_aggregator.mechanisms import estimate, estimate_sums
 from veilcount_shared import Collection, parse_collections

@@ -87,9 +87,7 @@ def distance(kind: Kind, runs: int, decoded_as: DistributionMechanism | None = N
     )
 
 
-def test_a_hundred_thousand_reports_place_the_curve_within_thirteen_thousandths(
-    kind: Kind,
-) -> None:
+def test_a_hundred_thousand_reports_place_the_curve_within_thirteen_thousandths(kind: Kind) -> None:
     """Epsilon 1, four spreads: mean distance <= 0.013, deciles <= 0.014."""
     found = distance(kind, runs=1)
 

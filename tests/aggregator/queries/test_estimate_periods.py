@@ -72,7 +72,7 @@ def test_weeks_are_shown_by_the_month_they_begin_in(stocked: Deployment) -> None
     time_ranges = estimate(stocked, "minutes", by="month").series[0].time_ranges
 
     assert [(each.first, each.last) for each in time_ranges] == [
-        (date(2026, 11, 2), date(2026, 12, 6)),
+        (date(2026, 11, 2), date(2026, 12, 6))
     ]
 
 

@@ -113,9 +113,7 @@ def test_simultaneous_intervals_are_wider(stocked: Deployment) -> None:
     assert together.low < alone.low < alone.high < together.high
 
 
-def test_intervals_for_every_look_are_wider_and_labelled(
-    stocked: Deployment,
-) -> None:
+def test_intervals_for_every_look_are_wider_and_labelled(stocked: Deployment) -> None:
     """Shares, and the mean of a number alike."""
     one, every = (estimate(stocked, "theme", looks=looks) for looks in ("one", "every"))
     planned, anytime = (only(answer)[1].values[0] for answer in (one, every))
@@ -137,9 +135,7 @@ def test_bands_of_a_number_hold_at_one_look_alone(stocked: Deployment, name: str
     assert (it.value.field, it.value.value) == ("looks", "every")
 
 
-def test_a_message_of_no_honest_population_fails_the_poisoning_test(
-    empty: Deployment,
-) -> None:
+def test_a_message_of_no_honest_population_fails_the_poisoning_test(empty: Deployment) -> None:
     """A thousand devices that all send the same."""
     report = empty.report("once")
     for _ in range(20):
