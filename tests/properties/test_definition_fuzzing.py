@@ -61,7 +61,7 @@ SCALARS = st.one_of(
     TEXTS,
 )
 KEYS = sorted({*_DOMAIN_KEYS, *_READERS})
-EXAMPLES = 4 * settings().max_examples  # most of them are refused at the first look
+EXAMPLES = 3 * settings().max_examples  # most of them are refused at the first look
 VALUES: st.SearchStrategy[Any] = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
@@ -81,7 +81,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     st.dictionaries(st.one_of(st.sampled_from(KEYS), TEXTS), VALUES, min_size=1, max_size=3),
     st.sets(st.sampled_from(KEYS), max_size=2),
 )
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES)
 def test_any_values_of_any_types_for_any_keys_raise_nothing_but_definition_errors(
     text: str, changes: dict[str, Any], dropped: set[str]
 ) -> None:
@@ -98,23 +98,15 @@ def test_any_values_of_any_types_for_any_keys_raise_nothing_but_definition_error
         assert 0 < collection.epsilon_event <= collection.epsilon_day <= collection.epsilon_user
 
 
-@given(st.text(max_size=60), st.sampled_from(["", 'app = "acme"\n', 'app = "acme"\n[q]\n']))
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
-def test_any_text_raises_nothing_but_definition_errors(text: str, before: str) -> None:
-    try:
-        collections = parse_collections(before + text, no_values_file)
-    except DefinitionError:
-        return
-
-    assert not collections
-
-
 @given(st.data())
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES)
 def test_a_damaged_file_raises_nothing_but_definition_errors(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([FULL, EVENTS, CENTRAL]))
     start, end = sorted(data.draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=2)))
-    middle = data.draw(st.sampled_from(["", text[start:end] * 2, "]", "=", '"', "\n", "9" * 30]))
+    twice = text[start:end] * 2
+    middle = data.draw(
+        st.sampled_from(["", twice, "]", "=", '"', "\n", "9" * 30]) | st.text(max_size=9)
+    )
     try:
         collections = parse_collections(
             text[:start] + middle + text[end:], no_values_file, "bad.toml"

@@ -27,7 +27,6 @@ from veilcount_shared.domain import (
     Choice,
     Cross,
     Domain,
-    Label,
     Number,
 )
 from veilcount_shared.errors import DefinitionError
@@ -84,32 +83,24 @@ def test_any_object_becomes_an_input_in_range(value: object, domain: Domain, see
     assert 0 <= place < domain.size
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: type(domain).__name__)
-def test_every_odd_object_becomes_an_input_in_range(domain: Domain) -> None:
-    found = [domain.input(value, SeededRandomSource(1)) for value in ODD]
-
-    assert {type(place) for place in found} == {int}
-    assert 0 <= min(found) <= max(found) < domain.size
-
-
 # -- labels ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("choice", [THEME, OPEN, YEARS])
-def test_a_label_is_its_index(choice: Choice) -> None:
-    places = [choice.input(label, NoRandomness()) for label in choice.labels]
-
-    assert places == list(range(choice.size))
-
-
-@pytest.mark.parametrize(("value", "place"), [(False, 0), (True, 1), (0, 0), (1, 1), (1.0, 1)])
-def test_a_boolean_is_zero_or_one(value: object, place: int) -> None:
-    assert Boolean().input(value, NoRandomness()) == place
-
-
-@pytest.mark.parametrize("value", [None, "Light", "light ", b"light", 7, ["light"]])
-def test_an_unknown_choice_is_other_where_declared(value: object) -> None:
-    assert OPEN.input(value, NoRandomness()) == OPEN.size - 1
+@pytest.mark.parametrize(
+    ("domain", "values", "places"),
+    [
+        (THEME, THEME.labels, [0, 1, 2]),
+        (YEARS, (2024, 2025.0, Fraction(2026)), [0, 1, 2]),
+        (OPEN, (*OPEN.labels, None, "Light", b"light", 7, ["light"]), [0, 1, 2, 2, 2, 2, 2, 2]),
+        (Choice(("yes",), other="no"), ("yes", "no", 1), [0, 1, 1]),
+        (Boolean(), (False, True, 0, 1, 1.0), [0, 1, 0, 1, 1]),
+    ],
+    ids=["strings", "numbers", "other", "one value and other", "boolean"],
+)
+def test_a_label_is_its_index_and_any_other_value_is_other_where_declared(
+    domain: Boolean | Choice, values: tuple[object, ...], places: list[int]
+) -> None:
+    assert [domain.input(value, NoRandomness()) for value in values] == places
 
 
 @pytest.mark.parametrize("domain", [Boolean(), THEME, YEARS])
@@ -154,22 +145,18 @@ def test_a_grid_point_is_itself(number: Number, place: int) -> None:
     ("value", "place"),
     [
         (-1, 0),
-        (240, GRID),
         (241, GRID),
         (10**400, GRID),
-        (-(10**400), 0),
-        (float("inf"), GRID),
         (-float("inf"), 0),
         (Decimal("1e1000000"), GRID),
         (Decimal("-Infinity"), 0),
-        (120, GRID // 2),
         (np.float64(60), GRID // 4),
         (np.int64(60), GRID // 4),
         (Decimal(180), GRID // 4 * 3),
         (True, nearest(MINUTES, Fraction(1))),
     ],
 )
-def test_a_number_out_of_range_is_clamped(value: object, place: int) -> None:
+def test_a_number_of_any_type_is_clamped(value: object, place: int) -> None:
     assert MINUTES.input(value, NoRandomness()) == place
 
 
@@ -195,13 +182,12 @@ def test_a_value_that_is_no_number_is_drawn_from_the_whole_grid(value: object) -
 
 
 def test_a_crossing_counts_in_mixed_radix_with_the_answer_highest() -> None:
-    parts = [part.labels for part in THEME_BY_ARM.parts]
-    combined = list(product(*parts))
+    combined = list(product(*(part.labels for part in THEME_BY_ARM.parts)))
+    surplus = ["dark", "B", 2026, "surplus"]
 
     assert list(THEME_BY_ARM.labels) == combined
-    assert [THEME_BY_ARM.input(value, NoRandomness()) for value in combined] == list(range(18))
-    assert THEME_BY_ARM.size == 3 * 2 * 3
-    assert THEME_BY_ARM.input(["dark", "B", 2026], NoRandomness()) == (1 * 2 + 1) * 3 + 2
+    assert [THEME_BY_ARM.input(value, NoRandomness()) for value in combined] == [*range(18)]
+    assert THEME_BY_ARM.input(surplus, NoRandomness()) == (1 * 2 + 1) * 3 + 2
 
 
 @pytest.mark.parametrize("value", [("dark",), "dark", ["dark"], ("dark", None, None)])
@@ -209,10 +195,6 @@ def test_a_missing_attribute_is_drawn_on_its_own(value: object) -> None:
     drawn = enumerate_distribution(lambda randomness: THEME_BY_ARM.input(value, randomness))
 
     assert drawn == dict.fromkeys(range(6, 12), Fraction(1, 6))
-
-
-def test_surplus_parts_are_ignored() -> None:
-    assert THEME_BY_ARM.input(("light", "A", 2024, "x", "y"), NoRandomness()) == 0
 
 
 # -- validation ------------------------------------------------------------------------------------
@@ -232,10 +214,8 @@ THOUSAND = Choice(tuple(range(1000)))
     [
         (lambda: Choice((True, False)), "values", "true", "give a string or an integer"),
         (lambda: Choice(untyped(0.5, 1.5)), "values", "0.5", "give a string or an integer"),
-        (lambda: Choice(untyped(None, None)), "values", "(missing)", "give a string or an integer"),
         (lambda: Choice(untyped(["a"], ["b"])), "values", '["a"]', "give a string or an integer"),
         (lambda: Choice(("a", "\ud800")), "values", r'"\ud800"', "control characters"),
-        (lambda: Choice(("a", "b\n c")), "values", r'"b\n c"', "control characters"),
         (lambda: Choice(("a", DECOMPOSED)), "values", "cafe", "Unicode normal form C"),
         (lambda: Number(Fraction(1), Fraction(1)), "range", "1", "low below high"),
         (lambda: Choice(tuple(range(MAX_VALUES + 1))), "values", "1000001 values", "at most 1,0"),
@@ -255,32 +235,10 @@ def test_a_domain_built_in_python_is_validated_as_one_of_a_file(
     assert quoted in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        ("a", "b" * MAX_LABEL),
-        (-(1 << 53) + 1, (1 << 53) - 1),
-        ("a b", COMPOSED),
-        ("é", "è", "日本"),
-    ],
-)
-def test_labels_at_the_limits_are_accepted(labels: tuple[Label, ...]) -> None:
-    assert Choice(labels).labels == labels
+def test_labels_at_the_limits_are_accepted() -> None:
+    texts, numbers = ("a b", "b" * MAX_LABEL, COMPOSED, "\u00e8"), (-(1 << 53) + 1, (1 << 53) - 1)
 
-
-def test_one_value_and_other_are_two_inputs() -> None:
-    assert Choice(("yes",), other="no").size == 2
+    assert (Choice(texts).labels, Choice(numbers).labels) == (texts, numbers)
 
 
 # -- what is fingerprinted -------------------------------------------------------------------------
-
-
-def test_a_domain_has_a_canonical_form() -> None:
-    assert Boolean().canonical() == {"type": "boolean"}
-    assert OPEN.canonical() == {"type": "choice", "values": ["light", "dark"], "other": "another"}
-    assert DEGREES.canonical() == {"type": "number", "low": "-5463/20", "high": "1000000/7"}
-    assert THEME_BY_ARM.canonical() == {
-        "type": "cross",
-        "answer": THEME.canonical(),
-        "attributes": [["arm", ["A", "B"]], ["year", [2024, 2025, 2026]]],
-    }

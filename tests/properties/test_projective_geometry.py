@@ -91,7 +91,7 @@ def test_is_prime_agrees_with_a_sieve() -> None:
 
 
 GEOMETRIES = [
-    *((2, 3), (2, 8), (3, 3), (3, 5), (4, 3), (4, 4), (5, 3), (8, 3), (16, 3), (53, 3)),
+    *((2, 3), (2, 8), (3, 5), (4, 4), (5, 3), (16, 3), (53, 3)),
     (256, 3),
 ]
 
@@ -102,7 +102,7 @@ def whole(q: int, t: int) -> ProjectiveGeometry:
 
 @pytest.mark.parametrize(("q", "t"), GEOMETRIES)
 def test_points_and_numbers_correspond_one_to_one(q: int, t: int) -> None:
-    mechanism = whole(q, t)
+    mechanism, field = whole(q, t), get_field(q)
     numbers = range(0, mechanism.messages, 7 if mechanism.messages > 10_000 else 1)
     vectors_found = [mechanism.point(number) for number in numbers]
 
@@ -110,29 +110,17 @@ def test_points_and_numbers_correspond_one_to_one(q: int, t: int) -> None:
     assert len({tuple(vector) for vector in vectors_found}) == len(numbers)
     assert all(next(filter(None, vector)) == 1 for vector in vectors_found)
     assert all(len(vector) == t and max(vector) < q for vector in vectors_found)
-
-
-@pytest.mark.parametrize(("q", "t"), GEOMETRIES)
-def test_multiples_of_a_vector_are_one_point(q: int, t: int) -> None:
-    mechanism, field, random = whole(q, t), get_field(q), Random(1)
-    for number in random.sample(range(mechanism.messages), 7):
-        point = mechanism.point(number)
-        for scale in random.sample(range(1, q), min(q - 1, 5)):
+    for number, point in list(zip(numbers, vectors_found, strict=True))[:: len(numbers) // 6]:
+        for scale in {1, 2, q // 2, q - 1} - {0, q}:  # its multiples are the same point
             assert mechanism.number([field.times(scale, c) for c in point]) == number
 
 
 def test_the_numbering_is_by_free_coordinates_then_base_q() -> None:
     mechanism = whole(3, 3)
 
-    assert [mechanism.point(number) for number in range(6)] == [
-        [0, 0, 1],
-        [0, 1, 0],
-        [0, 1, 1],
-        [0, 1, 2],
-        [1, 0, 0],
-        [1, 0, 1],
-    ]
-    assert mechanism.point(12) == [1, 2, 2]
+    points = {0: [0, 0, 1], 1: [0, 1, 0], 2: [0, 1, 1], 3: [0, 1, 2], 4: [1, 0, 0], 12: [1, 2, 2]}
+
+    assert {number: mechanism.point(number) for number in points} == points
     assert mechanism.number([0, 2, 1]) == mechanism.number([0, 1, 2]) == 3
 
 
@@ -150,14 +138,11 @@ def test_points_and_hyperplanes_are_a_symmetric_design(q: int, t: int) -> None:
     assert all((m in through[x]) == (x in through[m]) for m in numbers for x in numbers)
 
 
-@pytest.mark.parametrize("message", [-1, 73, 74, 1 << 7, 1 << 64])
-def test_a_hyperplane_after_the_last_is_malformed(message: int) -> None:
+def test_a_hyperplane_after_the_last_is_malformed() -> None:
     mechanism = whole(8, 3)
+    valid = [m for m in (-1, 0, 72, 73, 74, 1 << 7, 1 << 64) if mechanism.valid(m)]
 
-    assert (mechanism.messages, mechanism.bits) == (73, 7)
-    assert mechanism.valid(0)
-    assert mechanism.valid(72)
-    assert not mechanism.valid(message)
+    assert (mechanism.messages, mechanism.bits, valid) == (73, 7, [0, 72])
 
 
 @pytest.mark.parametrize(("k", "q", "t"), [(8, 2, 3), (1, 2, 3), (3, 2, 2), (74, 8, 3)])

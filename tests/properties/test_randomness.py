@@ -95,21 +95,11 @@ def test_below_takes_whole_words_where_one_is_too_short(n: int) -> None:
 
 @given(st.integers(0, WORDS), st.integers(0, WORDS - 1))
 def test_bernoulli_compares_one_word_with_its_threshold(a: int, word: int) -> None:
-    randomness = Words([word])
+    for served in {word, a - 1, a} - {-1, WORDS}:
+        randomness = Words([served])
 
-    assert randomness.bernoulli(a) == (word < a)
-    assert randomness.taken == 1
-
-
-@pytest.mark.parametrize(
-    ("a", "word"),
-    [
-        *((a, a - 1) for a in (1, 2, WORDS // 2, WORDS - 1, WORDS)),
-        *((a, a) for a in (0, 1, 2, WORDS // 2, WORDS - 1)),
-    ],
-)
-def test_bernoulli_turns_exactly_at_its_threshold(a: int, word: int) -> None:
-    assert Words([word]).bernoulli(a) == (word < a)
+        assert randomness.bernoulli(a) == (served < a)
+        assert randomness.taken == 1
 
 
 @pytest.mark.parametrize("denominator", [1, 2, 3, 7, 10, 16, 31])
@@ -140,22 +130,14 @@ def test_after_a_rejection_the_top_bits_of_the_next_word_are_used(n: int, value:
     assert randomness.taken == 3
 
 
-def test_a_threshold_counts_words_of_64_bits() -> None:
-    assert (WORD_BITS, WORDS) == (64, 1 << 64)
-
-
-def test_only_seeded_randomness_is_predictable() -> None:
-    assert SeededRandomSource(1).predictable
-    assert not SystemRandomSource().predictable
-
-
-def test_seeded_randomness_repeats_and_differs_by_seed() -> None:
+def test_only_seeded_randomness_repeats_and_it_differs_by_seed() -> None:
     one, same, other = SeededRandomSource(1), SeededRandomSource(1), SeededRandomSource(2)
     words = [one.word() for _ in range(100)]
 
     assert words == [same.word() for _ in range(100)]
     assert words != [other.word() for _ in range(100)]
     assert all(0 <= word < WORDS for word in words)
+    assert (one.predictable, SystemRandomSource().predictable) == (True, False)
 
 
 # -- nothing is served twice -----------------------------------------------------------------------
@@ -202,18 +184,10 @@ def words_of_a_family(randomness: RandomSource) -> list[int]:
 @needs_fork
 @may_fork
 def test_no_forked_child_shares_a_word_with_its_parent_or_siblings() -> None:
-    drawn = words_of_a_family(SystemRandomSource())
+    drawn, kept = words_of_a_family(SystemRandomSource()), words_of_a_family(Keeping())
 
-    assert len(drawn) == POOL // 2 + 5 * MANY
-    assert len(set(drawn)) == len(drawn)
-
-
-@needs_fork
-@may_fork
-def test_a_child_that_keeps_the_pool_is_caught() -> None:
-    drawn = words_of_a_family(Keeping())
-
-    assert len(set(drawn)) < len(drawn)
+    assert len(set(drawn)) == len(drawn) == POOL // 2 + 5 * MANY
+    assert len(set(kept)) < len(kept), "a child that keeps the pool is caught"
 
 
 @needs_fork
@@ -240,32 +214,24 @@ def after_a_silent_fork(randomness: SystemRandomSource) -> tuple[set[int], set[i
 
 def test_a_fork_without_pythons_hooks_is_noticed_by_its_pid() -> None:
     inherited, drawn = after_a_silent_fork(SystemRandomSource())
+    kept, reused = after_a_silent_fork(Keeping())
 
     assert len(inherited) == POOL - 1
     assert not inherited & drawn
-
-
-def test_a_pool_kept_through_a_silent_fork_is_caught() -> None:
-    inherited, drawn = after_a_silent_fork(Keeping())
-
-    assert inherited & drawn
-
-
-def drawn_by_threads(randomness: RandomSource, threads: int, each: int) -> list[int]:
-    ready = Barrier(threads)
-
-    def draw(_: int) -> list[int]:
-        ready.wait()
-        return [randomness.word() for _ in range(each)]
-
-    with ThreadPoolExecutor(threads) as pool:
-        return [word for words in pool.map(draw, range(threads)) for word in words]
+    assert kept & reused, "a pool kept through a silent fork is caught"
 
 
 def test_eight_threads_share_no_word() -> None:
-    drawn = drawn_by_threads(SystemRandomSource(), 8, 20_000)
+    randomness, ready = SystemRandomSource(), Barrier(8)
 
-    assert len(set(drawn)) == 8 * 20_000
+    def draw(_: int) -> list[int]:
+        ready.wait()
+        return [randomness.word() for _ in range(10_000)]
+
+    with ThreadPoolExecutor(8) as pool:
+        drawn = [word for words in pool.map(draw, range(8)) for word in words]
+
+    assert len(set(drawn)) == 8 * 10_000
 
 
 def count_entropy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -284,18 +250,11 @@ def count_entropy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_every_word_of_the_system_is_served_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
     handed = count_entropy(monkeypatch)
     randomness = SystemRandomSource()
+    assert not handed, "nothing is drawn before it is needed"
     served = [randomness.word() for _ in range(5 * POOL + 7)]
 
     assert len(handed) == 6 * POOL
     assert sorted(served + randomness._pool) == handed
-
-
-def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    handed = count_entropy(monkeypatch)
-    randomness = SystemRandomSource()
-
-    assert handed == []
-    assert randomness._pool == []
 
 
 @pytest.mark.parametrize(("n", "size"), [(5, 0), (5, 2), (5, 5), (6, 3)])

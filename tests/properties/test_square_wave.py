@@ -39,42 +39,18 @@ def vectors(name: str) -> list[Any]:
 @pytest.mark.parametrize(
     "mechanism",
     [
-        SquareWave.for_epsilon(ONE, 13, 5),
-        MeanMechanism.for_epsilon(ONE),
-        DistributionMechanism.for_epsilon(ONE),
-        Identity(7),
+        *(SquareWave.for_epsilon(ONE, count, 1) for count in (2, 3, 16, 17)),
+        *(MeanMechanism.for_epsilon(ONE), DistributionMechanism.for_epsilon(ONE), Identity(7)),
     ],
 )
-def test_a_level_out_of_range_is_malformed(
+def test_levels_are_valid_up_to_the_last_and_sent_in_the_fewest_bits(
     mechanism: SquareWave | MeanMechanism | DistributionMechanism | Identity,
 ) -> None:
     count = mechanism.messages
 
-    assert mechanism.bits == (count - 1).bit_length()
+    assert mechanism.bits == ceil(log2(count))
     assert all(mechanism.valid(message) for message in range(count))
     assert not any(mechanism.valid(message) for message in (-1, count, count + 1, 1 << 64))
-
-
-@pytest.mark.parametrize("count", range(2, 18))
-def test_a_level_is_sent_in_the_fewest_bits_that_distinguish_it(count: int) -> None:
-    for mechanism in (Identity(count), SquareWave.for_epsilon(ONE, count, 1)):
-        assert (mechanism.inputs, mechanism.bits) == (count, ceil(log2(count)))
-
-
-@pytest.mark.parametrize(
-    "mechanism", [MeanMechanism.for_epsilon(ONE), DistributionMechanism.for_epsilon(ONE)]
-)
-def test_a_mechanism_of_numbers_is_as_private_as_its_window(
-    mechanism: MeanMechanism | DistributionMechanism,
-) -> None:
-    window = mechanism.window
-
-    assert (mechanism.inputs, mechanism.messages) == (window.inputs, window.levels)
-    assert (mechanism.epsilon, mechanism.P, mechanism.transition_matrix) == (
-        ONE,
-        window.P,
-        window.transition_matrix,
-    )
 
 
 def test_a_true_value_is_its_own_message() -> None:
@@ -98,39 +74,20 @@ def test_a_threshold_that_exceeds_epsilon_is_refused(make: Any, a: int) -> None:
         make(a)
 
 
-#: epsilon, M, W, the worst variance, worked out apart from the product, row by row as in TABLES
+#: epsilon, M, W, the worst variance, worked out apart from the product
 MEANS = [
-    ("0.1", 16, 8, "400.0159"),
-    ("0.25", 16, 8, "64.0119"),
-    ("0.5", 16, 8, "16.0134"),
-    ("0.75", 16, 8, "7.1284"),
-    ("1", 15, 7, "4.0042"),
-    ("1.25", 16, 7, "2.5225"),
-    ("1.5", 14, 6, "1.6974"),
-    ("1.75", 15, 6, "1.1973"),
-    ("2", 13, 5, "0.8723"),
-    ("2.5", 14, 5, "0.4988"),
-    ("3", 15, 5, "0.3097"),
-    ("3.5", 14, 4, "0.1982"),
-    ("4", 16, 4, "0.1306"),
-    ("4.5", 13, 3, "0.0898"),
-    ("5", 11, 2, "0.0637"),
-    ("6", 15, 2, "0.0304"),
-    ("7", 13, 1, "0.0185"),
-    ("8", 16, 1, "0.0091"),
+    *(("0.1", 16, 8, "400.0159"), ("0.5", 16, 8, "16.0134"), ("1", 15, 7, "4.0042")),
+    *(("2", 13, 5, "0.8723"), ("4", 16, 4, "0.1306"), ("8", 16, 1, "0.0091")),
 ]
 
 
-@pytest.mark.parametrize(
-    ("row", "epsilon", "levels", "width", "worst"), [(row, *each) for row, each in enumerate(MEANS)]
-)
+@pytest.mark.parametrize(("epsilon", "levels", "width", "worst"), MEANS)
 def test_a_mean_has_its_tables_worst_variance(
-    row: int, epsilon: str, levels: int, width: int, worst: str
+    epsilon: str, levels: int, width: int, worst: str
 ) -> None:
     mechanism = MeanMechanism.for_epsilon(Fraction(epsilon))
 
     assert (mechanism.window.levels, mechanism.window.width) == (levels, width)
-    assert mechanism.values[-len(TABLES[row][2]) :] == TABLES[row][2]
     assert f"{float(mechanism.variance):.4f}" == worst
 
 
@@ -154,7 +111,7 @@ def variance_at(mechanism: MeanMechanism, point: Fraction) -> Fraction:
     return 4 * (second - point * point)
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "2", "4.7", "8"])
+@pytest.mark.parametrize("epsilon", ["0.1", "2", "4.7"])
 def test_a_means_variance_is_the_worst_over_all_numbers(epsilon: str) -> None:
     """No number of a fine grid varies more, and some number varies as much."""
     mechanism = MeanMechanism.for_epsilon(Fraction(epsilon))
@@ -164,7 +121,7 @@ def test_a_means_variance_is_the_worst_over_all_numbers(epsilon: str) -> None:
     assert float(max(found)) == pytest.approx(float(mechanism.variance), rel=1e-3)
 
 
-@pytest.mark.parametrize("epsilon", ["0.3", "1", "2.2", "5.5", "8", "16"])
+@pytest.mark.parametrize("epsilon", ["0.3", "2.2", "16"])
 def test_the_chosen_table_has_the_least_variance(epsilon: str) -> None:
     chosen = MeanMechanism.for_epsilon(Fraction(epsilon)).variance
     others = []
@@ -201,21 +158,10 @@ def test_values_and_starts_of_another_count_are_refused() -> None:
         DistributionMechanism(SquareWave.for_epsilon(ONE, 12, 3))
 
 
-WIDTHS = {
-    "0.05": 247,
-    "0.1": 239,
-    "0.5": 183,
-    "1": 131,
-    "2": 67,
-    "3": 33,
-    "4": 15,
-    "6": 3,
-    "8": 1,
-    "16": 1,
-}
+WIDTHS = [("0.05", 247), ("0.5", 183), ("1", 131), ("2", 67), ("4", 15), ("8", 1), ("16", 1)]
 
 
-@pytest.mark.parametrize(("epsilon", "width"), WIDTHS.items())
+@pytest.mark.parametrize(("epsilon", "width"), WIDTHS)
 def test_a_distributions_window_narrows_as_epsilon_grows(epsilon: str, width: int) -> None:
     """W = 2b + 1 by the square wave's formula; 256 starts whatever the width."""
     window = DistributionMechanism.for_epsilon(Fraction(epsilon)).window
@@ -225,12 +171,10 @@ def test_a_distributions_window_narrows_as_epsilon_grows(epsilon: str, width: in
     assert window.inputs == 256
 
 
-EDGES = {0: 0, 1: 0, (1 << 24) - 1: 0, 1 << 24: 1, GRID // 2: 128, GRID - 1: 255, GRID: 255}
+def test_a_bucket_is_a_256th_of_the_range() -> None:
+    edges = (0, 1, (1 << 24) - 1, 1 << 24, GRID // 2, GRID - 1, GRID)
 
-
-@pytest.mark.parametrize(("grid", "bucket"), EDGES.items())
-def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
-    assert find_bucket(grid) == bucket
+    assert [find_bucket(grid) for grid in edges] == [0, 0, 0, 1, 128, 255, 255]
 
 
 @pytest.mark.parametrize(("epsilon", "mean", "distribution"), vectors("number.json"))
