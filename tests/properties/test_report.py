@@ -111,7 +111,7 @@ def check(name: str, **other: Any) -> None:
 
 
 @every
-def test_a_report_beyond_its_definition_is_refused(name: str) -> None:
+def test_a_report_that_its_definition_does_not_allow_is_refused(name: str) -> None:
     """By each of its numbers, and by a width that is not the message's, though it be its number."""
     collection = COLLECTIONS[name]
     periods, (first, last) = collection.periods, LAST_SLOTS.get(name, (0, 0))
