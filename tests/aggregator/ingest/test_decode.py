@@ -34,7 +34,7 @@ from veilcount_aggregator.ingest.decode.binary_fast import decode_packed_fast
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
 from veilcount_aggregator.ingest.decode.json_fast import decode_json_fast
 from veilcount_shared.errors import BadField, WireError, WrongLength
-from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES, Batch, Losses, Report
+from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES, Batch, Report
 from veilcount_shared.wire import (
     BINARY_TYPE,
     JSON_TYPE,
@@ -121,16 +121,6 @@ def test_every_batch_is_read_alike(batch: Batch) -> None:
     assert (decode_json_fast(spelled) is not None) == bool(batch.reports)
 
 
-@given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
-def test_a_changed_byte_is_judged_alike(batch: Batch, place: int, value: int) -> None:
-    """Wherever it stands, and whatever it becomes."""
-    for kind, encode in (("packed", encode_binary), ("json", encode_json)):
-        raw = bytearray(encode(batch))
-        raw[place % len(raw)] = value
-
-        assert decoded(kind, bytes(raw)) == truth(kind, bytes(raw))
-
-
 @given(batch=batches(), key=st.sampled_from(KEYS + REPORT_KEYS), value=json_values())
 def test_anything_in_any_field_is_judged_alike(batch: Batch, key: str, value: object) -> None:
     """NaN, infinities, fractions, big integers, lone surrogates, lists and objects."""
@@ -143,65 +133,42 @@ def test_anything_in_any_field_is_judged_alike(batch: Batch, key: str, value: ob
         assert decoded("json", raw) == truth("json", raw)
 
 
-#: what tells one reader of JSON from another, in place of a number or around the whole
+PLAIN = """{"version":1,"test":false,"losses":null,"padding":"","reports":[{"fingerprint":"FFFF",
+"period":1,"segment":0,"pseudonym":"AAAAAAAAAAAAAAAAAAAAAA","slot":2,"message":"AQ"}]}""".replace(
+    "FFFF", "ab" * 32
+)
+#: what tells one reader of JSON from another, in place of a value
 ODD = [
-    *("1.0", "1e3", "1E0", "-0", "-1", "01", "+1", "0x1", "1_0", "NaN", "Infinity", "-Infinity"),
-    *("true", "false", "null", '"1"', "[1]", "{}", "9" * 30, "9" * 5000, "1 ", "1\\u0020"),
-    "\N{FULLWIDTH DIGIT ONE}",
-    *("\ufeff1", "1//", "1/**/", "1,", "'1'", '"\\ud800"', "\x00", "\x0b1", "1\x0c"),
+    *("1.0", "1e3", "-0", "-1", "01", "+1", "0x1", "1_0", "NaN", "-Infinity", "1//", "1/**/"),
+    *("true", "null", '"1"', "[1]", "{}", "9" * 30, "9" * 5000, "1 ", "1\\u0020", "1,", "'1'"),
+    *("\N{FULLWIDTH DIGIT ONE}", "\ufeff1", '"\\ud800"', "\x00", "\x0b1", "1\x0c"),
+]
+FIELDS = ['"version":1', '"test":false', '"losses":null', '"padding":""', '"period":1', '"slot":2']
+SPELLINGS = [
+    *((field, f"{field.partition(':')[0]}:{odd}") for field in FIELDS for odd in ODD),
+    ('"period":1', '"period":0,"period":1'),
+    ('"version":1', '"version":1,"version":1'),
+    ('"version":1', '"version":1,"test":true,"test":false'),
+    ('"period":1', '"\\u0070eriod":1'),
+    ('"message":"AQ"', '"message":":"'),
+    ('"padding":""', '"padding":":"'),
+    ('"version":1,', ""),
+    *(
+        ('"message":"AQ"', f'"message":"{message}"')
+        for message in ("AR", "AQ==", "A Q", "A\\nQ", "+/", "A", "AAAAA", "")
+    ),
+    ("abab", "ABAB"),
+    ("abab", "abag"),
 ]
 
 
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("key", ["version", "test", "losses", "padding", "period", "slot"])
-def test_odd_spellings_are_judged_alike(key: str, odd: str) -> None:
-    """Where another reader of JSON might say one, or nothing."""
-    report = '{"fingerprint":"%s","period":1,"segment":0,"pseudonym":"%s","slot":2,"message":"AQ"}'
-    values = {"version": "1", "test": "false", "losses": "null", "padding": '""'}
-    one = report % ("ab" * 32, "A" * 22)
-    if key in values:
-        values[key] = odd
-    else:
-        one = one.replace({"period": ":1", "slot": ":2"}[key], f":{odd}")
-    fields = ",".join(f'"{name}":{value}' for name, value in values.items())
-    raw = f'{{{fields},"reports":[{one}]}}'.encode()
-
-    assert decoded("json", raw) == truth("json", raw)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"period":1', '"period":0,"period":1'),
-        ('"version":1', '"version":1,"version":1'),
-        ('"version":1', '"version":1,"test":true,"test":false'),
-        ('"period":1', '"period":1,"period":1,"period":1'),
-        ('"period":1', '"\\u0070eriod":1'),
-        ('"message":"AQ"', '"message":":"'),
-        ('"version":1', '"version":1,"padding":":"'),
-        ('"version":1,', ""),
-        ('"message":"AQ"', '"message":"AR"'),
-        ('"message":"AQ"', '"message":"AQ=="'),
-        ('"message":"AQ"', '"message":"A Q"'),
-        ('"message":"AQ"', '"message":"A\\nQ"'),
-        ('"message":"AQ"', '"message":"+/"'),
-        ('"message":"AQ"', '"message":"A"'),
-        ('"message":"AQ"', '"message":"AAAAA"'),
-        ('"message":"AQ"', '"message":""'),
-        ("abab", "ABAB"),
-        ("abab", "abag"),
-    ],
-)
-def test_doubled_keys_and_other_spellings_are_judged_alike(old: str, new: str) -> None:
+def test_odd_spellings_and_doubled_keys_are_judged_alike() -> None:
     """A key that stands twice is refused though msgspec would take the last."""
-    good = (
-        '{"version":1,"reports":[{"fingerprint":"FFFF","period":1,"segment":0,'
-        '"pseudonym":"AAAAAAAAAAAAAAAAAAAAAA","slot":2,"message":"AQ"}]}'
-    ).replace("FFFF", "ab" * 32)
-    raw = good.replace(old, new, 1).encode()
+    for old, new in [("", ""), *SPELLINGS]:
+        raw = PLAIN.replace(old, new, 1).encode()
 
-    assert good.encode() != raw
-    assert decoded("json", raw) == truth("json", raw)
+        assert old in PLAIN
+        assert decoded("json", raw) == truth("json", raw), new
 
 
 def mutated(random_: random.Random, raw: bytes) -> bytes:
@@ -225,9 +192,8 @@ def mutated(random_: random.Random, raw: bytes) -> bytes:
     return bytes(body)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_mutated_bodies_are_judged_alike(seed: int) -> None:
-    """Bytes left out, doubled, moved and changed, in both spellings, of several series."""
     random_ = random.Random(seed)
     for _ in range(1500):
         batch = some_batch(random_)
@@ -280,51 +246,28 @@ def test_255_series_of_three_widths_are_read_alike() -> None:
     assert columns(decode_body(BINARY_TYPE, "", raw)) == truth("packed", raw)
 
 
-def test_losses_and_test_batches_are_read() -> None:
-    """By the slow way, which is quick enough for what has no reports."""
-    lost = Batch(losses=Losses("cd" * 32, 1, 2, 3), test=True)
-    body = decode_body(BINARY_TYPE, "", encode_binary(lost))
-
-    assert (body.losses, body.test, body.reports) == (lost.losses, True, 0)
-
-
-def test_a_type_may_have_parameters_and_capitals() -> None:
-    """As HTTP allows."""
-    raw = encode_json(Batch((REPORT,)))
-
-    assert decode_body("Application/JSON; charset=utf-8", "", raw).reports == 1
-    assert decode_body(JSON_TYPE, "Identity", raw).reports == 1
-
-
 @pytest.mark.parametrize(
     ("kind", "coding", "place"),
     [
-        ("", "", "Content-Type"),
-        ("text/plain", "", "Content-Type"),
-        (JSON_TYPE, "br", "Content-Encoding"),
+        ("Application/JSON; charset=utf-8", "", None),
+        (JSON_TYPE, "Identity", None),
         (JSON_TYPE, "gzip, gzip", "Content-Encoding"),
         (BINARY_TYPE, "gzip", "Content-Encoding"),
         (BINARY_TYPE, "br", "Content-Encoding"),
     ],
 )
-def test_other_types_and_codings_are_not_read(kind: str, coding: str, place: str) -> None:
-    """And the header is named."""
-    with pytest.raises(UnsupportedBody) as caught:
-        decode_body(kind, coding, encode_binary(Batch((REPORT,))))
+def test_types_and_codings_are_compared_as_http_says(
+    kind: str, coding: str, place: str | None
+) -> None:
+    try:
+        refused = None if decode_body(kind, coding, encode_json(Batch((REPORT,)))).reports else ""
+    except UnsupportedBody as error:
+        refused = error.place
 
-    assert caught.value.place == place
+    assert refused == place
 
 
 # -- gzip ------------------------------------------------------------------------------------------
-
-
-def test_zipped_json_is_read() -> None:
-    """It means what it means unzipped."""
-    raw = encode_json(Batch((REPORT, replace(REPORT, slot=1))))
-
-    assert columns(decode_body(JSON_TYPE, "gzip", gzip.compress(raw, mtime=0))) == truth(
-        "json", raw
-    )
 
 
 @pytest.mark.parametrize(
@@ -348,8 +291,8 @@ def test_what_is_not_one_whole_stream_is_refused(raw: bytes) -> None:
 
 
 def test_a_bomb_stays_packed() -> None:
-    """200 MB of zeros in 200 kB cost no more than the two that are looked at."""
-    bomb = gzip.compress(bytes(200 << 20), 1, mtime=0)
+    """64 MB of zeros in 64 kB cost no more than the two that are looked at."""
+    bomb = gzip.compress(bytes(64 << 20), 1, mtime=0)
 
     def refuse() -> None:
         with pytest.raises(BodyTooLarge):
@@ -391,21 +334,7 @@ HOSTILE = {
     "white space": filled(b" ", b"", b"{}"),
     "other letters": filled("ü".encode(), b'{"version":1,"reports":[],"padding":"', b'"}'),
     "no UTF-8": filled(b"\xff"),
-    "a long pseudonym": json.dumps(
-        {
-            "version": 1,
-            "reports": [
-                {
-                    "fingerprint": "ab" * 32,
-                    "period": 0,
-                    "segment": 0,
-                    "pseudonym": "A" * 2_000_000,
-                    "slot": 0,
-                    "message": "AQ",
-                }
-            ],
-        }
-    ).encode(),
+    "a long pseudonym": PLAIN.replace("A" * 22, "A" * 2_000_000).encode(),
     "twelve thousand reports": filled(b"{%s}," % LACKING, b'{"version":1,"reports":[', b"{}]}"),
     "three thousand reports": b'{"version":1,"reports":[%s{}]}' % (b"{%s}," % LACKING * 3_000),
     "a thousand reports, the last one bad": encode_json(Batch((REPORT,) * 1_000))[:-20] + b'1"}',
@@ -485,13 +414,6 @@ def refused_by_the_protocol(raw: bytes) -> None:
     """Refuse a body as the protocol's plain reader does."""
     with pytest.raises(WireError):
         decode_json(raw)
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_body_with_too_many_reports_is_not_a_batch(name: str) -> None:
-    """`veilcount_shared`, which takes its time, refuses it too."""
-    with pytest.raises(WireError):
-        decode_json(HOSTILE[name])
 
 
 def test_a_batch_slightly_over_the_limit_gets_a_clear_error() -> None:
