@@ -67,6 +67,12 @@ def definitions(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """Definitions of three collections, under way."""
+    return str(written(tmp_path))
+
+
 @pytest.fixture(scope="session")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A store in which 8,000 have answered: 70 % of them dark."""

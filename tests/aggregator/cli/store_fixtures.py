@@ -67,18 +67,13 @@ def filled(folder: Path, file: Path, seed: int = 7) -> str:
     add_definitions(store, read_source(file), datetime.now(UTC), "test")
     which = Series(load_collections(file)["theme"])
     generator = np.random.default_rng(seed)
+    inputs = np.repeat(np.arange(len(TRUTH)), [round(share * PEOPLE) for share in TRUTH])
     for arm in (0, 1):
-        codes = store.commit([_answers(which, arm, generator)], {})[0]
+        sent = simulate_messages(which.collection, inputs, generator)
+        codes = store.commit([_spends(which, sent, arm, generator)], {})[0]
         assert (codes == CODES[Verdict.COUNTED]).all()
     store.close()
     return url
-
-
-def _answers(which: Series, arm: int, generator: np.random.Generator) -> SeriesReports:
-    devices = np.array([round(share * PEOPLE) for share in TRUTH])
-    inputs = np.repeat(np.arange(len(TRUTH)), devices)
-    sent = simulate_messages(which.collection, inputs, generator)
-    return _spends(which, sent, arm, generator)
 
 
 def _spends(

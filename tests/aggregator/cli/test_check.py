@@ -7,16 +7,10 @@ from pathlib import Path
 import pytest
 
 from .conftest import Type
-from .store_fixtures import written
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return written(tmp_path)
-
-
-def test_the_table_states_epsilons_errors_and_who_enforces_what(typed: Type, file: Path) -> None:
-    checked, printed = typed("check", str(file), "--json"), typed("check", str(file)).out
+def test_the_table_states_epsilons_errors_and_who_enforces_what(typed: Type, file: str) -> None:
+    checked, printed = typed("check", file, "--json"), typed("check", file).out
     theme, minutes, _ = checked.json["collections"]
     row = next(line for line in printed.splitlines() if "window" in line)
     errors = [line for line in printed.splitlines() if "+/-" in line and "remark:" not in line]
@@ -36,9 +30,9 @@ def test_the_table_states_epsilons_errors_and_who_enforces_what(typed: Type, fil
         assert text in printed
 
 
-def test_the_error_is_that_of_n_answers(typed: Type, file: Path) -> None:
+def test_the_error_is_that_of_n_answers(typed: Type, file: str) -> None:
     few, many = (
-        typed("check", str(file), *n, "--json").json["collections"][0]["error"]["half_width"]
+        typed("check", file, *n, "--json").json["collections"][0]["error"]["half_width"]
         for n in (("--n", "1000"), ("--devices", "100000"))
     )
 
@@ -46,25 +40,14 @@ def test_the_error_is_that_of_n_answers(typed: Type, file: Path) -> None:
     assert 0.005 < many < 0.01
 
 
-def test_remarks_fail_a_strict_check_only(typed: Type, file: Path) -> None:
-    loose, strict = typed("check", str(file)), typed("check", str(file), "--strict")
+def test_remarks_fail_a_strict_check_only(typed: Type, file: str) -> None:
+    loose, strict = typed("check", file), typed("check", file, "--strict")
 
     assert loose.code == 0
     assert "remark: epsilon:" in loose.out
     assert strict.code == 1
     assert strict.out == loose.out
     assert "remark" in strict.err
-
-
-def test_without_remarks_a_strict_check_passes(typed: Type, tmp_path: Path) -> None:
-    file = tmp_path / "small.toml"
-    file.write_text(
-        'app = "a"\n[b]\nquestion = "?"\nboolean = true\nepsilon = 1\nunit = "user"\n'
-        "from = 2026-01-01\nuntil = 2026-02-01\n",
-        encoding="utf-8",
-    )
-
-    assert typed("check", str(file), "--strict").code == 0
 
 
 RUNNING = """
@@ -78,24 +61,21 @@ unit = "month"
 from = 2026-01-01
 until = 2026-04-01
 """
+MEANINGS = {
+    "process": "the answer is about the first process that recorded in the period",
+    "device": "the running value is kept on the device's disk",
+}
 
 
-@pytest.mark.parametrize(
-    ("held", "means"),
-    [
-        ("process", "the answer is about the first process that recorded in the period"),
-        ("device", "the running value is kept on the device's disk"),
-    ],
-)
-def test_a_remark_explains_held(typed: Type, tmp_path: Path, held: str, means: str) -> None:
-    file = tmp_path / "running.toml"
-    file.write_text(f'{RUNNING}held = "{held}"', encoding="utf-8")
+def test_without_remarks_a_strict_check_passes(typed: Type, tmp_path: Path) -> None:
+    file = tmp_path / "plain.toml"
+    file.write_text(RUNNING.replace('takes = "last"\n', ""), encoding="utf-8")
 
-    assert f'remark: held: "{held}": {means}' in typed("check", str(file)).out
-    assert typed("check", str(file), "--json").json["collections"][0]["held"] == held
+    assert typed("check", str(file), "--strict").code == 0
 
 
-def test_a_month_with_a_running_value_is_refused_without_held(typed: Type, tmp_path: Path) -> None:
+def test_held_is_asked_for_and_explained(typed: Type, tmp_path: Path) -> None:
+    """Where a period is long and its value changes: what either choice means."""
     file = tmp_path / "running.toml"
     file.write_text(RUNNING, encoding="utf-8")
     refused = typed("check", str(file))
@@ -103,3 +83,8 @@ def test_a_month_with_a_running_value_is_refused_without_held(typed: Type, tmp_p
     assert refused.code == 2
     assert 'held = "process" (the answer is about the first process' in refused.err
     assert 'held = "device" (the running value is kept on the device)' in refused.err
+    for held, means in MEANINGS.items():
+        file.write_text(f'{RUNNING}held = "{held}"', encoding="utf-8")
+
+        assert f'remark: held: "{held}": {means}' in typed("check", str(file)).out
+        assert typed("check", str(file), "--json").json["collections"][0]["held"] == held

@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.server import free_port
-from veilcount_aggregator.catalog.definitions import load_catalog
-from veilcount_aggregator.store import open_store
-
 from .conftest import FILE, Type
 from .server_fixtures import serving
 
@@ -55,13 +51,11 @@ def test_definitions_are_pushed_listed_and_closed(
 def test_the_output_for_people_has_the_same_facts(
     typed: Type, store: str, definitions: Path
 ) -> None:
-    place = ["--store", store]
-
-    pushed = typed("collections", "push", str(definitions), *place)
-    again = typed("collections", "push", str(definitions), *place)
-    listed = typed("collections", "list", *place)
-    closed = typed("collections", "close", "theme", *place)
-    twice = typed("collections", "close", "theme", *place)
+    file = str(definitions)
+    lines = (("push", file), ("push", file), ("list",), ("close", "theme"), ("close", "theme"))
+    pushed, again, listed, closed, twice = (
+        typed("collections", *words, "--store", store) for words in lines
+    )
 
     assert "theme" in pushed.out
     assert "nothing new" in again.out
@@ -75,57 +69,11 @@ def test_value_lists_travel_with_the_file_that_names_them(
     typed: Type, place: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "plugins.txt").write_text("one\ntwo\nthree\n")
+    listed = FILE.replace('values = ["light", "dark", "system"]', 'values_file = "plugins.txt"')
     file = tmp_path / "listed.toml"
-    file.write_text(
-        FILE.replace('values = ["light", "dark", "system"]', 'values_file = "plugins.txt"')
-    )
+    file.write_text(listed)
 
     pushed = typed("collections", "push", str(file), *place)
 
     assert pushed.code == 0
     assert "theme" in pushed.out
-
-
-def test_a_collection_that_nobody_knows_cannot_be_closed(typed: Type, place: list[str]) -> None:
-    refused = typed("collections", "close", "nobody", *place)
-
-    assert refused.code == 2
-    assert "no" in refused.err
-    assert refused.out == ""
-
-
-def test_a_file_that_is_wrong_is_refused_before_anything_is_sent(
-    typed: Type, store: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "wrong.toml"
-    file.write_text(FILE.replace("epsilon = 1", "epsilon = 99"))
-
-    refused = typed("collections", "push", str(file), "--store", store)
-    opened = open_store(store)
-    known = load_catalog(opened).by_name
-    opened.close()
-
-    assert refused.code == 2
-    assert "epsilon" in refused.err
-    assert not known
-
-
-def test_a_server_that_is_not_there_is_exit_code_3(typed: Type, definitions: Path) -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-
-    away = typed("collections", "push", str(definitions), "--url", url, "--key", "k")
-
-    assert away.code == 3
-    assert url in away.err
-
-
-def test_a_server_wants_an_admins_key(typed: Type, store: str, definitions: Path) -> None:
-    with serving(store) as url:
-        place = ["--url", url, "--key"]
-        refused = [
-            typed("collections", "push", str(definitions), *place, key)
-            for key in ("", "veilcount_admin_wrong")
-        ]
-
-    assert [each.code for each in refused] == [2, 2]
-    assert all("key" in each.err for each in refused)

@@ -15,7 +15,6 @@ from veilcount_aggregator.cli.completion import SHELLS, VARIABLE
 from veilcount_aggregator.cli.main import COMMANDS, NAME, veilcount
 
 from .conftest import Type
-from .store_fixtures import filled, written
 
 ASK = {
     "bash": """
@@ -59,23 +58,19 @@ def test_a_real_shell_completes_commands(shell: str, tmp_path: Path) -> None:
     assert completed.stderr == ""
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_each_shell_has_its_script(typed: Type, shell: str) -> None:
-    completed = typed("completion", shell, "--json").json
-
-    assert completed["shell"] == shell
-    assert f"{VARIABLE}={shell}_complete" in completed["script"]
-
-
-def test_the_shell_of_the_environment_is_the_default(
+def test_a_script_is_of_the_shell_that_is_named_or_used(
     typed: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for shell in SHELLS:
+        completed = typed("completion", shell, "--json").json
+
+        assert completed["shell"] == shell
+        assert f"{VARIABLE}={shell}_complete" in completed["script"]
     monkeypatch.setenv("SHELL", "/usr/bin/fish")
-    known = typed("completion")
+    assert "fish_complete" in typed("completion").out
     monkeypatch.setenv("SHELL", "/bin/sh")
     unknown = typed("completion")
 
-    assert "fish_complete" in known.out
     assert unknown.code == 2
     assert "bash, zsh, fish" in unknown.err
 
@@ -86,30 +81,20 @@ def test_commands_are_offered_by_their_beginning() -> None:
     assert "--version" in offered("--")
 
 
-def test_collections_are_offered_of_the_file_that_was_typed(tmp_path: Path) -> None:
-    file = str(written(tmp_path))
-
+def test_collections_are_offered_of_the_file_that_was_typed(tmp_path: Path, file: str) -> None:
     assert offered("notice", file, "") == ["theme", "minutes", "crash"]
     assert offered("simulate", file, "t") == ["theme"]
     assert offered("audit", str(tmp_path / "none.toml"), "") == []
 
 
 def test_collections_are_offered_of_the_store_that_is_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    answered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = filled(tmp_path, written(tmp_path))
-    monkeypatch.setenv("VEILCOUNT_STORE", url)
-    of_variable = offered("estimate", "m")
-    monkeypatch.setenv("VEILCOUNT_STORE", f"sqlite:///{tmp_path}/none.db")
-    typed_first = offered("budget", "--store", url, "c")
-    nowhere = offered("estimate", "")
+    """A remote one is not waited for."""
+    found = []
+    for store in (answered, "sqlite:////nowhere/none.db", "redis://127.0.0.1:1/0"):
+        monkeypatch.setenv("VEILCOUNT_STORE", store)
+        found.append(offered("estimate", "m"))
 
-    assert of_variable == ["minutes"]
-    assert typed_first == ["crash"]
-    assert nowhere == []
-
-
-def test_completion_does_not_wait_for_a_remote_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VEILCOUNT_STORE", "redis://127.0.0.1:1/0")
-
-    assert offered("estimate", "") == []
+    assert found == [["minutes"], [], []]
+    assert offered("budget", "--store", answered, "c") == ["crash"]

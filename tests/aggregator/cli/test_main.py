@@ -88,9 +88,6 @@ def test_nothing_typed_is_answered_with_the_commands(typed: Type) -> None:
     assert printed.code == 2
     assert all(name in printed.err for name in COMMANDS)
     assert not any(line.endswith("...") for line in printed.err.splitlines()[1:])
-
-
-def test_the_version_is_printed(typed: Type) -> None:
     assert typed("--version").out.strip().count(".") == 2
 
 
@@ -110,17 +107,11 @@ def test_ctrl_c_is_130_and_one_line(typed: Type, definitions: Path) -> None:
     assert stopped.out == ""
 
 
-def test_an_output_that_was_closed_is_no_error(
+def test_an_output_that_is_closed_is_no_error_and_a_reader_that_goes_away_is_141(
     typed: Type, definitions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-
     assert typed("check", str(definitions)).code == 0
-
-
-def test_a_reader_that_goes_away_is_141_and_no_word(
-    typed: Type, definitions: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w", encoding="utf-8") as unheard:

@@ -13,7 +13,6 @@ from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection import Held, Linkage, Presence, Takes
 
 from .conftest import Type
-from .store_fixtures import written
 
 TITLES = [
     "What is asked",
@@ -25,32 +24,29 @@ TITLES = [
     "Whom to ask",
 ]
 KEPT = "What is kept, and how long"
-LAST: dict[str, Any] = {"takes": Takes.LAST}
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return written(tmp_path)
+ON_DEVICE: dict[str, Any] = {"takes": Takes.LAST, "held": Held.DEVICE}
+IN_MEMORY = ON_DEVICE | {"held": Held.PROCESS}
 
 
 def part_text(collection: Collection, title: str) -> str:
     return next(part.text for part in notice(collection).parts if part.title == title)
 
 
-def test_every_collection_says_everything(typed: Type, file: Path) -> None:
-    printed = typed("notice", str(file), "--json").json
+def test_every_collection_says_everything(typed: Type, file: str) -> None:
+    documents, printed = typed("notice", file, "--json").json, typed("notice", file).out
 
-    assert [each["collection"] for each in printed] == ["theme", "minutes", "crash"]
-    assert all([part["title"] for part in each["parts"]] == TITLES for each in printed)
-    assert all(part["text"] for each in printed for part in each["parts"])
+    assert [each["collection"] for each in documents] == ["theme", "minutes", "crash"]
+    for each in documents:
+        assert [part["title"] for part in each["parts"]] == TITLES
+        assert all(part["text"] in printed for part in each["parts"])
+    assert "users" not in printed
 
 
-def test_one_collection_may_be_named(typed: Type, file: Path) -> None:
-    printed = typed("notice", str(file), "theme").out
+def test_one_collection_may_be_named(typed: Type, file: str) -> None:
+    printed = typed("notice", file, "theme").out
 
     assert printed.startswith("## acme-editor: theme")
     assert "crash" not in printed
-    assert "did you mean theme?" in typed("notice", str(file), "theem").err
 
 
 @pytest.mark.parametrize(
@@ -71,59 +67,25 @@ def test_one_collection_may_be_named(typed: Type, file: Path) -> None:
         ("minutes", {}, "How often", "At most 4 times a day, on 7 of 60 days"),
         ("theme", {}, KEPT, "32 days after the last day"),
         ("theme", {"late": 7}, KEPT, "9 days after the last day"),
-        (
-            "theme",
-            LAST | {"held": Held.DEVICE},
-            KEPT,
-            "what was recorded so far is kept on your device's disk, readable by",
-        ),
-        (
-            "theme",
-            LAST | {"held": Held.DEVICE},
-            KEPT,
-            "wiped then, and when you withdraw your consent or have it forgotten",
-        ),
-        (
-            "theme",
-            LAST | {"held": Held.DEVICE},
-            "How often",
-            "What counts is the last value of that time. ",
-        ),
-        (
-            "theme",
-            LAST | {"held": Held.PROCESS},
-            KEPT,
-            "is in the app's memory only, and lost if the app is killed",
-        ),
-        (
-            "theme",
-            LAST | {"held": Held.PROCESS},
-            "How often",
-            "as far as the first run of the app that recorded one tells it",
-        ),
+        ("theme", ON_DEVICE, KEPT, "so far is kept on your device's disk, readable by"),
+        ("theme", ON_DEVICE, KEPT, "wiped then, and when you withdraw your consent or"),
+        ("theme", ON_DEVICE, "How often", "What counts is the last value of that time. "),
+        ("theme", IN_MEMORY, KEPT, "is in the app's memory only, and lost if the app is killed"),
+        ("theme", IN_MEMORY, "How often", "as far as the first run of the app that recorded one"),
         ("crash", {}, KEPT, "Until it is delivered, your true answer is in the app's memory only"),
-        (
-            "crash",
-            {"held": Held.DEVICE},
-            KEPT,
-            "Until it is delivered, your true answer is kept on your device's disk",
-        ),
+        ("crash", {"held": Held.DEVICE}, KEPT, "your true answer is kept on your device's disk"),
     ],
 )
 def test_the_notice_is_true_of_the_definition(
-    file: Path, name: str, changes: dict[str, Any], title: str, text: str
+    file: str, name: str, changes: dict[str, Any], title: str, text: str
 ) -> None:
-    assert text in part_text(replace(load_collections(file)[name], **changes), title)
+    assert text in part_text(replace(load_collections(Path(file))[name], **changes), title)
 
 
-def test_the_notice_claims_nothing_that_is_not_so(file: Path) -> None:
+def test_the_notice_claims_nothing_that_is_not_so(file: str) -> None:
     """A true value is never called randomized, and a first value is stored nowhere."""
-    family = load_collections(file)
+    family = load_collections(Path(file))
 
     assert "random on your device" not in part_text(family["crash"], "What leaves your device")
     assert "memory" not in part_text(family["theme"], KEPT)
     assert "disk" not in part_text(family["theme"], KEPT)
-
-
-def test_it_speaks_of_answers_and_not_of_users(typed: Type, file: Path) -> None:
-    assert "users" not in typed("notice", str(file)).out
