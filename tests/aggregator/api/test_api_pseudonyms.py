@@ -31,33 +31,25 @@ def test_a_row_is_closed_by_its_holder(deployed: Deployment, name: str) -> None:
     report = deployed.report(name)
     deployed.verdicts(report)
     answer = deployed.ask("DELETE", path(report))
-    other = replace(report, slot=1, period=1) if name == "theme" else replace(report, slot=1)
 
     assert (answer.status, answer.body) == (204, b"")
     assert deployed.counted(name) == 1
     assert deployed.verdicts(report) == [Verdict.DUPLICATE]
     if name == "opened":
-        assert deployed.verdicts(other) == [Verdict.DUPLICATE]
+        assert deployed.verdicts(replace(report, slot=1)) == [Verdict.DUPLICATE]
 
 
-def test_a_row_of_an_older_epoch_is_closed_too(deployed: Deployment) -> None:
-    """As long as reports of it are taken."""
-    report = deployed.report("opened")
-    deployed.verdicts(report)
+def test_a_row_of_an_older_epoch_is_closed_until_it_is_dropped(deployed: Deployment) -> None:
+    """As long as reports of it are taken; then nothing is kept of it."""
+    report, other = deployed.report("opened"), deployed.report("opened")
+    deployed.verdicts(report, other)
     deployed.clocks.now += timedelta(days=20)
 
     assert deployed.ask("DELETE", path(report)).status == 204
     assert deployed.verdicts(replace(report, slot=1)) == [Verdict.DUPLICATE]
-
-
-def test_a_row_that_was_dropped_is_not_there(deployed: Deployment) -> None:
-    """Its epoch is over: nothing is kept of it."""
-    report = deployed.report("opened")
-    deployed.verdicts(report)
     deployed.clocks.now = datetime(2027, 3, 1, tzinfo=UTC)
-
     assert deployed.drop_ended_epochs()
-    assert deployed.ask("DELETE", path(report)).problem == "not-found"
+    assert deployed.ask("DELETE", path(other)).problem == "not-found"
 
 
 def test_nothing_to_close_is_not_found(deployed: Deployment) -> None:
@@ -78,45 +70,30 @@ def test_nothing_to_close_is_not_found(deployed: Deployment) -> None:
     ]
 
     assert {deployed.ask("DELETE", each).status for each in others} == {404}
-    assert deployed.verdicts(replace(report)) == [Verdict.DUPLICATE]
+    assert deployed.verdicts(report) == [Verdict.DUPLICATE]
     assert deployed.ask("DELETE", good).status == 204
 
 
-def test_the_client_is_done_with_both_answers(deployed: Deployment) -> None:
-    """Closed, or never there."""
-    report = deployed.report("theme")
-    deployed.verdicts(report)
-    transport = WsgiTransport(deployed.app.wsgi_app)
-
-    assert transport.close_row(report.fingerprint, spelled(report.pseudonym))
-    assert transport.close_row(report.fingerprint, spelled(bytes(16)))
-
-
-def test_the_rule_for_keys_is_that_of_the_intake(deployed: Deployment) -> None:
-    """Open until the first device key was made."""
-    report = deployed.report("theme")
-    deployed.verdicts(report)
-    key = deployed.key(Role.DEVICE)
-
-    assert deployed.ask("DELETE", path(report)).status == 401
-    assert deployed.ask("DELETE", path(report), key=deployed.key(Role.ANALYST)).status == 403
-    assert deployed.ask("DELETE", path(report), key=key).status == 204
-
-
-def test_a_read_only_store_closes_no_row(deployed: Deployment) -> None:
-    """The device keeps its wish."""
-    report = deployed.report("theme")
-    deployed.verdicts(report)
-    deployed.aggregator.store.set_read_only(on=True)
-
-    assert deployed.ask("DELETE", path(report)).status == 503
-
-
-def test_other_workers_know_at_once(deployed: Deployment) -> None:
-    """A row stands in the store and nowhere else."""
+def test_the_client_is_done_with_both_answers_and_other_workers_know(deployed: Deployment) -> None:
+    """Closed, or never there. A row stands in the store and nowhere else."""
     report = deployed.report("theme")
     deployed.verdicts(report)
     with open_worker(deployed.aggregator.settings.store, NOW) as other:
-        assert other.ask("DELETE", path(report)).status == 204
+        transport = WsgiTransport(other.app.wsgi_app)
 
+        assert transport.close_row(report.fingerprint, spelled(report.pseudonym))
+        assert transport.close_row(report.fingerprint, spelled(bytes(16)))
     assert deployed.verdicts(report) == [Verdict.DUPLICATE]
+
+
+def test_the_rule_for_keys_is_that_of_the_intake(deployed: Deployment) -> None:
+    """Open until the first device key was made. A read-only store closes no row: ask again."""
+    report = deployed.report("theme")
+    deployed.verdicts(report)
+    keys = ["", deployed.key(Role.ANALYST), deployed.key(Role.DEVICE)]
+    deployed.aggregator.store.set_read_only(on=True)
+    refused = [deployed.ask("DELETE", path(report), key=key).status for key in keys]
+    deployed.aggregator.store.set_read_only(on=False)
+
+    assert refused == [401, 403, 503]
+    assert deployed.ask("DELETE", path(report), key=keys[-1]).status == 204

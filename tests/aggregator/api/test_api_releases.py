@@ -16,9 +16,7 @@ from scipy.stats import binom
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
 from tests.aggregator.curator_fixtures import TEXT, fill
 from veilcount_aggregator.api import schemas
-from veilcount_aggregator.api.problems import problem_from_error
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.errors import JournalMissing
 from veilcount_aggregator.queries import releases
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.retention.retention_guard import confirm_day
@@ -64,27 +62,23 @@ def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
 ) -> None:
     """Everything that is needed to read it, and no exact count."""
     reply = ask(curated, analyst, query="histogram", epsilon="0.5")
-    result = reply.json
-
-    assert {
-        name: result[name] for name in ("collection", "query", "epsilon", "from", "to", "n")
-    } == {
+    expected = THIRD | {
         "collection": "age",
         "query": "histogram",
         "epsilon": "0.5",
-        "from": "2026-12-03",
-        "to": "2026-12-03",
         "n": None,
+        "requested": "0.5",
+        "spent": "0.5",
+        "remaining": "0.5",
+        "adjacency": "add-remove",
+        "charged": True,
+        "day": "2027-01-01",
     }
-    assert [figure["value"] for figure in result["figures"]] == [0, 1, 2, 3]
-    assert [result[name] for name in ("requested", "spent", "remaining")] == ["0.5", "0.5", "0.5"]
-    assert (result["adjacency"], result["charged"], result["day"]) == (
-        "add-remove",
-        True,
-        "2027-01-01",
-    )
-    assert [part["sensitivity"] for part in result["noise"]] == [1]
-    assert [each["share"] for each in result["quantiles"]] == [0.05, 0.25, 0.5, 0.75, 0.95]
+
+    assert expected.items() <= reply.json.items()
+    assert [figure["value"] for figure in reply.json["figures"]] == [0, 1, 2, 3]
+    assert [part["sensitivity"] for part in reply.json["noise"]] == [1]
+    assert [each["share"] for each in reply.json["quantiles"]] == [0.05, 0.25, 0.5, 0.75, 0.95]
     assert fits(reply, releases.ReleaseResponse)
 
 
@@ -120,26 +114,23 @@ def test_a_number_is_read_exactly_as_it_is_written(curated: Deployment, analyst:
     assert "six decimals" in three.json["detail"]
 
 
-@pytest.mark.parametrize("epsilon", ["1e999999999", '"1e999999999"', "1e-999999999", '"NaN"', "-1"])
-def test_a_number_that_would_fill_the_memory_is_refused_at_once(
-    curated: Deployment, analyst: str, epsilon: str
-) -> None:
-    """Nine digits of an exponent are a gigabyte of digits."""
-    refused = ask(curated, analyst, f'{{"query": "count", "epsilon": {epsilon}}}')
-
-    assert (refused.problem, refused.json["place"]) == ("bad-field", "epsilon")
-
-
 def test_a_dry_run_states_only_the_cost_and_the_noise(curated: Deployment, analyst: str) -> None:
     """Of periods that take reports still, too; nothing is charged or kept."""
     curated.clocks.now = datetime(2026, 12, 1, tzinfo=UTC)
     reply = ask(curated, analyst, query="mean", epsilon=1, dry_run=True)
-    result = reply.json
+    expected: dict[str, object] = {
+        "dry_run": True,
+        "charged": False,
+        "day": None,
+        "n": None,
+        "figures": [],
+        "requested": "1",
+        "spent": "0",
+        "remaining": "1",
+    }
 
-    assert (result["dry_run"], result["charged"]) == (True, False)
-    assert (result["day"], result["n"], result["figures"]) == (None, None, [])
-    assert [result[name] for name in ("requested", "spent", "remaining")] == ["1", "0", "1"]
-    assert [part["name"] for part in result["noise"]] == ["centred sum", "count"]
+    assert expected.items() <= reply.json.items()
+    assert [part["name"] for part in reply.json["noise"]] == ["centred sum", "count"]
     assert fits(reply, releases.ReleaseResponse)
     assert curated.ask("GET", ENDPOINT, key=analyst).json["series"][0]["releases"] == []
 
@@ -204,12 +195,16 @@ def test_a_period_that_takes_reports_is_refused_with_the_day(
     assert "open until 2026-12-05" in refused.json["detail"]
 
 
+HUGE = ("1e999999999", '"1e999999999"', "1e-999999999")  # a gigabyte of digits
+
+
 @pytest.mark.parametrize(
     ("body", "place"),
     [
         ('{"query": "median", "epsilon": 1}', "query"),
         ('{"query": {"count": [9]}, "epsilon": 1}', "query.count"),
         ('{"query": "count", "epsilon": 2}', "epsilon"),
+        *((f'{{"query": "count", "epsilon": {each}}}', "epsilon") for each in ('"NaN"', *HUGE)),
         ('{"query": "count", "epsilon": 1, "from": "2025-12-03"}', "from"),
         ('{"query": "count", "epsilon": 1, "to": "2026-02-30"}', "body"),
         ('{"query": {"count": []}, "epsilon": 1}', "body"),
@@ -229,35 +224,17 @@ def test_a_bad_request_is_refused_with_its_place(
     assert fits(refused, schemas.ProblemDocument)
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_collection_without_a_curator_has_no_releases(
-    curated: Deployment, analyst: str, method: str
-) -> None:
+def test_a_collection_without_a_curator_has_no_releases(curated: Deployment, analyst: str) -> None:
     """A local one has an estimate; an unknown one has nothing."""
     body = json.dumps({"query": "count", "epsilon": 1}).encode()
-    local, unknown = (
-        curated.ask(method, f"/v1/collections/{name}/releases", body, key=analyst)
-        for name in ("theme", "nothing")
-    )
+    for method in ("GET", "POST"):
+        local, unknown = (
+            curated.ask(method, f"/v1/collections/{name}/releases", body, key=analyst)
+            for name in ("theme", "nothing")
+        )
 
-    assert (local.problem, unknown.problem) == ("bad-field", "not-found")
-    assert "read its estimate" in local.json["detail"]
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_releases_are_for_analysts(curated: Deployment, method: str) -> None:
-    """And admins, who may do what they may."""
-    body = json.dumps(THIRD | {"query": "count", "epsilon": 1}).encode()
-    keys = ["", curated.key(Role.DEVICE), curated.key(Role.ADMIN)]
-
-    assert [curated.ask(method, ENDPOINT, body, key=key).status for key in keys] == [401, 403, 200]
-
-
-def test_no_journal_is_a_matter_for_the_operator() -> None:
-    """Said with what to start with."""
-    problem = problem_from_error(JournalMissing("start with --journal FILE"))
-
-    assert (problem.kind.name, problem.detail) == ("releases-locked", "start with --journal FILE")
+        assert (local.problem, unknown.problem) == ("bad-field", "not-found")
+        assert "read its estimate" in local.json["detail"]
 
 
 # -- what was released -----------------------------------------------------------------------------
@@ -266,12 +243,13 @@ def test_no_journal_is_a_matter_for_the_operator() -> None:
 def test_all_releases_are_listed_with_what_each_period_has_left(
     curated: Deployment, analyst: str
 ) -> None:
-    """Word for word what was answered."""
+    """Word for word what was answered; the audit log names the key that asked, not what came."""
     first = ask(curated, analyst, query="histogram", epsilon="0.25").json
     ask(curated, analyst, query="sum", epsilon="0.5", to="2026-12-04")
     reply = curated.ask("GET", ENDPOINT, key=analyst)
-    listed = reply.json
-    (series,) = listed["series"]
+    (series,) = reply.json["series"]
+    entries = curated.ask("GET", "/v1/audit", key=curated.key(Role.ADMIN)).json["entries"]
+    acts = [entry for entry in entries if entry["act"] == "release"]
 
     assert fits(reply, schemas.CollectionReleases)
     assert [each["query"] for each in series["releases"]] == ["histogram", "sum"]
@@ -279,28 +257,20 @@ def test_all_releases_are_listed_with_what_each_period_has_left(
     assert [each["spent"] for each in series["periods"][:5]] == ["0", "0", "0.75", "0.5", "0"]
     assert [each["remaining"] for each in series["periods"][2:4]] == ["0.25", "0.5"]
     assert (series["periods"][2]["from"], series["periods"][2]["to"]) == tuple(THIRD.values())
-    assert (listed["locked"], series["budget"]) == (False, "1")
-
-
-def test_the_audit_log_names_the_requester(curated: Deployment, analyst: str) -> None:
-    """By the id of the key; what came of it is not."""
-    ask(curated, analyst, query="count", epsilon=1)
-    acts = curated.ask("GET", "/v1/audit", key=curated.key(Role.ADMIN)).json["entries"]
-    (act,) = [act for act in acts if act["act"] == "release"]
-
-    assert act["of"] == "age"
-    assert act["who"] in str(curated.aggregator.store.records("key"))
+    assert (reply.json["locked"], series["budget"]) == (False, "1")
+    assert [act["of"] for act in acts] == ["age", "age"]
+    assert acts[0]["who"] in str(curated.aggregator.store.records("key"))
 
 
 # -- what an interval covers -----------------------------------------------------------------------
 
 WIDE = TEXT.replace("[0, 3]", "[0, 63]").replace('"day"', '"event"')
 WIDE_TRUTH = [50 + 3 * place % 40 for place in range(64)]
-ROUNDS = 40
+ROUNDS = 20
 
 
 def test_intervals_cover_what_is_true_and_narrower_ones_would_not(tmp_path: Path) -> None:
-    """2,560 counts over the whole path, at 95 %, alpha = 1e-9; at 0.7 of the width it is seen."""
+    """1,280 counts over the whole path, at 95 %, alpha = 1e-9; at 0.7 of the width it is seen."""
     covered = narrower = 0
     with deployment(tmp_path, WIDE.replace("budget = 1", "budget = 10")) as curated:
         fill(curated.aggregator.store, curated.series("age"), WIDE_TRUTH, 2)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Deployment
-from veilcount_aggregator.api.routes import ENDPOINTS
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import SOURCE
 from veilcount_shared.report import Batch, Losses
@@ -46,40 +45,6 @@ def post(deployed: Deployment, path: str, value: object, key: str) -> Any:
     return deployed.ask("POST", path, json.dumps(value).encode(), key=key)
 
 
-# -- who may ---------------------------------------------------------------------------------------
-
-GUARDED = [endpoint for endpoint in ENDPOINTS if endpoint.role in {Role.ANALYST, Role.ADMIN}]
-
-
-@pytest.mark.parametrize(
-    "endpoint", GUARDED, ids=lambda endpoint: f"{endpoint.method} {endpoint.path}"
-)
-@pytest.mark.parametrize("role", Role)
-def test_each_endpoint_opens_only_to_its_role(
-    deployed: Deployment, endpoint: Any, role: Role
-) -> None:
-    """An admin's key also works as an analyst's; a refusal names the role, or requires a key."""
-    path = endpoint.path.replace("{name}", "nothing").replace("{identity}", "nothing")
-    without = deployed.ask(endpoint.method, path)
-    answer = deployed.ask(endpoint.method, path, key=deployed.key(role))
-
-    assert (without.status, without.problem) == (401, "no-key")
-    assert without.headers["WWW-Authenticate"].startswith("Bearer")
-    if role.opens(endpoint.role):
-        assert answer.status in {200, 400, 404}
-    else:
-        assert (answer.status, answer.problem) == (403, "wrong-role")
-        assert endpoint.role in answer.json["detail"]
-
-
-@pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "Bearer ", "Bearer x y", "\xff\xfe"])
-def test_an_invalid_key_is_refused(deployed: Deployment, header: str) -> None:
-    """Another scheme, an empty one, bytes that are no letters."""
-    answer = deployed.ask("GET", "/v1/collections", environ={"HTTP_AUTHORIZATION": header})
-
-    assert answer.status == 401
-
-
 # -- collections -----------------------------------------------------------------------------------
 
 
@@ -103,66 +68,47 @@ def test_collections_are_listed_by_their_newest_definition(
 
 
 def test_a_collection_shows_its_series_side_by_side(deployed: Deployment, analyst: str) -> None:
-    """The newest first, each with what came of it; never summed."""
-    deployed.verdicts(deployed.report("theme"))
-    deployed.push(FILE.replace('"light", "dark", "system"', '"light", "dark"'))
-    deployed.verdicts(deployed.report("theme"), deployed.report("theme"))
-    found = deployed.ask("GET", "/v1/collections/theme", key=analyst).json
-
-    assert [each["figures"]["reports"] for each in found["series"]] == [2, 1]
-    assert found["series"][0]["fingerprint"] == deployed.series("theme").fingerprint
-
-
-def test_a_series_says_what_came_of_it(deployed: Deployment, analyst: str) -> None:
-    """Sizes by period and segment, verdicts, losses; of now, not of a second ago."""
+    """The newest first, each with what came of it, of now; never summed."""
     fingerprint = deployed.series("opened").fingerprint
     first = deployed.report("opened")
     deployed.verdicts(first, deployed.report("opened", segment=1))
     deployed.verdicts(first, deployed.report("opened", slot=2))
     deployed.send(Batch(losses=Losses(fingerprint, evicted=3)))
-    series = deployed.ask("GET", "/v1/collections/opened", key=analyst).json["series"][0]
-    figures = series["figures"]
+    deployed.push(FILE.replace('"menu", "key"', '"menu", "mouse"'))
+    deployed.verdicts(deployed.report("opened"))
+    newest, series = deployed.ask("GET", "/v1/collections/opened", key=analyst).json["series"]
 
-    assert figures["tallies"] == [
-        {"period": 2, "from": "2026-12-03", "segment": 0, "reports": 1},
-        {"period": 2, "from": "2026-12-03", "segment": 1, "reports": 1},
-    ]
-    assert figures["verdicts"] == dict.fromkeys(Verdict, 0) | {
-        "counted": 2,
-        "duplicate": 1,
-        "over_budget": 1,
+    assert newest["fingerprint"] == deployed.series("opened").fingerprint
+    assert newest["figures"]["reports"] == 1
+    assert series["figures"] == {
+        "reports": 2,
+        "tallies": [
+            {"period": 2, "from": "2026-12-03", "segment": 0, "reports": 1},
+            {"period": 2, "from": "2026-12-03", "segment": 1, "reports": 1},
+        ],
+        "verdicts": dict.fromkeys(Verdict, 0) | {"counted": 2, "duplicate": 1, "over_budget": 1},
+        "losses": {"evicted:3": 1},
     }
-    assert figures["losses"] == {"evicted:3": 1}
     assert series["segments"] == [{"name": "arm", "values": ["A", "B"]}]
 
 
 def test_a_series_says_what_is_promised(deployed: Deployment, analyst: str) -> None:
-    """All three figures in one sentence, what is public, and what the server can check."""
-    promises = {
-        name: " ".join(
-            deployed.ask("GET", f"/v1/collections/{name}", key=analyst).json["series"][0]["promise"]
-        )
-        for name in ("theme", "opened", "alone")
+    """The three epsilons, what is public, what the server can check, and where a value waits."""
+    deployed.push(RUNNING)
+    shown = {
+        name: deployed.ask("GET", f"/v1/collections/{name}", key=analyst).json["series"][0]
+        for name in ("theme", "opened", "alone", "saved")
     }
+    promises = {name: " ".join(series["promise"]) for name, series in shown.items()}
+    epsilons = "Epsilon (substitution) 0.5 an event, 1 a UTC day, 30 a user (30 of 30 periods)"
 
-    assert (
-        "Epsilon (substitution) 0.5 an event, 1 a UTC day, 30 a user (30 of 30 periods)"
-        in promises["opened"]
-    )
+    assert epsilons in promises["opened"]
     assert "Values only" in promises["opened"]
     assert "one person's" in promises["theme"]
     assert "comes twice" in promises["alone"]
-
-
-def test_a_series_says_where_a_value_waits(deployed: Deployment, analyst: str) -> None:
-    """The word of the definition, and what it means for the answer."""
-    deployed.push(RUNNING)
-    view = deployed.ask("GET", "/v1/collections/saved", key=analyst).json["series"][0]
-    theme = deployed.ask("GET", "/v1/collections/theme", key=analyst).json["series"][0]
-
-    assert (view["held"], theme["held"]) == ("device", None)
-    assert any(each.startswith("The running value is kept on the") for each in view["promise"])
-    assert not any("running value" in each for each in theme["promise"])
+    assert (shown["saved"]["held"], shown["theme"]["held"]) == ("device", None)
+    assert "The running value is kept on the" in promises["saved"]
+    assert "running value" not in promises["theme"]
 
 
 @pytest.mark.parametrize(
@@ -190,46 +136,29 @@ def test_no_exact_count_leaves_that_would_reveal_a_person(
     assert ("groups_total{" in metrics) == public
 
 
-def test_a_name_that_is_none_is_not_found(deployed: Deployment, admin: str) -> None:
-    """To be shown, or to be closed."""
-    assert deployed.ask("GET", "/v1/collections/nothing", key=admin).problem == "not-found"
-    assert deployed.ask("POST", "/v1/collections/nothing/close", key=admin).problem == "not-found"
-
-
 # -- push and close --------------------------------------------------------------------------------
 
 LISTED = FILE.replace('values = ["light", "dark", "system"]', 'values_file = "themes.txt"')
 
 
-@pytest.mark.parametrize("kind", ["application/json", "application/toml"])
-def test_definitions_are_taken_and_counted_at_once(
-    deployed: Deployment, admin: str, kind: str
-) -> None:
+def test_definitions_are_taken_and_counted_at_once(deployed: Deployment, admin: str) -> None:
     """As TOML, or in JSON beside the files it names. Again, they are no news."""
-    text = FILE.replace("[theme]", "[look]")
-    raw = json.dumps({"text": text}).encode() if kind == "application/json" else text.encode()
-    first, again = (
-        deployed.ask("POST", "/v1/collections", raw, key=admin, kind=kind) for _ in range(2)
-    )
+    toml, listed = FILE.replace("[theme]", "[look]"), FILE.replace("[theme]", "[list]")
+    listed = listed.replace('values = ["light", "dark", "system"]', 'values_file = "themes.txt"')
+    document = json.dumps({"text": listed, "files": {"themes.txt": "a\nb\n"}})
+    for name, kind, body in (
+        ("look", "application/toml", toml),
+        ("list", "application/json", document),
+    ):
+        first, again = (
+            deployed.ask("POST", "/v1/collections", body.encode(), key=admin, kind=kind)
+            for _ in range(2)
+        )
 
-    assert (first.status, again.status) == (201, 200)
-    assert [each["name"] for each in first.json["new"]] == ["look"]
-    assert again.json == {"new": []}
-    assert deployed.verdicts(deployed.report("look")) == [Verdict.COUNTED]
-
-
-def test_files_that_are_named_come_along(deployed: Deployment, admin: str) -> None:
-    """Nothing is read from the disk of the server."""
-    sent = post(
-        deployed, "/v1/collections", {"text": LISTED, "files": {"themes.txt": "a\nb\n"}}, admin
-    )
-    alone = post(
-        deployed, "/v1/collections", {"text": LISTED.replace("themes.txt", "/etc/passwd")}, admin
-    )
-
-    assert sent.status == 201
-    assert (alone.status, alone.problem) == (422, "bad-definition")
-    assert alone.json["place"] == "[theme] values_file"
+        assert (first.status, again.status) == (201, 200)
+        assert [each["name"] for each in first.json["new"]] == [name]
+        assert again.json == {"new": []}
+        assert deployed.verdicts(deployed.report(name)) == [Verdict.COUNTED]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +166,6 @@ def test_files_that_are_named_come_along(deployed: Deployment, admin: str) -> No
     [
         ({"text": "x = ["}, 422, "bad-definition"),
         ({"text": FILE.replace("epsilon = 1", "epsilon = 99")}, 422, "bad-definition"),
-        ({"text": 'app = "a"\n' + "[a]\n" * 3}, 422, "bad-definition"),
         ({"text": "a = " + "[" * 3000}, 422, "bad-definition"),
         ({}, 400, "bad-field"),
         ({"text": 1}, 400, "bad-field"),
@@ -256,22 +184,17 @@ def test_definitions_that_cannot_be_used_say_why(
     assert deployed.aggregator.store.records(SOURCE) == kept
 
 
-@pytest.mark.parametrize(
-    ("raw", "kind", "status"),
-    [
+def test_a_push_that_cannot_be_read_is_refused(deployed: Deployment, admin: str) -> None:
+    for raw, kind, status in (
         (b"{", "application/json", 400),
         (b'{"text":"\\ud800"}', "application/json", 400),
         (b"\xff", "application/toml", 400),
         (b"[" * 100_000, "application/json", 400),
         (b"x", "text/plain", 415),
-        (b"", "", 415),
-    ],
-)
-def test_a_push_that_cannot_be_read_is_refused(
-    deployed: Deployment, admin: str, raw: bytes, kind: str, status: int
-) -> None:
-    """By what it is."""
-    assert deployed.ask("POST", "/v1/collections", raw, key=admin, kind=kind).status == status
+    ):
+        refused = deployed.ask("POST", "/v1/collections", raw, key=admin, kind=kind)
+
+        assert refused.status == status
 
 
 def test_a_closed_collection_takes_no_more(deployed: Deployment, admin: str, analyst: str) -> None:
@@ -289,6 +212,8 @@ def test_a_closed_collection_takes_no_more(deployed: Deployment, admin: str, ana
         Verdict.DUPLICATE,
     ]
     assert deployed.ask("GET", "/v1/collections", key=analyst).json["collections"][0]["closed"]
+    unknown = deployed.ask("POST", "/v1/collections/nothing/close", key=admin)
+    assert unknown.problem == "not-found"
 
 
 # -- keys and the audit log ------------------------------------------------------------------------
@@ -311,21 +236,11 @@ def test_a_key_is_made_shown_once_and_taken_back(deployed: Deployment, admin: st
     assert deployed.ask("DELETE", "/v1/keys/nothing", key=admin).problem == "not-found"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {},
-        {"role": "king"},
-        {"role": "admin", "label": "x" * 61},
-        {"role": "admin", "label": "\n"},
-        {"role": "admin", "more": 1},
-    ],
-)
-def test_a_key_that_cannot_be_made_is_refused(
-    deployed: Deployment, admin: str, value: object
-) -> None:
+def test_a_key_that_cannot_be_made_is_refused(deployed: Deployment, admin: str) -> None:
     """No role, another one, a label that no one could read."""
-    assert post(deployed, "/v1/keys", value, admin).problem == "bad-field"
+    labels = [{"role": "admin", "label": label} for label in ("x" * 61, "\n")]
+    for value in ({}, {"role": "king"}, {"role": "admin", "more": 1}, *labels):
+        assert post(deployed, "/v1/keys", value, admin).problem == "bad-field"
 
 
 def test_what_operators_did_is_written_down(deployed: Deployment, admin: str) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,8 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_shared.report import Batch
-from veilcount_shared.verdict import Verdict
 
 MONTHS = {"2026-09": 1301, "2026-10": 1409, "2026-11": 1511}  # marks: the answers of each
 TOTAL = sum(MONTHS.values())
@@ -47,22 +44,11 @@ WITHHELD = {
 
 def filled(folder: Path, text: str) -> Iterator[Deployment]:
     """A deployment with so many answers in each month, by as many persons."""
-    names = (number.to_bytes(16, "big") for number in count(1 << 100, 1 << 50))
     with deployment(folder, text) as deployed:
         deployed.clocks.now = datetime(2026, 11, 30, 12, tzinfo=UTC)
-        series = deployed.series("crash")
-        every = series.collection.periods // len(MONTHS)
-        first = deployed.report("crash")
+        every = deployed.series("crash").collection.periods // len(MONTHS)
         for month, answers in enumerate(MONTHS.values()):
-            period = month * every
-            slot = period * series.collection.per_period if series.linked else 0
-            reports = [
-                replace(first, pseudonym=next(names), period=period, slot=slot)
-                for _ in range(answers)
-            ]
-            for start in range(0, answers, 1000):
-                reply = deployed.send(Batch(tuple(reports[start : start + 1000])))
-                assert set(reply.json["verdicts"]) == {Verdict.COUNTED}
+            counted(send(deployed, "crash", [answers], period=month * every))
         yield deployed
 
 
