@@ -74,7 +74,9 @@ def test_without_remarks_a_strict_check_passes(typed: Type, tmp_path: Path) -> N
     assert typed("check", str(file), "--strict").code == 0
 
 
-def test_held_is_asked_for_and_explained(typed: Type, tmp_path: Path) -> None:
+def test_a_long_period_needs_held_and_either_choice_is_explained(
+    typed: Type, tmp_path: Path
+) -> None:
     """Where a period is long and its value changes: what either choice means."""
     file = tmp_path / "running.toml"
     file.write_text(RUNNING, encoding="utf-8")
