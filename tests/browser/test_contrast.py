@@ -9,9 +9,7 @@ from tests.browser.chromium import Browser
 ROWS = ["Local", "Shuffled, the same reports", "Shuffled, the same guarantee", "Central"]
 
 
-def test_rows_and_lines_are_shown_and_n_is_marked_on_the_logarithmic_axis(
-    browser: Browser,
-) -> None:
+def test_rows_and_lines_are_shown_and_n_is_marked_on_the_logarithmic_axis(browser: Browser) -> None:
     """n is in the middle of five sizes, two decades either side."""
     browser.enter()
     browser.open("/collections/theme/contrast")

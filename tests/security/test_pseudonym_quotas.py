@@ -44,10 +44,7 @@ from veilcount_shared.verdict import Verdict
 
 HOURLY = 40
 CLASSES = ("mobile", "fixed", "hosting")
-LIMITS: dict[str, Any] = {
-    "max_new_pseudonyms_per_hour": HOURLY,
-    "source_classes": CLASSES,
-}
+LIMITS: dict[str, Any] = {"max_new_pseudonyms_per_hour": HOURLY, "source_classes": CLASSES}
 DEFAULT: dict[str, Any] = {"max_pseudonyms_per_body": KEYLESS_BODY_PSEUDONYMS}
 FROM_MOBILE = {"HTTP_X_VEILCOUNT_SOURCE_CLASS": "mobile"}
 FROM_HOSTING = {"HTTP_X_VEILCOUNT_SOURCE_CLASS": "hosting"}

@@ -16,9 +16,16 @@ from veilcount_aggregator.auth.rate_limit import BURST_SECONDS
 from veilcount_aggregator.auth.sessions import LASTS, MOST, begin_session, form_token
 from veilcount_aggregator.dashboard.browser_sessions import FIELD, HOST_COOKIE
 
-PAGES = ("/", "/operations", "/plan", "/keys", "/definitions", "/collections/theme/releases")
 SECOND = timedelta(seconds=1)
 WANTED = "/operations?collection=theme"
+ELSEWHERE = (
+    *("https://elsewhere.example/", "//elsewhere.example/", "/\\elsewhere.example", "elsewhere"),
+    "/\t/elsewhere.example",
+)
+FORMS = (
+    *("/keys", "/keys/00000000/revoke", "/definitions", "/definitions/theme/close"),
+    *("/definitions/preview", "/collections/visits/releases", "/logout", "/login", "/enter"),
+)
 
 
 def revoke_all(deployed: Deployment) -> None:
@@ -32,55 +39,37 @@ def revoke_all(deployed: Deployment) -> None:
 # -- with a key ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("role", [Role.ANALYST, Role.ADMIN])
-def test_a_key_opens_the_pages_and_the_role_is_shown(deployed: Deployment, role: Role) -> None:
-    visitor = Visitor(deployed)
-
-    assert visitor.log_in(deployed.key(role)).leads_to == "/"
-    assert f"{role} UTC day 2026-12-03" in visitor.get("/").text
-
-
 def test_a_log_in_leads_to_the_requested_page(deployed: Deployment, visitor: Visitor) -> None:
     requested = visitor.get(WANTED)
 
     assert requested.leads_to == "/login?to=%2Foperations%3Fcollection%3Dtheme"
     assert visitor.get(requested.leads_to).field("to") == WANTED
     assert visitor.log_in(deployed.key(Role.ANALYST), to=WANTED).leads_to == WANTED
+    assert "analyst UTC day 2026-12-03" in visitor.get("/").text
 
 
-@pytest.mark.parametrize(
-    "to",
-    [
-        "https://elsewhere.example/", "//elsewhere.example/", "/\\elsewhere.example", "elsewhere",
-        "/\t/elsewhere.example",
-    ],
-)  # fmt: skip
-def test_a_log_in_never_leads_to_another_site(
-    deployed: Deployment, visitor: Visitor, to: str
+def test_a_log_in_never_leads_to_another_site(deployed: Deployment) -> None:
+    key = deployed.key(Role.ANALYST)
+
+    assert {Visitor(deployed).log_in(key, to=to).leads_to for to in ELSEWHERE} == {"/"}
+
+
+def test_unknown_revoked_and_device_keys_open_no_page(
+    deployed: Deployment, visitor: Visitor
 ) -> None:
-    assert visitor.log_in(deployed.key(Role.ANALYST), to=to).leads_to == "/"
-
-
-def test_an_unknown_key_is_refused_and_not_repeated(visitor: Visitor) -> None:
-    refused = visitor.log_in("veilcount_admin_of-my-own-making", to="/keys")
-
-    assert refused.status == 401
-    assert "Unknown or revoked key" in refused.text
-    assert refused.field("to") == "/keys"
-    assert "WWW-Authenticate" not in refused.response.headers
-    assert "of-my-own-making" not in refused.html
-    assert visitor.get("/").leads_to == "/login"
-
-
-def test_device_keys_and_revoked_keys_open_no_page(deployed: Deployment, visitor: Visitor) -> None:
     device, admin = deployed.key(Role.DEVICE), deployed.key(Role.ADMIN)
+    unknown = visitor.log_in("veilcount_admin_of-my-own-making", to="/keys")
     refused = visitor.log_in(device)
     revoke_all(deployed)
+    revoked = visitor.log_in(admin)
 
-    assert refused.status == 403
+    assert (unknown.status, refused.status, revoked.status) == (401, 403, 401)
+    assert "Unknown or revoked key" in unknown.text
     assert "This is a device key" in refused.text
+    assert unknown.field("to") == "/keys"
+    assert "WWW-Authenticate" not in unknown.response.headers
+    assert "of-my-own-making" not in unknown.html
     assert visitor.get("/").leads_to == "/login"
-    assert visitor.log_in(admin).status == 401
 
 
 def test_guesses_are_limited_and_a_valid_key_is_not(deployed: Deployment, visitor: Visitor) -> None:
@@ -101,28 +90,23 @@ def test_guesses_are_limited_and_a_valid_key_is_not(deployed: Deployment, visito
 # -- by a link -------------------------------------------------------------------------------------
 
 
-def test_a_link_opens_once(deployed: Deployment) -> None:
-    secret = sessions.create_link(deployed.aggregator.store, Role.ANALYST, deployed.clocks.now)
+def test_a_link_opens_once_and_expires(deployed: Deployment) -> None:
+    """A link that expired is dropped by the next."""
+    store = deployed.aggregator.store
+    used, expired = (
+        sessions.create_link(store, Role.ANALYST, deployed.clocks.now) for _ in range(2)
+    )
     first, second = Visitor(deployed), Visitor(deployed)
     for visitor in (first, second):
         visitor.get(sessions.LINK_PATH)
 
-    assert first.post(sessions.LINK_PATH, link=secret).leads_to == "/"
-    late = second.post(sessions.LINK_PATH, link=secret)
+    assert first.post(sessions.LINK_PATH, link=used).leads_to == "/"
+    late = second.post(sessions.LINK_PATH, link=used)
     assert late.status == 403
     assert "was used" in late.text
-    assert second.get("/").leads_to == "/login"
-
-
-def test_an_expired_link_is_refused_and_dropped_by_the_next(
-    deployed: Deployment, visitor: Visitor
-) -> None:
-    store = deployed.aggregator.store
-    secret = sessions.create_link(store, Role.ADMIN, deployed.clocks.now)
     deployed.clocks.now += sessions.LINK_LASTS
-    visitor.get(sessions.LINK_PATH)
-
-    assert visitor.post(sessions.LINK_PATH, link=secret).status == 403
+    assert second.post(sessions.LINK_PATH, link=expired).status == 403
+    assert second.get("/").leads_to == "/login"
     sessions.create_link(store, Role.ADMIN, deployed.clocks.now)
     assert len(store.records(sessions.LINK_KIND)) == 1
 
@@ -138,33 +122,25 @@ def test_the_store_has_no_secret_of_a_link_or_a_cookie(deployed: Deployment) -> 
     assert cookie.encode() not in stored
 
 
-# -- the cookie ------------------------------------------------------------------------------------
+# -- the cookie and its session --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("headers", "name", "attributes"),
-    [({}, "veilcount", set()), (HTTPS, HOST_COOKIE, {"Secure"})],
-    ids=["http", "https"],
-)
-def test_the_cookie_is_for_this_host_and_no_script(
-    deployed: Deployment, headers: dict[str, str], name: str, attributes: set[str]
-) -> None:
-    cookie = Visitor(deployed, headers).log_in(deployed.key(Role.ANALYST)).cookie
+def test_the_cookie_is_for_this_host_and_no_script(deployed: Deployment) -> None:
+    """One of plain HTTP opens nothing over HTTPS."""
+    key = deployed.key(Role.ANALYST)
+    plain = Visitor(deployed)
+    cookies = [each.log_in(key).cookie for each in (plain, Visitor(deployed, HTTPS))]
+    attributes = [set(cookie.split("; ")[1:]) for cookie in cookies]
+    plain.headers = HTTPS
 
-    assert cookie.startswith(f"{name}=")
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} | attributes <= set(cookie.split("; "))
-    assert "Domain" not in cookie
-
-
-def test_a_cookie_of_plain_http_opens_nothing_over_https(deployed: Deployment) -> None:
-    visitor = logged_in(deployed, Role.ADMIN)
-    visitor.headers = HTTPS
-
-    assert visitor.get("/").leads_to.startswith("/login")
+    assert [cookie.partition("=")[0] for cookie in cookies] == ["veilcount", HOST_COOKIE]
+    assert all({"HttpOnly", "SameSite=Strict", "Path=/"} <= each for each in attributes)
+    assert ["Secure" in each for each in attributes] == [False, True]
+    assert not any("Domain" in cookie for cookie in cookies)
+    assert plain.get("/").leads_to.startswith("/login")
 
 
-def test_a_log_in_begins_a_new_session(deployed: Deployment, visitor: Visitor) -> None:
-    """A planted cookie does not become one."""
+def test_a_planted_cookie_does_not_become_a_session(deployed: Deployment, visitor: Visitor) -> None:
     visitor.get("/login")
     planted = visitor.secret
     visitor.log_in(deployed.key(Role.ANALYST))
@@ -173,13 +149,6 @@ def test_a_log_in_begins_a_new_session(deployed: Deployment, visitor: Visitor) -
 
     assert visitor.secret != planted
     assert other.get("/").leads_to == "/login"
-
-
-def test_browsers_do_not_store_pages(deployed: Deployment) -> None:
-    assert logged_in(deployed).get("/").response.headers["Cache-Control"] == "no-store"
-
-
-# -- sessions --------------------------------------------------------------------------------------
 
 
 def test_a_session_ends_after_twelve_hours(deployed: Deployment) -> None:
@@ -227,20 +196,18 @@ def test_a_log_out_ends_the_session_in_every_worker(deployed: Deployment) -> Non
 # -- forms -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/keys", "/keys/00000000/revoke", "/definitions", "/definitions/preview",
-     "/definitions/theme/close", "/collections/visits/releases", "/logout", "/login", "/enter"],
-)  # fmt: skip
-def test_a_form_of_another_site_changes_nothing(deployed: Deployment, path: str) -> None:
+def test_a_form_of_another_site_or_of_an_analyst_changes_nothing(deployed: Deployment) -> None:
+    """Without a token, with one of another session, with the one of a lesser role."""
     visitor, other = (logged_in(deployed, Role.ADMIN) for _ in range(2))
+    analyst = logged_in(deployed, path="/")
     before = deployed.aggregator.store.generation()
-    refused = [visitor.post(path, **{FIELD: token}) for token in ("", other.token, "x" * 64)]
-    if path != "/logout":  # it is public: without a token it is refused all the same
-        refused.append(Visitor(deployed).post(path))
+    for path in FORMS:
+        refused = [visitor.post(path, **{FIELD: token}) for token in ("", other.token, "x" * 64)]
 
-    assert {page.status for page in refused if not page.leads_to} == {400}
-    assert {page.leads_to for page in refused if page.leads_to} <= {"/login"}
+        assert {page.status for page in refused} == {400}, path
+    lesser = [analyst.post(path, role="admin", label="mine").status for path in FORMS[:4]]
+
+    assert lesser == [403] * 4
     assert deployed.aggregator.store.generation() == before
 
 
@@ -250,40 +217,3 @@ def test_the_token_of_a_form_is_not_the_cookie(deployed: Deployment) -> None:
 
     assert form_token(visitor.secret) in page.html
     assert visitor.secret not in page.html
-
-
-# -- roles -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_without_a_session_every_page_redirects_to_the_log_in(visitor: Visitor, path: str) -> None:
-    page = visitor.get(path)
-
-    assert page.status == 303
-    assert page.leads_to.startswith("/login")
-
-
-@pytest.mark.parametrize("path", ["/keys", "/definitions"])
-def test_a_page_for_admins_is_refused_to_an_analyst_with_the_reason(
-    deployed: Deployment, path: str
-) -> None:
-    page = logged_in(deployed).get(path)
-
-    assert page.status == 403
-    assert "this page is for keys of role admin" in page.text
-    assert f'href="{path}"' not in page.html
-
-
-@pytest.mark.parametrize(
-    "path", ["/keys", "/keys/00000000/revoke", "/definitions", "/definitions/theme/close"]
-)
-def test_an_analyst_changes_nothing(deployed: Deployment, path: str) -> None:
-    visitor = logged_in(deployed, path="/")
-    before = deployed.aggregator.store.generation()
-
-    assert visitor.post(path, role="admin", label="mine").status == 403
-    assert deployed.aggregator.store.generation() == before
-
-
-def test_a_cookie_opens_no_api_endpoint(deployed: Deployment) -> None:
-    assert logged_in(deployed, Role.ADMIN).get("/v1/keys").status == 401

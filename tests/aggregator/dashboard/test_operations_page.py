@@ -12,10 +12,7 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.api.request_metrics import ANSWERED, MICROSECONDS, REFUSED
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.operations.counter_panels import (
-    commit_chart,
-    latencies,
-)
+from veilcount_aggregator.dashboard.operations.counter_panels import commit_chart, latencies
 from veilcount_aggregator.dashboard.operations.page import pseudonym_quotas
 from veilcount_aggregator.ingest.group_commit import GROUP
 from veilcount_aggregator.retention.retention_guard import confirm_day
@@ -43,10 +40,12 @@ def test_every_verdict_is_counted_by_collection(public: Deployment) -> None:
     public.verdicts(report)
     public.verdicts(public.report("opened", slot=9))
     public.verdicts(public.report("theme", fingerprint="0" * 64))
+    public.aggregator.store.commit([], {ServiceCounter(REFUSED, "", -1, "too-large"): 1234})
     text = page_text(public)
 
     assert "Collection counted duplicate over budget of unknown definitions" in text
     assert "theme 158 1 0 0 opened 0 0 1 0 (unknown definitions) 0 0 0 1" in text
+    assert "Body too large: 1,234" in text
 
 
 def test_verdicts_of_the_chosen_collection_are_drawn_by_period(public: Deployment) -> None:
@@ -80,44 +79,24 @@ def test_secret_counts_are_on_no_page(deployed: Deployment) -> None:
 # -- the service -----------------------------------------------------------------------------------
 
 
-def test_latencies_are_upper_bounds_of_buckets() -> None:
+def test_latencies_are_upper_bounds_and_commits_are_counted_by_their_requests() -> None:
     counters = {
-        ServiceCounter(ANSWERED, "", -1, "reports:2xx:0.005"): 50,
-        ServiceCounter(ANSWERED, "", -1, "reports:2xx:0.01"): 45,
-        ServiceCounter(ANSWERED, "", -1, "reports:5xx:+Inf"): 5,
-        ServiceCounter(MICROSECONDS, "", -1, "reports"): 1_000_000,
-    }
+        ServiceCounter(kind, "", -1, label): number
+        for kind, label, number in (
+            (ANSWERED, "reports:2xx:0.005", 50), (ANSWERED, "reports:2xx:0.01", 45),
+            (ANSWERED, "reports:5xx:+Inf", 5), (MICROSECONDS, "reports", 1_000_000),
+            (GROUP, "1", 9), (GROUP, "4", 2),
+        )
+    }  # fmt: skip
+    chart = commit_chart(counters)
 
     assert latencies(counters, intake=True) == [
         ("reports", 100, 5, "10.0 ms", ("5 ms", "10 ms", "over 10 s"))
     ]
     assert latencies(counters, intake=False) == []
-
-
-def test_commits_are_counted_by_the_requests_they_hold() -> None:
-    sizes = {"1": 9, "4": 2}
-    chart = commit_chart(
-        {ServiceCounter(GROUP, "", -1, size): number for size, number in sizes.items()}
-    )
-
     assert chart is not None
     assert chart.rows == [("1", "9"), ("2", "0"), ("3 to 4", "2")]
     assert commit_chart({}) is None
-
-
-def test_rejected_bodies_are_counted_by_reason(public: Deployment) -> None:
-    public.aggregator.store.commit([], {ServiceCounter(REFUSED, "", -1, "too-large"): 1234})
-
-    assert "Body too large: 1,234" in page_text(public)
-
-
-def test_an_empty_store_has_a_page(tmp_path: Path) -> None:
-    with deployment(tmp_path) as empty:
-        text = page_text(empty)
-
-    assert "No reports yet" in text
-    assert "Nothing was committed yet." in text
-    assert "No open period has new pseudonyms yet." in text
 
 
 def test_a_period_near_its_pseudonym_limit_is_marked(tmp_path: Path) -> None:
@@ -132,40 +111,30 @@ def test_a_period_near_its_pseudonym_limit_is_marked(tmp_path: Path) -> None:
 # -- the store and the clock -----------------------------------------------------------------------
 
 
-def test_a_store_on_one_file_that_is_not_durable(public: Deployment) -> None:
-    text = page_text(public)
-
-    assert "Store sqlite" in text
-    assert "Acknowledged reports lost in a power failure durability=relaxed" in text
-    assert "1 check failed." in text
-    assert "remove durability=relaxed from" in text
-    assert "Append-only file" not in text  # the table of shards
-
-
-def test_read_only_mode_is_the_conclusion(public: Deployment) -> None:
-    visitor = logged_in(public)
-    public.aggregator.store.set_read_only(on=True)
-
-    assert "No report is accepted: the store is read-only." in visitor.get(HERE).text
-
-
-def test_a_clock_that_jumped_is_the_conclusion(public: Deployment) -> None:
+def test_what_is_wrong_with_store_and_clock_is_the_conclusion(public: Deployment) -> None:
+    """Analysts learn of an unconfirmed day, too: rows are kept for longer than promised."""
+    store, visitor = public.aggregator.store, logged_in(public)
     public.aggregator.look_at_clock()
-    before = page_text(public)
+    sound = visitor.get(HERE).text
+    confirm_day(store, public.clocks.now - timedelta(days=9), "test")
+    unconfirmed = visitor.get(HERE).text
+    store.set_read_only(on=True)
+    read_only = visitor.get(HERE).text
+    store.set_read_only(on=False)
     public.clocks.now += timedelta(days=40)
     public.aggregator.look_at_clock()
-    during = page_text(public)
+    jumped = page_text(public)
 
-    assert "Clock agrees" in before
-    assert "No report is accepted: the clock of this host is not trusted." in during
-    assert "this host's clock jumped 3,456,000 s forward" in during
-
-
-def test_an_unconfirmed_day_is_found(public: Deployment) -> None:
-    """By analysts too: rows are kept for longer than promised."""
-    confirm_day(public.aggregator.store, public.clocks.now - timedelta(days=9), "test")
-
-    assert "9 days before this machine" in page_text(public)
+    assert "Store sqlite" in sound
+    assert "Acknowledged reports lost in a power failure durability=relaxed" in sound
+    assert "1 check failed." in sound
+    assert "remove durability=relaxed from" in sound
+    assert "Clock agrees" in sound
+    assert "Append-only file" not in sound  # the table of shards
+    assert "9 days before this machine" in unconfirmed
+    assert "No report is accepted: the store is read-only." in read_only
+    assert "No report is accepted: the clock of this host is not trusted." in jumped
+    assert "this host's clock jumped 3,456,000 s forward" in jumped
 
 
 def test_audit_log_paths_and_reasons_of_a_lock_are_for_admins(
@@ -175,11 +144,8 @@ def test_audit_log_paths_and_reasons_of_a_lock_are_for_admins(
     lock_releases(deployed.aggregator.store, "restored from a backup")
     analyst, admin = page_text(deployed), page_text(deployed, Role.ADMIN)
     for_admins = (
-        "Audit log",
-        "cli keys create device",
-        "cli collections push theme, opened, alone",
-        str(tmp_path),
-        "locked: restored from a backup",
+        *("Audit log", "cli keys create device", "cli collections push theme, opened, alone"),
+        *(str(tmp_path), "locked: restored from a backup"),
     )
 
     assert "Releases locked" in analyst

@@ -115,16 +115,12 @@ def test_the_conclusion_is_one_sentence_in_the_units_of_its_question(
     assert sample_adequacy(collection, n).text == text
 
 
-def test_figures_of_a_conclusion_are_rounded_up() -> None:
-    assert [rounded_up(x) for x in (0.0301, 0.03, 2.01, 14_001, 14_000, 9.91)] == [
-        0.031, 0.03, 2.1, 15_000, 14_000, 10,
-    ]  # fmt: skip
-
-
-def test_an_observed_interval_scales_with_the_root_of_n() -> None:
+def test_an_observed_interval_scales_with_the_root_of_n_and_its_figures_are_rounded_up() -> None:
     assert observed_adequacy(YES_NO, 1_000, 2 * GOAL) == SampleAdequacy(
         "weak", "Rough: +/- 6 points; 4,000 reports for +/- 3 points", 1_000, 2 * GOAL, GOAL, 4_000
     )
+    found = {0.0301: 0.031, 0.03: 0.03, 2.01: 2.1, 14_001: 15_000, 14_000: 14_000, 9.91: 10}
+    assert {x: rounded_up(x) for x in found} == found
 
 
 # -- definitions -----------------------------------------------------------------------------------
@@ -139,19 +135,12 @@ OLD = definition('values = ["a", "b"]\nowner = "us"')
             OLD,
             definition('values = ["b", "c"]\nper_day = 2', unit='"event"'),
             [
-                '1 value is new: ["c"]',
-                '1 value is removed: ["a"]',
-                'unit was "month", is "event"',
-                "per_day is new: 2",
-                'linkage was "collection", is "period"',
-                'owner is removed; it was "us"',
+                '1 value is new: ["c"]', '1 value is removed: ["a"]',
+                'unit was "month", is "event"', "per_day is new: 2",
+                'linkage was "collection", is "period"', 'owner is removed; it was "us"',
             ],
         ),
-        (
-            YES_NO,
-            THREE,
-            ['3 values are new: ["a", "b", "c"]', "boolean is removed; it was true"],
-        ),
+        (YES_NO, THREE, ['3 values are new: ["a", "b", "c"]', "boolean is removed; it was true"]),
         (
             OLD,
             definition('values = ["b", "a"]\nowner = "us"'),
@@ -160,7 +149,7 @@ OLD = definition('values = ["a", "b"]\nowner = "us"')
         (OLD, OLD, []),
     ],
     ids=["values and keys", "another domain", "another order", "none"],
-)
+)  # fmt: skip
 def test_changes_of_a_definition_are_sentences(
     old: Collection, new: Collection, expected: list[str]
 ) -> None:

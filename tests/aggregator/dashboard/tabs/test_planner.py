@@ -22,25 +22,22 @@ def definition(page: Page, values: int = 2) -> Collection:
     return made
 
 
-def test_the_page_opens_with_a_common_plan(analyst: Visitor) -> None:
+def test_the_page_opens_with_a_common_plan_that_begins_today(analyst: Visitor) -> None:
     page = analyst.get("/plan")
 
     assert "With 20,000 consenting devices and epsilon 1 a month," in page.text
     assert "each share is known to +/- 1.3 points." in page.text
     assert "Someone who sees one answer guesses a yes/no right at most 73.2 %" in page.text
     assert (page.field("devices"), page.field("epsilon")) == ("20,000", "1")
+    assert str(definition(page).start) == "2026-12-05"
 
 
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("devices=20000&epsilon=1", "With 20,000 consenting devices and epsilon 1 a month"),
         ("devices=20000&margin=1.5", "each share is known to +/- 1.5 points."),
         ("epsilon=1&margin=1.331", "With 19,9"),
-        (
-            "epsilon=1&margin=2&unit=user",
-            "and epsilon 1, each share is known to +/- 2 points.",
-        ),
+        ("epsilon=1&margin=2&unit=user", "and epsilon 1, each share is known to +/- 2 points."),
         ("devices=20000&epsilon=1&unit=event", "epsilon 1 an event"),
         ("devices=20000&epsilon=1&arms=2", "the difference of two arms in each share is known to"),
         ("devices=20000&epsilon=1&trust=central", "epsilon 1 a month spent by a trusted curator"),
@@ -55,13 +52,14 @@ def test_two_numbers_give_the_third_in_a_sentence(
     assert page.status == 200
     assert sentence in page.text
     assert page.text.count(" computed ") == 1
+    for name, value in (each.split("=") for each in query.split("&")):
+        assert page.field(name).replace(",", "") == value
 
 
 @pytest.mark.parametrize(
     ("query", "values"),
     [
         ("devices=5000&epsilon=0.7&values=10&unit=week&periods=20", 10),
-        ("devices=5000&epsilon=0.7&unit=event", 2),
         ("devices=5000&epsilon=2&unit=user&values=2,000", 2000),
         ("devices=5000&epsilon=0.5&kind=number&low=-1.5&high=2&unit=day", 2),
         ("devices=5000&epsilon=1&trust=central&unit=user", 2),
@@ -105,26 +103,16 @@ def test_the_curve_falls_and_more_epsilon_lies_below(analyst: Visitor) -> None:
     assert picture["marks"][0]["x"] == 3000
 
 
-def test_the_definition_begins_today(analyst: Visitor) -> None:
-    page = analyst.get("/plan")
-
-    assert str(definition(page).start) == "2026-12-05"
-
-
 @pytest.mark.parametrize(
     ("query", "name", "fix"),
     [
         ("devices=5000&epsilon=1&margin=2", "devices", "leave the one to compute empty"),
-        ("devices=5000", "devices", "leave the one to compute empty"),
         ("devices=many&epsilon=1", "devices", "Give a whole number"),
         ("devices=5000&epsilon=1e9", "epsilon", "Give "),
-        ("devices=5000&epsilon=x", "epsilon", "Give a number, such as 0.5"),
         ("devices=5000&margin=-3", "margin", "Give half the width of an interval"),
-        ("devices=5000&margin=x", "margin", "Give a number, such as 0.5"),
         ("devices=50&margin=0.0001", "margin", "Out of reach even at epsilon"),
         ("devices=5000&epsilon=1&values=1", "values", "Give 2 to "),
         ("devices=5000&epsilon=1&kind=number&low=5&high=1", "low", "Give the lower number first"),
-        ("devices=5000&epsilon=1&kind=number", "low", "Give a number, such as 0.5"),
         ("devices=5000&epsilon=1&periods=0", "periods", "Give 1 to "),
         ("devices=5000&epsilon=1&unit=year", "unit", "Give one of event, day"),
         ("devices=5000&epsilon=1&trust=me", "trust", "Give one of local, shuffled, central"),
@@ -140,16 +128,3 @@ def test_an_error_is_shown_at_its_field_and_the_form_is_kept(
     assert fix in unescape(words)
     assert f'aria-invalid="true" aria-describedby="{name}-wrong"' in page.html
     assert page.field("devices") == re.findall(r"devices=(\w+)", query)[0]
-
-
-def test_typed_text_is_escaped(analyst: Visitor) -> None:
-    page = analyst.get("/plan", query_string={"devices": '"><script>alert(1)</script>'})
-
-    assert "<script>alert" not in page.html
-    assert "&lt;script&gt;alert(1)" in page.html
-
-
-def test_choices_stay_chosen(analyst: Visitor) -> None:
-    page = analyst.get("/plan?devices=9000&epsilon=1&unit=week&arms=2&trust=central")
-
-    assert [page.field(name) for name in ("unit", "arms", "trust")] == ["week", "2", "central"]
