@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import Server
 from tests.system.test_serving import KNOWN, body, collection, counted
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
-from veilcount_aggregator.server.worker_supervisor import HEADER_MILLISECONDS, THREADS
+from veilcount_aggregator.server.worker_supervisor import THREADS
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
@@ -104,21 +104,15 @@ def test_request_smuggling_is_refused(server: Server, name: str) -> None:
     assert heard.ended
 
 
-def test_the_smuggled_request_works_after_a_complete_one(server: Server) -> None:
-    """Else the test above would prove nothing."""
-    second = head("GET", "/readyz", CLOSE)
-    heard = say(server.port, head("GET", "/healthz") + second, PATIENCE)
+def test_a_second_request_works_after_a_complete_one_and_no_body_is_one(server: Server) -> None:
+    """Else the test above would prove nothing; an endpoint that reads no body leaves none."""
+    heard = say(server.port, head("GET", "/healthz") + head("GET", "/readyz", CLOSE), PATIENCE)
 
     assert heard.statuses == [200, 200]
-
-
-def test_a_body_of_another_endpoint_is_not_a_request(server: Server) -> None:
-    """An endpoint that reads no body leaves none on the connection."""
     for method, path in (("GET", "/healthz"), ("GET", "/nothing"), ("POST", "/logout")):
         raw = head(method, path, f"Content-Length: {len(SMUGGLED)}") + SMUGGLED
-        heard = say(server.port, raw, quiet=0.2)
 
-        assert len(heard.statuses) == 1
+        assert len(say(server.port, raw, quiet=0.2).statuses) == 1
 
 
 @pytest.mark.parametrize(
@@ -138,41 +132,34 @@ def test_no_header_leads_a_request_elsewhere(server: Server, line: str) -> None:
 # -- heads -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("raw", "status"),
-    [
-        (head("GET", "/" + "a" * 70_000), 414),
-        (head("GET", "/healthz", "A: " + "a" * 300_000), 431),
-        (head("GET", "/healthz", *["A: b"] * 200), 431),
-        (head("GET", "/healthz", "Cookie: " + "a=b; " * 60_000), 431),
-    ],
-    ids=["a path", "a header", "headers", "cookies"],
+LONG = (
+    (head("GET", "/" + "a" * 70_000), 414),
+    (head("GET", "/healthz", "A: " + "a" * 300_000), 431),
+    (head("GET", "/healthz", *["A: b"] * 200), 431),
+    (head("GET", "/healthz", "Cookie: " + "a=b; " * 60_000), 431),
 )
+
+
+@pytest.mark.parametrize(("raw", "status"), LONG, ids=["a path", "a header", "headers", "cookies"])
 def test_a_head_is_of_a_bounded_length(server: Server, raw: bytes, status: int) -> None:
     heard = say(server.port, raw)
 
     assert (heard.statuses, heard.ended) == ([status], True)
 
 
-@pytest.mark.full
+@pytest.mark.full  # it takes the server's ten seconds
 def test_a_head_that_drips_is_cut(server: Server) -> None:
-    """One letter now and then, for ever: the connection ends by itself."""
-    begun = time.monotonic()
-    with connected(server.port) as connection:
+    """One letter now and then, for ever: the server ends the connection, and says so to nobody."""
+    with connected(server.port) as connection, suppress(ConnectionError):
         connection.sendall(b"GET /healthz HTTP/1.1\r\nA: ")
         connection.settimeout(0.2)
-        while time.monotonic() - begun < 3 * HEADER_MILLISECONDS / 1000:
-            try:
-                connection.sendall(b"a")
-                if not connection.recv(1):
-                    break
-            except TimeoutError:
-                continue
-            except OSError:
-                break
-        took = time.monotonic() - begun
+        heard = None
+        while heard is None:
+            connection.sendall(b"a")
+            with suppress(TimeoutError):
+                heard = connection.recv(1)
 
-    assert took < 2 * HEADER_MILLISECONDS / 1000
+        assert heard == b""
 
 
 # -- bodies ----------------------------------------------------------------------------------------
@@ -207,7 +194,6 @@ def test_no_body_fills_the_memory_of_a_worker(server: Server) -> None:
 
 
 def test_a_body_that_is_announced_too_long_is_not_waited_for(server: Server) -> None:
-    """By a stranger to the intake, and to the log-in."""
     for path in ("/v1/reports", "/login"):
         heard = say(server.port, head("POST", path, f"Content-Length: {40 << 20}"))
 
@@ -221,33 +207,17 @@ def test_a_body_without_an_end_is_read_no_further_than_a_body_can_be(
 ) -> None:
     """Chunk after chunk: after a little more than a body can hold, it is refused."""
     kind = "application/x-www-form-urlencoded" if path == "/login" else BINARY_TYPE
-    chunk = b"10000\r\n" + bytes(1 << 16) + b"\r\n"
-    before = kilobytes(server)
-    with connected(server.port) as connection:
+    before, sent = kilobytes(server), 0
+    with connected(server.port) as connection, suppress(OSError):
         connection.sendall(head("POST", path, CHUNKED, *length, f"Content-Type: {kind}"))
-        sent = 0
-        try:
-            while sent < 1 << 30:
-                sent += connection.send(chunk)
-        except OSError:
-            pass
-        heard = listen(connection) if sent == 0 else Heard(b"", ended=True)
+        while sent < 64 << 20:
+            sent += connection.send(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
 
-    assert sent < 64 << 20, heard
+    assert 0 < sent < 64 << 20
     assert kilobytes(server) - before < MOST_GROWTH
 
 
 # -- bodies that never come ------------------------------------------------------------------------
-
-
-def _dripping(server: Server, many: int) -> list[socket.socket]:
-    """Return connections that have each begun a body, and now say nothing."""
-    begun = []
-    for _ in range(many):
-        connection = connected(server.port)
-        connection.sendall(head(*POST, "Content-Length: 99") + b"VC")
-        begun.append(connection)
-    return begun
 
 
 def test_31_bodies_that_never_come_keep_nobody_and_32_keep_all(
@@ -259,18 +229,24 @@ def test_31_bodies_that_never_come_keep_nobody_and_32_keep_all(
     """
     url = f"sqlite:///{folder}/store.db?durability=relaxed"
     before = counted(url)
-    dripping = _dripping(server, THREADS - 1)
-    served = say(server.port, head("GET", "/healthz")).statuses
-    dripping += _dripping(server, 1)
-    time.sleep(0.5)  # until the last of them is read, too
-    with connected(server.port) as waiting:
-        waiting.sendall(head("GET", "/healthz"))
-        waiting.settimeout(0.5)
-        kept = listen(waiting)
-        for each in dripping:
-            each.close()
-        waiting.settimeout(20)
-        answered = listen(waiting)
+    with ExitStack() as dripping:
+
+        def drip() -> None:
+            connection = dripping.enter_context(connected(server.port))
+            connection.sendall(head(*POST, "Content-Length: 99") + b"VC")
+
+        for _ in range(THREADS - 1):
+            drip()
+        served = say(server.port, head("GET", "/healthz")).statuses
+        drip()
+        time.sleep(0.5)  # until the last of them is read, too
+        with connected(server.port) as waiting:
+            waiting.sendall(head("GET", "/healthz"))
+            waiting.settimeout(0.5)
+            kept = listen(waiting)
+            dripping.close()
+            waiting.settimeout(PATIENCE)
+            answered = listen(waiting)
 
     assert served == [200]
     assert kept.raw == b""
@@ -286,11 +262,9 @@ MAKERS = (b"granian", b"hyper", b"werkzeug", b"python", b"traceback", b"x-powere
 
 def test_no_answer_of_a_real_server_names_what_it_is_made_of(server: Server) -> None:
     """Right, wrong, refused by us, refused before us: no maker, no release, no place."""
+    paths = ("/healthz", "/nothing", "/v1/keys", "/login", "/docs")
     raws = [
-        *(
-            head("GET", path, CLOSE)
-            for path in ("/healthz", "/nothing", "/v1/keys", "/login", "/docs")
-        ),
+        *(head("GET", path, CLOSE) for path in paths),
         head("PUT", "/v1/reports", CLOSE),
         head(*POST, "Content-Length: 3", CLOSE) + b"abc",
         head("TRACE", "/healthz", CLOSE),
@@ -311,15 +285,10 @@ INJECTED = (
     *("..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/", "%c0%ae%c0%ae/"),
     *("';drop%20table--", "${jndi:ldap://x}", "{{7*7}}"),
 )
-PATHS: list[Callable[[str], str]] = [
-    lambda odd: f"/{odd}",
-    lambda odd: f"/v1/collections/{odd}",
-    lambda odd: f"/v1/keys/{odd}",
-    lambda odd: f"/v1/pseudonyms/{odd}/{odd}",
-    lambda odd: f"/assets/{odd}/{odd}",
-    lambda odd: f"/collections/{odd}/estimates.{odd}",
-    lambda odd: f"/login?to={odd}",
-]
+PATHS = (
+    *("/{0}", "/v1/collections/{0}", "/v1/keys/{0}", "/v1/pseudonyms/{0}/{0}", "/assets/{0}/{0}"),
+    *("/collections/{0}/estimates.{0}", "/login?to={0}"),
+)
 
 
 def test_no_path_leads_out_and_none_is_repeated_in_a_head_or_a_log(server: Server) -> None:
@@ -327,7 +296,7 @@ def test_no_path_leads_out_and_none_is_repeated_in_a_head_or_a_log(server: Serve
     for path in PATHS:
         for odd in INJECTED:
             headers = (f"User-Agent: {MARK}\x1b[31m", f"Authorization: Bearer {MARK}%0a", CLOSE)
-            heard = say(server.port, head("GET", path(odd + MARK), *headers))
+            heard = say(server.port, head("GET", path.format(odd + MARK), *headers))
             top, _, below = heard.raw.partition(b"\r\n\r\n")
 
             assert heard.statuses[0] in {200, 303, 400, 401, 404, 405, 429}
