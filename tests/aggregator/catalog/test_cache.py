@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from unittest.mock import Mock
@@ -26,12 +25,11 @@ from veilcount_aggregator.catalog.definitions import (
 )
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
-from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.retention.retention_guard import epochs_over
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.store import Record, ServiceCounter, Store, open_store
+from veilcount_aggregator.store import Record, ServiceCounter, Store
 from veilcount_aggregator.store.records import TRIES, update_records
 from veilcount_shared import Collection
 
@@ -50,16 +48,9 @@ until = 2026-12-31
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(tmp_path: Path, store: Store) -> str:
+    """Where the store is, through which another process would change records."""
     return f"sqlite:///{tmp_path}/store.db?durability=relaxed"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    """What another process would change records through."""
-    opened = open_store(url, make=True)
-    yield opened
-    opened.close()
 
 
 class Clock:
@@ -297,30 +288,7 @@ def test_service_counters_are_handed_out_once_a_second(clock: Clock) -> None:
     assert service_counters.take(now=True) == {}
 
 
-def test_figures_survive_a_store_that_is_away(
-    url: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    aggregator = Aggregator.open(Settings(url), lambda: NOW)
-    note = ServiceCounter("x", "", -1, "y")
-    aggregator.service_counters.count(note, 5)
-    store.set_read_only(on=True)
-    with pytest.raises(StoreReadOnly):
-        aggregator.flush()
-    store.set_read_only(on=False)
-    aggregator.close()
-
-    assert store.service_counts()[note] == 5
-
-
 # -- what is over ----------------------------------------------------------------------------------
-
-
-def dropped(series: Series, day: date) -> int:
-    """Return how many epochs are dropped on a day."""
-    over = epochs_over(series, day)
-
-    assert not over or series.due(over - 1) <= day
-    return over
 
 
 def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
@@ -328,31 +296,12 @@ def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
     daily = Series(make_collection(unit='"day"', until="2026-12-31", late=10))
     linked = Series(make_collection(unit='"month"', late=10))
     first = date(2026, 12, 2) + timedelta(days=10)
+    days = [first, first + timedelta(days=1), first + timedelta(days=2), date(2028, 1, 1)]
 
-    assert dropped(daily, first) == 0
+    assert [epochs_over(daily, day) for day in days] == [0, 1, 2, 30]
+    assert daily.due(0) == days[1]
     assert daily.open_periods(first)[0] == 1
-    assert dropped(daily, first + timedelta(days=1)) == 1
-    assert dropped(daily, first + timedelta(days=2)) == 2
-    assert dropped(daily, date(2028, 1, 1)) == 30
-    assert dropped(linked, date(2027, 12, 11)) == 0
-    assert dropped(linked, date(2027, 12, 12)) == 1
-
-
-def test_a_worker_drops_what_is_over(url: str, store: Store) -> None:
-    """Of every series that was ever loaded, once its clock is trusted; twice is once."""
-    push(store)
-    clock = Clock()
-    aggregator = Aggregator.open(Settings(url), lambda: at(clock), clock)
-    aggregator.look_at_clock()
-    clock.now += SETTLING_SECONDS
-
-    assert (aggregator.drop_expired(), aggregator.drop_expired()) == (30, 0)
-    aggregator.close()
-
-
-def at(clock: Clock) -> datetime:
-    """Return an instant after the campaign, as both clocks go on together."""
-    return NOW + timedelta(days=90, seconds=clock.now)
+    assert [epochs_over(linked, date(2027, 12, day)) for day in (11, 12)] == [0, 1]
 
 
 # -- an aggregator, put together -------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from veilcount_aggregator.catalog.definitions import (
     read_source,
 )
 from veilcount_aggregator.errors import StoreUnfit
-from veilcount_aggregator.store import Record, Store, open_store
+from veilcount_aggregator.store import Record, Store
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection import Held
 from veilcount_shared.errors import DefinitionError
@@ -49,13 +48,6 @@ CHANGED = FILE.replace("epsilon = 1", "epsilon = 2")
 SENT = DefinitionSource(FILE, {"plugins.txt": PLUGINS})
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
-    yield opened
-    opened.close()
-
-
 def push(store: Store, text: str = FILE) -> list[Collection]:
     """Load definitions, as a command does; return those that are new."""
     return add_definitions(store, DefinitionSource(text, SENT.files), NOW, "cli")
@@ -69,12 +61,23 @@ def fingerprints(store: Store) -> dict[str, list[str]]:
     }
 
 
-def test_what_was_pushed_is_known(store: Store) -> None:
+def test_definitions_are_known_for_ever_the_newest_first(store: Store) -> None:
+    """The same file again is no news; the newest file's words are shown, of the same series."""
     new = push(store)
+    generation = store.generation()
 
     assert [each.name for each in new] == ["theme", "plugin"]
     assert fingerprints(store) == {each.name: [each.fingerprint] for each in new}
     assert load_catalog(store).series.keys() == {each.fingerprint for each in new}
+    assert (push(store), store.generation()) == ([], generation)
+
+    (changed,) = push(store, CHANGED)
+    before = fingerprints(store)
+
+    assert before["theme"] == [changed.fingerprint, new[0].fingerprint]
+    assert push(store, CHANGED.replace("Which theme?", "Which one?")) == []
+    assert fingerprints(store) == before
+    assert load_catalog(store).by_name["theme"][0].collection.question == "Which one?"
 
 
 def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store) -> None:
@@ -86,35 +89,6 @@ def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store
 
     assert fingerprints(store) == {name: [each.fingerprint] for name, each in device.items()}
     assert SENT.collections()["plugin"].fingerprint == device["plugin"].fingerprint
-
-
-def test_the_same_file_again_is_no_news(store: Store) -> None:
-    push(store)
-    generation = store.generation()
-
-    assert push(store) == []
-    assert store.generation() == generation
-
-
-def test_an_older_definition_stays_known(store: Store) -> None:
-    """Its series stands beside the newer one, which comes first."""
-    push(store)
-    (old,) = fingerprints(store)["theme"]
-    new = push(store, CHANGED)
-
-    assert [each.name for each in new] == ["theme"]
-    assert fingerprints(store)["theme"] == [new[0].fingerprint, old]
-
-
-def test_a_question_may_be_put_in_better_words(store: Store) -> None:
-    """The newest file says it; the series is the same."""
-    push(store)
-    before = fingerprints(store)
-    new = push(store, FILE.replace("Which theme?", "Which one?"))
-
-    assert new == []
-    assert fingerprints(store) == before
-    assert load_catalog(store).by_name["theme"][0].collection.question == "Which one?"
 
 
 def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Store) -> None:
@@ -163,39 +137,23 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None
         read_source(tmp_path / "c.toml")
 
 
-def test_a_closed_collection_is_closed_under_all_its_definitions(store: Store) -> None:
-    """Once; the day is kept, and who did it. The others stay open."""
+def test_a_collection_is_closed_once_and_for_good_under_all_its_definitions(store: Store) -> None:
+    """The day is kept, and who did it. Other collections and later definitions are open."""
     push(store)
     push(store, CHANGED)
     gone = close_collection(store, "theme", NOW, "abcd")
-    again = close_collection(store, "theme", NOW, "abcd")
-    known = load_catalog(store)
-
-    assert all(each.closed for each in [*gone, *known.by_name["theme"]])
-    assert len(gone) == 2
-    assert again == []
-    assert not known.by_name["plugin"][0].closed
-    assert set(store.records(CLOSED).values()) == {b"2026-12-03"}
-    assert [(each.who, each.act, each.of) for each in load_audit_log(store)][-1] == (
-        "abcd",
-        "collections close",
-        "theme",
-    )
-
-
-def test_a_definition_that_was_closed_stays_so(store: Store) -> None:
-    """Pushing the same again opens nothing; a changed one is another series."""
-    push(store)
-    close_collection(store, "theme", NOW, "cli")
+    again = [close_collection(store, name, NOW, "abcd") for name in ("theme", "nothing")]
+    acts = [(each.who, each.act, each.of) for each in load_audit_log(store)]
     push(store, FILE + "\n# again\n")
-    push(store, CHANGED)
+    push(store, FILE.replace("epsilon = 1", "epsilon = 3"))
+    known = load_catalog(store).by_name
 
-    assert [each.closed for each in load_catalog(store).by_name["theme"]] == [False, True]
-
-
-def test_a_collection_that_is_none_has_nothing_to_close(store: Store) -> None:
-    assert close_collection(store, "nothing", NOW, "cli") == []
-    assert load_audit_log(store) == []
+    assert [each.closed for each in gone] == [True, True]
+    assert again == [[], []]
+    assert [each.closed for each in known["theme"]] == [False, True, True]
+    assert [each.closed for each in known["plugin"]] == [False]
+    assert set(store.records(CLOSED).values()) == {b"2026-12-03"}
+    assert acts[-1] == ("abcd", "collections close", "theme")
 
 
 def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store) -> None:

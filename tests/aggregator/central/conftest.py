@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.aggregator.curator_fixtures import AGE, curator, fill
 from veilcount_aggregator.central.curator import Curator
-from veilcount_aggregator.store import Store, open_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
-    yield opened
-    opened.close()
+from veilcount_aggregator.store import Store
 
 
 @pytest.fixture

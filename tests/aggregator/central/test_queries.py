@@ -18,7 +18,7 @@ from veilcount_aggregator.series.series import publishes_n
 from veilcount_aggregator.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
-from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.domain import Boolean, Choice, Cross
 from veilcount_shared.periods import Unit
 
 AGE = collection(whole(0, 120))
@@ -184,37 +184,26 @@ LOCAL = Collection(
         (AGE, {"epsilon": 1}, "query", "(missing)"),
         (AGE, {"query": "median", "epsilon": 1}, "query", '"age >= 1"'),
         (AGE, {"query": "height > 3", "epsilon": 1}, "query", "compare age"),
-        (AGE, {"query": "age => 3", "epsilon": 1}, "query", "give "),
         (AGE, {"query": "age > 120", "epsilon": 1}, "query", "the answer is 0"),
         (AGE, {"query": {"count": []}, "epsilon": 1}, "query", "give "),
-        (AGE, {"query": {"count": [1], "sum": 1}, "epsilon": 1}, "query", "give "),
         (AGE, {"query": {"count": "dark"}, "epsilon": 1}, "query", "give "),
-        (AGE, {"query": ["sum"], "epsilon": 1}, "query", "give "),
         (AGE, {"query": {"count": [121]}, "epsilon": 1}, "query.count", "from 0 to 120"),
         (AGE, {"query": {"count": [True]}, "epsilon": 1}, "query.count", "from 0 to 120"),
-        (AGE, {"query": {"count": ["7"]}, "epsilon": 1}, "query.count", "from 0 to 120"),
-        (STARS, {"query": {"count": [True]}, "epsilon": 1}, "query.count", "[5, 3, 1]"),
-        (STARS, {"query": {"count": [[5]]}, "epsilon": 1}, "query.count", "[5, 3, 1]"),
         (SWITCH, {"query": {"count": [1]}, "epsilon": 1}, "query.count", "[false, true]"),
         (SWITCH, {"query": "age > 0", "epsilon": 1}, "query", "if its values are numbers"),
-        (THEME, {"query": "age > 0", "epsilon": 1}, "query", "if its values are numbers"),
         (THEME, {"query": "sum", "epsilon": 1}, "query", '"histogram"'),
-        (PLANS, {"query": "mean", "epsilon": 1}, "query", '"histogram"'),
         (PLANS, {"query": {"count": [[True, []]]}, "epsilon": 1}, "query.count", "give some of"),
         (AGE, {"query": "sum"}, "epsilon", "(missing)"),
         (AGE, {"query": "sum", "epsilon": 0.7}, "epsilon", "exact"),
         (AGE, {"query": "sum", "epsilon": True}, "epsilon", "exact"),
-        (AGE, {"query": "sum", "epsilon": "much"}, "epsilon", "exact"),
         (AGE, {"query": "sum", "epsilon": Decimal("NaN")}, "epsilon", "exact"),
         (AGE, {"query": "sum", "epsilon": 0}, "epsilon", "above 0"),
         (AGE, {"query": "sum", "epsilon": "0.0000001"}, "epsilon", "six decimals"),
         (AGE, {"query": "sum", "epsilon": 3}, "epsilon", "whole budget is 2"),
         (AGE, {"query": "sum", "epsilon": 1, "from": "1.2.2026"}, "from", '"2026-12-01"'),
-        (AGE, {"query": "sum", "epsilon": 1, "from": "20260201"}, "from", '"2026-12-01"'),
         (AGE, {"query": "sum", "epsilon": 1, "to": "2026-02-30"}, "to", "no such day"),
         (AGE, {"query": "sum", "epsilon": 1, "to": 20260228}, "to", '"2026-12-01"'),
         (AGE, {"query": "sum", "epsilon": 1, "from": "2026-01-01"}, "from", "2026-01-10 to"),
-        (AGE, {"query": "sum", "epsilon": 1, "to": "2026-04-01"}, "to", "to 2026-03-31"),
         (AGE, {"query": "sum", "epsilon": 1, "from": "2026-02-02"}, "from", "2026-02-01 to 2026"),
         (AGE, {"query": "sum", "epsilon": 1, "to": "2026-02-27"}, "to", "to 2026-02-28"),
     ],
@@ -247,8 +236,3 @@ def test_what_would_be_too_large_is_refused() -> None:
         ask(collection(whole(0, 100_000)), "histogram")
     with pytest.raises(QueryError, match="1,073,741,824"):
         ask(collection(Choice((0, 1 << 31))), "sum")
-
-
-def test_a_number_s_half_bounds_are_no_central_range() -> None:
-    with pytest.raises(ValueError, match="integer bounds"):
-        collection(Number(Fraction(1, 2), Fraction(3)))

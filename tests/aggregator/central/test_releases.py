@@ -116,13 +116,6 @@ def test_a_release_is_plain_data() -> None:
     assert (document["first_period"], document["last_period"]) == (0, 2)
 
 
-@pytest.mark.parametrize("query", ["histogram", "mean", "sum"])
-def test_the_noise_of_a_release_follows_from_its_price_alone(query: str) -> None:
-    question = ask(collection(whole(0, 7)), query, "0.3")
-
-    assert part_noise(question) == draw_release(question, AGES).noise
-
-
 @pytest.mark.parametrize("counters", [AGES[:7], AGES - 1, AGES.reshape(2, 4)])
 def test_counters_that_are_none_are_refused(counters: Counters) -> None:
     """Another length, or below 0."""
@@ -164,8 +157,8 @@ def test_the_interval_of_a_count_or_sum_covers_with_95_percent(
 @pytest.mark.parametrize(("adjacency", "month"), [(ADD_REMOVE, None), (SUBSTITUTE, 1)])
 @pytest.mark.parametrize(
     "counters",
-    [AGES, AGES[::-1], AGES * 40, np.array([0, 0, 0, 0, 0, 0, 0, 2]), np.array([9, 1] + [0] * 6)],
-    ids=["high", "low", "many", "top", "bottom"],
+    [AGES, np.array([0, 0, 0, 0, 0, 0, 0, 2]), np.array([9, 1] + [0] * 6)],
+    ids=["many", "top", "bottom"],
 )
 def test_a_mean_s_interval_covers_with_95_percent(
     adjacency: object, month: int | None, counters: Counters
@@ -228,9 +221,8 @@ def test_quantiles_of_exact_counts_are_the_quantiles() -> None:
     assert {share: quantile(released, Fraction(share)).value for share in wanted} == wanted
 
 
-@pytest.mark.parametrize("releases", [200, pytest.param(2_000, marks=pytest.mark.full)])
 @pytest.mark.parametrize("share", [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])
-def test_a_quantile_s_interval_covers_with_95_percent(share: Fraction, releases: int) -> None:
+def test_a_quantile_s_interval_covers_with_95_percent(share: Fraction) -> None:
     """Seeded releases; Chernoff's bound leaves room, so misses stay well below 5 %."""
     counters: Counters = np.random.default_rng(7).multinomial(300, np.full(30, 1 / 30))
     question = ask(collection(whole(10, 39)), "histogram", "0.4")
@@ -241,13 +233,11 @@ def test_a_quantile_s_interval_covers_with_95_percent(share: Fraction, releases:
         drawn = DiscreteLaplaceNoise(scale).draw(len(exact), generator)
         return [one + two for one, two in zip(exact, drawn, strict=True)]
 
-    found = [
-        quantile(draw_release(question, counters, noise=noise), share) for _ in range(releases)
-    ]
+    found = [quantile(draw_release(question, counters, noise=noise), share) for _ in range(200)]
     covered = sum(each.low <= true <= each.high for each in found)
     widths = [each.high - each.low for each in found]
 
-    assert covered >= 0.95 * releases
+    assert covered >= 0.95 * 200
     assert all(each.low <= each.value <= each.high for each in found)
     assert np.median(widths) < 15
 

@@ -141,21 +141,6 @@ def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_ret
         assert b.ask("sum", 1, 2).charged
 
 
-def test_a_host_that_saw_a_release_finds_it_missing_when_the_one_that_made_it_is_gone(
-    file: Rewindable, tmp_path: Path
-) -> None:
-    file.save()
-    a, b = hosts(file, tmp_path, "a", "b")
-    a.ask("count")
-    b.tick()
-    file.rewind()
-    b.start()
-    b.tick()
-
-    assert len(ReleaseJournal(b.journal).lines()) == 1
-    assert b.refusal("sum") == "ReleasesLocked"
-
-
 def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_know_it(
     file: Rewindable, tmp_path: Path
 ) -> None:
@@ -196,17 +181,6 @@ def test_a_journal_s_first_release_waits_until_running_hosts_had_time_to_object(
     a.tick()
 
     assert new.refusal("sum") == "ReleasesLocked"
-
-
-def test_who_joins_waits_until_all_others_know_of_it(file: Rewindable, tmp_path: Path) -> None:
-    (a,) = hosts(file, tmp_path, "a")
-    b = Host(tmp_path / "b.jsonl", file)
-    b.tick()
-    before = b.refusal("sum", "0.1", 1)
-    a.tick()
-
-    assert before == "ReleasesWaiting"
-    assert b.ask("sum", "0.1", 1).charged
 
 
 def test_the_audit_log_reveals_a_rollback_although_no_release_is_missing(

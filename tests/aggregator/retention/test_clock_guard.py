@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -64,13 +63,6 @@ def redis(server: RedisServer) -> Iterator[Store]:
     opened.close()
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
-    yield opened
-    opened.close()
-
-
 # -- against the store's ---------------------------------------------------------------------------
 
 
@@ -120,16 +112,7 @@ def test_a_store_that_is_away_proves_no_clock_right(server: RedisServer, redis: 
 
 @pytest.mark.parametrize(
     ("servers", "found"),
-    [
-        ([], 0),
-        ([0], 0),
-        ([40], -40),
-        ([0, 40], 0),
-        ([-40, 0], 0),
-        ([0, 0, 40], 0),
-        ([0, 40, 40], -40),
-        ([-40, 0, 40], 0),
-    ],
+    [([], 0), ([40], -40), ([0, 40], 0), ([0, 40, 40], -40), ([-40, 0, 40], 0)],
 )
 def test_the_median_of_the_servers_counts(servers: list[int], found: int) -> None:
     """Days by which each is ahead: one that is wrong convicts no honest host."""
@@ -140,7 +123,7 @@ def test_the_median_of_the_servers_counts(servers: list[int], found: int) -> Non
 
 
 def test_where_the_stores_clocks_differ_an_honest_host_agrees_and_nothing_is_dropped(
-    file: Store, host: Host
+    store: Store, host: Host
 ) -> None:
     """Two of three are right; which rows are dropped by the third is not to be risked."""
 
@@ -157,7 +140,7 @@ def test_where_the_stores_clocks_differ_an_honest_host_agrees_and_nothing_is_dro
 
     assert (found.state, found.off, found.spread) == (AGREES, timedelta(0), AHEAD)
     assert guard.sound_seconds == 0
-    alone = host.guard(file)
+    alone = host.guard(store)
     alone.look()
     host.pass_on(SETTLING_SECONDS)
     assert alone.sound_seconds == SETTLING_SECONDS
@@ -183,9 +166,9 @@ def host() -> Host:
 
 @pytest.mark.parametrize("shift", [AHEAD, -AHEAD, timedelta(hours=1)])
 def test_a_clock_that_jumps_is_in_doubt_until_it_is_back(
-    file: Store, host: Host, shift: timedelta
+    store: Store, host: Host, shift: timedelta
 ) -> None:
-    guard = host.guard(file)
+    guard = host.guard(store)
     before = guard.look().state
     host.shift = shift
     host.pass_on(A_LOOK)
@@ -197,9 +180,11 @@ def test_a_clock_that_jumps_is_in_doubt_until_it_is_back(
     assert during.off == shift
 
 
-def test_a_clock_that_stays_where_it_jumped_is_taken_after_a_while(file: Store, host: Host) -> None:
+def test_a_clock_that_stays_where_it_jumped_is_taken_after_a_while(
+    store: Store, host: Host
+) -> None:
     """A machine that slept is no worse than one that was started anew."""
-    guard = host.guard(file)
+    guard = host.guard(store)
     guard.look()
     host.shift = timedelta(hours=1)
     states = []
@@ -211,8 +196,8 @@ def test_a_clock_that_stays_where_it_jumped_is_taken_after_a_while(file: Store, 
     assert guard.sound_seconds == SETTLING_SECONDS / 2
 
 
-def test_a_second_jump_begins_the_wait_anew(file: Store, host: Host) -> None:
-    guard = host.guard(file)
+def test_a_second_jump_begins_the_wait_anew(store: Store, host: Host) -> None:
+    guard = host.guard(store)
     guard.look()
     host.shift = timedelta(hours=1)
     host.pass_on(A_LOOK)
@@ -225,8 +210,8 @@ def test_a_second_jump_begins_the_wait_anew(file: Store, host: Host) -> None:
     assert guard.look().state is JUMPED
 
 
-def test_a_clock_that_ntp_slews_has_not_jumped(file: Store, host: Host) -> None:
-    guard = host.guard(file)
+def test_a_clock_that_ntp_slews_has_not_jumped(store: Store, host: Host) -> None:
+    guard = host.guard(store)
     found = set()
     for _ in range(10 * 24):
         host.pass_on(3600)

@@ -70,16 +70,6 @@ def ticker(aggregator: Aggregator, clocks: Clocks) -> BackgroundThread:
     return BackgroundThread(aggregator, FaultLog(), lambda: clocks.seconds)
 
 
-def test_a_tick_writes_the_figures_that_are_in_memory(
-    aggregator: Aggregator, ticker: BackgroundThread
-) -> None:
-    aggregator.service_counters.count(NOTE, 3)
-
-    ticker.tick()
-
-    assert aggregator.store.service_counts() == {NOTE: 3}
-
-
 def test_a_tick_reloads_the_records(
     aggregator: Aggregator, ticker: BackgroundThread, clocks: Clocks
 ) -> None:

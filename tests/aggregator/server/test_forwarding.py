@@ -98,14 +98,11 @@ def _local(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
     [
         ("/v1/reports", True),
         ("/v1/pseudonyms/ab/cd", True),
-        ("/healthz", True),
         ("/readyz", True),
         ("/metrics", True),
         ("/assets/ab/chart.js", True),
         ("/v1/reports/", False),
         ("/v1/collections/a/estimate", False),
-        ("/v1/pseudonyms", False),
-        ("/", False),
         ("//v1/reports", False),
     ],
 )

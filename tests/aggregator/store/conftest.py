@@ -20,21 +20,22 @@ def served(engine: str, memory: Path) -> Iterator[Empty]:
         yield serving
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+#: a cluster with one shard has the shard of one server and the routing of three shards, which
+#: redis/test_shards.py runs the battery over: with --full
+ENGINE_PARAMS = [
+    pytest.param(name, marks=pytest.mark.full) if name == "redis-cluster" else name
+    for name in ENGINES
+]
+
+
+@pytest.fixture(scope="session", params=ENGINE_PARAMS)
 def empty(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
     """An engine: called, it gives the URL of an empty store."""
     with served(request.param, memory) as serving:
         yield serving
 
 
-#: a second cluster is two seconds a store, and nothing in it differs: with --full
-SECOND_ENGINES = [
-    pytest.param(name, marks=pytest.mark.full) if name == "redis-cluster" else name
-    for name in ENGINES
-]
-
-
-@pytest.fixture(scope="session", params=SECOND_ENGINES)
+@pytest.fixture(scope="session", params=ENGINE_PARAMS)
 def another(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
     """A second engine, which runs with the first and may be of another kind."""
     with served(request.param, memory) as serving:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 
-import pytest
-
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-
-#: processes that share nothing with the test's own, of which only the first imports the store
-FRESH = multiprocessing.get_context("forkserver")
-FRESH.set_forkserver_preload(["pytest", "tests.aggregator.store.test_battery_sharing"])
 
 #: gives the URL of an empty store; the one before may be gone by then
 Empty = Callable[[], str]
@@ -67,13 +60,3 @@ ENGINES: dict[str, Callable[[Path], AbstractContextManager[Empty]]] = {
     "redis": redis,
     "redis-cluster": redis_cluster,
 }
-#: a cluster with one shard has the shard of one server and the routing of three shards
-#: (redis/test_shards.py): with --full
-each_engine = pytest.mark.parametrize(
-    "empty",
-    [
-        pytest.param(name, marks=pytest.mark.full if name == "redis-cluster" else [])
-        for name in ENGINES
-    ],
-    indirect=True,
-)

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tests.aggregator.store.engines import each_engine
 from tests.aggregator.store.model import Model
 from tests.aggregator.store.series_fixtures import (
     ARMS,
@@ -16,26 +15,20 @@ from tests.aggregator.store.series_fixtures import (
     LINKED,
     NUMBERS,
     SPARING,
-    UNLINKED,
     SlotReport,
     counts,
-    decode_verdicts,
-    digest,
     drop,
     drop_and_delete,
     histograms,
     message,
     report,
-    report_columns,
     row,
     send,
     series,
 )
 from veilcount_aggregator.store import (
-    VERDICT,
     Cell,
     Record,
-    ServiceCounter,
     Store,
     TransferPiece,
     open_store,
@@ -46,14 +39,11 @@ COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL
 STALE, OVER_BUDGET, EARLY = Verdict.STALE, Verdict.OVER_BUDGET, Verdict.EARLY
 CLOSED = Verdict.CLOSED
 
-pytestmark = each_engine
-
 
 # -- the intake: which verdict --------------------------------------------------------------------
 
 
 def test_the_first_report_of_a_slot_counts_and_no_other(store: Store) -> None:
-    """Whatever its message: in the same group, and in a later one."""
     one, other = report(1, message=2), report(1, message=0)
 
     assert send(store, DAILY, one, other, one) == [COUNTED, DUPLICATE, DUPLICATE]
@@ -67,24 +57,6 @@ def test_rows_differ_from_each_other_in_any_byte(store: Store) -> None:
 
     assert send(store, DAILY, *map(SlotReport, names)) == [COUNTED] * 5
     assert send(store, DAILY, *map(SlotReport, names)) == [DUPLICATE] * 5
-
-
-def test_series_of_one_group_do_not_share_rows(store: Store) -> None:
-    kinds = (DAILY, LINKED, UNLINKED, DAILY)
-    group = [report_columns(which, [report(1)]) for which in kinds]
-    verdicts = [decode_verdicts(codes) for codes in store.commit(group, {})]
-
-    assert verdicts == [[COUNTED], [COUNTED], [COUNTED], [DUPLICATE]]
-    assert [store.report_counts(which) for which in kinds] == [{Cell(0, 0): 1}] * 4
-
-
-def test_an_empty_group_is_judged_and_its_counters_are_kept(store: Store) -> None:
-    counter = ServiceCounter("request", "", -1, "200")
-
-    assert store.commit([], {counter: 2}) == []
-    assert decode_verdicts(store.commit([report_columns(DAILY, [])], {counter: 1})[0]) == []
-    assert store.service_counts() == {counter: 3}
-    assert store.report_counts(DAILY) == {}
 
 
 @pytest.mark.parametrize("slots", [1, 64, 65, 1024])
@@ -101,16 +73,6 @@ def test_each_slot_is_spent_by_itself(store: Store, slots: int) -> None:
     assert histograms(store, which) == {0: spent}
 
 
-def test_a_linked_row_may_spend_so_many_slots(store: Store) -> None:
-    """Two answers: the third is over budget, in whatever slot and group."""
-    reports = [report(1, period) for period in (4, 9, 11)]
-
-    assert send(store, SPARING, *reports) == [COUNTED, COUNTED, OVER_BUDGET]
-    assert send(store, SPARING, report(1, 30)) == [OVER_BUDGET]
-    assert send(store, SPARING, report(1, 9)) == [DUPLICATE]
-    assert store.report_counts(SPARING) == {Cell(4, 0): 1, Cell(9, 0): 1}
-
-
 def test_a_period_takes_so_many_new_rows(store: Store) -> None:
     """Known rows and other periods are not concerned; with a limit of 0 no row is new."""
     reports = [report(number, 2) for number in range(4)]
@@ -122,14 +84,6 @@ def test_a_period_takes_so_many_new_rows(store: Store) -> None:
     assert store.new_pseudonyms(LINKED) == {2: 3}
     assert send(store, DAILY, report(1), limit=0) == [FULL]
     assert (store.new_pseudonyms(DAILY), store.report_counts(DAILY)) == ({}, {})
-
-
-def test_a_refused_report_spends_nothing(store: Store) -> None:
-    before = digest(store, counters=False)
-    refused = [report(1, 2, otherwise=verdict) for verdict in (EARLY, CLOSED, STALE)]
-
-    assert send(store, LINKED, *refused) == [EARLY, CLOSED, STALE]
-    assert digest(store, counters=False) == before
 
 
 def test_the_first_rule_that_holds_decides(store: Store) -> None:
@@ -146,25 +100,6 @@ def test_the_first_rule_that_holds_decides(store: Store) -> None:
     drop(store, SPARING, 1)
     assert send(store, SPARING, judged, limit=0) == [STALE]
     assert send(store, SPARING, report(2, 0, otherwise=CLOSED), limit=0) == [STALE]
-
-
-def test_refusals_are_counted_by_series_period_and_verdict(store: Store) -> None:
-    """With a group's own service counters, which add up."""
-    own = {
-        ServiceCounter("lost", "ab" * 32, 7, "aged/2"): 3,
-        ServiceCounter("request", "", -1, "429"): 1,
-    }
-    store.commit([report_columns(DAILY, [report(1, 4)] * 3)], own)
-    store.commit([], own)
-    early = report(3, 5, otherwise=EARLY)
-    send(store, DAILY, report(2, 5), early, limit=0)
-
-    name = DAILY.fingerprint
-    assert store.service_counts() == {counter: 2 * times for counter, times in own.items()} | {
-        ServiceCounter(VERDICT, name, 4, "duplicate"): 2,
-        ServiceCounter(VERDICT, name, 5, "full"): 1,
-        ServiceCounter(VERDICT, name, 5, "early"): 1,
-    }
 
 
 # -- counters -------------------------------------------------------------------------------------
@@ -186,7 +121,7 @@ def test_counters_are_what_the_messages_support(store: Store, what: str) -> None
     assert store.report_counts(which) == model.report_counts(which)
 
 
-@pytest.mark.parametrize("what", ["several", "plane", "distribution"])
+@pytest.mark.parametrize("what", ["several", "plane"])
 def test_many_groups_are_counted_as_one_would_be(store: Store, what: str) -> None:
     """However an engine keeps them meanwhile, and after their epoch was dropped."""
     which, chance, model, cell = series(what), random.Random(what), Model(), Cell(0, 0)
@@ -265,7 +200,6 @@ def test_a_dropped_epoch_is_stale_and_stays_counted(store: Store) -> None:
 
 
 def test_records_are_kept_by_kind_and_key(store: Store) -> None:
-    """Any bytes under any key; read all together, by key, or as keys alone."""
     first = [Record("key", "a/b", b"\0\xff"), Record("key", "c", b""), Record("audit", "c", b"1")]
     assert store.change_records(0, first)
 
@@ -297,16 +231,6 @@ def test_a_change_of_another_generation_is_not_made(store: Store) -> None:
     store.import_pieces([TransferPiece("record", "audit/b", b"3")])
     assert store.generations() == {"key": 3, "audit": 5}
     assert store.generation() == 5
-
-
-def test_whoever_opens_a_store_finds_the_same_incarnation(url: str, store: Store) -> None:
-    before = store.incarnation()
-    other = open_store(url)
-    other.change_records(other.generation(), [Record("kind", "key", b"value")])
-    found = other.incarnation()
-    other.close()
-
-    assert before == found == store.incarnation()
 
 
 def test_concurrent_writers_of_records_lose_nothing(url: str, store: Store) -> None:

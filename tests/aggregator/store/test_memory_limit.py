@@ -11,13 +11,13 @@ from tests.aggregator.store.series_fixtures import (
     LINKED,
     SPARING,
     decode_verdicts,
-    digest,
     message,
     report,
     report_columns,
     send,
     series,
 )
+from veilcount_aggregator.mechanisms import tally
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Cell, MemoryLimits, Store
 from veilcount_aggregator.store.memory_limit import tally_bytes
@@ -46,14 +46,6 @@ def test_a_report_that_needs_memory_over_the_limit_is_full(store: Store) -> None
     assert store.memory_use().series == {DAILY.fingerprint: 3 * ONE, LINKED.fingerprint: ONE}
 
 
-def test_memory_goes_to_whoever_comes_first_in_a_group(store: Store) -> None:
-    """In the order of the reports, not of their periods."""
-    reports = [report(n, period) for n, period in enumerate([7, 7, 3, 5])]
-
-    assert send(store, DAILY, *reports, memory=enough_for(1)) == [COUNTED, COUNTED, FULL, FULL]
-    assert store.report_counts(DAILY) == {Cell(7, 0): 2}
-
-
 def test_all_series_share_the_store_s_limit(store: Store) -> None:
     limits = MemoryLimits(store=2 * ONE)
     group = [
@@ -70,43 +62,6 @@ def test_all_series_share_the_store_s_limit(store: Store) -> None:
     assert send(store, SPARING, report(1, 0), memory=limits) == [FULL]
     assert send(store, DAILY, report(2, 0), report(2, 1), memory=limits) == [COUNTED, FULL]
     assert store.memory_use().total == 2 * ONE
-
-
-def test_what_memory_refuses_spends_nothing(store: Store) -> None:
-    """Neither slot nor row nor memory; it is counted as `full`."""
-    send(store, LINKED, report(1, 0), memory=enough_for(1))
-    before = digest(store, counters=False)
-    refused = [report(1, 1), report(2, 2), report(2, 2)]
-
-    assert send(store, LINKED, *refused, memory=enough_for(1)) == [FULL] * 3
-    assert digest(store, counters=False) == before
-    assert sorted((note.word, times) for note, times in store.service_counts().items()) == [
-        ("full", 1),
-        ("full", 2),
-        ("memory", 3),
-    ]
-    assert send(store, LINKED, *refused, memory=enough_for(3)) == [COUNTED, COUNTED, DUPLICATE]
-
-
-def test_other_reasons_come_before_memory(store: Store) -> None:
-    """What was judged before, and what is over budget, needs no memory."""
-    send(store, SPARING, report(1, 0), report(1, 1), memory=enough_for(2))
-    reports = [report(1, 9), report(2, 9, otherwise=CLOSED), report(2, 9)]
-
-    assert send(store, SPARING, *reports, memory=enough_for(2)) == [OVER_BUDGET, CLOSED, FULL]
-
-
-def test_a_slot_that_memory_refused_is_free_for_the_next_report(store: Store) -> None:
-    """The budget of a row is spent by what counts alone, also within one group."""
-    send(store, SPARING, report(9, 5), report(9, 6), memory=enough_for(2))
-    reports = [report(1, period) for period in (0, 5, 6, 7)]
-
-    assert send(store, SPARING, *reports, memory=enough_for(2)) == [
-        FULL,
-        COUNTED,
-        COUNTED,
-        OVER_BUDGET,
-    ]
 
 
 def test_one_row_s_many_refusals_do_not_hold_up_a_group(store: Store) -> None:
@@ -126,21 +81,6 @@ def test_a_period_s_limit_and_its_memory_may_end_together(store: Store) -> None:
     many = [report(100 + n, 7) for n in range(80)]
 
     assert send(store, LINKED, *many, limit=1, memory=enough_for(1)) == [FULL] * 80
-
-
-def test_a_large_tally_takes_what_it_holds(store: Store) -> None:
-    """One report takes a hundredth of the whole tally, and no tally takes much more than that."""
-    which, chance = series("plane"), random.Random(7)
-    whole = tally_bytes(which.counters)
-    send(store, which, report(1, message=which.counters - 1))
-
-    assert 0 < store.memory_use().series[which.fingerprint] < whole / 50
-    for group in range(20):
-        reports = [
-            report(100 + 500 * group + n, message=message(which, chance)) for n in range(500)
-        ]
-        send(store, which, *reports)
-    assert whole / 2 < store.memory_use().series[which.fingerprint] < 4 * whole
 
 
 @pytest.mark.parametrize("what", ["plane", "labels"])
@@ -185,10 +125,10 @@ def test_the_account_moves_with_the_tallies(store: Store, target: Store) -> None
     tallies = [piece for piece in pieces if piece.kind == "tally"]
     assert [piece for piece in target.export_pieces() if piece.kind == "tally"] == tallies
     for which in kinds:
-        counters = store.counters(which, [Cell(0, 0), Cell(1, 0)])
+        counters = store.counters(which, [Cell(1, 0)])
         taken = target.memory_use().series[which.fingerprint]
         assert 0 < taken < 3 * tally_bytes(which.counters)
         more = [report(5000 + n, 1, message=message(which, chance)) for n in range(60)]
         assert send(target, which, *more) == [COUNTED] * 60
-        after = target.counters(which, [Cell(0, 0), Cell(1, 0)]).sum()
-        assert after == counters.sum() + 60 * getattr(which.collection.mechanism, "w", 1)
+        added = tally(which.collection, [each.message for each in more])
+        assert (target.counters(which, [Cell(1, 0)]) == counters + added).all()

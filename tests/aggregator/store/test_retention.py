@@ -14,7 +14,6 @@ from tests.aggregator.store.series_fixtures import (
     drop,
     drop_and_delete,
     report,
-    row,
     send,
 )
 from veilcount_aggregator.errors import RetentionTooEarly
@@ -24,21 +23,6 @@ from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, STALE = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE
 FOUR = [report(1, period) for period in range(4)]
-
-
-def test_restored_epochs_take_reports_and_keep_what_was_spent(store: Store) -> None:
-    """Nothing counts twice, and what was marked closed stays closed."""
-    send(store, DAILY, *FOUR, *(report(2, period) for period in range(4)))
-    store.close_row(DAILY, [1], row(2))
-    before = digest(store)
-    drop(store, DAILY, 3)
-    dropped = send(store, DAILY, report(1, 0), report(3, 0))
-
-    assert dropped == [STALE, STALE]
-    assert store.restore_dropped(DAILY) == 3
-    assert digest(store, counters=False) == before
-    again = [report(n, period) for n, period in [(1, 0), (3, 0), (2, 1), (1, 2)]]
-    assert send(store, DAILY, *again) == [DUPLICATE, COUNTED, DUPLICATE, DUPLICATE]
 
 
 def test_what_was_deleted_is_never_restored(store: Store, target: Store) -> None:
@@ -53,26 +37,6 @@ def test_what_was_deleted_is_never_restored(store: Store, target: Store) -> None
     assert send(store, DAILY, *FOUR) == [STALE, STALE, DUPLICATE, DUPLICATE]
     assert target.restore_dropped(DAILY) == 0
     assert send(target, DAILY, *FOUR) == [STALE, STALE, STALE, DUPLICATE]
-
-
-def test_what_was_restored_is_not_deleted_and_can_be_dropped_again(store: Store) -> None:
-    send(store, DAILY, report(1, 0))
-    drop(store, DAILY, 1)
-    store.restore_dropped(DAILY)
-    store.delete_dropped(DAILY, timedelta(0), LONG_AGO)
-
-    assert send(store, DAILY, report(1, 0)) == [DUPLICATE]
-    assert drop(store, DAILY, 1) == 1
-    assert store.restore_dropped(DAILY) == 1
-
-
-def test_dropping_and_restoring_return_how_many_epochs_changed(store: Store) -> None:
-    """Also of a series of which nothing was ever counted."""
-    send(store, DAILY, report(1, 0))
-
-    assert [drop(store, DAILY, epochs) for epochs in (2, 2, 1, 5)] == [2, 0, 0, 3]
-    assert (drop(store, LINKED, 1), store.restore_dropped(LINKED)) == (1, 1)
-    assert (store.restore_dropped(DAILY), store.restore_dropped(DAILY)) == (5, 0)
 
 
 def test_a_caller_with_a_wrong_clock_drops_nothing(store: Store) -> None:

@@ -15,9 +15,9 @@ from tests.aggregator.store.series_fixtures import DAILY, LINKED, everything, fi
 from tests.redis_server import free_port
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import Record, Store, open_store
+from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
-from veilcount_aggregator.store.restore_lock import lock_releases, release_lock_reason
+from veilcount_aggregator.store.restore_lock import release_lock_reason
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
@@ -49,14 +49,6 @@ def restored(tmp_path: Path) -> Restored:
             yield again
 
     return opened
-
-
-def test_the_reason_of_a_release_lock_is_kept(store: Store) -> None:
-    assert release_lock_reason(store) is None
-
-    lock_releases(store, "why")
-    store.change_records(store.generation(), [Record("lock", "other", b"x")])
-    assert release_lock_reason(store) == "why"
 
 
 def test_a_backup_is_one_private_file_and_restores_to_the_same_store(
@@ -112,16 +104,6 @@ def test_a_backup_while_serving_is_one_state(
             rows = again.spend_histograms(DAILY)[0][0]
             assert rows % 10 == 0
             assert rows == sum(again.report_counts(DAILY).values()) >= 10 * before
-
-
-def test_a_read_only_store_comes_back_read_only(
-    serving: Store, address: str, tmp_path: Path, restored: Restored
-) -> None:
-    serving.set_read_only(on=True)
-    backup(address, tmp_path / "backup.db")
-    with restored(tmp_path / "backup.db") as again:
-        assert again.health().read_only
-        assert release_lock_reason(again)
 
 
 @pytest.mark.usefixtures("serving")

@@ -8,6 +8,7 @@ from tests.aggregator.store.series_fixtures import LINKED
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import SeriesReports
+from veilcount_aggregator.store.redis.queries import ShardReader
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.series_reports import Bytes
 
@@ -41,6 +42,11 @@ def count(store: RedisStore, who: Bytes, period: int = 0, which: Series = LINKED
         int((store.commit([row_reports(group, period, which)], {})[0] == 0).sum())
         for group in groups
     )
+
+
+def recounted(store: RedisStore, fingerprint: str) -> int:
+    """Return what the counters of a series take, tally by tally."""
+    return ShardReader(store._servers, store.identity).measured(fingerprint)
 
 
 def is_taken(store: RedisStore) -> bool:

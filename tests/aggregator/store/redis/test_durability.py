@@ -237,12 +237,9 @@ def test_replicas_are_examined_side_by_side(monkeypatch: pytest.MonkeyPatch) -> 
     assert monitor._of_replicas == dict.fromkeys(replicas, ())
 
 
-@pytest.mark.parametrize(
-    ("text", "version"), [("7.0.15", (7, 0)), ("7.2.4", (7, 2)), ("8.0", (8, 0)), ("", (0, 0))]
-)
-def test_a_version_is_read(text: str, version: tuple[int, int]) -> None:
-    address = RedisUrl((("db", 6379),))
-    server = RedisNode.at(("db", 6379), address)
+def test_a_version_is_read() -> None:
+    server = RedisNode.at(("db", 6379), RedisUrl((("db", 6379),)))
+    versions = {"7.0.15": (7, 0), "7.2.4": (7, 2), "8.0": (8, 0)}
 
-    assert NodeConfig(server, {"redis_version": text or "0.0"}, None).version == version
-    assert ShardClient(address).address.replicas == 0
+    for text, version in versions.items():
+        assert NodeConfig(server, {"redis_version": text}, None).version == version

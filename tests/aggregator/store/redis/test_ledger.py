@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import GROUP, count, row_reports, rows
-from tests.aggregator.store.series_fixtures import LINKED, UNLINKED, drop_and_delete, series
+from tests.aggregator.store.redis.simulated_rows import GROUP, count, rows
+from tests.aggregator.store.series_fixtures import LINKED, UNLINKED, drop_and_delete
 from tests.redis_server import RedisServer
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.series_reports import Bytes
@@ -14,8 +14,6 @@ from veilcount_aggregator.store.series_reports import Bytes
 MOST_BYTES = 32  # a row of up to 64 slots, all keys and what Redis wastes included
 PACKED = 128  # entries up to which a hash is one packed list
 LOAD = 40
-
-HUNDREDS = series("three", "per_day = 16", unit="event", linkage="collection")  # 1,008 slots
 
 
 def buckets(server: RedisServer) -> dict[bytes, int]:
@@ -77,23 +75,9 @@ def test_rows_chosen_to_share_a_bucket_do_not(server: RedisServer, store: RedisS
     assert max(buckets(server).values()) <= PACKED
 
 
-def test_bitmaps_of_a_thousand_slots_are_kept(store: RedisStore) -> None:
-    who = rows(50, 3)
-    for slot in (0, 1_007, 512, 7, 8):
-        report_columns = row_reports(who, 0, HUNDREDS)
-        report_columns.slots[:] = slot
-        report_columns.periods[:] = slot // 16
-
-        assert not store.commit([report_columns], {})[0].any()
-
-    assert store.spend_histograms(HUNDREDS)[0].tolist()[:6] == [0, 0, 0, 0, 50, 0]
-
-
 @pytest.mark.parametrize(
     ("many", "slots"),
     [
-        (1_000, 1),
-        (1_000, 63),
         (20_000, 1),
         (20_000, 63),
         pytest.param(100_000, 63, marks=pytest.mark.full),

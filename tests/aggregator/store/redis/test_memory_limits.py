@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.aggregator.store.redis.millions import million, reports
+from tests.aggregator.store.redis.simulated_rows import recounted
 from tests.aggregator.store.series_fixtures import ARMS, DAILY, message, report, send, series
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
@@ -22,7 +21,6 @@ from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import COUNTED, Cell, MemoryLimits
 from veilcount_aggregator.store.memory_limit import PAGE, SPARSE, UNLIMITED, tally_bytes, worst_case
 from veilcount_aggregator.store.redis.memory_limit import RedisMemoryLimits
-from veilcount_aggregator.store.redis.queries import ShardReader
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.series_reports import MEMORY_FULL
 from veilcount_shared.verdict import Verdict
@@ -44,11 +42,6 @@ def used(server: RedisServer) -> int:
     """Return the bytes that a server takes."""
     with server.connection() as connection:
         return int(connection.info("memory")["used_memory"])
-
-
-def recounted(store: RedisStore, fingerprint: str) -> int:
-    """Return what the counters of a series take, tally by tally."""
-    return ShardReader(store._servers, store.identity).measured(fingerprint)
 
 
 def usage(server: RedisServer) -> int:
@@ -132,18 +125,6 @@ def test_each_shard_has_its_share_of_the_limits(cluster: RedisCluster) -> None:
     store.close()
 
 
-def test_a_limit_follows_maxmemory(server: RedisServer, store: RedisStore) -> None:
-    assert store.memory_use().limit is None
-
-    server.ask("CONFIG", "SET", "maxmemory", "1gb")
-    again = open_redis(server.url, make=False)
-    found = again.memory_use().limit
-    server.ask("CONFIG", "SET", "maxmemory", "0")
-
-    assert found == int(0.6 * (1 << 30))
-    again.close()
-
-
 # -- pages ----------------------------------------------------------------------------------------
 
 
@@ -189,7 +170,7 @@ def test_a_group_of_many_makes_whole_pages_at_once(server: RedisServer, store: R
     assert (store.counters(which, [Cell(0, 0)]) == expected).all()
 
 
-@pytest.mark.parametrize("many", [1, 300, 6_000, pytest.param(20_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("many", [1, 300, 6_000])
 def test_the_account_is_what_redis_says(server: RedisServer, store: RedisStore, many: int) -> None:
     """Within a half above it, and never a tenth below, however full the pages are."""
     which = million(32)
@@ -240,38 +221,7 @@ def test_a_page_that_fills_while_it_is_read_is_read_whole(
     reader.close()
 
 
-# -- faults ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.full
-def test_the_account_survives_a_kill(own: RedisServer) -> None:
-    """Killed in the midst of commits, again and again: the account equals a recount."""
-    which = million(32)
-    store = open_redis(own.url, make=True)
-    stop = threading.Event()
-
-    def send_on(seed: int) -> None:
-        while not stop.is_set():
-            seed += 10
-            with suppress(StoreError):
-                store.commit([reports(which, 500, seed, cells=50)], {})
-
-    senders = [threading.Thread(target=send_on, args=(seed,)) for seed in range(3)]
-    for sender in senders:
-        sender.start()
-    for many in (1_000, 2_000, 3_000):
-        wait_until(partial(_has_keys, own, many), seconds=60)
-        own.kill()
-        own.start()
-    stop.set()
-    for sender in senders:
-        sender.join()
-    wait_until(lambda: _answers(store))
-
-    assert store.memory_use().total == recounted(store, which.fingerprint) > 0
-    cells = list(store.report_counts(which))
-    assert store.counters(which, cells).sum() == sum(store.report_counts(which).values())
-    store.close()
+# -- a server that hangs -------------------------------------------------------------------------
 
 
 def _answers(store: RedisStore) -> bool:
@@ -281,11 +231,6 @@ def _answers(store: RedisStore) -> bool:
     except StoreError:
         return False
     return True
-
-
-def _has_keys(server: RedisServer, many: int) -> bool:
-    with server.connection() as connection:
-        return int(connection.dbsize()) > many
 
 
 # -- the formula ----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.aggregator.store.engines import Empty
-from tests.aggregator.store.redis.simulated_rows import row_reports, rows
 from tests.aggregator.store.test_battery import *  # noqa: F403
 from tests.aggregator.store.test_battery_sharing import *  # noqa: F403
 from tests.redis_cluster import RedisCluster
@@ -33,17 +32,6 @@ def store(empty: Empty) -> Iterator[Store]:
     opened.close()
 
 
-pytestmark = pytest.mark.timeout(600)  # not the battery's: `empty` is one engine here
-
 # They state how many rows are a full period, to the row; of shards, see test_cluster.py.
 del test_a_period_takes_so_many_new_rows  # noqa: F821
 del test_the_first_rule_that_holds_decides  # noqa: F821
-
-
-def test_one_pseudonyms_reports_are_of_one_lane(store: Store) -> None:
-    """A device's body is one transaction on one server; many persons' is one on each."""
-    names = rows(60, seed=5)
-    lanes = {store.lane([row_reports(names[[place, place, place]])]) for place in range(60)}
-
-    assert lanes == {0, 1, 2}
-    assert store.lane([row_reports(names)]) == -1

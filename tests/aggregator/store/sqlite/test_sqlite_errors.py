@@ -145,22 +145,6 @@ def test_a_full_store_raises_and_comes_back(store: SqliteStore) -> None:
     assert all(send_group(store, number) == [DUPLICATE] * 40 for number in known)
 
 
-def test_a_full_disk_is_survived(tmp_path: Path) -> None:
-    """Of the file system itself: refused whole, readable, and going on when there is space."""
-    with small_disk(tmp_path / "disk") as disk:
-        (disk / "ballast").write_bytes(bytes(200_000))
-        with closing(open_at(disk / "store.db")) as store:
-            known, refused = fill_up(store)
-            assert store.report_counts(LINKED)
-            with pytest.raises(StoreFull):
-                send_group(store, refused)
-
-            (disk / "ballast").unlink()
-            assert all(send_group(store, number) == [DUPLICATE] * 40 for number in known)
-            assert send(store, LINKED, report(40 * refused, 0)) == [COUNTED]
-            assert consistent(store)
-
-
 def test_on_a_disk_that_is_full_from_the_start_no_half_store_is_left(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
         ballast = fill_disk(disk)
@@ -219,21 +203,6 @@ def test_an_abandoned_place_in_the_queue_is_passed_on(path: Path) -> None:
         wait_until(lambda: not names & {each.name for each in threading.enumerate()}, 60)
 
         flock(held, LOCK_EX | LOCK_NB)
-
-
-def test_a_lock_is_waited_for(path: Path) -> None:
-    """It comes when the other releases it, and is held then."""
-    with path.open("w") as other:
-        flock(other, LOCK_EX)
-        threading.Timer(0.1, flock, (other, LOCK_UN)).start()
-        lock = FileLock(path)
-        lock.take(60)
-
-        with pytest.raises(BlockingIOError):
-            flock(other, LOCK_EX | LOCK_NB)
-        lock.release()
-        flock(other, LOCK_EX | LOCK_NB)
-        lock.close()
 
 
 def test_a_group_that_fails_inside_leaves_nothing(store: SqliteStore) -> None:

@@ -40,16 +40,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "PAGES_SECONDS", 0.0)
 
 
-def test_a_sound_store_has_no_trouble(store: SqliteStore) -> None:
-    """Nor does the probe leave anything, in a read-only store either."""
-    store.set_read_only(on=True)
-    before = list(store.export_pieces())
-
-    assert store.health().trouble == ""
-    assert store.health().read_only
-    assert list(store.export_pieces()) == before
-
-
 def test_the_probe_writes_to_the_disk(path: Path, store: SqliteStore) -> None:
     """A write that changes no byte would be skipped by SQLite, and prove nothing."""
     send(store, LINKED, report(1))
@@ -100,33 +90,29 @@ def test_a_write_that_fails_is_reported_by_its_name(path: Path) -> None:
 
 
 def test_a_damaged_page_that_nobody_reads_is_reported(path: Path, store: SqliteStore) -> None:
-    """Reads and small writes succeed; the look at the pages finds it, and restoring ends it."""
+    """By readiness, metric and exit code, though small writes succeed; restoring ends it."""
+    check = ["store", "check", "--store", f"sqlite:///{path}"]
     send(store, LINKED, *(report(n) for n in range(3000)))
+    assert "veilcount_store_writable{} 1\n" in "".join(_store(store.health()))
+    assert run(check) == 0
     store.close()
     whole = path.read_bytes()
     _damage(path, store)
+
     # Of another table: a report of the ledger may lie on the damaged page.
     store.change_records(store.generation(), [Record("kind", "key", b"value")])
+    found = readiness(StoreProbe(store))
 
     assert store.health().trouble == DAMAGED
-    found = readiness(StoreProbe(store))
     assert not found.ready
     assert "restore a backup" in found.why
+    assert "veilcount_store_writable{} 0\n" in "".join(_store(store.health()))
+    assert run(check) == 1
+
     store.close()
     path.with_name("new.db").write_bytes(whole)
     path.with_name("new.db").replace(path)
     assert store.health().trouble == ""
-
-
-def test_trouble_is_a_metric_and_an_exit_code(path: Path, store: SqliteStore) -> None:
-    check = ["store", "check", "--store", f"sqlite:///{path}"]
-    assert "veilcount_store_writable{} 1\n" in "".join(_store(store.health()))
-    send(store, LINKED, *(report(n) for n in range(3000)))
-    assert run(check) == 0
-    _damage(path, store)
-
-    assert run(check) == 1
-    assert "veilcount_store_writable{} 0\n" in "".join(_store(store.health()))
 
 
 def test_damage_that_a_reading_meets_is_reported(path: Path, store: SqliteStore) -> None:

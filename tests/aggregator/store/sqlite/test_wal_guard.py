@@ -7,7 +7,6 @@ import sqlite3
 from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -232,19 +231,3 @@ def test_a_log_without_a_second_name_is_noticed_where_links_cannot_be_made(
     store.close()
     assert send(store, LINKED, report(1)) == [DUPLICATE]
     store.close()
-
-
-def test_a_check_of_the_log_is_two_stat_calls(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send(store, LINKED, report(1))
-    stat, paths = os.stat, []
-
-    def counted(path: str | Path, **options: Any) -> os.stat_result:
-        paths.append(path)
-        return stat(path, **options)
-
-    monkeypatch.setattr(os, "stat", counted)
-
-    assert store.file._guard.intact()
-    assert len(paths) == 2
