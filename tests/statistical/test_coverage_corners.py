@@ -14,15 +14,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.estimation.collection_fixtures import (
-    of_number,
-)
-from tests.statistical.coverage_harness import (
-    LEAST,
-    Setting,
-    rejected,
-    seed,
-)
+from tests.aggregator.estimation.collection_fixtures import of_number
+from tests.statistical.coverage_harness import LEAST, Setting, rejected, seed
 from tests.statistical.random_settings import (
     Draw,
     central_noise,
@@ -38,9 +31,7 @@ from tests.statistical.random_settings import (
     share_of_answered,
     shares_together,
 )
-from veilcount_shared.mechanisms import (
-    MeanMechanism,
-)
+from veilcount_shared.mechanisms import MeanMechanism
 
 #: what is drawn, how many settings of it, and rounds of a simulated one
 INTERVALS: dict[str, tuple[Draw, int, int]] = {
@@ -66,7 +57,7 @@ def drawn(name: str, settings: int = 1, rounds: int = 1, width: float = 1.0) -> 
 @pytest.mark.parametrize("name", INTERVALS)
 def test_an_interval_covers_in_settings_drawn_at_random(name: str) -> None:
     """Alpha 0.001 for each interval, divided over its settings."""
-    assert not rejected(drawn(name))
+    assert list(rejected(drawn(name))) == []
 
 
 @pytest.mark.full
@@ -74,42 +65,42 @@ def test_an_interval_covers_in_settings_drawn_at_random(name: str) -> None:
 @pytest.mark.parametrize("name", INTERVALS)
 def test_an_interval_covers_in_many_more_settings(name: str) -> None:
     """18 times as many settings, each simulated nine times as long."""
-    assert not rejected(drawn(name, settings=18, rounds=9))
+    assert list(rejected(drawn(name, settings=18, rounds=9))) == []
 
 
-@pytest.mark.parametrize("name", ["share", "cohort mean", "population mean", "central noise"])
-def test_intervals_of_less_than_their_width_are_rejected(name: str) -> None:
-    """The same check rejects 70 % of the width."""
-    assert rejected(drawn(name, width=0.7))
+@pytest.mark.parametrize("name", INTERVALS)
+def test_narrower_intervals_are_rejected(name: str) -> None:
+    """Of 70 % of their width; of a third, where they bound what is not known, too."""
+    sharp = name in {"share", "cohort mean", "population mean", "central noise"}
 
-
-@pytest.mark.full
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", sorted(INTERVALS))
-def test_intervals_of_a_third_of_their_width_are_rejected(name: str) -> None:
-    """Those that bound what is not known, too."""
-    assert rejected(drawn(name, width=1 / 3))
+    assert any(rejected(drawn(name, width=0.7 if sharp else 1 / 3)))
 
 
 def test_a_normal_interval_of_few_reports_is_rejected() -> None:
     """Of settings drawn like those above, with a seed of their own: a variant that is planted."""
     rng = np.random.default_rng(1)
-    settings = [cohort_mean(rng, 100, 1.0, normal_half_width) for _ in range(40)]
+    settings = [cohort_mean(rng, 100, 1.0, normal_half_width) for _ in range(35)]
 
-    assert len(rejected(settings)) > 1
+    assert any(rejected(settings))
 
 
-@pytest.mark.parametrize(("epsilon", "n"), [("0.1", 4), ("2", 2), ("3", 2), ("4", 4), ("7", 12)])
+@pytest.mark.parametrize(("epsilon", "n"), [("0.1", 4), ("2", 2), ("3", 2), ("4", 4), ("7", 16)])
 def test_a_mean_of_the_hardest_cohorts_is_covered(epsilon: str, n: int) -> None:
-    """Exactly: all at one number, all but one, and every split between the two ends."""
+    """Exactly: all at one number, all but one, and every split between the two ends.
+
+    The normal interval is rejected, and so is one that is narrower by a fifth.
+    """
     collection = of_number(epsilon=epsilon)
     mechanism = collection.mechanism
     assert isinstance(mechanism, MeanMechanism)
-    half, normal = (of(collection, mechanism, n) for of in (half_width_of, normal_half_width))
     cohorts = [(np.array([each]), np.array([n])) for each in (0.0, 0.03, 0.25, 0.47, 0.5)]
     cohorts += [(np.array([0.0, 1.0]), np.array([n - k, k])) for k in range(1, n // 2 + 1)]
     cohorts += [(np.array([0.0, 0.5, 1.0]), np.array([(n - 1) // 2, 1, n // 2]))]
-    found = [exact_mean_coverage(mechanism, each, half).held for each in cohorts]
-    before = [exact_mean_coverage(mechanism, each, normal).held for each in cohorts]
 
-    assert min(found) >= LEAST > min(before), (min(found), min(before), half / normal)
+    def least(half: float) -> float:
+        return min(exact_mean_coverage(mechanism, each, half).held for each in cohorts)
+
+    half = half_width_of(collection, mechanism, n)
+    assert least(half) >= LEAST
+    assert least(normal_half_width(collection, mechanism, n)) < LEAST
+    assert least(0.8 * half) < LEAST

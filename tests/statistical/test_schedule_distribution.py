@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import cache, partial
@@ -34,20 +34,23 @@ def secret(number: int) -> bytes:
     return hashlib.sha256(b"schedule law %d" % number).digest()
 
 
-def p_value(draw: Draw, outcomes: Iterable[Hashable], persons: int) -> float:
-    """Return how likely so uneven a count is if every outcome is equally likely (chi-square)."""
-    counts = Counter(draw(secret(number)) for number in range(persons))
-    possible = set(outcomes)
-    if counts.keys() - possible:
-        return 0.0
-    mean = persons / len(possible)
-    distance = sum((counts[each] - mean) ** 2 / mean for each in possible)
-    return float(chi2.sf(distance, len(possible) - 1))
+@dataclass(frozen=True)
+class Check:
+    """A draw whose outcomes are equally likely, and planted ones whose outcomes are not."""
 
+    draw: Draw
+    outcomes: Sequence[Hashable]
+    persons: int
+    wrong: tuple[Draw, ...] = ()
 
-def uniform(draw: Draw, outcomes: Iterable[Hashable], persons: int) -> bool:
-    """Whether the draw may well be uniform over these outcomes."""
-    return p_value(draw, outcomes, persons) > ALPHA
+    def uniform(self, draw: Draw) -> bool:
+        """Whether a draw may well be uniform over the outcomes: chi-square at ALPHA."""
+        counts = Counter(draw(secret(number)) for number in range(self.persons))
+        if counts.keys() - set(self.outcomes):
+            return False
+        mean = self.persons / len(self.outcomes)
+        distance = sum((counts[each] - mean) ** 2 / mean for each in self.outcomes)
+        return float(chi2.sf(distance, len(self.outcomes) - 1)) > ALPHA
 
 
 def calendar_of(unit: Unit, days: int, answers: int | None = None) -> Collection:
@@ -66,7 +69,7 @@ def calendar_of(unit: Unit, days: int, answers: int | None = None) -> Collection
     )
 
 
-# -- answering periods -----------------------------------------------------------------------------
+# -- answering periods: the wrong draws are of three of six ----------------------------------------
 
 
 @cache
@@ -75,61 +78,40 @@ def answering(person: bytes, collection: Collection) -> frozenset[int]:
     return schedule.draw_answering_periods(person, collection)
 
 
-def first_periods(person: bytes, collection: Collection) -> frozenset[int]:
+def first_periods(_person: bytes) -> frozenset[int]:
     """Wrong: always the first ones."""
-    return frozenset(range(collection.answering))
+    return frozenset(range(3))
 
 
-def off_by_one(person: bytes, collection: Collection) -> frozenset[int]:
+def off_by_one(person: bytes) -> frozenset[int]:
     """Wrong: Floyd's algorithm with a draw that never reaches the top."""
     randomness = SecretRandomSource(person, "wrong")
     drawn: set[int] = set()
-    for top in range(collection.periods - collection.answering, collection.periods):
+    for top in range(3, 6):
         period = randomness.below(top) if top else 0
         drawn.add(top if period in drawn else period)
     return frozenset(drawn)
 
 
-def modulo(person: bytes, collection: Collection) -> frozenset[int]:
+def modulo(person: bytes) -> frozenset[int]:
     """Wrong: Floyd's algorithm with four bits modulo the number of periods."""
     randomness = SecretRandomSource(person, "wrong")
     drawn: set[int] = set()
-    for top in range(collection.periods - collection.answering, collection.periods):
+    for top in range(3, 6):
         period = randomness.below(16) % (top + 1)
         drawn.add(top if period in drawn else period)
     return frozenset(drawn)
 
 
-def a_run(person: bytes, collection: Collection) -> frozenset[int]:
+def a_run(person: bytes) -> frozenset[int]:
     """Wrong: each period as likely as any other, but only neighbours together."""
-    start = SecretRandomSource(person, "wrong").below(collection.periods)
-    return frozenset((start + step) % collection.periods for step in range(collection.answering))
-
-
-SHAPES = [(6, 2), (6, 3), (5, 4), (7, 1)]
+    start = SecretRandomSource(person, "wrong").below(6)
+    return frozenset((start + step) % 6 for step in range(3))
 
 
 def subsets(periods: int, answers: int) -> list[frozenset[int]]:
     """Return all sets of so many periods."""
     return [frozenset(each) for each in combinations(range(periods), answers)]
-
-
-@pytest.mark.parametrize(("periods", "answers"), SHAPES)
-def test_every_set_of_answering_periods_is_equally_likely(periods: int, answers: int) -> None:
-    """All subsets of the given size, 10,000 persons."""
-    draw = partial(answering, collection=calendar_of(Unit.DAY, periods, answers))
-
-    assert uniform(draw, subsets(periods, answers), 10_000)
-
-
-@pytest.mark.parametrize("wrong", [first_periods, off_by_one, modulo, a_run])
-def test_a_wrong_choice_of_answering_periods_would_be_seen(
-    wrong: Callable[[bytes, Collection], frozenset[int]],
-) -> None:
-    """Three periods of six, 10,000 persons."""
-    collection = calendar_of(Unit.DAY, 6, 3)
-
-    assert not uniform(lambda person: wrong(person, collection), subsets(6, 3), 10_000)
 
 
 # -- instants --------------------------------------------------------------------------------------
@@ -167,38 +149,6 @@ def office_hours(person: bytes) -> tuple[int, int]:
     return day, 8 + randomness.below(10) if randomness.bernoulli(1, 5) else clock
 
 
-def test_every_hour_of_a_period_is_equally_likely() -> None:
-    """The 744 hours of a month of 31 days, 15,000 persons."""
-    assert uniform(hour, HOURS, 15_000)
-
-
-def test_every_minute_and_second_of_an_hour_is_equally_likely() -> None:
-    """Sixty of each, 20,000 persons."""
-    instants = partial(schedule.draw_instant, collection=MONTH, period=0)
-
-    assert uniform(lambda person: instants(person).minute, range(60), 20_000)
-    assert uniform(lambda person: instants(person).second, range(60), 20_000)
-
-
-def test_the_instants_of_two_answers_are_independent() -> None:
-    """The days of both, 961 pairs, 20,000 persons."""
-    days = list(product(range(1, 32), repeat=2))
-
-    assert uniform(
-        lambda person: tuple(
-            schedule.draw_instant(person, MONTH, 0, answer).day for answer in (0, 1)
-        ),
-        days,
-        20_000,
-    )
-
-
-@pytest.mark.parametrize("wrong", [modulo_second, short_month, office_hours])
-def test_a_wrong_choice_of_instants_would_be_seen(wrong: Draw) -> None:
-    """At the same 15,000 persons."""
-    assert not uniform(wrong, HOURS, 15_000)
-
-
 # -- slots -----------------------------------------------------------------------------------------
 
 FOUR_A_DAY = replace(calendar_of(Unit.EVENT, 3), per_period=4)
@@ -231,17 +181,6 @@ def rotation(person: bytes) -> tuple[int, ...]:
     """Wrong: each slot as likely as any other, but in a fixed order."""
     start = SecretRandomSource(person, "wrong").below(4)
     return tuple((start + step) % 4 for step in range(4))
-
-
-def test_every_order_of_slots_is_equally_likely() -> None:
-    """The 24 orders of four, 12,000 persons."""
-    assert uniform(order, permutations(range(4)), 12_000)
-
-
-@pytest.mark.parametrize("wrong", [naive_shuffle, one_cycle, rotation])
-def test_a_wrong_order_of_slots_would_be_seen(wrong: Draw) -> None:
-    """At the same 12,000 persons."""
-    assert not uniform(wrong, permutations(range(4)), 12_000)
 
 
 # -- cohorts and twins -----------------------------------------------------------------------------
@@ -289,51 +228,72 @@ def period_by_cohort(person: bytes) -> tuple[int, bool, frozenset[int]]:
     return number, schedule.is_selected(person, TWIN), frozenset({number})
 
 
-JOINT = list(product(range(3), (False, True), subsets(3, 1)))
+# -- all draws -------------------------------------------------------------------------------------
 
 
-def test_every_cohort_is_equally_likely() -> None:
-    """Three of them, 20,000 persons; and 1,000, 30,000 persons."""
-    assert uniform(cohort, range(3), 20_000)
-    assert uniform(lambda one: schedule.draw_cohort(one, "acme", "big", 1000), range(1000), 30_000)
+def minute_or_second(unit: str, person: bytes) -> object:
+    """Return one part of the product's instant."""
+    return getattr(schedule.draw_instant(person, MONTH, 0), unit)
 
 
-def test_a_biased_cohort_would_be_seen() -> None:
-    """At the same 20,000 persons."""
-    assert not uniform(modulo_cohort, range(3), 20_000)
+def days_of_two_answers(person: bytes) -> tuple[int, ...]:
+    """Return the days of two instants of one period."""
+    return tuple(schedule.draw_instant(person, MONTH, 0, answer).day for answer in (0, 1))
 
 
-def test_cohort_twin_and_answering_period_are_uniform_and_independent() -> None:
-    """All 18 combinations are equally likely, 30,000 persons."""
-    assert uniform(all_three, JOINT, 30_000)
+def cohorts_of_two_draws(person: bytes) -> tuple[int, ...]:
+    """Return the cohorts of an experiment in spring, which must not follow into autumn."""
+    return tuple(schedule.draw_cohort(person, "acme", draw, 3) for draw in ("spring", "autumn"))
 
 
-@pytest.mark.parametrize("wrong", [biased_twin, twin_by_cohort, period_by_cohort])
-def test_a_biased_or_dependent_draw_would_be_seen(wrong: Draw) -> None:
-    """At the same 30,000 persons."""
-    assert not uniform(wrong, JOINT, 30_000)
+ONE = calendar_of(Unit.DAY, 4, 2)
+OTHER = replace(ONE, name="other")
 
 
-def test_two_draws_of_cohorts_are_independent() -> None:
-    """An experiment in spring does not follow into autumn: 9 pairs, 20,000 persons."""
-    pairs = list(product(range(3), repeat=2))
-
-    assert uniform(
-        lambda one: tuple(
-            schedule.draw_cohort(one, "acme", draw, 3) for draw in ("spring", "autumn")
-        ),
-        pairs,
-        20_000,
-    )
+def periods_of_two_collections(person: bytes) -> tuple[frozenset[int], ...]:
+    """Return the answering periods of two collections: one's days must not tell another's."""
+    return answering(person, ONE), answering(person, OTHER)
 
 
-def test_the_answering_periods_of_two_collections_are_independent() -> None:
-    """One collection's days do not tell another's: 36 pairs, 20,000 persons."""
-    one = calendar_of(Unit.DAY, 4, 2)
-    two = replace(one, name="other")
+CHECKS = {
+    **{
+        f"{answers} of {periods} answering periods": Check(
+            partial(answering, collection=calendar_of(Unit.DAY, periods, answers)),
+            subsets(periods, answers),
+            10_000,
+            (first_periods, off_by_one, modulo, a_run) if (periods, answers) == (6, 3) else (),
+        )
+        for periods, answers in ((6, 2), (6, 3), (7, 1))
+    },
+    "hours of a month": Check(hour, HOURS, 15_000, (modulo_second, short_month, office_hours)),
+    "minutes": Check(partial(minute_or_second, "minute"), range(60), 6_000),
+    "seconds": Check(partial(minute_or_second, "second"), range(60), 6_000),
+    "days of two answers": Check(
+        days_of_two_answers, list(product(range(1, 32), repeat=2)), 10_000
+    ),
+    "orders of slots": Check(
+        order, list(permutations(range(4))), 12_000, (naive_shuffle, one_cycle, rotation)
+    ),
+    "cohorts": Check(cohort, range(3), 20_000, (modulo_cohort,)),
+    "a thousand cohorts": Check(
+        partial(schedule.draw_cohort, app="acme", draw="big", of=1000), range(1000), 10_000
+    ),
+    "cohort, twin and answering period together": Check(
+        all_three,
+        list(product(range(3), (False, True), subsets(3, 1))),
+        30_000,
+        (biased_twin, twin_by_cohort, period_by_cohort),
+    ),
+    "cohorts of two draws": Check(cohorts_of_two_draws, list(product(range(3), repeat=2)), 6_000),
+    "answering periods of two collections": Check(
+        periods_of_two_collections, list(product(subsets(4, 2), repeat=2)), 6_000
+    ),
+}
 
-    assert uniform(
-        lambda person: (answering(person, one), answering(person, two)),
-        product(subsets(4, 2), repeat=2),
-        20_000,
-    )
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_every_outcome_is_equally_likely_and_a_wrong_draw_would_be_seen(name: str) -> None:
+    check = CHECKS[name]
+
+    assert check.uniform(check.draw)
+    assert [wrong.__name__ for wrong in check.wrong if check.uniform(wrong)] == []

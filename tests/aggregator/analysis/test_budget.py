@@ -27,10 +27,7 @@ from veilcount_aggregator.analysis.budget.composition import (
 )
 from veilcount_aggregator.mechanisms import handler_of
 from veilcount_shared import select_mechanism
-from veilcount_shared.composition import (
-    guessing_probability,
-    optimal_composition,
-)
+from veilcount_shared.composition import guessing_probability, optimal_composition
 from veilcount_shared.epsilon import exp_lower, exp_upper
 from veilcount_shared.mechanisms import (
     DistributionMechanism,

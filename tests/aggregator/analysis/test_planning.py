@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from veilcount_aggregator.analysis.amplification import keeps_epsilon
-from veilcount_aggregator.analysis.planning import (
-    PlanResult,
-    QuestionShape,
-    TrustModel,
-    plan,
-)
+from veilcount_aggregator.analysis.planning import PlanResult, QuestionShape, TrustModel, plan
 from veilcount_aggregator.analysis.trust_models import Quantity
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.text import number_format

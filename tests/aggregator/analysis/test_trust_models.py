@@ -19,9 +19,7 @@ from veilcount_aggregator.analysis.trust_models import (
     compare_trust_models,
     scaling,
 )
-from veilcount_aggregator.analysis.trust_models.quantity import (
-    two_sided,
-)
+from veilcount_aggregator.analysis.trust_models.quantity import two_sided
 from veilcount_aggregator.mechanisms import handler_of, share_handler_of
 from veilcount_shared import select_mechanism
 from veilcount_shared.collection import Measure
