@@ -111,21 +111,18 @@ def test_the_audited_mechanisms_are_those_that_the_planner_takes() -> None:
         assert select_mechanism(k, epsilon).mechanism == mechanism(Fraction(epsilon))
 
 
-@pytest.mark.parametrize("audits", [150, pytest.param(1000, marks=pytest.mark.full)])
-def test_an_honest_mechanism_is_declared_broken_at_most_as_often_as_alpha_says(audits: int) -> None:
-    """Of 150 audits of a tight mechanism at alpha = 0.2, at most 30 + 4 sigma are false alarms.
+def test_an_honest_mechanism_is_declared_broken_at_most_as_often_as_alpha_says() -> None:
+    """Of 60 audits at alpha = 0.2, 12 at most; of a mechanism that spends 1.1, many more.
 
-    If it were declared so twice as often, that would be seen in 96 of 100 such tests.
+    Far fewer than 12 are usual: the bounds of both frequencies are rarely wrong at once.
     """
-    alpha = 0.2
-    alarms = sum(_coin_audit(seed, alpha, truth=1.0).broken for seed in range(audits))
 
-    assert alarms <= audits * alpha + 4 * (audits * alpha * (1 - alpha)) ** 0.5
+    def alarms(truth: float) -> int:
+        return sum(_coin_audit(seed, 0.2, truth=truth).broken for seed in range(60))
 
-
-def test_a_dishonest_mechanism_is_declared_broken_almost_always() -> None:
-    """The same audits of a mechanism that spends 1.3 instead of 1 all sound the alarm."""
-    assert all(_coin_audit(seed, 0.2, truth=1.3).broken for seed in range(40))
+    assert alarms(1.0) <= 12
+    assert alarms(1.1) > 24
+    assert alarms(1.3) == 60
 
 
 def test_values_are_emitted_in_pairs_of_equal_number() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations_with_replacement, permutations, product
 from math import isclose
 
 import pytest
 
 from tests.aggregator.exact_rows import Row, rows_of
+from tests.statistical.distributions import LOWER, with_epsilon
 from veilcount_aggregator.analysis.amplification import (
     Amplified,
     amplified,
@@ -28,6 +29,7 @@ from veilcount_shared.mechanisms import (
     DistributionMechanism,
     MeanMechanism,
     ProjectiveGeometry,
+    Randomizer,
     RangeTree,
     SquareWave,
     SubsetSelection,
@@ -51,11 +53,10 @@ def joined(distribution: Distribution, row: Row) -> Distribution:
 
 
 def exact_delta(
-    rows: Sequence[Row], n: int, epsilon: Fraction, pairs: Iterable[tuple[int, int]]
+    rows: Sequence[Row], n: int, epsilon: Fraction, pairs: Sequence[tuple[int, int]]
 ) -> Fraction:
     """The worst delta over every dataset of n reports and these pairs of one of its inputs."""
     e, deltas = exp_upper(epsilon), []
-    pairs = list(pairs)
     for others in combinations_with_replacement(range(len(rows)), n - 1):
         distribution: Distribution = {(0,) * len(rows[0]): Fraction(1)}
         for other in others:
@@ -84,7 +85,11 @@ SMALL = [
 ]
 
 
-def overlap_of(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[Overlap, ...]:
+Small = SubsetSelection | ProjectiveGeometry | SquareWave
+each_small = pytest.mark.parametrize(("mechanism", "most"), SMALL, ids=str)
+
+
+def overlap_of(mechanism: Small) -> tuple[Overlap, ...]:
     if not isinstance(mechanism, SquareWave):
         return handler_of(mechanism).overlaps()
     apart = min(mechanism.width, mechanism.levels - mechanism.width)
@@ -92,31 +97,14 @@ def overlap_of(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> 
     return (Overlap(share, Fraction(apart, mechanism.levels), mechanism.P),)
 
 
-def pairs_of(
-    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave,
-) -> Iterable[tuple[int, int]]:
-    return (
-        permutations(range(mechanism.inputs), 2) if isinstance(mechanism, SquareWave) else [(0, 1)]
-    )
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        Fraction(0),
-        Fraction(1, 2),
-        *(pytest.param(Fraction(each, 5), marks=pytest.mark.full) for each in (1, 4)),
-    ],
-)
-@pytest.mark.parametrize(("mechanism", "most"), SMALL, ids=str)
-def test_both_bounds_hold_for_every_small_batch(
-    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, most: int, part: Fraction
-) -> None:
+@each_small
+def test_both_bounds_hold_for_every_small_batch(mechanism: Small, most: int) -> None:
     """Over all datasets of 2 to 4 reports, enumerated: [BBGN19] and [FMT21]."""
     rows, ratio = rows_of(mechanism), float(exp_upper(mechanism.epsilon))
-    at = mechanism.epsilon * part
-    for n in range(2, most + 1):
-        exact = exact_delta(rows, n, at, pairs_of(mechanism))
+    windowed = isinstance(mechanism, SquareWave)
+    pairs = list(permutations(range(mechanism.inputs), 2)) if windowed else [(0, 1)]
+    for n, at in product(range(2, most + 1), (Fraction(0), mechanism.epsilon / 2)):
+        exact = exact_delta(rows, n, at, pairs)
 
         assert exact <= blanket_delta(overlap_of(mechanism), n, float(at))
         assert exact <= clones_delta(ratio, n, float(at))
@@ -127,10 +115,7 @@ def test_the_comparison_would_see_an_epsilon_that_is_understated(
     mechanism: SubsetSelection, most: int
 ) -> None:
     """The blanket of 0.7 epsilon is exceeded by the exact delta of epsilon."""
-    weaker = SubsetSelection.for_epsilon(
-        mechanism.epsilon * Fraction(7, 10), mechanism.k, mechanism.w
-    )
-    at = mechanism.epsilon / 5
+    weaker, at = with_epsilon(mechanism, LOWER), mechanism.epsilon / 5
     exact = exact_delta(rows_of(mechanism), most, at, [(0, 1)])
 
     assert exact > blanket_delta(handler_of(weaker).overlaps(), most, float(at))
@@ -156,18 +141,8 @@ def test_the_pair_that_overlaps_least_bounds_every_pair() -> None:
     assert bounds == sorted(bounds)
 
 
-def test_the_bound_is_close_to_the_exact_delta() -> None:
-    """A bound that is never below the truth could be useless: four bits, within a factor of 3."""
-    mechanism = SubsetSelection.for_epsilon(ONE, 2, 1)
-    exact = exact_delta(rows_of(mechanism), 4, ONE / 5, [(0, 1)])
-
-    assert blanket_delta(handler_of(mechanism).overlaps(), 4, 0.2) < 3 * exact
-
-
-@pytest.mark.parametrize(("mechanism", "most"), SMALL, ids=str)
-def test_an_overlap_is_that_of_the_sets(
-    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, most: int
-) -> None:
+@each_small
+def test_an_overlap_is_that_of_the_sets(mechanism: Small, most: int) -> None:
     rows = rows_of(mechanism)
     sets = [{m for m, p in enumerate(row) if p == max(row)} for row in rows]
     (pair,) = overlap_of(mechanism)
@@ -195,16 +170,7 @@ def test_clones_lie_in_the_published_interval() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "reports", "expected"),
-    [
-        ("0.5", 10**3, 0.0705),
-        ("1", 10**3, 0.182),
-        ("4", 10**3, 3.99),
-        ("0.5", 10**4, 0.0204),
-        ("2", 10**4, 0.155),
-        ("4", 10**4, 0.601),
-        ("1", 10**5, 0.0153),
-        ("2", 10**5, 0.0450),
-    ],
+    [("0.5", 10**3, 0.0705), ("4", 10**3, 3.99), ("2", 10**4, 0.155), ("1", 10**5, 0.0153)],
 )
 def test_clones_give_the_known_values(epsilon: str, reports: int, expected: float) -> None:
     """The numeric bound at delta = 1e-6, to three digits."""
@@ -215,15 +181,11 @@ def test_clones_give_the_known_values(epsilon: str, reports: int, expected: floa
     ("k", "epsilon", "reports", "expected"),
     [
         (2, "1", 10**3, 0.149),
-        (2, "2", 10**4, 0.114),
         (2, "4", 10**4, 0.411),
-        (2, "4", 10**5, 0.118),
         (2, "4", 10**6, 0.0343),
         (10, "4", 10**3, 1.53),
-        (10, "4", 10**5, 0.110),
         (1000, "4", 10**3, 0.940),
         (1000, "2", 10**5, 0.0228),
-        (1000, "4", 10**5, 0.0815),
         (1000, "4", 10**6, 0.0236),
     ],
 )
@@ -238,23 +200,19 @@ def test_the_blanket_gives_the_known_values(
 
 # -- what is returned ------------------------------------------------------------------------------
 
-MECHANISMS = [
-    select_mechanism(2, 1).mechanism,
-    select_mechanism(1000, 1).mechanism,
-    MeanMechanism.for_epsilon(ONE),
-    DistributionMechanism.for_epsilon(ONE),
-    RangeTree.for_epsilon(ONE),
-]
 
-
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
-def test_for_our_mechanisms_the_blanket_is_the_best_bound(
-    mechanism: SubsetSelection
-    | ProjectiveGeometry
-    | MeanMechanism
-    | DistributionMechanism
-    | RangeTree,
-) -> None:
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        select_mechanism(2, 1).mechanism,
+        select_mechanism(1000, 1).mechanism,
+        MeanMechanism.for_epsilon(ONE),
+        DistributionMechanism.for_epsilon(ONE),
+        RangeTree.for_epsilon(ONE),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_for_our_mechanisms_the_blanket_is_the_best_bound(mechanism: Randomizer) -> None:
     bound = amplified(mechanism, 10**4, DELTA)
 
     assert bound.epsilon == bound.blanket < bound.clones < bound.closed < bound.local == 1
@@ -276,43 +234,30 @@ def test_with_nobody_to_hide_among_the_local_epsilon_is_left(reports: int) -> No
     )
 
 
-def test_more_reports_never_hide_less() -> None:
-    mechanism = select_mechanism(4, 1).mechanism
-    found = [blanket_epsilon(mechanism, 10**power, DELTA) for power in range(1, 7)]
+@pytest.mark.parametrize("reports", [2, 10**6])
+def test_from_the_local_epsilon_on_both_deltas_are_0(reports: int) -> None:
+    overlaps = handler_of(select_mechanism(4, 1).mechanism).overlaps()
 
-    assert found == sorted(found, reverse=True)
-
-
-@pytest.mark.parametrize("reports", [2, 10**3, 10**6])
-def test_from_the_local_epsilon_on_delta_is_0(reports: int) -> None:
-    """Both bounds are 0 from there on."""
-    assert (
-        blanket_delta(handler_of(select_mechanism(4, 1).mechanism).overlaps(), reports, 1.0001) == 0
-    )
+    assert blanket_delta(overlaps, reports, 1.0001) == 0
     assert clones_delta(float(exp_lower(ONE)), reports, 1.0001) == 0
 
 
 # -- how loud a device may answer ------------------------------------------------------------------
 
 
+def five(epsilon: Fraction) -> Randomizer:
+    return select_mechanism(5, epsilon).mechanism
+
+
 def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> None:
     """For a batch of a thousand, at epsilon 1."""
-
-    def family(epsilon: Fraction) -> SubsetSelection | ProjectiveGeometry:
-        return select_mechanism(5, epsilon).mechanism
-
-    local = largest_local_epsilon(family, 1000, ONE, DELTA)
+    local = largest_local_epsilon(five, 1000, ONE, DELTA)
 
     assert local > 3
-    assert keeps_epsilon(family(local), 1000, ONE, DELTA)
-    assert not keeps_epsilon(family(local + Fraction(1, 1000)), 1000, ONE, DELTA)
+    assert keeps_epsilon(five(local), 1000, ONE, DELTA)
+    assert not keeps_epsilon(five(local + Fraction(1, 1000)), 1000, ONE, DELTA)
 
 
-def test_a_shuffler_never_costs() -> None:
-    for reports in (1, 5):
-        assert (
-            largest_local_epsilon(
-                lambda epsilon: select_mechanism(2, epsilon).mechanism, reports, ONE, DELTA
-            )
-            == 1
-        )
+@pytest.mark.parametrize("reports", [1, 5])
+def test_a_shuffler_never_costs(reports: int) -> None:
+    assert largest_local_epsilon(five, reports, ONE, DELTA) == 1

@@ -29,22 +29,18 @@ N = 4000
 
 
 def test_bounds_are_those_of_the_textbook() -> None:
-    """5 of 10 at 95 %: between 0.1871 and 0.8129."""
-    assert isclose(clopper_pearson.lower(5, 10, 0.025), 0.1871, abs_tol=5e-5)
-    assert isclose(clopper_pearson.upper(5, 10, 0.025), 0.8129, abs_tol=5e-5)
-
-
-def test_bounds_of_none_and_of_all_have_their_closed_form() -> None:
-    """Of 0 hits: 0 and 1 - alpha^(1/n). Of n hits: alpha^(1/n) and 1."""
+    """5 of 10 at 95 %: .1871 to .8129. Of n: alpha^(1/n) to 1; of none: 0 to 1 - alpha^(1/n)."""
     edge = 0.01 ** (1 / 20)
 
+    assert isclose(clopper_pearson.lower(5, 10, 0.025), 0.1871, abs_tol=5e-5)
+    assert isclose(clopper_pearson.upper(5, 10, 0.025), 0.8129, abs_tol=5e-5)
     assert clopper_pearson.lower(0, 20, 0.01) == 0
     assert isclose(clopper_pearson.upper(0, 20, 0.01), 1 - edge)
     assert isclose(clopper_pearson.lower(20, 20, 0.01), edge)
     assert clopper_pearson.upper(20, 20, 0.01) == 1
 
 
-@pytest.mark.parametrize("p", [0.001, 0.02, 0.3, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("p", [0.001, 0.3, 0.9])
 @pytest.mark.parametrize("alpha", [0.0005, 0.05])
 def test_a_bound_is_wrong_with_probability_alpha_at_most(p: float, alpha: float) -> None:
     """Summed exactly over all counts of 50 trials, either way."""
@@ -118,7 +114,6 @@ def test_a_reading_is_one_number_of_each_message(
 
 @pytest.mark.parametrize("bits", [0, 25])
 def test_symbols_of_no_width_or_too_wide_are_refused(bits: int) -> None:
-    """1 to 24 bits can be counted."""
     with pytest.raises(ValueError, match="1 to 24"):
         SymbolGrid(bits)
 
@@ -130,12 +125,14 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
+def packed(table: NDArray[np.generic]) -> list[bytes]:
+    """Return the messages that the rows are, a byte a cell."""
+    return [row.tobytes() for row in table.astype(np.uint8)]
+
+
 def rows(*columns: int | NDArray[np.int64]) -> list[bytes]:
     """Return N messages with these bytes: each a number for all, or one for each."""
-    table = np.empty((N, len(columns)), np.uint8)
-    for place, column in enumerate(columns):
-        table[:, place] = column
-    return [row.tobytes() for row in table]
+    return packed(np.stack([np.broadcast_to(column, N) for column in columns], axis=1))
 
 
 def test_a_byte_at_its_place_is_found() -> None:
@@ -153,7 +150,7 @@ def test_a_symbol_is_found_wherever_it_stands() -> None:
     noise = rng().integers(10, 250, size=(N, 12), dtype=np.uint8)
     marked = noise.copy()
     marked[np.arange(N), rng().integers(12, size=N)] = 9
-    finding = judge([row.tobytes() for row in noise], [row.tobytes() for row in marked], 1)
+    finding = judge(packed(noise), packed(marked), 1)
 
     assert finding.event.startswith(("byte value 9 occurs 1 time: ", "byte value 9 occurs 0 times"))
     assert finding.measured > 5
@@ -207,7 +204,7 @@ def test_a_length_is_found() -> None:
 def test_how_often_a_symbol_occurs_is_found() -> None:
     """Of 200 answers, three quarters are 1 from the one value and one quarter from the other."""
     answers = rng().random((2, N, 200)) < [[[0.25]], [[0.75]]]
-    first, second = ([row.astype(np.uint8).tobytes() for row in side] for side in answers)
+    first, second = map(packed, answers)
     finding = judge(first, second, 4)
 
     assert "value 1 occurs" in finding.event

@@ -14,16 +14,6 @@ from veilcount_shared.composition import parallel_composition
 KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil = 2027-12-01\n'
 
 
-def test_collections_add_up() -> None:
-    """12 + 6."""
-    (shown,) = compose_collections(
-        make_collections(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")
-    ).totals
-
-    assert shown.plain == shown.worst == 18
-    assert shown.draws == ()
-
-
 def test_nothing_is_summed_over_different_adjacencies() -> None:
     curated = f'{KEYS}model = "central"\nbudget = '
     text = (
@@ -66,22 +56,20 @@ def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
 
 def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fraction:
     """The most expensive choice of cohorts and twins, one person after another."""
-    mine_are = [collections[name] for name in names]
-    costs = []
-    for spring, fall, side in product(range(3), range(3), ("t", "u")):
-        mine = {"spring": spring, "fall": fall}
-        costs.append(
-            sum(
-                (
-                    each.epsilon_user
-                    for each in mine_are
-                    if (each.cohort is None or mine[each.cohort.draw] == each.cohort.number)
-                    and (each.twin is None or each.name == side)
-                ),
-                Fraction(0),
-            )
-        )
-    return max(costs)
+
+    def answers(each: Collection, mine: dict[str, int], side: str) -> bool:
+        in_cohort = each.cohort is None or mine[each.cohort.draw] == each.cohort.number
+        return in_cohort and (each.twin is None or each.name == side)
+
+    persons = [
+        ({"spring": spring, "fall": fall}, side)
+        for spring, fall, side in product(range(3), range(3), ("t", "u"))
+    ]
+    listed = [collections[name] for name in names]
+    return max(
+        sum((each.epsilon_user for each in listed if answers(each, *person)), Fraction(0))
+        for person in persons
+    )
 
 
 def test_nothing_costs_nothing() -> None:

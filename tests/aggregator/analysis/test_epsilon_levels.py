@@ -11,32 +11,25 @@ from veilcount_aggregator.analysis.budget import levels
 from veilcount_shared.periods import Unit
 
 
-def test_one_user_epsilon_is_shared_out_over_each_unit() -> None:
-    """12 for a year: 1 a month; per event far less; nothing is overspent."""
+def test_one_user_epsilon_is_shared_out_and_the_longer_the_unit_the_better() -> None:
+    """12 for a year: 1 a month; per event far less; nothing is overspent.
+
+    Under one user epsilon, locally and with a curator: day >= week >= month >= user.
+    """
     table = levels(make_collection(), 10**5)
     by_unit = {row.unit: row for row in table.rows}
+    local = [row.local_campaign.rmse for row in table.rows if row.local_campaign]
+    central = [row.central_period.rmse for row in table.rows]
 
     assert by_unit[Unit.MONTH].epsilon == 1
     assert by_unit[Unit.USER].epsilon == 12
     assert all(row.user is not None and row.user <= table.user == 12 for row in table.rows)
-
-
-def test_the_longer_the_unit_the_better_both_errors() -> None:
-    """Under one user epsilon, locally and with a curator: day >= week >= month >= user."""
-    rows = levels(make_collection(), 10**5).rows
-    local = [row.local_campaign.rmse for row in rows if row.local_campaign]
-    central = [row.central_period.rmse for row in rows]
-
     assert local == sorted(local, reverse=True)
     assert central == sorted(central, reverse=True)
-    assert all(row.central_campaign.rmse < min(local) for row in rows)
-
-
-def test_each_unit_says_what_it_stops_and_what_it_does_not() -> None:
-    rows = levels(make_collection(), 10**5).rows
-
-    assert len({row.stops for row in rows}) == len({row.does_not_stop for row in rows}) == 5
-    assert all(row.guess_one is not None and row.guess_one <= (row.guess_all or 0) for row in rows)
+    assert all(row.central_campaign.rmse < min(local) for row in table.rows)
+    assert len({row.stops for row in table.rows}) == len(table.rows) == 5
+    assert len({row.does_not_stop for row in table.rows}) == 5
+    assert all(row.guess_one and row.guess_one <= (row.guess_all or 0) for row in table.rows)
 
 
 def test_a_user_epsilon_that_cannot_be_shared_out_gives_no_local_answer() -> None:

@@ -34,7 +34,7 @@ from veilcount_aggregator.mechanisms.mean import MeanHandler
 from veilcount_aggregator.mechanisms.projective_geometry import hyperplanes_through
 from veilcount_aggregator.mechanisms.subset_selection import supports
 from veilcount_aggregator.mechanisms.window import draw_levels
-from veilcount_aggregator.sampling import Mixture, scattered
+from veilcount_aggregator.sampling import scattered
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure, Model, Presence
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Number
@@ -47,6 +47,7 @@ from veilcount_shared.mechanisms import (
 from veilcount_shared.randomness import RandomSource
 
 Ints = NDArray[np.int64]
+Small = SubsetSelection | ProjectiveGeometry | SquareWave
 Tallies = dict[tuple[int, ...], float]
 
 
@@ -80,12 +81,9 @@ class EnumeratedGenerator:
         return np.array([self._randomness.below(high) for _ in range(size)], np.int64)
 
 
-def simulated(
-    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]
-) -> Tallies:
+def simulated(mechanism: Small, held: list[int]) -> Tallies:
     def run(randomness: RandomSource) -> tuple[int, ...]:
-        generator = cast("Generator", EnumeratedGenerator(randomness))
-        counts = np.array(held)
+        generator, counts = cast("Generator", EnumeratedGenerator(randomness)), np.array(held)
         if isinstance(mechanism, SquareWave):
             return tuple(map(int, draw_levels(mechanism, counts, generator)))
         if isinstance(mechanism, SubsetSelection):  # few devices: not one by one
@@ -95,7 +93,7 @@ def simulated(
     return {counters: float(weight) for counters, weight in enumerate_distribution(run).items()}
 
 
-def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]) -> Tallies:
+def sent(mechanism: Small, held: list[int]) -> Tallies:
     """The distribution of the tally, from the client's code: the devices' own, convolved."""
     total: dict[tuple[int, ...], Fraction] = {counted(mechanism, []): Fraction(1)}
     for x in np.repeat(np.arange(len(held)), held).tolist():
@@ -109,9 +107,7 @@ def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: lis
     return {counters: float(weight) for counters, weight in total.items()}
 
 
-def counted(
-    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, messages: list[int]
-) -> tuple[int, ...]:
+def counted(mechanism: Small, messages: list[int]) -> tuple[int, ...]:
     if isinstance(mechanism, SubsetSelection):
         members = [x for message in messages for x in mechanism.members(message)]
         return tuple(map(members.count, range(mechanism.k)))
@@ -122,7 +118,7 @@ def differ(one: Tallies, two: Tallies) -> float:
     return sum(abs(one.get(each, 0) - two.get(each, 0)) for each in {*one, *two}) / 2
 
 
-SMALL: dict[str, tuple[SubsetSelection | ProjectiveGeometry | SquareWave, list[int]]] = {
+SMALL: dict[str, tuple[Small, list[int]]] = {
     "coin": (SubsetSelection.for_epsilon(Fraction(1), 2, 1), [2, 1]),
     "response": (SubsetSelection.for_epsilon(Fraction(2), 3, 1), [2, 0, 1]),
     "pairs of 3": (SubsetSelection.for_epsilon(Fraction(1), 3, 2), [1, 2, 0]),
@@ -138,61 +134,36 @@ SMALL: dict[str, tuple[SubsetSelection | ProjectiveGeometry | SquareWave, list[i
 
 @pytest.mark.parametrize("name", SMALL)
 def test_every_tally_of_a_small_population_has_its_exact_probability(name: str) -> None:
+    """One per cent more epsilon has another distribution."""
     mechanism, held = SMALL[name]
+    found = simulated(mechanism, held)
 
-    assert differ(simulated(mechanism, held), sent(mechanism, held)) < 1e-14
+    assert differ(found, sent(mechanism, held)) < 1e-14
+    assert differ(found, sent(with_epsilon(mechanism, Fraction(101, 100)), held)) > 1e-5
 
 
-@pytest.mark.parametrize("name", ["pairs of 3", "pairs of 4", "triples of 4", "pairs of 5"])
+@pytest.mark.parametrize("name", ["pairs of 3", "triples of 4", "pairs of 5"])
 def test_counts_drawn_item_by_item_have_another_distribution(name: str) -> None:
     mechanism, held = SMALL[name]
     exact = sent(mechanism, held)
-    alone = [marginal(exact, place) for place in range(len(held))]
-    product: Tallies = {(): 1.0}
-    for chances in alone:
-        product = {
+    alone: Tallies = {(): 1.0}
+    for place in range(len(held)):
+        chances: dict[int, float] = defaultdict(float)
+        for counters, weight in exact.items():
+            chances[counters[place]] += weight
+        alone = {
             (*counters, count): weight * chance
-            for counters, weight in product.items()
+            for counters, weight in alone.items()
             for count, chance in chances.items()
         }
 
-    assert differ(product, exact) > 0.4
-
-
-def marginal(joint: Tallies, place: int) -> dict[int, float]:
-    found: dict[int, float] = defaultdict(float)
-    for counters, weight in joint.items():
-        found[counters[place]] += weight
-    return found
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_another_epsilon_has_another_distribution(name: str) -> None:
-    mechanism, held = SMALL[name]
-
-    assert (
-        differ(simulated(mechanism, held), sent(with_epsilon(mechanism, Fraction(101, 100)), held))
-        > 1e-5
-    )
-
-
-def test_a_mixture_of_informative_and_uniform_messages_has_probability_p() -> None:
-    """P = informative + (1 - informative) r / M, exactly."""
-    for mechanism, owned, messages in (
-        (SubsetSelection.for_epsilon(Fraction(1), 10, 3), 3, 10),
-        (SquareWave.for_epsilon(Fraction(1), 40, 11), 11, 40),
-        (ProjectiveGeometry.for_epsilon(Fraction(1), 85, 4, 4), 21, 85),
-    ):
-        share = Mixture(mechanism.P, owned, messages).informative
-
-        assert 0 < share < 1
-        assert share + (1 - share) * Fraction(owned, messages) == mechanism.P
+    assert differ(alone, exact) > 0.4
 
 
 # -- the parts -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (5, 3), (8, 3), (4, 4)])
+@pytest.mark.parametrize(("q", "t"), [(2, 4), (5, 3), (8, 3), (4, 4)])
 def test_each_hyperplane_through_a_point_is_found_exactly_once(q: int, t: int) -> None:
     plane = ProjectiveGeometry.for_epsilon(Fraction(1), 7, q, t)
 
@@ -203,7 +174,7 @@ def test_each_hyperplane_through_a_point_is_found_exactly_once(q: int, t: int) -
         assert sorted(found) == [u for u in range(plane.messages) if plane.supports(u, x)]
 
 
-@pytest.mark.parametrize("cells", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("cells", [1, 2, 13])
 def test_balls_fall_into_cells_that_exist_and_none_is_lost(cells: int) -> None:
     balls = np.array([0, 1, 100_000])
     counts = scattered(balls, cells, rng())
@@ -262,32 +233,21 @@ def inputs_of(which: Collection, devices: int) -> Ints:
     return rng().integers(GRID + 1 if grid else which.inputs, size=devices)
 
 
-@pytest.mark.parametrize("name", SENDERS)
-def test_every_simulated_message_is_one_that_a_device_could_send(name: str) -> None:
-    which = SENDERS[name]
-    rows = simulate_messages(which, inputs_of(which, 500), rng())
+@pytest.mark.parametrize("which", SENDERS.values(), ids=SENDERS)
+def test_simulated_messages_are_those_of_devices_and_tallies_have_them_all(
+    which: Collection,
+) -> None:
+    sent = inputs_of(which, 500)
+    rows = simulate_messages(which, sent, rng())
     messages = [which.unpack(row.tobytes()) for row in rows]
+    held = Population(*np.unique(sent, return_counts=True))
+    one, again = (simulate(which, held, rng()) for _ in range(2))
 
     assert rows.dtype == np.uint8
     assert tally(which, rows).tolist() == tally(which, messages).tolist()
-
-
-@pytest.mark.parametrize("name", SENDERS)
-def test_a_tally_has_as_many_reports_as_there_are_devices(name: str) -> None:
-    which = SENDERS[name]
-    inputs, devices = np.unique(inputs_of(which, 700), return_counts=True)
-    counters = simulate(which, Population(inputs, devices), rng())
-    weight = getattr(which.mechanism, "w", 1)
-
-    assert counters.shape == tally(which, []).shape
-    assert counters.sum() == 700 * weight
-
-
-def test_the_same_seed_gives_the_same_population() -> None:
-    held = np.full(16, 50)
-    one, two = (simulate(SENDERS["mask"], held, rng()) for _ in range(2))
-
-    assert one.tolist() == two.tolist()
+    assert one.shape == tally(which, []).shape
+    assert one.sum() == 500 * getattr(which.mechanism, "w", 1)
+    assert one.tolist() == again.tolist()
 
 
 # -- populations -----------------------------------------------------------------------------------
