@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -31,42 +32,33 @@ NAMES = ("words", "number", "curve", "crossed", "local", "curated")
 def definitions() -> str:
     """Return a file whose every text is hostile."""
     evil, short = json.dumps(EVIL), json.dumps(SHORT)
-    texts = "\n".join(f"{key} = {evil}" for key in ("question", "owner", "purpose"))
-    message = f"{texts}\nfrom = 2026-12-01\nuntil = 2026-12-31\n"
+    message = "\n".join(f"{key} = {evil}" for key in ("question", "owner", "purpose"))
+    days = "from = 2026-12-01\nuntil = 2026-12-31"
     values = f'values = [{evil}, {short}, "=1+1", "<b>bold</b>"]'
+    local = f"{message}\n{days}\nepsilon = 1\nunit"
     return f"""
 app = "acme-editor"
 [words]
 {values}
 other = {json.dumps("other" + SHORT)}
-epsilon = 1
-unit = "day"
 segments = {{arm = [{evil}, "B"]}}
-{message}
+{local} = "day"
 [number]
 range = [0, 240]
 measure = "mean"
-epsilon = 1
-unit = "day"
-{message}
+{local} = "day"
 [curve]
 range = [-10, 10]
 measure = "distribution"
-epsilon = 1
-unit = "day"
-{message}
+{local} = "day"
 [crossed]
 {values}
 cross = {{plan = [{evil}, "paid"]}}
-epsilon = 1
-unit = "day"
-{message}
+{local} = "day"
 [local]
 {values}
-epsilon = 1
-unit = "user"
 twin = "curated"
-{message}
+{local} = "user"
 [curated]
 {values}
 model = "central"
@@ -74,6 +66,7 @@ adjacency = "substitute"
 budget = 1
 unit = "user"
 {message}
+{days}
 """
 
 
@@ -106,31 +99,41 @@ def pages(*names: str) -> list[str]:
 
 def costly(path: str) -> object:
     """Return a page as a parameter; one that computes for seconds is looked at in full runs."""
-    slow = path.endswith("contrast") and not path.startswith("/collections/curated")
+    slow = path.endswith("contrast") and path not in pages(*FEW)
     return pytest.param(path, marks=[pytest.mark.full] if slow else [])
 
 
 FEW = ("words", "curated")
+OURS = ("script-src", "connect-src", "form-action", "frame-src", "object-src", "worker-src")
 HTML = {"Accept": "text/html"}
 
 
 @pytest.mark.parametrize("path", [costly(each) for each in pages(*NAMES)])
-def test_what_definitions_hold_is_text_on_every_page(admin: Visitor, path: str) -> None:
-    """Questions, owners, values, segments, labels of keys."""
+def test_what_definitions_and_addresses_hold_is_text_on_every_page(
+    admin: Visitor, path: str
+) -> None:
+    """Questions, owners, values, segments, labels of keys.
+
+    In each field that a page, its links or its forms know of, alone and all at once.
+    By its policy, a page loads and sends nothing elsewhere: no script of its own, no eval, no
+    frame, no base, no other host.
+    """
     admin.headers = HTML
     page = admin.get(path)
+    header = page.response.headers["Content-Security-Policy"]
+    policy = dict(part.strip().partition(" ")[::2] for part in header.split(";"))
 
     assert page.status in {200, 303, 404}
     assert not ParsedPage(page.html).foreign(MARK)
+    assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
+    assert {policy.get(name, "'none'") for name in OURS} <= {"'self'", "'none'"}
+    assert policy.get("base-uri", "'none'") == "'none'"
+    if path in pages(*FEW):
+        names = ParsedPage(page.html).query_names() | {"to", "from", "series", "find", "page"}
+        _check_addresses(admin, path, sorted(names))
 
 
-@pytest.mark.parametrize("path", pages(*FEW))
-def test_what_an_address_holds_is_text_on_every_page(admin: Visitor, path: str) -> None:
-    """In each field that the page, its links or its forms know of, alone and all at once."""
-    admin.headers = HTML
-    names = sorted(
-        ParsedPage(admin.get(path).html).query_names() | {"to", "from", "series", "find", "page"}
-    )
+def _check_addresses(admin: Visitor, path: str, names: Sequence[str]) -> None:
     for evil in (EVIL, *LEADING):
         queries = [f"{name}={quote(evil)}" for name in names]
         for query in (*(queries if evil is EVIL else ()), "&".join(queries)):
@@ -140,20 +143,14 @@ def test_what_an_address_holds_is_text_on_every_page(admin: Visitor, path: str) 
             assert not ParsedPage(page.html).foreign(MARK), query
 
 
-@pytest.mark.parametrize("name", [EVIL, SHORT, "..", "\x1b[31m", "a\nb"])
-def test_what_a_path_holds_is_text_in_every_trouble(admin: Visitor, name: str) -> None:
+def test_what_a_path_holds_is_text_in_every_trouble(admin: Visitor) -> None:
     admin.headers = HTML
-    for endpoint in of_kind(Kind.PAGE, Kind.OPEN):
-        if "<" not in endpoint.path or endpoint.method != "GET":
-            continue
-        spelled = quote(name, safe="")
-        path = endpoint.path
-        for place in ("<name>", "<form>", "<digest>", "<identity>"):
-            path = path.replace(place, spelled)
-        page = admin.get(path)
-
-        assert page.status in {400, 404}
-        assert not ParsedPage(page.html).foreign(MARK)
+    named = [each.path for each in of_kind(Kind.PAGE, Kind.OPEN) if each.method == "GET"]
+    for name in (EVIL, SHORT, "..", "\x1b[31m", "a\nb"):
+        paths = [re.sub("<.*?>", quote(name, safe=""), path) for path in named if "<" in path]
+        for page in map(admin.get, paths):
+            assert page.status in {400, 404}
+            assert not ParsedPage(page.html).foreign(MARK)
 
 
 #: forms that stand on no page before something was typed
@@ -168,13 +165,8 @@ LATER = (
 def test_what_a_form_sends_is_text_on_the_page_that_answers(admin: Visitor) -> None:
     """Each field of each form of each page, sent back with markup in it."""
     admin.headers = HTML
-    found = [
-        form
-        for path in pages(*FEW)
-        for form in ParsedPage(admin.get(path).html).forms
-        if form.posts
-    ]
-    typed = {form.action: form for form in (*found, *LATER) if form.fields.keys() - {FIELD}}
+    found = [form for path in pages(*FEW) for form in ParsedPage(admin.get(path).html).forms]
+    typed = {form.action: form for form in (*found, *LATER) if form.posts}
     for form in typed.values():
         for name in form.fields.keys() - {FIELD}:
             page = admin.post(form.action, **form.fields | {FIELD: admin.token, name: EVIL})
@@ -200,45 +192,28 @@ def test_markup_that_got_through_would_be_noticed() -> None:
     assert all(ParsedPage(page).foreign(MARK) for page in planted)
 
 
-OURS = ("script-src", "connect-src", "form-action", "frame-src", "object-src", "worker-src")
-
-
-def test_no_page_loads_or_sends_anything_elsewhere(admin: Visitor) -> None:
-    """By its policy: no script of the page's own, no eval, no frame, no base, no other host."""
-    admin.headers = HTML
-    for path in pages(*FEW):
-        policy = dict(
-            part.strip().partition(" ")[::2]
-            for part in admin.get(path).response.headers["Content-Security-Policy"].split(";")
-        )
-
-        assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
-        assert {policy.get(name, "'none'") for name in OURS} <= {"'self'", "'none'"}
-        assert policy.get("base-uri", "'none'") == "'none'"
-
-
 @pytest.mark.parametrize(
     "odd", ["\x1b[31m", "a\nb", "\x00", "\x9b31m", "\u202e", "\u2028", "\x7f", "\ud800"]
 )
-@pytest.mark.parametrize("key", ["question", "owner", "purpose", "values", "other", "segments"])
 def test_no_text_of_a_definition_holds_what_a_terminal_or_a_log_obeys(
-    hostile: Deployment, key: str, odd: str
+    hostile: Deployment, odd: str
 ) -> None:
-    """The endpoint refuses it, so no page, log line or terminal ever gets it."""
+    """It is refused, so no page, log line or terminal ever gets it."""
     texts = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}
-    texts[key] = f"a{odd}b"
-    lines = [
-        f"{name} = {json.dumps(texts[name])}" for name in ("question", "owner", "purpose", "other")
-    ]
-    values = [f"a{odd}b" if key == "values" else "a", "b"]
-    arms = [f"a{odd}b" if key == "segments" else "A", "B"]
-    text = "\n".join(
-        ['app = "a"', "[c]", *lines, f"values = {json.dumps(values)}",
-         f"segments = {{arm = {json.dumps(arms)}}}", "epsilon = 1", 'unit = "day"',
-         "from = 2026-12-01", "until = 2026-12-31"]
-    )  # fmt: skip
+    lists = {"values": "a", "segments": "A"}
+    for key, text in (texts | lists).items():
+        held = texts | lists | {key: f"{text}{odd}b"}
+        lines = [f"{name} = {json.dumps(held[name])}" for name in texts]
+        definition = f"""app = "a"
+[c]
+values = {json.dumps([held["values"], "b"])}
+segments = {{arm = {json.dumps([held["segments"], "B"])}}}
+epsilon = 1
+unit = "day"
+from = 2026-12-01
+until = 2026-12-31
+"""
+        with pytest.raises(DefinitionError) as refused:
+            hostile.push(definition + "\n".join(lines))
 
-    with pytest.raises(DefinitionError) as refused:
-        hostile.push(text)
-
-    assert odd not in str(refused.value)
+        assert odd not in str(refused.value), key
