@@ -6,7 +6,6 @@ from veilcount_shared import Collection, parse_collections
 
 
 def make_collections(text: str) -> dict[str, Collection]:
-    """Return the collections of a file."""
     return parse_collections(f'app = "acme"\n{text}', lambda _: [])
 
 

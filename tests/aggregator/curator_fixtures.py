@@ -65,7 +65,6 @@ def fill(store: Store, which: Series, truth: Iterable[int], period: int = 0) -> 
 
 
 def day(period: int) -> str:
-    """Return the one day of a period."""
     return f"2026-12-{period + 1:02}"
 
 
@@ -78,7 +77,6 @@ def wanted(
 
 
 def curator(store: Store, journal: Path) -> Curator:
-    """Return one that writes to this journal."""
     return Curator(PrivacyFilter(store, ReleaseJournal(journal)))
 
 
@@ -101,7 +99,6 @@ class QueryProcess:
     """A process that requests one query of a period at the whole budget, whenever it is asked."""
 
     def __init__(self, url: str, journal: Path, query: str) -> None:
-        """Start it, and wait until it is ready."""
         command = [
             sys.executable,
             "-m",
@@ -120,7 +117,6 @@ class QueryProcess:
         assert self._line() == "ready"
 
     def go(self, period: int) -> None:
-        """Have it request the query."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{period}\n")
         self.process.stdin.flush()

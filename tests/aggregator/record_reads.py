@@ -20,11 +20,9 @@ class CountedReads:
         return getattr(self._store, name)
 
     def records(self, kind: str) -> Records:
-        """Count all of a kind."""
         return self._counted(kind, self._store.records(kind))
 
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
-        """Count those that are found."""
         return self._counted(kind, self._store.records_at(kind, keys))
 
     def record_keys(self, kind: str) -> frozenset[str]:

@@ -40,19 +40,15 @@ class Rewindable:
         return self.opened[-1]
 
     def restart(self) -> None:
-        """Stop it and start it on the same files."""
         self._while_down(lambda _: None)
 
     def save(self) -> None:
-        """Keep a copy of the files as they are."""
         self._while_down(self._save)
 
     def rewind(self) -> None:
-        """Put the copy back."""
         self._while_down(self._put_back)
 
     def close(self) -> None:
-        """Close whatever was opened."""
         for store in self.opened:
             store.close()
         self.opened.clear()
@@ -99,7 +95,6 @@ def sqlite(folder: Path) -> Iterator[Rewindable]:
 
 @contextmanager
 def redis(folder: Path) -> Iterator[Rewindable]:
-    """One server."""
     server = RedisServer(folder)
     made = Rewindable(server.url, [folder], AOF, server.kill, server.start)
     try:
@@ -111,7 +106,6 @@ def redis(folder: Path) -> Iterator[Rewindable]:
 
 @contextmanager
 def redis_cluster(folder: Path) -> Iterator[Rewindable]:
-    """Three masters."""
     cluster = RedisCluster(folder)
 
     def start() -> None:
@@ -154,7 +148,6 @@ class Host:
         self.start()
 
     def start(self) -> None:
-        """Start its process again."""
         self.store = self.rewindable.open()
         self.filter = PrivacyFilter(self.store, ReleaseJournal(self.journal), self.settling)
         self.curator = Curator(self.filter)
@@ -164,7 +157,6 @@ class Host:
         self.filter.tick(OVER)
 
     def ask(self, query: object, epsilon: object = 1, period: int = 0) -> ReleaseResult:
-        """Release."""
         return self.curator.answer(AGE, wanted(query, epsilon, period), OVER, self.journal.stem)
 
     def refusal(self, query: object, epsilon: object = 1, period: int = 0) -> str:
@@ -203,7 +195,6 @@ def hosts(rewindable: Rewindable, folder: Path, *names: str) -> list[Host]:
 
 
 def tick(*hosts_: Host) -> None:
-    """Let each see what the others did."""
     for _ in range(2):
         for host in hosts_:
             host.tick()

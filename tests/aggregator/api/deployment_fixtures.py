@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from wsgiref.util import setup_testing_defaults
 
 from flask import Flask
 
@@ -77,15 +78,12 @@ ONCE = CENTRAL.replace("visits", "once").replace('"day"', '"user"') + 'adjacency
 
 @dataclass(frozen=True)
 class Response:
-    """The response of an endpoint."""
-
     status: int
     headers: dict[str, str]
     body: bytes
 
     @property
     def json(self) -> Any:
-        """The body, parsed."""
         return json.loads(self.body)
 
     @property
@@ -128,16 +126,12 @@ class Deployment:
             "REQUEST_METHOD": method,
             "PATH_INFO": path,
             "QUERY_STRING": query,
-            "SCRIPT_NAME": "",
             "CONTENT_TYPE": kind,
             "CONTENT_LENGTH": str(len(body)),
-            "SERVER_NAME": "localhost",
-            "SERVER_PORT": "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
             "wsgi.input": io.BytesIO(body),
-            "wsgi.errors": io.StringIO(),
-            "wsgi.url_scheme": "http",
         }
+        setup_testing_defaults(request)
         if key:
             request["HTTP_AUTHORIZATION"] = f"Bearer {key}"
         pieces = self.app.wsgi_app(request | dict(environ or {}), start)
@@ -147,11 +141,9 @@ class Deployment:
         return Response(status, headers, content)
 
     def send(self, batch: Batch, **named: Any) -> Response:
-        """Post a binary batch."""
         return self.ask("POST", "/v1/reports", encode_binary(batch), kind=BINARY_TYPE, **named)
 
     def verdicts(self, *reports: Report, **named: Any) -> list[Verdict]:
-        """Post reports; return their verdicts."""
         reply = self.send(Batch(reports), **named)
 
         assert reply.status == 200, reply.body
@@ -170,7 +162,6 @@ class Deployment:
         self.aggregator.watch.refresh()
 
     def series(self, name: str) -> Series:
-        """Return the newest series of a collection."""
         return self.aggregator.known().catalog.by_name[name][0]
 
     def report(self, name: str, **changed: Any) -> Report:
@@ -196,7 +187,6 @@ class Deployment:
         return collect_garbage(self.aggregator.store, series, self.clocks.now)
 
     def counted(self, name: str) -> int:
-        """Return the number of reports in the newest series of a collection."""
         return sum(self.aggregator.store.report_counts(self.series(name)).values())
 
 
@@ -228,7 +218,6 @@ def deployment(
 def open_worker(
     url: str, now: datetime = NOW, *, make: bool = False, **settings: Any
 ) -> Iterator[Deployment]:
-    """Yield another worker of a deployment."""
     if make:
         open_store(url, make=True).close()
     clocks = Clocks(now)

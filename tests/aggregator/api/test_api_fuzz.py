@@ -31,7 +31,6 @@ NAMES = ("theme", "opened", "alone")
 
 
 def batch(deployed: Deployment, random_: random.Random) -> Batch:
-    """Return a small batch, mostly of new pseudonyms."""
     reports: list[Report] = []
     for _ in range(random_.randint(1, 4)):
         if reports and random_.random() < 0.2:
@@ -89,14 +88,12 @@ def test_mutated_bodies_never_count_wrongly(deployed: Deployment, seed: int, bod
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """One deployment for all endpoints."""
     with deployment(tmp_path_factory.mktemp("fuzzed"), FILE) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def schema(fuzzed: Deployment) -> Any:
-    """The document as the aggregator serves it."""
     return schemathesis.openapi.from_wsgi("/openapi.json", fuzzed.app)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
+from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 from openapi_spec_validator import validate
@@ -39,26 +41,18 @@ def test_a_worker_is_alive_whatever_its_store_does_and_ready_while_it_takes_repo
     assert deployed.aggregator.service_counters.take(now=True) == {}  # a probe writes nothing
 
 
-class Hanging:
-    """A store that blocks until released, or fails."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.released = threading.Event()
-        self.requested = 0
-        self._error = error
-
-    def health(self) -> StoreHealth:
-        self.requested += 1
-        if self._error is not None:
-            raise self._error
-        self.released.wait(20)
-        return StoreHealth("hanging", DurabilityState.YES, "", read_only=False)
+def probe_of(answer: Callable[[], StoreHealth]) -> tuple[StoreProbe, Mock]:
+    call = Mock(side_effect=answer)
+    return StoreProbe(Mock(health=call)), call
 
 
 def test_a_store_that_cannot_be_used_is_not_ready() -> None:
     """Its words, which may hold an address, are not for everyone."""
-    probe = StoreProbe(Hanging(StoreUnavailable("redis://secret@host")))  # type: ignore[arg-type] # asked for health alone
-    text = health.readiness(probe)
+
+    def fail() -> StoreHealth:
+        raise StoreUnavailable("redis://secret@host")
+
+    text = health.readiness(probe_of(fail)[0])
 
     assert not text.ready
     assert text.why == "the store cannot be used: StoreUnavailable"
@@ -67,13 +61,18 @@ def test_a_store_that_cannot_be_used_is_not_ready() -> None:
 def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor are threads piled up: those who ask share one. Once it answers, so do we."""
     monkeypatch.setattr(store_probe, "SECONDS", 0.2)
-    store = Hanging()
-    probe = StoreProbe(store)  # type: ignore[arg-type] # asked for health alone
+    released = threading.Event()
+
+    def hang() -> StoreHealth:
+        released.wait(60)
+        return StoreHealth("hanging", DurabilityState.YES, "", read_only=False)
+
+    probe, call = probe_of(hang)
     readiness = [health.readiness(probe) for _ in range(5)]
-    store.released.set()
+    released.set()
 
     assert not any(each.ready for each in readiness)
-    assert store.requested == 1
+    assert call.call_count == 1
     assert probe.health().durable is DurabilityState.YES
 
 
@@ -123,7 +122,6 @@ def test_metrics_are_right_over_all_workers(deployed: Deployment) -> None:
 
 
 def test_what_anyone_can_make_up_is_no_label(deployed: Deployment) -> None:
-    """Unknown fingerprints and paths share one each."""
     key = deployed.key(Role.ANALYST)
     for place in range(5):
         deployed.verdicts(deployed.report("theme", fingerprint=f"{place:064x}"))
@@ -215,10 +213,3 @@ def test_every_error_is_a_problem_document(deployed: Deployment) -> None:
         assert (allow and ", ".join(sorted(allow.split(", ")))) == allowed
     key, long = deployed.key(Role.ADMIN), {"CONTENT_LENGTH": str(1 << 30)}
     assert deployed.ask("POST", "/v1/collections", key=key, environ=long).problem == "too-large"
-
-
-def test_no_kind_that_makes_a_device_drop_is_of_our_own_faults() -> None:
-    """A device drops on four statuses; faults of ours have others."""
-    ours = ("failed", "unavailable", "busy", "incomplete", "too-many", "no-key", "wrong-role")
-
-    assert not {problems.PROBLEM_KINDS[name].status.value for name in ours} & {400, 413, 415, 422}

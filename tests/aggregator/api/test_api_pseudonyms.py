@@ -16,12 +16,10 @@ from veilcount_shared.verdict import Verdict
 
 
 def spelled(pseudonym: bytes) -> str:
-    """Return a pseudonym as a path has it."""
     return urlsafe_b64encode(pseudonym).rstrip(b"=").decode()
 
 
 def path(report: Report) -> str:
-    """Return where the row of a report is closed."""
     return f"/v1/pseudonyms/{report.fingerprint}/{spelled(report.pseudonym)}"
 
 

@@ -39,12 +39,10 @@ def curated(tmp_path: Path) -> Iterator[Deployment]:
 
 @pytest.fixture
 def analyst(curated: Deployment) -> str:
-    """A key that the endpoints accept."""
     return curated.key(Role.ANALYST)
 
 
 def ask(curated: Deployment, key: str, raw: str = "", **wanted: Any) -> Response:
-    """Post a request, of the third day by default."""
     body = raw.encode() or json.dumps(THIRD | wanted).encode()
     return curated.ask("POST", ENDPOINT, body, key=key)
 
@@ -60,8 +58,10 @@ def fits(reply: Response, kind: type[Struct]) -> bool:
 def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
     curated: Deployment, analyst: str
 ) -> None:
-    """Everything that is needed to read it, and no exact count."""
+    """And no exact count. A dry run states the cost and the noise alone, and costs nothing."""
+    dry = ask(curated, analyst, query="histogram", epsilon="0.5", dry_run=True)
     reply = ask(curated, analyst, query="histogram", epsilon="0.5")
+    free: dict[str, object] = {"dry_run": True, "charged": False, "figures": [], "spent": "0"}
     expected = THIRD | {
         "collection": "age",
         "query": "histogram",
@@ -79,6 +79,10 @@ def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
     assert [figure["value"] for figure in reply.json["figures"]] == [0, 1, 2, 3]
     assert [part["sensitivity"] for part in reply.json["noise"]] == [1]
     assert [each["share"] for each in reply.json["quantiles"]] == [0.05, 0.25, 0.5, 0.75, 0.95]
+    assert (
+        free | {"day": None, "remaining": "1", "noise": reply.json["noise"]}
+    ).items() <= dry.json.items()
+    assert fits(dry, releases.ReleaseResponse)
     assert fits(reply, releases.ReleaseResponse)
 
 
@@ -114,41 +118,9 @@ def test_a_number_is_read_exactly_as_it_is_written(curated: Deployment, analyst:
     assert "six decimals" in three.json["detail"]
 
 
-def test_a_dry_run_states_only_the_cost_and_the_noise(curated: Deployment, analyst: str) -> None:
-    """Of periods that take reports still, too; nothing is charged or kept."""
-    curated.clocks.now = datetime(2026, 12, 1, tzinfo=UTC)
-    reply = ask(curated, analyst, query="mean", epsilon=1, dry_run=True)
-    expected: dict[str, object] = {
-        "dry_run": True,
-        "charged": False,
-        "day": None,
-        "n": None,
-        "figures": [],
-        "requested": "1",
-        "spent": "0",
-        "remaining": "1",
-    }
-
-    assert expected.items() <= reply.json.items()
-    assert [part["name"] for part in reply.json["noise"]] == ["centred sum", "count"]
-    assert fits(reply, releases.ReleaseResponse)
-    assert curated.ask("GET", ENDPOINT, key=analyst).json["series"][0]["releases"] == []
-
-
-def test_a_condition_and_a_list_are_one_question(curated: Deployment, analyst: str) -> None:
-    """It is shown as it was asked first."""
-    first = ask(curated, analyst, query={"count": [3, 2]}, epsilon="0.5").json
-    again = ask(curated, analyst, query="age >= 2", epsilon="0.5").json
-
-    assert again["figures"] == first["figures"]
-    assert again["query"] == {"count": [3, 2]}
-    assert again["spent"] == "0.5"
-
-
 def test_a_redefined_series_is_queried_by_its_fingerprint(
     curated: Deployment, analyst: str
 ) -> None:
-    """Else the newest is."""
     old = curated.series("age").fingerprint
     curated.push(TEXT.replace("[0, 3]", "[0, 5]"))
     newest, older = (
@@ -168,31 +140,21 @@ def test_a_redefined_series_is_queried_by_its_fingerprint(
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_what_no_budget_pays_for_says_what_is_left_in_fields(
+def test_what_no_budget_pays_for_and_an_open_period_are_refused_with_what_helps(
     curated: Deployment, analyst: str
 ) -> None:
-    """For programs, exactly."""
+    """In fields, exactly, what is left; the day from which on a period may be asked for."""
     ask(curated, analyst, query="count", epsilon="0.7")
-    refused = ask(curated, analyst, query="sum", epsilon="0.300001")
-
-    assert (refused.status, refused.problem) == (409, "insufficient-budget")
-    assert [refused.json[name] for name in ("requested", "spent", "remaining")] == [
-        "0.300001",
-        "0.7",
-        "0.3",
-    ]
-    assert fits(refused, schemas.ProblemDocument)
-
-
-def test_a_period_that_takes_reports_is_refused_with_the_day(
-    curated: Deployment, analyst: str
-) -> None:
-    """From which on it may be asked for."""
+    unpaid = ask(curated, analyst, query="sum", epsilon="0.300001")
+    left = {"requested": "0.300001", "spent": "0.7", "remaining": "0.3"}
     curated.clocks.now = datetime(2026, 12, 4, tzinfo=UTC)
-    refused = ask(curated, analyst, query="count", epsilon=1)
+    early = ask(curated, analyst, query="sum", epsilon="0.3")
 
-    assert (refused.status, refused.problem) == (409, "open-period")
-    assert "open until 2026-12-05" in refused.json["detail"]
+    assert (unpaid.status, unpaid.problem) == (409, "insufficient-budget")
+    assert left.items() <= unpaid.json.items()
+    assert fits(unpaid, schemas.ProblemDocument)
+    assert (early.status, early.problem) == (409, "open-period")
+    assert "open until 2026-12-05" in early.json["detail"]
 
 
 HUGE = ("1e999999999", '"1e999999999"', "1e-999999999")  # a gigabyte of digits
@@ -217,7 +179,6 @@ HUGE = ("1e999999999", '"1e999999999"', "1e-999999999")  # a gigabyte of digits
 def test_a_bad_request_is_refused_with_its_place(
     curated: Deployment, analyst: str, body: str, place: str
 ) -> None:
-    """Nothing is charged for it."""
     refused = ask(curated, analyst, body)
 
     assert (refused.status, refused.problem, refused.json["place"]) == (400, "bad-field", place)

@@ -7,9 +7,10 @@ import io
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product, repeat
 from pathlib import Path
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 
@@ -44,8 +45,6 @@ UNANNOUNCED = {"CONTENT_LENGTH": "", "wsgi.input_terminated": True}
 
 
 class Unread(io.BytesIO):
-    """A body that must not be read."""
-
     def read(self, *_: Any) -> bytes:
         raise AssertionError("was read")
 
@@ -61,7 +60,6 @@ class Gone(io.BytesIO):
 
 
 def test_each_report_gets_its_verdict(deployed: Deployment) -> None:
-    """A bad one leaves the good ones counted."""
     good = deployed.report("theme")
     expected = [
         (good, Verdict.COUNTED),
@@ -96,7 +94,6 @@ def test_json_is_counted_like_packed_and_the_answer_is_kept_by_nobody(deployed: 
 
 
 def test_a_reply_is_spelled_as_the_protocol_does() -> None:
-    """For every list of verdicts up to three, and a long one."""
     lists: list[Sequence[Verdict]] = [
         each for size in range(4) for each in product(Verdict, repeat=size)
     ]
@@ -149,7 +146,6 @@ def test_an_invalid_batch_is_refused_as_a_whole(
     environ: dict[str, str],
     result: tuple[int, str, str],
 ) -> None:
-    """With a problem document that names the place."""
     answer = deployed.ask("POST", PATH, body, kind=kind, environ=environ)
 
     assert (answer.status, answer.problem, answer.json["place"]) == result
@@ -228,29 +224,11 @@ def test_guesses_are_answered_slowly(deployed: Deployment) -> None:
 # -- faults of ours --------------------------------------------------------------------------------
 
 
-class Breaking:
-    """A store in front of the real one, which fails the next commit."""
-
-    def __init__(self, store: Any, error: Exception) -> None:
-        """Fail with this."""
-        self._store = store
-        self._error: Exception | None = error
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def commit(self, group: Any, notes: Any) -> Any:
-        """Fail once, then do as the real one does."""
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-        return self._store.commit(group, notes)
-
-
 def broken(deployed: Deployment, error: Exception) -> None:
-    """Let the next commit fail."""
-    committer = deployed.aggregator.intake.commit.__self__  # type: ignore[attr-defined] # a method
-    committer._store = Breaking(committer._store, error)
+    """Let the next commit fail, and those after it do as the store does."""
+    committer: Any = deployed.aggregator.intake.commit.__self__  # type: ignore[attr-defined] # a method
+    committer._store = Mock(wraps=committer._store)
+    committer._store.commit.side_effect = chain([error], repeat(DEFAULT))
 
 
 MARK = "MARKED-WORDS"

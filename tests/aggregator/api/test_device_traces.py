@@ -62,13 +62,11 @@ def written() -> Iterator[io.StringIO]:
 
 
 def marked(value: str = MARK) -> dict[str, Any]:
-    """Return an environment with the mark wherever one fits."""
     marked = {name: f"{value}-{name}" for name in HEADERS}
     return marked | {"REMOTE_ADDR": ADDRESS, "QUERY_STRING": f"q={value}&{value}=1"}
 
 
 def bodies(deployed: Deployment) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
-    """Yield bodies with the mark in every part, good ones and bad ones."""
     pseudonym = MARK.encode().ljust(16, b"\xff")
     report = deployed.report("theme", pseudonym=pseudonym)
     good = Batch((report,))
@@ -106,14 +104,12 @@ def knock_everywhere(deployed: Deployment) -> None:
 
 
 def found(haystack: bytes) -> list[str]:
-    """Return which marks stand in there, in whatever spelling."""
     needles = [MARK, MARK.lower(), MARK.upper(), ADDRESS, MARK.encode().hex(), MARK[::-1]]
     return [needle for needle in needles if needle.encode() in haystack]
 
 
 @pytest.fixture(params=["sqlite", "redis"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """Where a store keeps its files, and its URL."""
     folder = tmp_path / "store"
     folder.mkdir()
     if request.param == "sqlite":
@@ -227,7 +223,6 @@ def test_a_line_has_time_level_event_and_fields_of_a_closed_list(written: io.Str
 
 
 def test_a_repeated_fault_is_logged_at_intervals(written: io.StringIO) -> None:
-    """And how often it was left unsaid."""
     passed = [0.0]
     faults = structured_logging.FaultLog(lambda: passed[0])
     for moment in (0, 1, 2, 9, 11, 12, 30):

@@ -30,18 +30,15 @@ until = 2027-03-01
 
 @pytest.fixture
 def admin(deployed: Deployment) -> str:
-    """An admin's key."""
     return deployed.key(Role.ADMIN)
 
 
 @pytest.fixture
 def analyst(deployed: Deployment) -> str:
-    """An analyst's key."""
     return deployed.key(Role.ANALYST)
 
 
 def post(deployed: Deployment, path: str, value: object, key: str) -> Any:
-    """Post JSON."""
     return deployed.ask("POST", path, json.dumps(value).encode(), key=key)
 
 
@@ -51,7 +48,6 @@ def post(deployed: Deployment, path: str, value: object, key: str) -> Any:
 def test_collections_are_listed_by_their_newest_definition(
     deployed: Deployment, analyst: str
 ) -> None:
-    """With the three figures, exactly."""
     deployed.verdicts(deployed.report("opened"))
     found = deployed.ask("GET", "/v1/collections", key=analyst).json["collections"]
     opened = next(each for each in found if each["name"] == "opened")
@@ -220,7 +216,6 @@ def test_a_closed_collection_takes_no_more(deployed: Deployment, admin: str, ana
 
 
 def test_a_key_is_made_shown_once_and_taken_back(deployed: Deployment, admin: str) -> None:
-    """It works in between."""
     made = post(deployed, "/v1/keys", {"role": "analyst", "label": "notebook"}, admin)
     secret, identity = made.json["key"], made.json["id"]
     opens = deployed.ask("GET", "/v1/collections", key=secret).status
@@ -237,7 +232,6 @@ def test_a_key_is_made_shown_once_and_taken_back(deployed: Deployment, admin: st
 
 
 def test_a_key_that_cannot_be_made_is_refused(deployed: Deployment, admin: str) -> None:
-    """No role, another one, a label that no one could read."""
     labels = [{"role": "admin", "label": label} for label in ("x" * 61, "\n")]
     for value in ({}, {"role": "king"}, {"role": "admin", "more": 1}, *labels):
         assert post(deployed, "/v1/keys", value, admin).problem == "bad-field"
@@ -260,8 +254,8 @@ def test_what_operators_did_is_written_down(deployed: Deployment, admin: str) ->
 
 
 def test_a_store_that_is_read_only_takes_no_changes(deployed: Deployment, admin: str) -> None:
-    """It says so, and is not at fault."""
     deployed.aggregator.store.set_read_only(on=True)
 
     assert post(deployed, "/v1/keys", {"role": "device"}, admin).problem == "unavailable"
-    assert deployed.ask("GET", "/v1/keys", key=admin).status == 200
+    for path in ("/v1/keys", "/v1/collections/theme/estimate"):
+        assert deployed.ask("GET", path, key=admin).status == 200

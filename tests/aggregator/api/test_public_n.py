@@ -43,7 +43,6 @@ WITHHELD = {
 
 
 def filled(folder: Path, text: str) -> Iterator[Deployment]:
-    """A deployment with so many answers in each month, by as many persons."""
     with deployment(folder, text) as deployed:
         deployed.clocks.now = datetime(2026, 11, 30, 12, tzinfo=UTC)
         every = deployed.series("crash").collection.periods // len(MONTHS)

@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -21,7 +20,6 @@ ESTIMATE = "/v1/collections/theme/estimate"
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A deployment with reports of one question."""
     now = datetime(2026, 11, 5, tzinfo=UTC)
     with deployment(tmp_path_factory.mktemp("answered"), now=now) as made:
         made.push(FILE, **LISTS)
@@ -32,7 +30,6 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 
 
 def ask(deployed: Deployment, path: str, role: Role = Role.ANALYST, accept: str = "") -> Response:
-    """Ask with a key."""
     headers = {"HTTP_ACCEPT": accept} if accept else {}
     return deployed.ask("GET", path, key=deployed.key(role), environ=headers)
 
@@ -51,7 +48,6 @@ def test_the_other_methods_are_as_they_should_be(answered: Deployment) -> None:
 
 
 def test_the_endpoint_states_the_type_of_its_response(answered: Deployment) -> None:
-    """Nothing is added or lost between them."""
     aggregator = answered.aggregator
     snapshot = queries.Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
     expected = queries.estimate(snapshot, "theme", queries.EstimateQuery.parse({"by": ["month"]}))
@@ -98,15 +94,6 @@ def test_an_admin_sees_how_many_spent_how_much(answered: Deployment) -> None:
         {"least": 1, "most": 1, "epsilon": "2", "pseudonyms": 800}
     ]
     assert analyst["budget"]["spent"]["mean"] == admin["budget"]["spent"]["mean"] == "2"
-
-
-def test_a_read_only_store_is_read_still(tmp_path: Path) -> None:
-    """Its reports belong elsewhere; what it holds can be looked at."""
-    with deployment(tmp_path, FILE.replace('values_file = "word.txt"', "values = [1, 2]")) as made:
-        key = made.key(Role.ANALYST)
-        made.aggregator.store.set_read_only(on=True)
-
-        assert made.ask("GET", ESTIMATE, key=key).status == 200
 
 
 # -- types -----------------------------------------------------------------------------------------

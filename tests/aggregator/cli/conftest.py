@@ -29,8 +29,6 @@ until = 2027-11-01
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The exit code and the output of a command."""
-
     code: int
     out: str
     err: str

@@ -18,8 +18,6 @@ HOST = "127.0.0.1"
 
 
 class Quiet(WSGIRequestHandler):
-    """Keeps no access log."""
-
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own name
         pass
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.catalog.definitions import add_definitions, read_source
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import CODES, ROW_BYTES, Codes, SeriesReports, Store, open_store
+from veilcount_aggregator.store import CODES, ROW_BYTES, Codes, SeriesReports, open_store
 from veilcount_shared import load_collections
 from veilcount_shared.verdict import Verdict
 
@@ -92,33 +91,3 @@ def _spends(
         default_verdicts=np.full(len(sent), CODES[Verdict.COUNTED], np.uint8),
         new_pseudonym_limit=1 << 40,
     )
-
-
-PAST = """
-app = "acme-editor"
-
-[crashed]
-question = "Did it crash?"
-boolean = true
-model = "central"
-budget = 1
-unit = "month"
-from = 2026-01-01
-until = 2026-04-01
-late = 1
-"""
-CRASHES = (900, 100)  # no, yes: in the first month
-
-
-def filled_in_secret(folder: Path, key_of: Callable[[Store], str]) -> tuple[str, str]:
-    """Make a store in which a central campaign is over; return its URL and a key."""
-    file, url = folder / "past.toml", f"sqlite:///{folder}/past.db"
-    file.write_text(PAST, encoding="utf-8")
-    store = open_store(url, make=True)
-    add_definitions(store, read_source(file), datetime.now(UTC), "test")
-    which = Series(load_collections(file)["crashed"])
-    messages = np.repeat(np.arange(len(CRASHES)), CRASHES).astype(np.uint8)[:, None]
-    store.commit([_spends(which, messages, 0, np.random.default_rng(1))], {})
-    key = key_of(store)
-    store.close()
-    return url, key

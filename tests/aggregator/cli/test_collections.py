@@ -22,9 +22,14 @@ def place(request: pytest.FixtureRequest, typed: Type, store: str) -> Iterator[l
 
 
 def test_definitions_are_pushed_listed_and_closed(
-    typed: Type, place: list[str], definitions: Path
+    typed: Type, place: list[str], tmp_path: Path
 ) -> None:
-    pushed = typed("collections", "push", str(definitions), *place, "--json").json
+    """Lists of values travel with the file that names them."""
+    (tmp_path / "themes.txt").write_text("light\ndark\nsystem\n")
+    file = tmp_path / "listed.toml"
+    listed_values = 'values_file = "themes.txt"'
+    file.write_text(FILE.replace('values = ["light", "dark", "system"]', listed_values))
+    pushed = typed("collections", "push", str(file), *place, "--json").json
     listed = typed("collections", "list", *place, "--json").json
     closed = typed("collections", "close", "theme", *place, "--json").json
     after = typed("collections", "list", *place, "--json").json
@@ -63,17 +68,3 @@ def test_the_output_for_people_has_the_same_facts(
     assert closed.out == "theme is closed\n"
     assert twice.out == "theme was closed already\n"
     assert {each.code for each in (pushed, again, listed, closed, twice)} == {0}
-
-
-def test_value_lists_travel_with_the_file_that_names_them(
-    typed: Type, place: list[str], tmp_path: Path
-) -> None:
-    (tmp_path / "plugins.txt").write_text("one\ntwo\nthree\n")
-    listed = FILE.replace('values = ["light", "dark", "system"]', 'values_file = "plugins.txt"')
-    file = tmp_path / "listed.toml"
-    file.write_text(listed)
-
-    pushed = typed("collections", "push", str(file), *place)
-
-    assert pushed.code == 0
-    assert "theme" in pushed.out

@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 
+from tests.aggregator.curator_fixtures import TEXT, fill
 from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.store import Store
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
+from veilcount_aggregator.store import open_store
 
 from .conftest import Type
 from .server_fixtures import serving
-from .store_fixtures import filled_in_secret
 
-MONTH = ("--from", "2026-01-01", "--to", "2026-01-31")
-REQUEST = ("--query", "histogram", "--epsilon", "0.5", *MONTH)
-
-
-def analyst(store: Store) -> str:
-    return create_key(store, Role.ANALYST, "test", datetime.now(UTC))[1]
+PAST = TEXT.replace("2026-12", "2026-01")
+DAY = ("--from", "2026-01-01", "--to", "2026-01-01")
+REQUEST = ("--query", "histogram", "--epsilon", "0.5", *DAY)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    folder = tmp_path_factory.mktemp("past")
-    url, key = filled_in_secret(folder, analyst)
+    """A server of a campaign that is over; its first day has a hundred answers."""
+    url, now = f"sqlite:///{tmp_path_factory.mktemp('past')}/past.db", datetime.now(UTC)
+    with closing(open_store(url, make=True)) as store:
+        add_definitions(store, DefinitionSource(PAST), now, "test")
+        (past,) = load_catalog(store).by_name["age"]
+        fill(store, past, (60, 30, 10, 0))
+        _, key = create_key(store, Role.ANALYST, "test", now)
     with serving(url) as address:
         yield "--url", address, "--key", key
 
 
 def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
-    dry = typed("release", "crashed", *REQUEST, "--dry-run", *place)
-    first, again = (typed("release", "crashed", *REQUEST, *place, "--json").json for _ in "ab")
-    table = typed("release", "crashed", *REQUEST, *place)
-    journal = typed("release", "crashed", *place)
-    kept = typed("release", "crashed", *place, "--json").json["series"][0]
+    dry = typed("release", "age", *REQUEST, "--dry-run", *place)
+    first, again = (typed("release", "age", *REQUEST, *place, "--json").json for _ in "ab")
+    table = typed("release", "age", *REQUEST, *place)
+    journal = typed("release", "age", *place)
+    kept = typed("release", "age", *place, "--json").json["series"][0]
 
     assert dry.code == 0
     assert "would cost epsilon 0.5 of each period" in dry.out
@@ -53,8 +57,8 @@ def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
 def test_a_budget_that_does_not_pay_is_1_and_says_all_three(
     typed: Type, place: tuple[str, ...]
 ) -> None:
-    typed("release", "crashed", *REQUEST, *place)
-    refused = typed("release", "crashed", "--query", "count", "--epsilon", "0.75", *MONTH, *place)
+    typed("release", "age", *REQUEST, *place)
+    refused = typed("release", "age", "--query", "count", "--epsilon", "0.75", *DAY, *place)
 
     assert refused.code == 1
     assert "0.75 is requested" in refused.err
@@ -63,11 +67,11 @@ def test_a_budget_that_does_not_pay_is_1_and_says_all_three(
 
 
 def test_a_condition_on_values_may_be_written_in_json(typed: Type, place: tuple[str, ...]) -> None:
-    """Of a month in which nobody answered: noise alone, beyond 40 with chance e^-40."""
-    february = ("--from", "2026-02-01", "--to", "2026-02-28")
-    request = ("--query", '{"count": [true]}', "--epsilon", "1", *february)
-    counted = typed("release", "crashed", *request, *place, "--json")
+    """Of a day on which nobody answered: noise alone, beyond 40 with chance e^-40."""
+    second = ("--from", "2026-01-02", "--to", "2026-01-02")
+    request = ("--query", '{"count": [2, 3]}', "--epsilon", "1", *second)
+    counted = typed("release", "age", *request, *place, "--json")
 
     assert counted.code == 0
-    assert counted.json["query"] == {"count": [True]}
+    assert counted.json["query"] == {"count": [2, 3]}
     assert abs(counted.json["figures"][0]["figure"]) < 40

@@ -98,19 +98,6 @@ def test_a_backup_comes_back_with_its_releases_locked(
     assert lock is not None
 
 
-def test_nothing_is_overwritten(typed: Type, store: str, tmp_path: Path) -> None:
-    file = tmp_path / "precious"
-    file.write_text("mine")
-
-    backed_up = typed("store", "backup", str(file), "--store", store)
-    restored = typed("store", "restore", str(file), "--store", store)
-    copied = typed("store", "copy", store, store)
-
-    assert (backed_up.code, restored.code) == (2, 2)
-    assert copied.code in {2, 3}
-    assert file.read_text() == "mine"
-
-
 def test_no_password_is_shown() -> None:
     assert redact_url("redis://me:secret@host:1/0") == "redis://me:***@host:1/0"
     assert redact_url("redis://:s%40e@host:1/0") == "redis://:***@host:1/0"

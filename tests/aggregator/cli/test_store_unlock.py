@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.aggregator.cli.conftest import Type
@@ -25,44 +24,22 @@ def held(url: str) -> int:
     return known
 
 
-def test_a_restored_store_is_unlocked_from_the_journal(
+def test_a_restored_store_is_unlocked_from_the_journal_next_to_it(
     store: str, typed: Type, tmp_path: Path
 ) -> None:
-    journal, again = tmp_path / "store.db.releases.jsonl", f"sqlite:///{tmp_path}/again.db"
+    journal, again = tmp_path / "again.db.releases.jsonl", f"sqlite:///{tmp_path}/again.db"
     release(store, journal, "count")
     typed("store", "backup", str(tmp_path / "backup.db"), "--store", store)
     release(store, journal, "sum")
     typed("store", "restore", str(tmp_path / "backup.db"), "--store", again)
     before = typed("store", "check", "--store", again, "--json").json["releases_locked"]
-    done = typed("store", "unlock", "--store", again, "--journal", str(journal), "--json")
+    done = typed("store", "unlock", "--store", again, "--json")
     after = typed("store", "check", "--store", again, "--json").json["releases_locked"]
 
     assert "journal" in before
     assert (done.code, done.json) == (0, {"entered": 1, "releases_locked": None})
     assert after is None
     assert held(again) == held(store) == 2
-
-
-def test_the_journal_next_to_a_store_is_found(store: str, typed: Type, tmp_path: Path) -> None:
-    release(store, tmp_path / "store.db.releases.jsonl", "count")
-    done = typed("store", "unlock", "--store", store)
-
-    assert done.code == 0
-    assert done.out == "0 releases are restored from the journal; releases are allowed\n"
-
-
-def test_a_journal_that_is_not_there_or_not_whole_unlocks_nothing(
-    store: str, typed: Type, tmp_path: Path
-) -> None:
-    """Exit code 2, with what to do."""
-    missing = typed("store", "unlock", "--store", store)
-    edited = tmp_path / "edited.jsonl"
-    edited.write_text(json.dumps({"release": {}, "sha256": "0"}) + "\n")
-    damaged = typed("store", "unlock", "--store", store, "--journal", str(edited))
-
-    assert (missing.code, damaged.code) == (2, 2)
-    assert "no such file" in missing.err
-    assert "line 1: damaged" in damaged.err
 
 
 def test_a_journal_of_a_host_that_is_gone_is_listed_waited_for_and_retired(

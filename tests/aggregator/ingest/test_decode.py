@@ -52,7 +52,6 @@ REPORT = Report("ab" * 32, 65535, 31, bytes(range(16)), 1023, b"\xff" * MAX_MESS
 
 
 def columns(body: DecodedBody) -> object:
-    """Return all that a body says, to be compared."""
     sheets = [
         (
             columns.fingerprint,
@@ -78,7 +77,6 @@ def decoded(kind: str, raw: bytes) -> object:
 
 
 def truth(kind: str, raw: bytes) -> object:
-    """Return what `veilcount_shared` says of it."""
     try:
         batch = DECODERS[kind](raw)
     except WireError as error:
@@ -107,7 +105,6 @@ def test_every_good_vector_is_read_alike(vector: Vector) -> None:
 
 @pytest.mark.parametrize("vector", BAD, ids=[f"{bad['kind']}: {bad['why']}" for bad in BAD])
 def test_every_bad_vector_is_refused_alike(vector: dict[str, str]) -> None:
-    """With the pinned class and place."""
     assert decoded(vector["kind"], body_of(vector)) == (vector["error"], vector["place"])
 
 
@@ -301,10 +298,7 @@ def test_what_is_not_one_whole_stream_is_refused(raw: bytes) -> None:
 def test_a_bomb_stays_packed() -> None:
     """64 MB of zeros in 64 kB cost no more than the two that are looked at."""
     bomb = gzip.compress(bytes(64 << 20), 1, mtime=0)
-
-    def refuse() -> None:
-        with pytest.raises(BodyTooLarge):
-            decode_body(JSON_TYPE, "gzip", bomb)
+    refuse = partial(refused, bomb, partial(decode_body, JSON_TYPE, "gzip"), BodyTooLarge)
 
     assert peak_bytes(refuse) < MOST_BYTES
 
@@ -313,7 +307,6 @@ def test_a_bomb_stays_packed() -> None:
 
 
 def filled(piece: bytes, before: bytes = b"", after: bytes = b"") -> bytes:
-    """Return as many pieces as a body holds."""
     return before + piece * ((MAX_BODY - len(before + after)) // len(piece)) + after
 
 
@@ -369,8 +362,8 @@ def test_the_protocols_plain_reader_would_cost_more() -> None:
     """So the bounds above can be missed: a tenth of a body suffices."""
     tenth = HOSTILE["empty objects"][: MAX_BODY // 10] + b"{}]}"
 
-    assert calls(partial(refused_by_the_protocol, tenth)) > MOST_CALLS
-    assert peak_bytes(partial(refused_by_the_protocol, HOSTILE["keys"])) > MOST_BYTES
+    assert calls(partial(refused, tenth, decode_json)) > MOST_CALLS
+    assert peak_bytes(partial(refused, HOSTILE["keys"], decode_json)) > MOST_BYTES
 
 
 @pytest.mark.parametrize("name", ["long numbers", "long negative numbers"])
@@ -403,7 +396,6 @@ def calls(act: Callable[[], object]) -> int:
 
 
 def peak_bytes(act: Callable[[], object]) -> int:
-    """Return the most memory that is allocated at once."""
     tracemalloc.start()
     try:
         act()
@@ -412,16 +404,15 @@ def peak_bytes(act: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def refused(raw: bytes) -> None:
-    """Refuse a body as the aggregator does."""
-    with pytest.raises(WireError):
-        decode_body(JSON_TYPE, "", raw)
+READ = partial(decode_body, JSON_TYPE, "")
 
 
-def refused_by_the_protocol(raw: bytes) -> None:
-    """Refuse a body as the protocol's plain reader does."""
-    with pytest.raises(WireError):
-        decode_json(raw)
+def refused(
+    raw: bytes, read: Callable[[bytes], object] = READ, error: type[WireError] = WireError
+) -> None:
+    """Refuse a body, by default as the aggregator does."""
+    with pytest.raises(error):
+        read(raw)
 
 
 def test_a_batch_slightly_over_the_limit_gets_a_clear_error() -> None:

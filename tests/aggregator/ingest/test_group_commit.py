@@ -56,7 +56,6 @@ class Recording:
     """A store that counts everything, once it may go on, and remembers its groups."""
 
     def __init__(self) -> None:
-        """Let everything through."""
         self.groups: list[list[SeriesReports]] = []
         self.notes: list[ServiceCounts] = []
         self.begun, self.go = threading.Event(), threading.Event()
@@ -66,7 +65,6 @@ class Recording:
         self.stopped = False
 
     def lane(self, group: Sequence[SeriesReports]) -> int:
-        """Have two lanes: of even slots and of odd ones."""
         return int(group[0].slots[0]) % self.lanes if group else 0
 
     def commit(self, group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
@@ -86,22 +84,17 @@ class Recording:
 
 
 def committer(store: Recording, **named: Any) -> GroupCommitter:
-    """Return a queue in front of it; notes are written with each group."""
     return GroupCommitter(
         cast("Store", store), ServiceCounters(iter(range(10**6)).__next__), **named
     )
 
 
 def answers(queue: GroupCommitter, *wanted: SeriesReports) -> list[list[int]]:
-    """Return the codes of one request."""
     return [each.tolist() for each in queue.commit(wanted)]
 
 
 class Request(threading.Thread):
-    """One request, on a thread of its own."""
-
     def __init__(self, ask: Callable[[], list[Codes]]) -> None:
-        """Begin."""
         super().__init__(daemon=True)
         self._ask = ask
         self.codes: list[list[int]] = []
@@ -109,14 +102,12 @@ class Request(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Ask, and keep what comes back."""
         try:
             self.codes = [each.tolist() for each in self._ask()]
         except BaseException as error:  # noqa: BLE001 - looked at by the test
             self.error = error
 
     def done(self) -> Request:
-        """Wait for it."""
         self.join(20)
         assert not self.is_alive()
         return self
@@ -166,7 +157,6 @@ def test_lanes_commit_side_by_side() -> None:
 
 
 def test_a_group_has_a_largest_size() -> None:
-    """What is over waits for the next, in order."""
     store = Recording()
     waiting_for_one(committer(store), store, [spends(900, place) for place in range(5)])
 
@@ -190,7 +180,6 @@ def test_a_store_that_fails_fails_the_whole_group_and_not_the_next() -> None:
 
 
 def test_one_poisoned_request_spoils_nobody_elses() -> None:
-    """The others of its group are committed without it."""
     store = Recording()
     wanted = [spends(1, 1), spends(1, POISON), spends(1, 2)]
     first, one, poisoned, two = waiting_for_one(committer(store), store, wanted)

@@ -58,13 +58,10 @@ class Counting:
 
 @dataclass
 class Desk:
-    """An intake, with what is behind it and beside it."""
-
     upstream: Counting = field(default_factory=Counting)
     service_counters: ServiceCounters = field(default_factory=lambda: ServiceCounters(lambda: 0.0))
 
     def take(self, *reports: Report, day: date, series: Sequence[Series] = ()) -> list[Verdict]:
-        """Return the verdicts of a batch."""
         known = {each.fingerprint: each for each in series or SERIES.values()}
         body = DecodedBody(len(reports), columns_from_reports(reports))
         return IntakePipeline(self.upstream.commit, self.service_counters, LIMIT).process(
@@ -72,7 +69,6 @@ class Desk:
         )
 
     def noted(self) -> dict[tuple[str, str], int]:
-        """Return what was counted beside."""
         return {
             (note.what, note.word): number
             for note, number in self.service_counters.take(now=True).items()
@@ -80,7 +76,6 @@ class Desk:
 
 
 def report(series: Series, **changed: int | bytes) -> Report:
-    """Return a good report of the first period."""
     packed = series.collection.pack(0)
     good = Report(series.fingerprint, 0, 0, secrets.token_bytes(16), 0, packed)
     return replace(good, **changed)  # type: ignore[arg-type] # by name
@@ -132,7 +127,6 @@ def test_ages_are_judged_to_the_second(series: Series) -> None:
 
 
 def test_a_day_is_the_days_of_utc() -> None:
-    """Wherever the server stands."""
     east = datetime.fromisoformat("2026-12-02T01:00:00+05:00")
 
     assert utc_day(east) == date(2026, 12, 1)

@@ -71,7 +71,6 @@ def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
     packed = which.collection.pack(0)
 
     def fill(period: int, number: int) -> list[Verdict]:
-        """Send reports of so many new pseudonyms."""
         reports = [
             Report(which.fingerprint, period, 0, secrets.token_bytes(16), 0, packed)
             for _ in range(number)

@@ -24,7 +24,6 @@ from veilcount_aggregator.reader.reader import spelled
 
 @pytest.fixture(scope="module")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A store with reports."""
     now = datetime(2026, 12, 5, tzinfo=UTC)
     with deployment(tmp_path_factory.mktemp("read"), now=now) as made:
         made.push(FILE, **LISTS)
@@ -37,7 +36,6 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 
 @pytest.fixture(scope="module")
 def url(stocked: Deployment) -> Iterator[str]:
-    """Its address."""
     server = make_server("127.0.0.1", 0, stocked.app)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -49,7 +47,6 @@ def url(stocked: Deployment) -> Iterator[str]:
 
 @pytest.fixture
 def reader(url: str, stocked: Deployment) -> Reader:
-    """A reader with an analyst's key."""
     return Reader(url, stocked.key(Role.ANALYST))
 
 
@@ -200,14 +197,13 @@ for name in [name for name in sys.modules if name.split(".")[0] not in sys.stdli
 
 from veilcount_aggregator.reader import Estimate, Reader
 
-reader = Reader("http://127.0.0.1:1", "key")
+Reader("http://127.0.0.1:1", "key")
 time_range = {"from": "2026-12-01", "to": "2026-12-31", "open_period": False, "n": 0,
-           "estimand": "", "contributions": 1, "values": [], "absent": None, "mean": None,
-           "spread": None}
+    "estimand": "", "contributions": 1, "values": [], "absent": None, "mean": None, "spread": None}
 series = {"fingerprint": "f", "question": "?", "unit": "day", "counts": "answers",
-          "epsilon": {"event": "1", "day": "1", "user": "1"}, "time_ranges": [time_range]}
+    "epsilon": {"event": "1", "day": "1", "user": "1"}, "time_ranges": [time_range]}
 empty = Estimate({"collection": "c", "level": 0.95, "view": "raw", "simultaneous": False,
-                  "looks": "one", "fakes": 0.01, "series": [series]})
+    "looks": "one", "fakes": 0.01, "series": [series]})
 assert empty.frequency.shape == (0,)
 for table in (empty.to_pandas, empty.to_arrow):
     try:
