@@ -85,27 +85,27 @@ def _copy(source: Path, target: Path) -> None:
 
 
 @contextmanager
-def sqlite(folder: Path) -> Iterator[Rewindable]:
-    """A file, that others may be moved to."""
-    made = Rewindable(f"sqlite:///{folder}/s.db", [folder], "s.db*", lambda: None, lambda: None)
-    made.stop = made.close  # its hosts are started again with it
-    yield made
-    made.close()
-
-
-@contextmanager
-def redis(folder: Path) -> Iterator[Rewindable]:
-    server = RedisServer(folder)
-    made = Rewindable(server.url, [folder], AOF, server.kill, server.start)
+def _ended(made: Rewindable) -> Iterator[Rewindable]:
     try:
         yield made
     finally:
         made.close()
-        server.kill()
+        made.stop()
 
 
-@contextmanager
-def redis_cluster(folder: Path) -> Iterator[Rewindable]:
+def sqlite(folder: Path) -> AbstractContextManager[Rewindable]:
+    """A file, that others may be moved to."""
+    made = Rewindable(f"sqlite:///{folder}/s.db", [folder], "s.db*", lambda: None, lambda: None)
+    made.stop = made.close  # its hosts are started again with it
+    return _ended(made)
+
+
+def redis(folder: Path) -> AbstractContextManager[Rewindable]:
+    server = RedisServer(folder)
+    return _ended(Rewindable(server.url, [folder], AOF, server.kill, server.start))
+
+
+def redis_cluster(folder: Path) -> AbstractContextManager[Rewindable]:
     cluster = RedisCluster(folder)
 
     def start() -> None:
@@ -114,12 +114,7 @@ def redis_cluster(folder: Path) -> Iterator[Rewindable]:
         cluster.wait()
 
     folders = [node.folder for node in cluster.nodes]
-    made = Rewindable(cluster.url, folders, AOF, cluster.close, start)
-    try:
-        yield made
-    finally:
-        made.close()
-        cluster.close()
+    return _ended(Rewindable(cluster.url, folders, AOF, cluster.close, start))
 
 
 REWINDABLE: dict[str, Callable[[Path], AbstractContextManager[Rewindable]]] = {

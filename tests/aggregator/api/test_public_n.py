@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ TOTAL = sum(MONTHS.values())
 LAST_DAY = {"2026-09": "30", "2026-10": "31", "2026-11": "30"}
 OVER = datetime(2027, 5, 1, tzinfo=UTC)
 CHEAP = "0.000001"
+NUMBER = r"(?<![\w.,])(?:{}|{})(?![\w])"  # with or without separators; not within another one
 REQUESTED = """
 app = "acme-editor"
 
@@ -42,6 +44,7 @@ WITHHELD = {
 }
 
 
+@contextmanager
 def filled(folder: Path, text: str) -> Iterator[Deployment]:
     with deployment(folder, text) as deployed:
         deployed.clocks.now = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -51,64 +54,50 @@ def filled(folder: Path, text: str) -> Iterator[Deployment]:
         yield deployed
 
 
-@pytest.fixture
-def public(tmp_path: Path) -> Iterator[Deployment]:
-    yield from filled(tmp_path, REQUESTED)
-
-
-@pytest.fixture(params=list(WITHHELD.values()), ids=list(WITHHELD))
-def withheld(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]:
-    yield from filled(tmp_path, request.param)
-
-
-def seen(deployed: Deployment) -> dict[str, str]:
-    """What each page and endpoint says that could know a number of answers."""
-    key = deployed.key(Role.ADMIN)
-    visitor = Visitor(deployed)
+def occurrences(deployed: Deployment) -> list[set[str]]:
+    """Where the total and each month stand: which pages and endpoints say them."""
+    key, visitor = deployed.key(Role.ADMIN), Visitor(deployed)
     visitor.log_in(key)
     paths = ("/v1/collections", "/v1/collections/crash", "/v1/collections/crash/budget",
              "/v1/collections/crash/contrast", "/metrics")  # fmt: skip
     pages = ("/", "/collections/crash", "/collections/crash/budget", "/collections/crash/releases",
              "/operations")  # fmt: skip
-    found = {path: deployed.ask("GET", path, key=key).body.decode() for path in paths}
-    return found | {f"page {path}": visitor.get(path).html for path in pages}
-
-
-def occurrences(deployed: Deployment, *, of: int) -> list[str]:
-    """Where a number stands, with or without its separators; not within another one."""
-    number = re.compile(rf"(?<![\w.,])(?:{of}|{of:,})(?![\w])")
-    return [where for where, text in seen(deployed).items() if number.search(text)]
+    seen = {path: deployed.ask("GET", path, key=key).body.decode() for path in paths}
+    seen |= {f"page {path}": visitor.get(path).html for path in pages}
+    return [
+        {where for where, text in seen.items() if re.search(NUMBER.format(of, f"{of:,}"), text)}
+        for of in (TOTAL, *MONTHS.values())
+    ]
 
 
 def released(deployed: Deployment) -> list[Any]:
     """The mean of each month, at the least epsilon there is, and of all of them."""
     deployed.clocks.now = OVER
     days = [(f"{month}-01", f"{month}-{LAST_DAY[month]}") for month in MONTHS]
-    key = deployed.key(Role.ANALYST)
-    return [
-        deployed.ask("POST", "/v1/collections/crash/releases", _cheap(*ends), key=key).json
-        for ends in (*days, (days[0][0], days[-1][1]))
-    ]
-
-
-def _cheap(first: str, last: str) -> bytes:
-    return json.dumps({"query": "mean", "epsilon": CHEAP, "from": first, "to": last}).encode()
-
-
-def test_public_numbers_stand_everywhere_before_any_release(public: Deployment) -> None:
-    found = occurrences(public, of=TOTAL)
-
-    assert {"/v1/collections", "/v1/collections/crash", "/metrics", "page /"} <= set(found)
-    assert [occurrences(public, of=answers) != [] for answers in MONTHS.values()] == [True] * len(
-        MONTHS
+    key, request = deployed.key(Role.ANALYST), {"query": "mean", "epsilon": CHEAP}
+    bodies = (
+        json.dumps(request | {"from": first, "to": last}).encode()
+        for first, last in (*days, (days[0][0], days[-1][1]))
     )
-    assert [each["n"] for each in released(public)] == [*MONTHS.values(), TOTAL]
+    path = "/v1/collections/crash/releases"
+    return [deployed.ask("POST", path, body, key=key).json for body in bodies]
 
 
-def test_withheld_numbers_stand_nowhere_nor_in_cheap_releases(withheld: Deployment) -> None:
+def test_public_numbers_stand_everywhere_before_any_release(tmp_path: Path) -> None:
+    with filled(tmp_path, REQUESTED) as public:
+        total, *months = occurrences(public)
+
+        assert {"/v1/collections", "/v1/collections/crash", "/metrics", "page /"} <= total
+        assert all(months)
+        assert [each["n"] for each in released(public)] == [*MONTHS.values(), TOTAL]
+
+
+@pytest.mark.parametrize("text", WITHHELD.values(), ids=WITHHELD)
+def test_withheld_numbers_stand_nowhere_nor_in_cheap_releases(tmp_path: Path, text: str) -> None:
     """Of a campaign, of a month, and by the sum of what the months' releases state."""
-    answers = released(withheld)
+    with filled(tmp_path, text) as withheld:
+        answers = released(withheld)
 
-    assert [occurrences(withheld, of=each) for each in (TOTAL, *MONTHS.values())] == [[]] * 4
-    assert [each["n"] for each in answers] == [None] * 4
-    assert all(each["charged"] for each in answers)
+        assert occurrences(withheld) == [set()] * 4
+        assert [each["n"] for each in answers] == [None] * 4
+        assert all(each["charged"] for each in answers)

@@ -12,7 +12,6 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, Response, deployment
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send
-from veilcount_aggregator import queries
 from veilcount_aggregator.auth.api_keys import Role
 
 ESTIMATE = "/v1/collections/theme/estimate"
@@ -47,15 +46,6 @@ def test_the_other_methods_are_as_they_should_be(answered: Deployment) -> None:
         assert {"GET", "HEAD"} <= set(reply.headers["Allow"].split(", "))
 
 
-def test_the_endpoint_states_the_type_of_its_response(answered: Deployment) -> None:
-    aggregator = answered.aggregator
-    snapshot = queries.Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
-    expected = queries.estimate(snapshot, "theme", queries.EstimateQuery.parse({"by": ["month"]}))
-
-    assert ask(answered, f"{ESTIMATE}?by=month").json == queries.plain(expected)
-    assert ask(answered, ESTIMATE).json["series"][0]["time_ranges"][0]["n"] == 800
-
-
 @pytest.mark.parametrize(
     ("path", "place", "detail"),
     [
@@ -75,14 +65,6 @@ def test_a_refusal_names_the_field_the_value_and_the_fix(
     assert (reply.status, reply.problem) == (400, "bad-field")
     assert reply.json["place"] == place
     assert detail in reply.json["detail"]
-
-
-def test_a_similar_name_is_suggested(answered: Deployment) -> None:
-    for what in ("estimate", "compare?a=x:y&b=x:z", "budget", "contrast"):
-        reply = ask(answered, f"/v1/collections/thme/{what}")
-
-        assert (reply.status, reply.problem) == (404, "not-found")
-        assert "did you mean theme" in reply.json["detail"]
 
 
 def test_an_admin_sees_how_many_spent_how_much(answered: Deployment) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.aggregator.api.deployment_fixtures import deployment
+from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.cli.main import run
-
-from .store_fixtures import filled, written
 
 FILE = """
 app = "acme-editor"
@@ -24,6 +25,42 @@ epsilon = 1
 unit = "month"
 from = 2026-11-01
 until = 2027-11-01
+"""
+
+
+FOR_ANALYSTS = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 1
+unit = "user"
+from = {start}
+until = {until}
+segments = {{arm = ["A", "B"]}}
+owner = "privacy@acme.example"
+purpose = "To choose the default theme."
+
+[minutes]
+question = "How long was this session?"
+range = [0, 240]
+measure = "mean"
+epsilon = 0.5
+unit = "event"
+per_day = 4
+answers = 7
+from = {start}
+until = {until}
+
+[crash]
+question = "Did it crash?"
+boolean = true
+model = "central"
+budget = 1
+unit = "month"
+from = {start}
+until = {until}
 """
 
 
@@ -65,14 +102,26 @@ def definitions(tmp_path: Path) -> Path:
     return file
 
 
+def written(folder: Path) -> Path:
+    """Write definitions of three collections, under way."""
+    start = datetime.now(UTC).date() - timedelta(days=10)
+    file = folder / "analyst.toml"
+    text = FOR_ANALYSTS.format(start=start, until=start + timedelta(days=60))
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    """Definitions of three collections, under way."""
     return str(written(tmp_path))
 
 
 @pytest.fixture(scope="session")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store in which 8,000 have answered: 70 % of them dark."""
+    """A store in which 4,000 have answered `theme` in each arm: 70 % of them dark."""
     folder = tmp_path_factory.mktemp("answered")
-    return filled(folder, written(folder))
+    text = written(folder).read_text(encoding="utf-8")
+    with deployment(folder, text, now=datetime.now(UTC)) as made:
+        for arm in (0, 1):
+            counted(send(made, "theme", [800, 2800, 400], segment=arm, seed=arm))
+        return made.aggregator.settings.store

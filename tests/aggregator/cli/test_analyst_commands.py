@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -14,18 +15,14 @@ from veilcount_aggregator.store import open_store
 
 from .conftest import Type
 from .server_fixtures import serving
-from .store_fixtures import PEOPLE, filled, written
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, tuple[str, ...]]]:
-    folder = tmp_path_factory.mktemp("served")
-    url = filled(folder, written(folder))
-    store = open_store(url)
-    _, key = create_key(store, Role.ANALYST, "test", datetime.now(UTC))
-    store.close()
-    with serving(url) as address:
-        yield url, ("--url", address, "--key", key)
+def served(answered: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    with closing(open_store(answered)) as store:
+        _, key = create_key(store, Role.ANALYST, "test", datetime.now(UTC))
+    with serving(answered) as address:
+        yield answered, ("--url", address, "--key", key)
 
 
 def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: str) -> None:
@@ -48,7 +45,7 @@ def test_json_and_csv_have_the_same_figures(typed: Type, answered: str) -> None:
     rows = list(csv.DictReader(io.StringIO(typed(*words, "--format", "csv").out)))
 
     assert document == typed(*words, "--json").json
-    assert time_range["n"] == 2 * PEOPLE
+    assert time_range["n"] == 8_000
     assert [(row["value"], float(row["frequency"])) for row in rows] == [
         (row["value"], row["frequency"]) for row in time_range["values"]
     ]
@@ -60,7 +57,7 @@ def test_the_command_takes_the_parameters_of_the_endpoint(typed: Type, answered:
     time_range = found["series"][0]["time_ranges"][0]
 
     assert (found["simultaneous"], found["fakes"], found["looks"]) == (True, 0.2, "every")
-    assert (found["series"][0]["pages"], time_range["n"]) == (2, PEOPLE)
+    assert (found["series"][0]["pages"], time_range["n"]) == (2, 4_000)
 
 
 def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:
@@ -110,7 +107,7 @@ def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answ
 
     assert printed.code == 0
     assert [account["figures"][key] for key in ("event", "day", "user")] == ["1", "1", "1"]
-    assert account["spent"]["pseudonyms"] == 2 * PEOPLE
+    assert account["spent"]["pseudonyms"] == 8_000
     assert "spent by 8,000 pseudonyms: epsilon 1 on average, 1 at most" in printed.out
 
 

@@ -23,12 +23,12 @@ REQUEST = ("--query", "histogram", "--epsilon", "0.5", *DAY)
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    """A server of a campaign that is over; its first day has a hundred answers."""
+    """A server of a campaign that is over; its first day has a thousand answers."""
     url, now = f"sqlite:///{tmp_path_factory.mktemp('past')}/past.db", datetime.now(UTC)
     with closing(open_store(url, make=True)) as store:
         add_definitions(store, DefinitionSource(PAST), now, "test")
         (past,) = load_catalog(store).by_name["age"]
-        fill(store, past, (60, 30, 10, 0))
+        fill(store, past, (400, 300, 200, 100))
         _, key = create_key(store, Role.ANALYST, "test", now)
     with serving(url) as address:
         yield "--url", address, "--key", key

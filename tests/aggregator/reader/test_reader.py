@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -12,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from werkzeug.serving import make_server
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.cli.server_fixtures import listening
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, send_numbers
 from tests.system.server import free_port
 from veilcount_aggregator.auth.api_keys import Role
@@ -36,13 +35,8 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 
 @pytest.fixture(scope="module")
 def url(stocked: Deployment) -> Iterator[str]:
-    server = make_server("127.0.0.1", 0, stocked.app)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with listening(stocked.app.wsgi_app) as address:
+        yield address
 
 
 @pytest.fixture
