@@ -42,7 +42,6 @@ class Proxy:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def close(self) -> None:
-        """Take no more connections, and end those that are open."""
         self._open = False
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -56,7 +56,6 @@ class RedisCluster:
 
     @property
     def url(self) -> str:
-        """Where to begin."""
         return "redis-cluster://" + ",".join(f"{HOST}:{node.port}" for node in self.nodes)
 
     def master_of(self, key: bytes) -> RedisServer:
@@ -102,7 +101,6 @@ class RedisCluster:
         return next(node for node in self.nodes if node.port == port)
 
     def close(self) -> None:
-        """End all nodes."""
         for node in self._all:
             node.kill()
 

@@ -15,12 +15,8 @@ from typing import Any
 import redis
 
 HOST = "127.0.0.1"
-SETTINGS = {
-    "appendonly": "yes",
-    "appendfsync": "always",
-    "maxmemory-policy": "noeviction",
-    "save": "",
-}
+SETTINGS = {"appendonly": "yes", "appendfsync": "always", "save": ""}
+SETTINGS |= {"maxmemory-policy": "noeviction"}
 
 
 def free_port() -> int:
@@ -39,7 +35,6 @@ class RedisServer:
     """One redis-server and its folder: killed, it can be started there again."""
 
     def __init__(self, folder: Path, *, port: int = 0, **settings: str) -> None:
-        """Start it."""
         self.folder = folder
         self.port = port or free_port()
         self._settings = SETTINGS | {name.replace("_", "-"): v for name, v in settings.items()}
@@ -47,11 +42,9 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"redis://{HOST}:{self.port}/0"
 
     def start(self) -> None:
-        """Start it, on what the folder holds."""
         settings = {"bind": HOST, "port": str(self.port), "dir": str(self.folder)} | self._settings
         options = [part for name, value in settings.items() for part in (f"--{name}", value)]
         with (self.folder / "log").open("ab") as log:
@@ -82,11 +75,9 @@ class RedisServer:
             time.sleep(0.02)
 
     def promote(self) -> None:
-        """Become a master, with what it has."""
         self.ask("REPLICAOF", "NO", "ONE")
 
     def replicas(self) -> int:
-        """Return how many replicas follow it."""
         info = self._info("replication")
         return sum(
             info.get(f"slave{number}", {}).get("state") == "online"
@@ -106,12 +97,10 @@ class RedisServer:
         return bool(info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"])
 
     def ask(self, *command: str) -> object:
-        """Ask it something, on a connection of its own."""
         with self.connection() as connection:
             return connection.execute_command(*command)
 
     def connection(self) -> redis.Redis:
-        """Return a connection to it."""
         return redis.Redis(host=HOST, port=self.port, protocol=2)
 
     def _info(self, section: str) -> Any:
@@ -147,7 +136,6 @@ class LosingProxy:
     """
 
     def __init__(self, port: int, words: tuple[bytes, ...] = (b"EVALSHA",)) -> None:
-        """Listen, for the server at this port."""
         self._words = words
         self.lose = 0
         self.lost = 0
@@ -157,7 +145,6 @@ class LosingProxy:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def close(self) -> None:
-        """Take no more connections."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

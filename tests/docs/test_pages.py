@@ -26,14 +26,10 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
-def test_a_page_points_at_what_is_there(page: Path) -> None:
-    assert list(broken(page)) == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=title)
-def test_a_file_is_named_where_readers_see_it(page: Path) -> None:
+def test_a_page_points_at_what_is_there_and_names_its_files(page: Path) -> None:
     seen = HIDDEN.sub("", page.read_text(encoding="utf-8"))
 
+    assert list(broken(page)) == []
     assert [each.file for each in blocks(page) if each.file not in seen] == []
 
 

@@ -12,12 +12,7 @@ from typing import Any
 from veilcount_client import Client
 from veilcount_client.delivery import transport, uploader
 
-from .app_client import PER_DAY, around_sending, client_of, consenting, emit, worker_of
-
-
-def short_leases() -> None:
-    """Have what a process was sending when it left by os._exit come again in seconds."""
-    vars(uploader).update(LEASE=3.0, MAX_SECONDS=1.0)
+from .app_client import PER_DAY, around_sending, consenting, emit, worker_of
 
 
 def fork_with_locks_held(url: str, folder: str) -> None:
@@ -47,18 +42,10 @@ def fork_in_a_request(url: str, folder: str) -> None:
     emit(client.flush(60))
 
 
-def fork_like_a_prefork_server(url: str, folder: str) -> None:
-    """Record before the fork and in children that store and leave by os._exit (Celery)."""
-    short_leases()
-    client = consenting(url, folder, persons=True)
-    client.person("one").record("event", True)
-    reap([fork(client, name) for name in ("two", "three", "four", "five")])
-    emit(client.flush(60))
-
-
 def fork_storm(url: str, folder: str, rounds: str) -> None:
     """Fork four children again and again while two threads store without a pause."""
-    short_leases()
+    # What a process was sending when it left by os._exit comes again in seconds.
+    vars(uploader).update(LEASE=3.0, MAX_SECONDS=1.0)
     client = consenting(url, folder, persons=True)
     over = threading.Event()
     threads = [threading.Thread(target=_store_until, args=(client, over)) for _ in range(2)]
@@ -82,27 +69,13 @@ def _store_until(client: Client, over: threading.Event) -> None:
         recorded += 1
 
 
-def fork_grandchild(url: str, folder: str) -> None:
-    """A daemon's double fork: the grandchild works."""
-    client = consenting(url, folder, persons=True)
-    client.person("one").record("event", True)
-    child = os.fork()
-    if not child:
-        client.person("two").record("event", True)
-        reap([fork(client, "three", deliver=True)])
-        os._exit(0 if client.flush(60) else 1)
-    reap([child])
-    emit(client.flush(60))
-
-
-def multiprocess(url: str, folder: str, method: str) -> None:
+def fork_by_multiprocessing(url: str, folder: str) -> None:
     """Record in the children of multiprocessing, which end without a word."""
     client = consenting(url, folder, persons=True)
     client.person("one").record("event", True)
-    context: Any = multiprocessing.get_context(method)
-    inherited = client if method == "fork" else None
+    forks = multiprocessing.get_context("fork")
     children = [
-        context.Process(target=_record_in_process, args=(inherited, url, folder, name))
+        forks.Process(target=client.person(name).record, args=("event", True))
         for name in ("two", "three")
     ]
     for child in children:
@@ -111,10 +84,6 @@ def multiprocess(url: str, folder: str, method: str) -> None:
         child.join(60)
         assert child.exitcode == 0, child.exitcode
     emit(client.flush(60))
-
-
-def _record_in_process(client: Client | None, url: str, folder: str, name: str) -> None:
-    (client or client_of(url, folder, persons=True)).person(name).record("event", True)
 
 
 def fork(client: Client, name: str, *, deliver: bool = False) -> int:
@@ -136,14 +105,8 @@ def reap(children: list[int]) -> None:
 def every_lock_held(client: Client) -> Iterator[threading.Event]:
     """Hold, in a thread of its own, whatever in the client can be held."""
     worker = worker_of(client)
-    owners = (
-        worker,
-        worker._process,
-        worker.state,
-        worker.uploader,
-        worker.uploader.in_flight,
-        worker.recorder,
-    )
+    owners = [worker, worker._process, worker.state, worker.recorder]
+    owners += [worker.uploader, worker.uploader.in_flight]
     locks = [each for owner in owners for each in _fields(owner) if hasattr(each, "acquire")]
     assert len(locks) >= 3
     held, release = threading.Event(), threading.Event()

@@ -37,20 +37,13 @@ def stored_answers(folder: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("script", "arguments", "reports"),
-    [
-        ("fork_with_locks_held", (), 2),
-        ("fork_like_a_prefork_server", (), 5),
-        ("fork_grandchild", (), 3),
-        ("multiprocess", ("fork",), 3),
-        ("multiprocess", ("spawn",), 3),
-    ],
+    ("script", "reports"), [("fork_with_locks_held", 2), ("fork_by_multiprocessing", 3)]
 )
 def test_each_report_of_processes_that_fork_arrives_once(
-    script: str, arguments: tuple[str, ...], reports: int, apps: Apps, sink: Server
+    script: str, reports: int, apps: Apps, sink: Server
 ) -> None:
     """Those of parent and children; whoever still runs delivers what a child stored."""
-    assert apps.run(script, sink.url, *arguments) == "True\n"
+    assert apps.run(script, sink.url) == "True\n"
     assert len(sink.reports) == len(sink.seen) == reports
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -18,10 +17,8 @@ from tests.client.state.state_fixtures import (
     SERIES,
     agree,
     draw,
-    spent,
-    statuses,
 )
-from veilcount_client.state import ClientState, DrawOutcome, StateError, file_checks
+from veilcount_client.state import DrawOutcome, file_checks
 from veilcount_client.state.factory import open_state
 
 ROOT = Path(__file__).parents[3]
@@ -94,33 +91,6 @@ def crash(location: str, when: str, writes: str) -> None:
         state.commit([draw(period, life_cap=1 << 40)])
 
 
-def fill(location: str) -> None:
-    """Store until the disk is full, then once more with enough space; print what was stored."""
-    state = open_state(location)
-    agree(state)
-    size, hard = 300_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    stored, refused = _fill(state), 0
-    for _ in range(3):
-        try:
-            state.commit([draw(50_000 + refused, message=bytes(1000))] * 100)
-        except StateError:
-            refused += 1
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    stored += state.commit([draw(60_000)]).count(DrawOutcome.STORED)
-    print(stored, refused, spent(state), len(statuses(state)))
-
-
-def _fill(state: ClientState) -> int:
-    stored = 0
-    for period in range(5000):
-        try:
-            stored += len(state.commit([draw(period, message=bytes(1000), life_cap=1 << 50)]))
-        except StateError:
-            return stored
-    return -1
-
-
 def fork(location: str, folder: str) -> None:
     """Fork, let the parent end first, and go on in the child."""
     state = open_state(location)
@@ -142,7 +112,7 @@ def fork(location: str, folder: str) -> None:
     os.kill(os.getpid(), 9)
 
 
-APPS: tuple[Callable[..., None], ...] = (share, store, crash, fill, fork)
+APPS: tuple[Callable[..., None], ...] = (share, store, crash, fork)
 
 if __name__ == "__main__":
     name, *arguments = sys.argv[1:]

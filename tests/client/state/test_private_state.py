@@ -12,9 +12,6 @@ from veilcount_client.state import StateError
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
 
-from ..delivery.app_client import consenting
-from ..delivery.server_fixtures import nobody
-
 CONTENT = b"what somebody else keeps\n"
 COMPANIONS = [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"]
 
@@ -24,14 +21,6 @@ def place(tmp_path: Path) -> Path:
     """A directory of ours."""
     found = tmp_path / "state"
     found.mkdir(mode=0o700)
-    return found
-
-
-@pytest.fixture
-def victim(tmp_path: Path) -> Path:
-    """A file elsewhere that a link leads to."""
-    found = tmp_path / "victim"
-    found.write_bytes(CONTENT)
     return found
 
 
@@ -76,9 +65,11 @@ def test_what_belongs_to_another_user_is_refused(place: Path, of_directory: bool
 @pytest.mark.parametrize("name", COMPANIONS)
 @pytest.mark.parametrize("link", [os.symlink, os.link], ids=["link", "hard link"])
 def test_a_file_that_leads_elsewhere_is_refused(
-    place: Path, victim: Path, name: str, link: Callable[[Path, Path], None]
+    place: Path, tmp_path: Path, name: str, link: Callable[[Path, Path], None]
 ) -> None:
     """Whatever SQLite would have written, it writes to nobody's file."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(CONTENT)
     SqliteState(place).close()
     (place / name).unlink(missing_ok=True)
     link(victim, place / name)
@@ -92,15 +83,3 @@ def test_a_link_to_nothing_makes_no_file(place: Path, tmp_path: Path) -> None:
 
     assert "is a symbolic link" in refusal(place)
     assert not (tmp_path / "made").exists()
-
-
-def test_the_app_runs_on_and_says_why(place: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As with any state that cannot be used: nothing is recorded, nothing is raised."""
-    place.chmod(0o777)
-    with nobody() as url:
-        client = consenting(url, place.parent)
-        client.record("event", True)
-        client.close()
-
-    assert client.consented is None
-    assert f"chmod go-w {place}" in caplog.text

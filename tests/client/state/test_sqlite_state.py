@@ -14,19 +14,7 @@ from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite_database import FILE
 
 from .conftest import SqliteEngine
-from .state_apps import all_numbers, start
-from .state_fixtures import ANN, SERIES, agree, draw, lease_all, spent
-
-
-def test_a_full_disk_is_an_error_and_loses_nothing(sqlite: SqliteEngine) -> None:
-    """With free space it goes on."""
-    stored, refused, charged, kept = all_numbers(start("fill", sqlite.location))
-    state = sqlite.open()
-
-    assert stored > 1
-    assert refused == 3
-    assert stored == charged == kept == spent(state) == len(state.sent(ANN))
-    assert not state.losses()
+from .state_fixtures import ANN, SERIES, agree, draw, lease_all
 
 
 def execute(sqlite: SqliteEngine, statement: str) -> None:
