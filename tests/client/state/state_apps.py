@@ -1,12 +1,14 @@
-"""Processes that share a state: `python -m tests.client.state.state_apps NAME LOCATION ...`."""
+"""Apps that share a state, each a fork of one process that has imported everything."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from tests.client.state.state_fixtures import (
@@ -21,31 +23,50 @@ from tests.client.state.state_fixtures import (
 from veilcount_client.state import DrawOutcome, file_checks
 from veilcount_client.state.factory import open_state
 
-ROOT = Path(__file__).parents[3]
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
+Report = Callable[[int], None]
 
 
-def start(app: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a process that uses a state."""
-    command = [sys.executable, "-m", "tests.client.state.state_apps", app, *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+@dataclass
+class App:
+    """A process that reports numbers."""
+
+    process: ForkServerProcess
+    reader: Connection[int, int]
+
+    def numbers(self, most: int) -> list[int]:
+        """Return the next numbers, as they come; fewer if the process ends before."""
+        found: list[int] = []
+        try:
+            while len(found) < most:
+                found.append(self.reader.recv())
+        except (EOFError, OSError):  # it ended, perhaps in the middle of a number
+            self.process.join(100)
+        return found
+
+    def kill(self) -> list[int]:
+        """End it by kill -9; return what it has reported meanwhile."""
+        self.process.kill()
+        return self.rest()
+
+    def rest(self) -> list[int]:
+        """Wait for its end; return what it has reported until then."""
+        return self.numbers(1 << 30)
 
 
-def numbers(process: subprocess.Popen[str], lines: int) -> list[int]:
-    """Return the first numbers that a process prints, one a line."""
-    assert process.stdout is not None
-    return [int(process.stdout.readline()) for _ in range(lines)]
+def start(app: Callable[..., None], *arguments: object) -> App:
+    reader, writer = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=app, args=(writer.send, *arguments), daemon=True)
+    process.start()
+    writer.close()
+    return App(process, reader)
 
 
-def all_numbers(process: subprocess.Popen[str]) -> list[int]:
-    """Wait for a process to end; return the numbers that it has printed."""
-    text, _ = process.communicate(timeout=100)
-    return [int(word) for word in text.split()]
-
-
-def share(location: str, periods: str) -> None:
+def share(report: Report, location: str, periods: int) -> None:
     """Commit draws for every slot, then lease until nothing is left.
 
-    Print how many were stored, how many events, how often a period went back, and what was leased.
+    Report how many were stored, how many events, how often a period went back, and what was leased.
     """
     state, last, back = open_state(location), -1, 0
     agree(state)
@@ -54,7 +75,7 @@ def share(location: str, periods: str) -> None:
         draw(0, at, lineage="event", series=OTHER, day_cap=5 * COST, life_cap=7 * COST)
         for at in range(7)
     ]
-    for period in range(int(periods)):
+    for period in range(periods):
         stored += state.commit([draw(period, message=os.urandom(8))]) == [DrawOutcome.STORED]
         charged += state.commit(events).count(DrawOutcome.STORED)
         now = state.used(ANN, SERIES)[0]
@@ -64,20 +85,21 @@ def share(location: str, periods: str) -> None:
     while queued_reports := state.lease(NOW, NOW + 600, 3):
         leased += [each.number for each in queued_reports]
     state.close()
-    print(stored, charged, back, *leased)
+    for number in (stored, charged, back, *leased):
+        report(number)
 
 
-def store(location: str) -> None:
-    """Store without an end, and print each period after it was stored."""
+def store(report: Report, location: str) -> None:
+    """Store without an end, and report each period after it was stored."""
     state = open_state(location)
     for period in range(state.used(ANN, SERIES)[0] + 1, 60_000):
         if state.commit([draw(period, life_cap=1 << 40)]) == [DrawOutcome.STORED]:
-            os.write(1, b"%d\n" % period)
+            report(period)
 
 
-def crash(location: str, when: str, writes: str) -> None:
+def crash(_: Report, location: str, when: str, writes: int) -> None:
     """Store, and end by kill -9 before or after the mark is written, after so many writes."""
-    state, write, left = open_state(location), file_checks.write_mark, [int(writes)]
+    state, write, left = open_state(location), file_checks.write_mark, [writes]
 
     def write_and_end(mark: Path, transactions: int) -> None:
         left[0] -= 1
@@ -91,7 +113,7 @@ def crash(location: str, when: str, writes: str) -> None:
         state.commit([draw(period, life_cap=1 << 40)])
 
 
-def fork(location: str, folder: str) -> None:
+def fork(_: Report, location: str, folder: Path) -> None:
     """Fork, let the parent end first, and go on in the child."""
     state = open_state(location)
     agree(state)
@@ -108,12 +130,5 @@ def fork(location: str, folder: str) -> None:
     while os.getppid() == parent:
         time.sleep(0.01)
     state.commit([draw(3)])
-    (Path(folder) / "forked").touch()
+    (folder / "forked").touch()
     os.kill(os.getpid(), 9)
-
-
-APPS: tuple[Callable[..., None], ...] = (share, store, crash, fork)
-
-if __name__ == "__main__":
-    name, *arguments = sys.argv[1:]
-    {app.__name__: app for app in APPS}[name](*arguments)

@@ -18,7 +18,7 @@ from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
 
 from .conftest import SqliteEngine
-from .state_apps import all_numbers, numbers, start
+from .state_apps import crash, start, store
 from .state_fixtures import ANN, SERIES, agree, draw, spent
 
 MOVED = {(Loss.MOVED, ""): 1}
@@ -158,12 +158,10 @@ def test_an_older_file_with_a_newer_log_is_whole_or_detected(
 ) -> None:
     """Only the file is copied back after a crash."""
     agree(sqlite.open())
-    process = start("store", sqlite.location)
-    printed = numbers(process, commits)
+    app = start(store, sqlite.location)
+    printed = app.numbers(commits)
     backup = (sqlite.folder / FILE).read_bytes()
-    printed += numbers(process, commits)
-    process.kill()
-    printed += all_numbers(process)
+    printed += app.numbers(commits) + app.kill()
     sqlite.close()
     (sqlite.folder / FILE).write_bytes(backup)
     restored = sqlite.open()
@@ -184,9 +182,8 @@ def test_a_crash_around_the_writing_of_the_mark_is_no_rollback(
     """A process is killed between its commit and its mark, or right after it."""
     agree(sqlite.open())
     for _ in range(2):
-        process = start("crash", sqlite.location, when, writes)
-        all_numbers(process)
-        assert process.returncode == -signal.SIGKILL
+        app = start(crash, sqlite.location, when, writes)
+        assert (app.rest(), app.process.exitcode) == ([], -signal.SIGKILL)
     state = sqlite.open()
 
     assert not state.losses()

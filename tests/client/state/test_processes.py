@@ -17,7 +17,7 @@ from veilcount_client.state.losses import Loss
 from veilcount_client.state.redis import RedisState
 
 from .conftest import Engine, RedisEngine, SqliteEngine
-from .state_apps import all_numbers, numbers, start
+from .state_apps import fork, share, start, store
 from .state_fixtures import (
     ANN,
     BEN,
@@ -135,8 +135,8 @@ def test_processes_that_share_a_new_state(engine: Engine) -> None:
 
     No period goes back, each report is leased once, and after the leases all are there again.
     """
-    processes = [start("share", engine.location, PERIODS) for _ in range(PROCESSES)]
-    results = [all_numbers(process) for process in processes]
+    apps = [start(share, engine.location, PERIODS) for _ in range(PROCESSES)]
+    results = [app.rest() for app in apps]
     stored, charged, back = (sum(column) for column in zip(*(r[:3] for r in results), strict=True))
     leased = [number for result in results for number in result[3:]]
     state = engine.open()
@@ -178,11 +178,11 @@ def test_threads_that_want_the_same_slots_have_one_winner_each(engine: Engine) -
 # -- ends ------------------------------------------------------------------------------------------
 
 
-def expect_whole(state: ClientState, printed: list[int]) -> None:
+def expect_whole(state: ClientState, reported: list[int]) -> None:
     """What a process reported is stored; every report has its charge, every charge its report."""
     periods = [each.report.period for each in state.sent(ANN)]
 
-    assert set(printed) <= set(periods)
+    assert set(reported) <= set(periods)
     assert len(periods) == len(set(periods)) == spent(state)
     assert state.used(ANN, SERIES)[0] == max(periods)
 
@@ -193,17 +193,14 @@ def expect_whole(state: ClientState, printed: list[int]) -> None:
 def test_processes_killed_while_they_store_lose_nothing(sqlite: SqliteEngine, rounds: int) -> None:
     """At any moment; and no mark is ahead of what was committed, which would be a rollback."""
     agree(sqlite.open())
-    random, printed = Random(rounds), list[int]()
+    random, reported = Random(rounds), list[int]()
     for _ in range(rounds):
-        processes = [start("store", sqlite.location) for _ in range(2)]
-        printed += numbers(processes[0], 1 + random.randrange(20))
-        for process in processes:
-            process.kill()
-            printed += all_numbers(process)
+        one, other = (start(store, sqlite.location) for _ in range(2))
+        reported += one.numbers(1 + random.randrange(20)) + one.kill() + other.kill()
 
         assert file_checks.read_mark(sqlite.mark) <= sqlite.committed()
         assert not sqlite.open().losses()
-    expect_whole(sqlite.open(), printed)
+    expect_whole(sqlite.open(), reported)
 
 
 @pytest.mark.parametrize(
@@ -213,24 +210,23 @@ def test_a_redis_killed_while_it_stores_loses_nothing(frail: RedisServer, rounds
     """What it had confirmed is there when it is back, and the same state goes on."""
     state = RedisState(frail.url)
     agree(state)
-    printed = []
+    reported = []
     for attempt in range(rounds):
-        process = start("store", frail.url)
-        printed += numbers(process, 20 + 13 * attempt % 50)
+        app = start(store, frail.url)
+        reported += app.numbers(20 + 13 * attempt % 50)
         frail.kill()
-        printed += all_numbers(process)
+        reported += app.rest()
         with pytest.raises(StateError):
             state.waiting(NOW)
         frail.start()
 
-    expect_whole(state, printed)
+    expect_whole(state, reported)
     state.close()
 
 
 def test_a_child_outlives_its_parent(engine: Engine, tmp_path: Path) -> None:
     """What a daemon stores after its parent ended is there, though it was killed."""
-    process = start("fork", engine.location, tmp_path)
-    all_numbers(process)
+    start(fork, engine.location, tmp_path).rest()
     state = engine.open()
 
     assert (tmp_path / "forked").exists()
