@@ -16,8 +16,8 @@ from tests.aggregator.estimation.simulated_counts import (
     RANGE,
     SPREADS,
     Counts,
-    Distance,
     curve_of,
+    distances,
     draw,
     population,
 )
@@ -71,36 +71,35 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
-def distance(kind: Kind, runs: int, decoded_as: DistributionMechanism | None = None) -> Distance:
-    """The mean distance over runs of each spread, 100,000 devices at epsilon 1."""
+def mean_distances(
+    kind: Kind, runs: int, decoded_as: DistributionMechanism | None = None
+) -> tuple[float, float]:
+    """The mean distances over runs of each spread, 100,000 devices at epsilon 1."""
     found, mechanism = [], kind.at(Fraction(1))
     for name in SPREADS:
         for seed in range(runs):
             generator = np.random.default_rng(seed)
             held = population(name, 100_000, generator)
             counters = draw(held, mechanism, IntervalTarget.COHORT, generator)
-            curve = curve_of(kind.estimate(decoded_as or mechanism, counters))
-            found.append(Distance.between(curve, held))
-    return Distance(
-        float(np.mean([each.moved for each in found])),
-        float(np.mean([each.deciles for each in found])),
-    )
+            found.append(
+                distances(curve_of(kind.estimate(decoded_as or mechanism, counters)), held)
+            )
+    moved, deciles = np.mean(found, axis=0)
+    return float(moved), float(deciles)
 
 
 def test_a_hundred_thousand_reports_place_the_curve_within_thirteen_thousandths(kind: Kind) -> None:
     """Epsilon 1, four spreads: mean distance <= 0.013, deciles <= 0.014."""
-    found = distance(kind, runs=1)
+    moved, deciles = mean_distances(kind, runs=1)
 
-    assert found.moved <= 0.013
-    assert found.deciles <= 0.014
+    assert moved <= 0.013
+    assert deciles <= 0.014
 
 
 @pytest.mark.full
 def test_em_places_each_spread_within_ten_thousandths() -> None:
     """The mean of 8 runs of each."""
-    found = distance(KINDS["wave"], runs=8)
-
-    assert max(found.moved, found.deciles) <= 0.010
+    assert max(mean_distances(KINDS["wave"], runs=8)) <= 0.010
 
 
 @pytest.mark.parametrize("factor", [Fraction(7, 10), Fraction(13, 10)], ids=["lower", "higher"])
@@ -109,7 +108,7 @@ def test_the_distribution_of_another_epsilon_would_be_farther_off(factor: Fracti
     window = DistributionMechanism.for_epsilon(Fraction(1)).window
     other = type(window).for_epsilon(factor, window.levels, window.width)
 
-    assert distance(KINDS["wave"], 1, DistributionMechanism(other)).moved > 0.013
+    assert mean_distances(KINDS["wave"], 1, DistributionMechanism(other))[0] > 0.013
 
 
 def test_the_curve_is_the_nearest_that_rises() -> None:
@@ -124,15 +123,20 @@ def test_the_curve_is_the_nearest_that_rises() -> None:
     assert np.allclose(isotonic(values), [np.mean(pool) for pool in pools for _ in pool])
 
 
-def test_the_curve_rises_from_0_to_1_inside_its_band(kind: Kind) -> None:
+def test_the_curve_rises_from_0_to_1_inside_its_band_and_quantiles_are_on_it(kind: Kind) -> None:
     found = kind.example()
     curve, share = found.curve, curve_of(found)
+    deciles = [curve.quantile(float(share)) for share in DECILES]
+    values = [each.value for each in deciles if each.value is not None]
 
-    assert curve.covers == kind.covers
+    assert (curve.covers, found.estimand) == (kind.covers, "of these n answers")
     for each in (share, curve.low, curve.high):
         assert np.all(np.diff(each) >= 0)
         assert (each[0], each[-1]) == (0, 1)
     assert np.all((curve.low <= share) & (share <= curve.high))
+    assert values == sorted(values)
+    assert np.allclose(np.interp(values, curve.edges, share), DECILES)
+    assert all(each.low <= (each.value or 0) <= each.high for each in deciles)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
@@ -158,48 +162,24 @@ def test_buckets_quantiles_and_the_mean_are_in_the_unit_of_the_range(kind: Kind)
     assert np.allclose(figures, np.array(expected) * ratio - 60)
 
 
-def test_quantiles_ascend_where_the_curve_reaches_them(kind: Kind) -> None:
-    found = kind.example()
-    deciles = [found.curve.quantile(float(share)) for share in DECILES]
-    values = [each.value for each in deciles if each.value is not None]
-
-    assert values == sorted(values)
-    assert np.allclose(np.interp(values, found.curve.edges, curve_of(found)), DECILES)
-    assert all(each.low <= (each.value or 0) <= each.high for each in deciles)
-
-
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, float("nan")])
 def test_a_share_that_no_quantile_has_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         KINDS["wave"].example().curve.quantile(share)
 
 
-def test_an_interval_names_its_estimand(kind: Kind) -> None:
-    """These answers by default, or the population."""
-    counters, mechanism = kind.some_counters(), kind.at(Fraction(4))
-    sample = kind.estimate(mechanism, counters, target=IntervalTarget.POPULATION)
-
-    assert sample.estimand == "of the population that could have been asked"
-    assert kind.example().estimand == "of these n answers"
-
-
 def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges(kind: Kind) -> None:
-    """Nothing here is not a number, so it can be written as JSON."""
-    mechanism = kind.at(Fraction(4))
-    found = kind.estimate(mechanism, np.zeros(mechanism.counters, np.int64))
+    """Nothing here is not a number, so it can be written as JSON; one answer claims no more."""
+    mechanism, population = kind.at(Fraction(4)), IntervalTarget.POPULATION
+    counters = np.zeros(mechanism.counters, np.int64)
+    found = kind.estimate(mechanism, counters)
+    counters[100] = 1
+    one = kind.estimate(mechanism, counters, target=population)
     median = found.curve.quantile(0.5)
     shown = (found.n, found.mean, found.frequency, found.curve.share, median.value)
 
     assert shown == (0, None, None, None, None)
     assert (found.low, found.high) == (median.low, median.high) == (0, BUCKETS)
     assert json.dumps([*found.curve.low, *found.curve.high], allow_nan=False)
-
-
-def test_one_answer_has_an_estimate_that_claims_nothing(kind: Kind) -> None:
-    """Its interval is the range."""
-    mechanism = kind.at(Fraction(4))
-    counters = np.zeros(mechanism.counters, np.int64)
-    counters[100] = 1
-    found = kind.estimate(mechanism, counters)
-
-    assert (found.n, found.low, found.high) == (1, 0, BUCKETS)
+    assert (one.n, one.low, one.high) == (1, 0, BUCKETS)
+    assert one.estimand == "of the population that could have been asked"

@@ -52,6 +52,7 @@ def test_the_exact_interval_is_never_far_wider_than_the_normal(epsilon: str, n: 
     assert 0.4 < half_width(mechanism, n, 0.05) / normal(mechanism, n) < 1.7
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("n", [1, 3, 30])
 def test_a_half_width_grows_with_the_confidence_and_is_within_chernoff_s(

@@ -57,6 +57,8 @@ def test_the_band_of_a_share_is_the_formula() -> None:
     assert bounds.low[1] == pytest.approx((shown.frequency[1] - 0.01 * 1.58198) / 0.99, abs=1e-6)
     assert bounds.high[1] == pytest.approx((shown.frequency[1] + 0.01 * 0.58198) / 0.99, abs=1e-6)
     assert bounds.sentence(1).startswith("1 % of fake reports could have moved this from")
+    with pytest.raises(ValueError, match="below 1"):
+        poisoning_band(shown.evidence, Fraction(1))
 
 
 def test_means_and_groups_and_parts_have_a_band_too() -> None:
@@ -77,13 +79,6 @@ def test_means_and_groups_and_parts_have_a_band_too() -> None:
 
             assert (bounds.low < groups.frequency).all()
             assert (groups.frequency < bounds.high).all()
-
-
-def test_no_band_for_all_reports_fake() -> None:
-    shown = shares(of_values(2), np.array([4, 6]))
-
-    with pytest.raises(ValueError, match="below 1"):
-        poisoning_band(shown.evidence, Fraction(1))
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (10, "4"), (300, "1"), (2000, "2")])
@@ -116,6 +111,8 @@ def test_a_share_of_more_than_everyone_is_seen() -> None:
     """Nobody says yes more often than always."""
     assert poisoning_test(of_values(2), np.array([200, 9800])).failed
     assert not poisoning_test(of_values(2), np.array([2750, 7250])).failed
+    hidden = question('boolean = true\npresence = "hidden"', "2")
+    assert not poisoning_test(hidden, received(hidden, [10, 20, 300])).failed
 
 
 def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
@@ -152,10 +149,3 @@ def test_subsets_of_several_keep_no_messages_to_look_at() -> None:
 
     assert not result.tested
     assert "keep no messages" in str(result)
-
-
-def test_hidden_presence_is_looked_at_alike() -> None:
-    collection = question('boolean = true\npresence = "hidden"', "2")
-    counters = received(collection, np.array([10, 20, 300]), 1)
-
-    assert not poisoning_test(collection, counters).failed

@@ -29,17 +29,12 @@ def test_no_composition_is_nearer(shares: NDArray[np.float64], seed: int) -> Non
     assert ((norm_sub(shares) - shares) ** 2).sum() <= ((other - shares) ** 2).sum() + 1e-12
 
 
-def test_what_is_one_already_stays() -> None:
-    shares = np.array([0.5, 0.3, 0.2])
+def test_shares_of_many_errors_are_no_noise_and_far_below_zero_is_no_share() -> None:
+    settled = np.array([0.5, 0.3, 0.2])
 
-    assert norm_sub(shares) == pytest.approx(shares)
-    assert composition(shares, 0.001) == pytest.approx(shares)
-
-
-def test_shares_of_many_errors_are_no_noise() -> None:
-    shares = np.array([0.7, 0.001, -0.002, 0.0005])
-
-    assert denoised(shares, 0.001)[0] == 0.7
+    assert denoised(np.array([0.7, 0.001, -0.002, 0.0005]), 0.001)[0] == 0.7
+    assert denoised(np.array([-5.0, 0.5, 0.5]), 0.01)[0] == 0
+    assert composition(settled, 0.001) == pytest.approx(settled)
 
 
 def test_the_same_small_share_is_noise_among_many_and_none_among_few() -> None:
@@ -50,10 +45,6 @@ def test_the_same_small_share_is_noise_among_many_and_none_among_few() -> None:
 
     assert denoised(many, 0.01)[-1] < 0.015
     assert denoised(few, 0.01)[-1] > 0.025
-
-
-def test_far_below_zero_is_no_share() -> None:
-    assert denoised(np.array([-5.0, 0.5, 0.5]), 0.01)[0] == 0
 
 
 def test_a_list_names_what_noise_alone_would_not_the_largest_first() -> None:

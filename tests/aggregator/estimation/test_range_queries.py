@@ -6,14 +6,14 @@ claim; the same test rejects counters of an epsilon 30 % away.
 
 from __future__ import annotations
 
-from datetime import date
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from tests.aggregator.estimation.collection_fixtures import question
 from tests.aggregator.estimation.simulated_counts import (
     BUCKETS,
     DECILES,
@@ -36,19 +36,12 @@ from veilcount_aggregator.estimation.range_queries import (
 )
 from veilcount_aggregator.mechanisms.range_tree import tree_weights
 from veilcount_client.testing import SeededRandomSource
-from veilcount_shared.collection import Collection, Measure
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import RangeTree
-from veilcount_shared.periods import Unit
 
 ONE, EIGHT = RangeTree.for_epsilon(Fraction(1)), RangeTree.for_epsilon(Fraction(8))
-EPSILONS = [
-    *map(Fraction, ("0.000001", "1", "8")),
-    *(
-        pytest.param(Fraction(each), marks=pytest.mark.full)
-        for each in ("0.1", "0.5", "2", "3", "16")
-    ),
-]
+MORE = [pytest.param(Fraction(e), marks=pytest.mark.full) for e in ("0.1", "0.5", "2", "3", "16")]
+EPSILONS = [*map(Fraction, ("0.000001", "1", "8")), *MORE]
 COVERED = 0.935
 MIDDLES = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
@@ -75,23 +68,17 @@ def some_counters(n: int = 50_000, mechanism: RangeTree = ONE, name: str = "two 
 
 
 @every_epsilon
-def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
-    """A bucket's messages add 1 to its own share, on average, and 0 to any other."""
+def test_the_reading_is_unbiased_for_every_bucket_and_all_shares_are_one(epsilon: Fraction) -> None:
+    """A bucket's messages add 1 to its own share, on average, and 0 to any other.
+
+    Whatever was received, every message weighs 1 in the sum of all shares.
+    """
     mechanism = RangeTree.for_epsilon(epsilon)
     weights = tree_weights(mechanism)
-    expected = rows_of(mechanism) @ weights.T
-    rounding = 1e-15 * abs(weights).max() * 10
+    expected, rounding = rows_of(mechanism) @ weights.T, 1e-14 * abs(weights).max()
 
     assert np.allclose(expected, np.eye(BUCKETS), rtol=0, atol=rounding)
-
-
-@every_epsilon
-def test_all_shares_together_are_exactly_one(epsilon: Fraction) -> None:
-    """Whatever was received: every message weighs 1 in their sum, as far as 256 sums round."""
-    weights = tree_weights(RangeTree.for_epsilon(epsilon))
-    rounding = BUCKETS * np.finfo(np.float64).eps * abs(weights).max()
-
-    assert np.allclose(weights.sum(axis=0), 1, rtol=0, atol=rounding)
+    assert np.allclose(weights.sum(axis=0), 1, rtol=0, atol=6 * rounding)
 
 
 def through_levels(mechanism: RangeTree, bounds: tuple[int, int]) -> Floats:
@@ -129,73 +116,37 @@ def test_no_reading_through_the_levels_varies_less(
 # -- coverage --------------------------------------------------------------------------------------
 
 
-def hits(
-    mechanism: RangeTree, sent: RangeTree, held: Counts, target: IntervalTarget, runs: int
-) -> NDArray[np.int64]:
-    """How many of the runs' intervals hold, for each figure."""
-    generator, n = np.random.default_rng(int(held.sum())), int(held.sum())
+SEVERAL = [(3, 0.2), (64, 0.2), (100, 0.3), (130, 0.2)]
+
+
+@pytest.mark.parametrize("factor", ["1", "0.7", "1.3"])
+def test_intervals_of_shares_and_of_the_mean_hold_for_the_claimed_epsilon_alone(
+    factor: str,
+) -> None:
+    """Of 150 runs at least 93.5 %, unless devices are 30 % below or above what is assumed.
+
+    test_coverage_corners.py has ranges, targets, sizes and epsilons drawn at random.
+    """
+    n, cohort, generator = 100_000, IntervalTarget.COHORT, np.random.default_rng(100_000)
+    held, sent = few(n, *SEVERAL), with_epsilon(ONE, Fraction(factor))
     truth, found = FIGURES @ held / n, np.zeros(len(FIGURES), np.int64)
-    for _ in range(runs):
-        counters = draw(held, sent, target, generator)
-        read = TreeReports(tree_weights(mechanism), RANGE, counters, 0.95, target).read(FIGURES)
+    for _ in range(150):
+        counters = draw(held, sent, cohort, generator)
+        read = TreeReports(tree_weights(ONE), RANGE, counters, 0.95, cohort).read(FIGURES)
         found += (read.low <= truth + 1e-12) & (truth - 1e-12 <= read.high)
-    return found
 
-
-SHARES = {
-    "one bucket": [(100, 1.0)],
-    "a rare bucket": [(3, 0.999), (130, 0.001)],
-    "several": [(3, 0.2), (64, 0.2), (100, 0.3), (130, 0.2)],
-}
+    assert all(could_be(int(each), 150, COVERED) for each in found) is (factor == "1")
 
 
 @pytest.mark.one_in(3)
 @each_target
-@pytest.mark.parametrize("n", [300, 3_000, 100_000])
-@pytest.mark.parametrize("name", SHARES)
-@pytest.mark.parametrize("mechanism", [ONE, EIGHT], ids=["eps 1", "eps 8"])
-def test_intervals_of_shares_and_of_the_mean_hold(
-    mechanism: RangeTree, name: str, n: int, target: IntervalTarget
-) -> None:
-    """Of 250 runs at least 93.5 %, for wide, narrow and empty ranges, of few answers and many."""
-    found = hits(mechanism, mechanism, few(n, *SHARES[name]), target, runs=250)
-
-    assert all(could_be(int(each), 250, COVERED) for each in found)
-
-
-@pytest.mark.full
-@each_target
-@pytest.mark.parametrize("n", [1_000, 10_000, 1_000_000])
-@pytest.mark.parametrize("name", SHARES)
-@every_epsilon
-def test_intervals_hold_at_every_epsilon(
-    epsilon: Fraction, name: str, n: int, target: IntervalTarget
-) -> None:
-    """Of 1,000 runs at least 93.5 %."""
-    mechanism = RangeTree.for_epsilon(epsilon)
-    found = hits(mechanism, mechanism, few(n, *SHARES[name]), target, runs=1_000)
-
-    assert all(could_be(int(each), 1_000, COVERED) for each in found)
-
-
-@pytest.mark.parametrize("factor", [Fraction(7, 10), Fraction(13, 10)], ids=["lower", "higher"])
-def test_intervals_for_another_epsilon_would_not_hold(factor: Fraction) -> None:
-    """Devices 30 % below or above what the server assumes: the test above rejects them."""
-    held = few(100_000, *SHARES["several"])
-    found = hits(ONE, with_epsilon(ONE, factor), held, IntervalTarget.COHORT, runs=150)
-
-    assert not all(could_be(int(each), 150, COVERED) for each in found)
-
-
-@pytest.mark.one_in(3)
-@each_target
-@pytest.mark.parametrize(("mechanism", "n"), [(ONE, 2_000), (ONE, 300_000), (EIGHT, 20_000)])
+@pytest.mark.parametrize(("mechanism", "n"), [(ONE, 2_000), (EIGHT, 20_000)])
 def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
     mechanism: RangeTree, n: int, target: IntervalTarget
 ) -> None:
     """Of 100 runs at least 93.5 %: every edge inside the band, every decile inside its bounds."""
     generator, runs, band, quantiles = np.random.default_rng(n), 100, 0, 0
-    held = few(n, *SHARES["several"])
+    held = few(n, *SEVERAL)
     true = np.concatenate([[0.0], np.cumsum(held) / n])
     for _ in range(runs):
         counters = draw(held, mechanism, target, generator)
@@ -216,21 +167,22 @@ def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
 # -- ranges ----------------------------------------------------------------------------------------
 
 
-def test_shares_of_neighbouring_ranges_add_up() -> None:
-    """They are unbiased sums of one reading; the consistent curve is for the eye."""
-    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters())
-    cuts = [0, 10, 64, 65, 200, 256]
+@cache
+def example() -> RangeEstimator:
+    return estimate_ranges(tree_weights(ONE), RANGE, some_counters())
+
+
+def test_shares_of_neighbouring_ranges_add_up_to_the_whole_which_is_known() -> None:
+    """They are unbiased sums of one reading; the consistent curve is for the eye.
+
+    Whatever lies beyond the range counts at its ends, and the upper end counts as inside.
+    """
+    found, cuts = example(), [0, 10, 64, 65, 200, 256]
     shares = [found.between(*pair).share or 0 for pair in pairwise(cuts)]
 
     assert np.isclose(sum(shares), 1)
     assert found.frequency is not None
     assert np.allclose(shares[1], found.frequency[10:64].sum())
-
-
-def test_the_share_of_the_whole_range_is_known() -> None:
-    """Whatever lies beyond counts at its ends, and the upper end counts as inside."""
-    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters())
-
     for bounds in [(0, 256), (-100, 1000)]:
         whole = found.between(*bounds)
 
@@ -239,32 +191,21 @@ def test_the_share_of_the_whole_range_is_known() -> None:
 
 def test_of_a_bucket_that_a_bound_cuts_nothing_is_presumed() -> None:
     """The point counts the part; the lower bound leaves the bucket out, the upper takes it in."""
-    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters())
+    found = example()
     inner, cut, outer = found.between(65, 100), found.between(64.5, 100.25), found.between(64, 101)
+    within = found.between(64.2, 64.4)
 
     assert found.frequency is not None
     first, last = found.frequency[64], found.frequency[100]
     assert cut.share == pytest.approx((inner.share or 0) + first / 2 + last / 4)
     assert (cut.low, cut.high) == pytest.approx((inner.low, outer.high))
-
-
-def test_a_range_within_one_bucket_may_be_empty() -> None:
-    """Its lower bound is 0, its upper bound the bucket's."""
-    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters())
-    part = found.between(64.2, 64.4)
-
-    assert part.low == 0
-    assert part.high == found.between(64, 65).high
+    assert (within.low, within.high) == (0, found.between(64, 65).high)
 
 
 def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
     """0.1 + 0.2 of a range of 0.3 is its end, as a person means it."""
     tenths = Number(Fraction(0), Fraction(256, 10))
-    counters = some_counters()
-    found, plain = (
-        estimate_ranges(tree_weights(ONE), tenths, counters),
-        estimate_ranges(tree_weights(ONE), RANGE, counters),
-    )
+    found, plain = estimate_ranges(tree_weights(ONE), tenths, some_counters()), example()
     one, other = found.between(0.1 + 0.2, 6.4), plain.between(3, 64)
 
     assert (one.share, one.low, one.high) == pytest.approx((other.share, other.low, other.high))
@@ -274,11 +215,8 @@ def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
 
 @pytest.mark.parametrize("bounds", [(10, 10), (10, 5), (float("nan"), 5)])
 def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
-    """The lower bound first."""
-    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters(1_000))
-
     with pytest.raises(ValueError, match="the lower bound first"):
-        found.between(*bounds)
+        example().between(*bounds)
 
 
 def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
@@ -291,22 +229,21 @@ def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
 
 
 @each_target
-def test_without_answers_every_share_of_a_range_is_possible(target: IntervalTarget) -> None:
-    nothing = np.zeros(ONE.counters, np.int64)
-    found = estimate_ranges(tree_weights(ONE), RANGE, nothing, target=target)
+def test_without_answers_and_with_one_every_share_of_a_range_is_possible(
+    target: IntervalTarget,
+) -> None:
+    counters = np.zeros(ONE.counters, np.int64)
+    found = estimate_ranges(tree_weights(ONE), RANGE, counters, target=target)
     share = found.between(10, 20)
 
     assert (share.share, share.low, share.high) == (None, 0, 1)
     assert share.estimand == found.estimand
+    for message in (0, 10, 100, 450):
+        one = counters.copy()
+        one[message] = 1
+        share = estimate_ranges(tree_weights(ONE), RANGE, one).between(10, 20)
 
-
-@pytest.mark.parametrize("message", [0, 10, 100, 450])
-def test_one_answer_leaves_every_share_possible(message: int) -> None:
-    counters = np.zeros(ONE.counters, np.int64)
-    counters[message] = 1
-    share = estimate_ranges(tree_weights(ONE), RANGE, counters).between(10, 20)
-
-    assert (share.low, share.high) == (0, 1)
+        assert (share.low, share.high) == (0, 1)
 
 
 # -- from the device -------------------------------------------------------------------------------
@@ -314,31 +251,19 @@ def test_one_answer_leaves_every_share_possible(message: int) -> None:
 
 def test_reports_of_devices_become_ranges() -> None:
     """The client's own randomizer, the wire, the tally and the estimate, end to end."""
-    collection = Collection(
-        app="acme",
-        name="minutes",
-        question="How long?",
-        domain=Number(Fraction(0), Fraction(240)),
-        measure=Measure.RANGES,
-        unit=Unit.USER,
-        start=date(2026, 12, 1),
-        until=date(2027, 12, 1),
-        epsilon=Fraction(4),
-    )
+    collection = question('range = [0, 240]\nmeasure = "ranges"', "4")
     randomness, generator = SeededRandomSource(4), np.random.default_rng(4)
     minutes = 240 * generator.beta(2, 5, 4_000)
-    counters = tally(
-        collection, [collection.randomize(float(value), randomness) for value in minutes]
-    )
-    found = estimate(collection, counters)
+    messages = [collection.randomize(float(value), randomness) for value in minutes]
+    found = estimate(collection, tally(collection, messages))
 
     assert isinstance(found, RangeEstimator)
     assert found.n == 4_000
     assert "population" in found.estimand
     assert found.low <= minutes.mean() <= found.high
-    for bounds in [(0, 30), (30, 60), (60, 120), (120, 240)]:
-        share = found.between(*bounds)
+    for low, high in [(0, 30), (30, 60), (60, 120), (120, 240)]:
+        share = found.between(low, high)
 
-        assert share.low <= np.mean((bounds[0] <= minutes) & (minutes < bounds[1])) <= share.high
+        assert share.low <= np.mean((low <= minutes) & (minutes < high)) <= share.high
     median = found.curve.quantile(0.5)
     assert median.low <= np.median(minutes) <= median.high

@@ -12,7 +12,6 @@ from tests.aggregator.estimation.collection_fixtures import falling, of_values
 from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
 from veilcount_aggregator.estimation.projective_supports import (
     Ring,
-    cycle,
     points_held,
     polynomial,
     supports,
@@ -54,7 +53,7 @@ def test_decoding_is_what_the_device_would_count(q: int, t: int) -> None:
 
 
 @pytest.mark.parametrize(("q", "t"), SMALL)
-@pytest.mark.parametrize("most", [1, 10**3, 10**9, 10**15])
+@pytest.mark.parametrize("most", [1, 10**15])
 def test_decoding_equals_adding_up_cell_by_cell(q: int, t: int, most: int) -> None:
     """The largest of these counts is far beyond what one transform resolves."""
     mechanism = plane(q, t)
@@ -70,19 +69,9 @@ def test_one_message_that_came_from_all_is_decoded_exactly() -> None:
     mechanism = plane(4, 6)
     cells = np.zeros(mechanism.messages, np.int64)
     cells[17] = 10**17
-    through = points_held(
-        mechanism, np.array([17])
-    )  # point 17's hyperplanes are hyperplane 17's points
+    through = points_held(mechanism, np.array([17]))  # as its hyperplanes are the other's points
 
     assert (supports(mechanism, cells) == 10**17 * through).all()
-
-
-@pytest.mark.parametrize(("q", "t"), SMALL)
-def test_the_cycle_visits_every_point_and_every_hyperplane(q: int, t: int) -> None:
-    everything = np.arange(points(q, t))
-
-    assert (np.sort(cycle(q, t).points) == everything).all()
-    assert (np.sort(cycle(q, t).hyperplanes) == everything).all()
 
 
 def test_a_polynomial_with_a_short_cycle_is_passed_over() -> None:
@@ -145,13 +134,8 @@ def test_values_are_held_together_as_often_as_reports_say(k: int, epsilon: str) 
         rows = np.array([(members == x).any(axis=1) for x in range(k)])
         counters = rows.sum(axis=1)
     together = (rows * rows[whole].sum(axis=0)).mean(axis=1)
-    error = (
-        0
-        if isinstance(mechanism, ProjectiveGeometry) or mechanism.w == 1
-        else 6 * len(whole) / np.sqrt(n)
-    )
+    found = share_handler(collection).joint_support(counters, whole)
+    exact = isinstance(mechanism, ProjectiveGeometry) or mechanism.w == 1
+    error = 0 if exact else 6 * len(whole) / np.sqrt(n)
 
-    assert (
-        np.abs(share_handler(collection).joint_support(counters, whole) - together).max()
-        <= error + 1e-9
-    )
+    assert np.abs(found - together).max() <= error + 1e-9
