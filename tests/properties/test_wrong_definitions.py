@@ -111,13 +111,8 @@ WRONG_LINES = [
     (f"late = 0x{'f' * 5000}", "late", "(a number of thousands of digits)", "0 to 365"),
     # labels
     ('values = ["a", "b", "a"]', "values", '"a"', "twice"),
-    ("values = [0.5, 1.5]", "values", "0.5", "a string or an integer"),
-    ("values = [true, false]", "values", "true", "a string or an integer"),
-    ("values = [{a = 1}, {a = 2}]", "values", "{a = 1}", "a string or an integer"),
     ("values = [2026-12-01, 2026-12-02]", "values", "2026-12-01", "a string or an integer"),
-    ('values = ["a", ""]', "values", '""', "1 to 200 characters"),
     ('values = ["a", " b"]', "values", '" b"', "no space around"),
-    (r'values = ["a", "e\u0301"]', "values", '"e\u0301"', "normal form C"),
     (f'values = ["a", "{"x" * 201}"]', "values", CUT, "1 to 200 characters"),
     (f"values = [1, {2**53}]", "values", str(2**53), "2^53"),
     (f"{AB}\nrange = [0, 1]", "values", '["values", "range"]', "exactly one of"),
@@ -130,7 +125,6 @@ WRONG_LINES = [
     ("range = [0.5, -1.25]\nmeasure = 'mean'", "range", "[0.5, -1.25]", "low below high"),
     ("range = [5, 5.0]\nmeasure = 'mean'", "range", "[5, 5]", "low below high"),
     ("range = [0, 120, 240]\nmeasure = 'mean'", "range", "[0, 120, 240]", "give two numbers"),
-    ("range = [240]\nmeasure = 'mean'", "range", "[240]", "give two numbers"),
     ('range = ["a", "b"]\nmeasure = "mean"', "range", '"a"', "give a number"),
     ("range = [false, true]\nmeasure = 'mean'", "range", "false", "give a number"),
     ("range = [0, 240]", "measure", "(missing)", '"mean", "distribution" or "ranges"'),
@@ -153,8 +147,6 @@ WRONG_LINES = [
     (f'{CURATED}\ntakes = "any"', "held", "(missing)", 'a month with takes = "any" needs it'),
     # segments
     ('segments = {arm = ["A"]}', "segments.arm", '["A"]', "at least two"),
-    ('segments = {arm = "A"}', "segments.arm", '"A"', "give a list"),
-    ('segments = {"a b" = [1, 2]}', "segments", '"a b"', "give a letter"),
     (
         f"segments = {{a = [1, 2, 3], b = {list(range(11))}}}",
         *("segments", '"33 cells"', "at most 32: fewer values, or cross"),
@@ -164,7 +156,6 @@ WRONG_LINES = [
         *("presence", '"hidden"', "an absence has no segment"),
     ),
     # cohorts
-    (COHORT.format(1, 3, 0), "cohort.draw", "1", "give a string"),
     (COHORT.format('"a b"', 3, 0), "cohort.draw", '"a b"', "give a letter"),
     (COHORT.format('"d"', 3, 3), "cohort.number", "3", "0 to 2"),
     (COHORT.format('"d"', 1, 0), "cohort.of", "1", "2 to 1,024"),
@@ -256,8 +247,6 @@ WRONG_FILES = [
     (FILE.replace('"acme"', f'"{"a" * 64}"'), "app", "q", f'"{"a" * 64}"', "63 at most"),
     (FILE.replace('"acme"', "1"), "app", "", "1", "give a string"),
     (FILE.replace('app = "acme"', ""), "app", "", "(missing)", "give a string"),
-    ("[app]\nquestion = 'x'", "app", "", '{question = "x"}', "give a string"),
-    (FILE.replace("[q]", "[1q]"), "name", "1q", '"1q"', "give a letter"),
     (FILE.replace("[q]", '["\u00e9"]'), "name", "\u00e9", '"\u00e9"', "give a letter"),
     (FILE.replace("[q]", '[""]'), "name", "", '""', "give a letter"),
     (FILE.replace("[q]", "[a.b]"), "b", "a", f"{{{SHOWN},...", "unknown key"),

@@ -120,8 +120,7 @@ def test_one_answer_has_an_interval_too(level: int, target: str) -> None:
 # -- intervals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [2, 7, 300])
-@pytest.mark.parametrize("n", [1, 30, 20_000])
+@pytest.mark.parametrize(("k", "n"), [(2, 1), (7, 30), (300, 30), (300, 20_000)])
 @pytest.mark.parametrize("target", ["population", "cohort"])
 def test_an_interval_holds_its_point_and_grows_with_the_level(k: int, n: int, target: str) -> None:
     collection = of_values(k)
@@ -132,14 +131,6 @@ def test_an_interval_holds_its_point_and_grows_with_the_level(k: int, n: int, ta
     assert (inner.frequency <= inner.high + 1e-12).all()
     assert (outer.low <= inner.low + 1e-12).all()
     assert (inner.high <= outer.high + 1e-12).all()
-
-
-def test_raw_shares_of_a_subset_are_together_one() -> None:
-    collection = of_values(20)
-    shown = shares(collection, received(collection, falling(20, 500)))
-
-    assert shown.frequency.sum() == pytest.approx(1)
-    assert shown.frequency.min() < 0
 
 
 def test_intervals_for_all_at_once_are_wider_except_for_two_that_mirror_each_other() -> None:
@@ -161,22 +152,13 @@ def test_several_periods_are_estimated_from_their_sum() -> None:
     assert whole.frequency == pytest.approx(0.4 * parts[0] + 0.6 * parts[1])
 
 
-def test_a_few_values_of_a_large_domain_are_those_of_the_whole() -> None:
-    collection = of_values(5000)
-    counters = received(collection, falling(5000, 300))
-    whole, few = shares(collection, counters), shares(collection, counters, values=[4000, 3])
-
-    assert few.places.tolist() == [4000, 3]
-    assert (few.frequency == whole.frequency[[4000, 3]]).all()
-    assert (few.high == whole.high[[4000, 3]]).all()
-
-
 def test_a_composition_has_the_raw_intervals_within_0_and_1() -> None:
     collection = of_values(30)
     counters = received(collection, falling(30, 400))
     raw, shown = (shares(collection, counters, view=view) for view in ("raw", "consistent"))
 
-    assert shown.frequency.min() >= 0
+    assert raw.frequency.min() < 0 <= shown.frequency.min()
+    assert raw.frequency.sum() == pytest.approx(1)
     assert shown.frequency.sum() == pytest.approx(1)
     assert (shown.low == np.clip(raw.low, 0, 1)).all()
     assert (shown.high == np.clip(raw.high, 0, 1)).all()

@@ -81,9 +81,8 @@ def mean_distances(
             generator = np.random.default_rng(seed)
             held = population(name, 100_000, generator)
             counters = draw(held, mechanism, IntervalTarget.COHORT, generator)
-            found.append(
-                distances(curve_of(kind.estimate(decoded_as or mechanism, counters)), held)
-            )
+            curve = curve_of(kind.estimate(decoded_as or mechanism, counters))
+            found.append(distances(curve, held))
     moved, deciles = np.mean(found, axis=0)
     return float(moved), float(deciles)
 

@@ -31,17 +31,6 @@ def test_a_grid_convolves_around_a_circle(length: int) -> None:
     assert np.rint(around(Grid.from_length(length), line, marks)).tolist() == expected
 
 
-@pytest.mark.parametrize("reversed_", [False, True])
-def test_a_convolution_has_a_direction(reversed_: bool) -> None:  # noqa: FBT001 - a parameter
-    """A mark at place 1 moves a line forward, one at the last place back."""
-    line, marks = np.arange(21), np.zeros(21, np.bool_)
-    marks[20 if reversed_ else 1] = True
-
-    assert np.allclose(
-        around(Grid.from_length(21), line, marks), np.roll(line, -1 if reversed_ else 1)
-    )
-
-
 @pytest.mark.parametrize("q", [2, 3, 4, 11, 43, 256])
 def test_every_plane_of_any_size_has_a_grid(q: int) -> None:
     """Of coprime sides that are alike, with room for all, and hardly more than that."""

@@ -33,35 +33,23 @@ def plane(q: int, t: int) -> ProjectiveGeometry:
     return ProjectiveGeometry.for_epsilon(Fraction(1), points(q, t), q, t)
 
 
-def incidence(mechanism: ProjectiveGeometry) -> NDArray[np.bool_]:
-    """Who meets whom, asked of the device's own arithmetic, hyperplane by hyperplane."""
-    size = range(mechanism.messages)
-    return np.array([[mechanism.supports(message, x) for x in size] for message in size])
-
-
 def drawn(v: int, most: int) -> Ints:
     """Counters between 0 and most, seeded."""
     return np.random.default_rng(v).integers(0, most, v, endpoint=True)
 
 
-@pytest.mark.parametrize(("q", "t"), [(2, 5), (3, 3), (4, 3), (5, 3), (8, 3)])
-def test_decoding_is_what_the_device_would_count(q: int, t: int) -> None:
-    mechanism = plane(q, t)
-    cells = drawn(mechanism.messages, 1000)
-
-    assert (supports(mechanism, cells) == cells @ incidence(mechanism)).all()
-
-
 @pytest.mark.parametrize(("q", "t"), SMALL)
 @pytest.mark.parametrize("most", [1, 10**15])
 def test_decoding_equals_adding_up_cell_by_cell(q: int, t: int, most: int) -> None:
-    """The largest of these counts is far beyond what one transform resolves."""
+    """As the device's own arithmetic does; counts far beyond what one transform resolves."""
     mechanism = plane(q, t)
-    cells = drawn(mechanism.messages, most)
+    cells, size = drawn(mechanism.messages, most), range(mechanism.messages)
     hyperplanes = vectors(q, t, np.arange(mechanism.messages))
-    one_by_one = [cells[meets(mechanism, hyperplanes, x)].sum() for x in range(mechanism.messages)]
+    rows = np.array([meets(mechanism, hyperplanes, x) for x in size])
 
-    assert (supports(mechanism, cells) == np.array(one_by_one)).all()
+    assert (supports(mechanism, cells) == [cells[row].sum() for row in rows]).all()
+    if len(size) < 100:
+        assert rows.tolist() == [[mechanism.supports(message, x) for message in size] for x in size]
 
 
 def test_one_message_that_came_from_all_is_decoded_exactly() -> None:

@@ -18,142 +18,55 @@ from veilcount_shared.domain import GRID
 from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
 
-FILE = """
-app = "acme"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-epsilon = 2
-unit = "month"
-late = 10
-from = 2026-10-01
-until = 2027-10-01
-segments = {arm = ["A", "B"], level = [1, 2]}
-
-[opened]
-question = "Was it opened?"
-boolean = true
-epsilon = 1
-unit = "day"
-from = 2026-11-01
-until = 2027-01-01
-
-[once]
-question = "Is it on?"
-values = [1, 2]
-epsilon = 1
-unit = "user"
-from = 2026-11-01
-until = 2027-01-01
-
-[quiet]
-question = "Which help was read?"
-values = ["menu", "search"]
-presence = "hidden"
-epsilon = 2
-unit = "month"
-from = 2026-11-01
-until = 2027-01-01
-
-[plan]
-question = "Which plan has which theme?"
-values = ["light", "dark"]
-cross = {plan = ["free", "paid"]}
-epsilon = 2
-unit = "month"
-from = 2026-11-01
-until = 2027-01-01
-
-[minutes]
-question = "How long?"
-range = [0, 100]
-measure = "mean"
-epsilon = 2
-unit = "week"
-from = 2026-11-02
-until = 2027-01-01
-
-[spread]
-question = "How long, spread?"
-range = [0, 100]
-measure = "distribution"
-epsilon = 2
-unit = "month"
-from = 2026-11-01
-until = 2027-01-01
-
-[ranges]
-question = "How long, in ranges?"
-range = [0, 100]
-measure = "ranges"
-epsilon = 2
-unit = "month"
-from = 2026-11-01
-until = 2027-01-01
-segments = {arm = ["A", "B"]}
-
-[word]
-question = "Which word?"
-values_file = "word.txt"
-epsilon = 4
-unit = "month"
-from = 2026-11-01
-until = 2027-01-01
-
-[local]
-question = "Dark?"
-boolean = true
-epsilon = 1
-unit = "user"
-twin = "curated"
-from = 2026-10-01
-until = 2026-11-01
-
-[curated]
-question = "Dark?"
-boolean = true
-model = "central"
-adjacency = "substitute"
-budget = 1
-unit = "user"
-from = 2026-10-01
-until = 2026-11-01
-"""
+OCTOBER, WINTER = ("2026-10-01", "2026-11-01"), ("2026-11-01", "2027-01-01")
+THEMES = 'values = ["light", "dark", "system"]\nlate = 10'
+ARMS, LEVELS = 'segments = {arm = ["A", "B"]}', 'segments = {arm = ["A", "B"], level = [1, 2]}'
+CROSSED = 'values = ["light", "dark"]\ncross = {plan = ["free", "paid"]}'
+NUMBER = "range = [0, 100]\nmeasure = "
+CURATED = 'model = "central"\nadjacency = "substitute"\nboolean = true'
+#: name -> unit, from, until, epsilon or budget, domain and what goes with it
+COLLECTIONS: dict[str, tuple[str, str, str, str, str]] = {
+    "theme": ("month", "2026-10-01", "2027-10-01", "epsilon = 2", f"{THEMES}\n{LEVELS}"),
+    "opened": ("day", *WINTER, "epsilon = 1", "boolean = true"),
+    "once": ("user", *WINTER, "epsilon = 1", "values = [1, 2]"),
+    "quiet": ("month", *WINTER, "epsilon = 2", 'presence = "hidden"\nvalues = ["menu", "search"]'),
+    "plan": ("month", *WINTER, "epsilon = 2", CROSSED),
+    "minutes": ("week", "2026-11-02", WINTER[1], "epsilon = 2", f'{NUMBER}"mean"'),
+    "spread": ("month", *WINTER, "epsilon = 2", f'{NUMBER}"distribution"'),
+    "ranges": ("month", *WINTER, "epsilon = 2", f'{NUMBER}"ranges"\n{ARMS}'),
+    "word": ("month", *WINTER, "epsilon = 4", 'values_file = "word.txt"'),
+    "local": ("user", *OCTOBER, "epsilon = 1", 'twin = "curated"\nboolean = true'),
+    "curated": ("user", *OCTOBER, "budget = 1", CURATED),
+}
+FILE = 'app = "acme"\n' + "".join(
+    f'[{name}]\nquestion = "Which {name}?"\n{domain}\n{price}\n'
+    f'unit = "{unit}"\nfrom = {start}\nuntil = {until}\n'
+    for name, (unit, start, until, price, domain) in COLLECTIONS.items()
+)
 WORDS = 700
 LISTS = {"word": "\n".join(f"w{place}" for place in range(WORDS))}
+Params = dict[str, str | list[str]]
+NOVEMBER: Params = {"from_": "2026-11-01", "to": "2026-11-30"}
 
 
-def send(
-    deployed: Deployment,
-    name: str,
-    held: Sequence[int],
-    *,
-    period: int = 0,
-    segment: int = 0,
-    seed: int = 1,
-) -> list[Verdict]:
+def send(deployed: Deployment, name: str, held: Sequence[int], **where: int) -> list[Verdict]:
     """Send the reports of `held[i]` devices with each input i; return their verdicts."""
-    inputs = np.repeat(np.arange(len(held)), held)
-    return send_inputs(deployed, name, inputs, period=period, segment=segment, seed=seed)
+    return send_inputs(deployed, name, np.repeat(np.arange(len(held)), held), **where)
 
 
-def send_numbers(
-    deployed: Deployment,
-    name: str,
-    shares: Any,
-    *,
-    period: int = 0,
-    segment: int = 0,
-    seed: int = 1,
-) -> list[Verdict]:
+def send_numbers(deployed: Deployment, name: str, shares: Any, **where: int) -> list[Verdict]:
     """Send a report for each number, a place in the range from 0 to 1."""
-    inputs = np.rint(np.asarray(shares) * GRID).astype(np.int64)
-    return send_inputs(deployed, name, inputs, period=period, segment=segment, seed=seed)
+    return send_inputs(deployed, name, np.rint(np.asarray(shares) * GRID).astype(np.int64), **where)
 
 
 def send_inputs(
-    deployed: Deployment, name: str, inputs: Any, *, period: int, segment: int, seed: int
+    deployed: Deployment,
+    name: str,
+    inputs: Any,
+    *,
+    period: int = 0,
+    segment: int = 0,
+    seed: int = 1,
 ) -> list[Verdict]:
     """Send one report of each device, each under a pseudonym of its own."""
     series, n = deployed.series(name), len(inputs)
@@ -189,12 +102,12 @@ def snapshot(deployed: Deployment) -> queries.Snapshot:
 
 
 def question(**params: str | list[str]) -> queries.EstimateQuery:
-    """A query from its typed parameters; `from_` is `from`."""
+    """Return a query from its typed parameters; `from_` is `from`."""
     return queries.EstimateQuery.parse(typed(**params))
 
 
 def typed(**params: str | list[str]) -> dict[str, list[str]]:
-    """Parameters as an endpoint gets them."""
+    """Return parameters as an endpoint gets them."""
     return {
         name.removesuffix("_"): [words] if isinstance(words, str) else words
         for name, words in params.items()
@@ -213,7 +126,7 @@ def compare(deployed: Deployment, name: str, **params: str | list[str]) -> queri
 
 
 def only(answer: queries.EstimateResult) -> tuple[SeriesEstimate, TimeRangeEstimate]:
-    """The series and the time range of a result that has one of each."""
+    """Return the series and the time range of a result that has one of each."""
     (series,) = answer.series
     (time_range,) = series.time_ranges
     return series, time_range

@@ -16,18 +16,16 @@ COHORT = "of these n answers"
 POPULATION = "of the population that could have been asked"
 
 
-def test_a_range_is_widened_to_whole_periods_and_says_which(stocked: Deployment) -> None:
-    _, time_range = only(estimate(stocked, "theme", from_="2026-10-20", to="2026-11-02"))
+def test_a_range_is_widened_to_whole_periods_that_have_begun_and_says_which(
+    stocked: Deployment,
+) -> None:
+    _, some = only(estimate(stocked, "theme", from_="2026-10-20", to="2026-11-02"))
+    _, everything = only(estimate(stocked, "theme"))
 
-    assert (time_range.first, time_range.last) == (date(2026, 10, 1), date(2026, 11, 30))
-    assert (time_range.first_period, time_range.last_period, time_range.n) == (0, 1, 12_000)
-
-
-def test_periods_that_have_not_begun_are_not_covered(stocked: Deployment) -> None:
-    _, time_range = only(estimate(stocked, "theme"))
-
-    assert (time_range.first, time_range.last) == (date(2026, 10, 1), date(2026, 12, 31))
-    assert time_range.n == 13_000
+    assert (some.first, some.last) == (date(2026, 10, 1), date(2026, 11, 30))
+    assert (some.first_period, some.last_period, some.n) == (0, 1, 12_000)
+    assert (everything.first, everything.last) == (date(2026, 10, 1), date(2026, 12, 31))
+    assert everything.n == 13_000
 
 
 def test_an_open_period_is_marked(stocked: Deployment) -> None:
@@ -51,18 +49,18 @@ def test_a_closed_collection_has_no_open_period(empty: Deployment) -> None:
 @pytest.mark.parametrize(
     ("by", "firsts"),
     [
-        ("day", [date(2026, 11, 28), date(2026, 11, 29), date(2026, 11, 30), date(2026, 12, 1)]),
-        ("week", [date(2026, 11, 28), date(2026, 11, 30)]),
-        ("month", [date(2026, 11, 28), date(2026, 12, 1)]),
-        ("all", [date(2026, 11, 28)]),
+        ("day", ["2026-11-28", "2026-11-29", "2026-11-30", "2026-12-01"]),
+        ("week", ["2026-11-28", "2026-11-30"]),
+        ("month", ["2026-11-28", "2026-12-01"]),
+        ("all", ["2026-11-28"]),
     ],
 )
-def test_days_are_grouped_by_the_unit(stocked: Deployment, by: str, firsts: list[date]) -> None:
+def test_days_are_grouped_by_the_unit(stocked: Deployment, by: str, firsts: list[str]) -> None:
     """Weeks are ISO's, and none is lost: time ranges add up to the whole."""
     answer = estimate(stocked, "opened", from_="2026-11-28", to="2026-12-01", by=by)
     time_ranges = answer.series[0].time_ranges
 
-    assert [each.first for each in time_ranges] == firsts
+    assert [str(each.first) for each in time_ranges] == firsts
     assert sum(each.n for each in time_ranges) == 400
     assert time_ranges[-1].last == date(2026, 12, 1)
 
@@ -81,10 +79,8 @@ def test_weeks_are_shown_by_the_month_they_begin_in(stocked: Deployment) -> None
     [
         ("theme", {"to": "2026-10-31"}, 1, POPULATION),
         ("theme", {}, 3, COHORT),
-        ("opened", {"from_": "2026-11-10", "to": "2026-11-10"}, 1, POPULATION),
         ("opened", {"from_": "2026-11-10", "to": "2026-11-11"}, 2, COHORT),
         ("once", {}, 1, POPULATION),
-        ("minutes", {"to": "2026-11-08"}, 1, POPULATION),
         ("spread", {}, 2, COHORT),
     ],
 )

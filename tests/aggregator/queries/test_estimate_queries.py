@@ -9,15 +9,13 @@ from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.queries.simulated_reports import (
     FILE,
     LISTS,
+    NOVEMBER,
     WORDS,
     counted,
     estimate,
     only,
-    question,
     send,
-    snapshot,
 )
-from veilcount_aggregator import queries
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.estimation import LookCount, ShareEstimates
 from veilcount_aggregator.mechanisms import estimate as estimated
@@ -42,42 +40,31 @@ def test_the_answer_is_the_estimate_of_the_counters(stocked: Deployment) -> None
     store, series = stocked.aggregator.store, stocked.series("theme")
     counters = store.counters(series, [Cell(1, 0)])
     expected = estimated(series.collection, counters, 0.9, contributions=1)
-    _, time_range = only(
-        estimate(
-            stocked,
-            "theme",
-            from_="2026-11-01",
-            to="2026-11-30",
-            segment=["arm:A", "level:1"],
-            level="0.9",
-        )
-    )
+    answer = estimate(stocked, "theme", segment=["arm:A", "level:1"], level="0.9", **NOVEMBER)
+    _, time_range = only(answer)
 
     assert isinstance(expected, ShareEstimates)
-    assert [row.frequency for row in time_range.values] == expected.frequency.tolist()
-    assert [row.low for row in time_range.values] == expected.low.tolist()
-    assert [row.high for row in time_range.values] == expected.high.tolist()
-    assert [row.answers for row in time_range.values] == (expected.frequency * 4000).tolist()
     assert time_range.n == 4000
+    assert [(row.frequency, row.low, row.high, row.answers) for row in time_range.values] == [
+        (*row, 4000 * row[0])
+        for row in zip(expected.frequency, expected.low, expected.high, strict=True)
+    ]
 
 
 def test_the_truth_lies_in_its_intervals_and_another_does_not(stocked: Deployment) -> None:
     """Alpha 1e-4 a figure; the other arm's shares are rejected."""
-    found = {
-        arm: only(
-            estimate(stocked, "theme", from_="2026-11-01", to="2026-11-30", segment=arm, level=SURE)
-        )[1].values
+    one, other = (
+        only(estimate(stocked, "theme", segment=arm, level=SURE, **NOVEMBER))[1].values
         for arm in ("arm:A", "arm:B")
-    }
+    )
 
-    assert all(map(holds, found["arm:A"], (0.25, 0.5, 0.25)))
-    assert all(map(holds, found["arm:B"], (0.5, 0.25, 0.25)))
-    assert not holds(found["arm:A"][0], 0.5)
-    assert not holds(found["arm:B"][1], 0.5)
+    assert all(map(holds, one, (0.25, 0.5, 0.25)))
+    assert all(map(holds, other, (0.5, 0.25, 0.25)))
+    assert not holds(one[0], 0.5)
+    assert not holds(other[1], 0.5)
 
 
 def test_fakes_move_the_band_and_not_the_estimate(stocked: Deployment) -> None:
-    """It holds the estimate, and is wider for more of them."""
     few, many = (
         only(estimate(stocked, "once", fakes=fakes))[1].values[1] for fakes in ("0.01", "0.1")
     )
@@ -104,46 +91,24 @@ def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> Non
     assert sum(row.frequency or 0 for row in time_range.values) == pytest.approx(1)
 
 
-def test_simultaneous_intervals_are_wider(stocked: Deployment) -> None:
-    alone, together = (
-        only(estimate(stocked, "theme", simultaneous=flag))[1].values[0]
-        for flag in ("false", "true")
-    )
-
-    assert together.low < alone.low < alone.high < together.high
-
-
-def test_intervals_for_every_look_are_wider_and_labelled(stocked: Deployment) -> None:
+def test_intervals_for_every_look_or_for_all_at_once_are_wider_and_labelled(
+    stocked: Deployment,
+) -> None:
     """Shares, and the mean of a number alike."""
-    one, every = (estimate(stocked, "theme", looks=looks) for looks in ("one", "every"))
-    planned, anytime = (only(answer)[1].values[0] for answer in (one, every))
+    one, every, together = (
+        estimate(stocked, "theme", **how)
+        for how in ({"looks": "one"}, {"looks": "every"}, {"simultaneous": "true"})
+    )
+    planned, anytime, family = (only(answer)[1].values[0] for answer in (one, every, together))
     means = [only(estimate(stocked, "minutes", looks=looks))[1].mean for looks in ("one", "every")]
 
     assert (one.looks, one.validity) == (LookCount.ONE, "valid at one planned look")
     assert (every.looks, every.validity) == (LookCount.EVERY, "valid at every look")
-    assert anytime.low < planned.low < planned.high < anytime.high
+    for wider in (anytime, family):
+        assert wider.low < planned.low < planned.high < wider.high
     assert means[0] is not None
     assert means[1] is not None
     assert means[1].low < means[0].low < means[0].high < means[1].high
-
-
-@pytest.mark.parametrize("name", ["spread", "ranges"])
-def test_bands_of_a_number_hold_at_one_look_alone(stocked: Deployment, name: str) -> None:
-    with pytest.raises(QueryError, match='looks=one, or a collection with measure = "mean"') as it:
-        estimate(stocked, name, looks="every")
-
-    assert (it.value.field, it.value.value) == ("looks", "every")
-
-
-def test_a_message_of_no_honest_population_fails_the_poisoning_test(empty: Deployment) -> None:
-    """A thousand devices that all send the same."""
-    report = empty.report("once")
-    for _ in range(20):
-        empty.verdicts(*(empty.report("once", message=report.message) for _ in range(50)))
-    series, _ = only(estimate(empty, "once"))
-
-    assert series.poisoning_test_failed
-    assert series.poisoning_test.startswith("Fake or broken")
 
 
 # -- which values ----------------------------------------------------------------------------------
@@ -151,16 +116,16 @@ def test_a_message_of_no_honest_population_fails_the_poisoning_test(empty: Deplo
 
 def test_large_domains_come_in_pages(stocked: Deployment) -> None:
     """A hundred values by default; each page says of how many."""
-    pages = [only(estimate(stocked, "word", page=page)) for page in ("1", "7")]
+    (first, _), (last, rows) = (only(estimate(stocked, "word", page=page)) for page in "17")
 
-    assert [(series.size, series.page, series.pages) for series, _ in pages] == [
-        (WORDS, 1, 7),
-        (WORDS, 7, 7),
-    ]
-    assert [row.value for row in pages[1][1].values] == [f"w{place}" for place in range(600, 700)]
+    assert (first.size, first.page, first.pages) == (WORDS, 1, 7)
+    assert (last.size, last.page, last.pages) == (WORDS, 7, 7)
+    assert [row.value for row in rows.values] == [f"w{place}" for place in range(600, 700)]
 
 
-def test_requested_values_have_the_figures_of_the_whole(stocked: Deployment) -> None:
+def test_requested_values_have_the_figures_of_the_whole_in_the_requested_order(
+    stocked: Deployment,
+) -> None:
     """However few are decoded, and in both views; commas part several."""
     for view in ("raw", "consistent"):
         _, whole = only(estimate(stocked, "word", size="700", view=view))
@@ -169,36 +134,27 @@ def test_requested_values_have_the_figures_of_the_whole(stocked: Deployment) -> 
         assert few.values == [whole.values[place] for place in (3, 1, 699)]
 
 
-def test_all_values_come_in_the_requested_order(stocked: Deployment) -> None:
-    """Each with its own figures."""
-    _, whole = only(estimate(stocked, "theme"))
-    _, turned = only(estimate(stocked, "theme", values="system,light,dark"))
-
-    assert turned.values == [whole.values[place] for place in (2, 0, 1)]
-
-
 def test_a_top_list_is_the_largest_shares_under_intervals_that_hold_together(
     stocked: Deployment,
 ) -> None:
-    """The values were picked by their estimates: alone, their intervals would miss too often."""
-    answer = estimate(stocked, "word", top="6")
+    """The values were picked by their estimates: alone, their intervals would miss too often.
+
+    The list is one for all time ranges, so that each value can be followed through them.
+    """
+    answer, months = (estimate(stocked, "word", top="6", by=by) for by in ("all", "month"))
     series, time_range = only(answer)
     frequencies = [row.frequency or 0 for row in time_range.values]
     _, consistent = only(estimate(stocked, "word", top="6", view="consistent"))
+    first = ["w0", "w1", "w2", "w3"]
 
     assert answer.simultaneous
-    assert [row.value for row in time_range.values[:4]] == ["w0", "w1", "w2", "w3"]
     assert frequencies == sorted(frequencies, reverse=True)
     assert series.stand_out == 4
-    assert [row.value for row in consistent.values] == ["w0", "w1", "w2", "w3"]
-
-
-def test_a_top_list_is_one_list_for_all_time_ranges(stocked: Deployment) -> None:
-    """So that each value can be followed through them."""
-    time_ranges = estimate(stocked, "word", top="4", by="month").series[0].time_ranges
-    listed = [[row.value for row in each.values] for each in time_ranges]
-
-    assert listed == [["w0", "w1", "w2", "w3"]] * 2
+    assert [row.value for row in time_range.values[:4]] == first
+    assert [row.value for row in consistent.values] == first
+    assert [[row.value for row in each.values] for each in months.series[0].time_ranges] == [
+        [row.value for row in time_range.values]
+    ] * 2
 
 
 def test_groups_are_sums_with_intervals_of_their_own(stocked: Deployment) -> None:
@@ -215,7 +171,6 @@ def test_groups_are_sums_with_intervals_of_their_own(stocked: Deployment) -> Non
 
 
 def test_a_crossed_value_is_an_object_and_its_margins_are_groups(stocked: Deployment) -> None:
-    """Of the plan, and of the answer over all plans."""
     _, cells = only(estimate(stocked, "plan", level=SURE))
     _, plans = only(estimate(stocked, "plan", group="plan", level=SURE))
     _, themes = only(estimate(stocked, "plan", group="answer", level=SURE))
@@ -234,26 +189,24 @@ def test_a_crossed_value_is_an_object_and_its_margins_are_groups(stocked: Deploy
 
 def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: Deployment) -> None:
     """Half of eight thousand devices had an answer; n counts all of them."""
+    among = {"among": "answered", "level": SURE}
     series, everyone = only(estimate(stocked, "quiet", level=SURE))
-    _, answered = only(estimate(stocked, "quiet", among="answered", level=SURE))
-    _, grouped = only(
-        estimate(stocked, "quiet", group="any:menu,search", among="answered", level=SURE)
-    )
+    _, answered = only(estimate(stocked, "quiet", **among))
+    _, grouped = only(estimate(stocked, "quiet", group="any:menu,search", **among))
 
     assert series.counts.startswith("reports: answers, and those of devices that had none")
     assert everyone.n == answered.n == 8000
     assert everyone.estimand.startswith("of all devices")
+    assert answered.estimand == grouped.estimand
     assert answered.estimand.startswith("of those who answered")
     assert everyone.absent is not None
     assert holds(everyone.absent, 0.5)
     assert all(map(holds, everyone.values, (1 / 8, 3 / 8)))
     assert all(map(holds, answered.values, (1 / 4, 3 / 4)))
     assert not holds(answered.values[1], 3 / 8)
-    assert [row.answers for row in answered.values] == pytest.approx(
-        [row.answers for row in everyone.values]
-    )
+    counts = [[row.answers for row in each.values] for each in (answered, everyone)]
+    assert counts[0] == pytest.approx(counts[1])
     assert grouped.values[0].frequency == pytest.approx(1)
-    assert grouped.estimand.startswith("of those who answered")
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -272,9 +225,7 @@ def test_a_number_has_its_mean_in_its_own_units(stocked: Deployment, name: str) 
 
 
 def test_a_spread_has_histogram_curve_and_quantiles(stocked: Deployment) -> None:
-    """The bands say what they cover."""
-    _, time_range = only(estimate(stocked, "spread"))
-    spread = time_range.spread
+    spread = only(estimate(stocked, "spread"))[1].spread
 
     assert spread is not None
     assert spread.covers.startswith("noise only")
@@ -288,19 +239,18 @@ def test_a_spread_has_histogram_curve_and_quantiles(stocked: Deployment) -> None
 
 def test_ranges_have_shares_with_intervals(stocked: Deployment) -> None:
     """Of any bounds; an end within a bucket is honest about it."""
-    _, time_range = only(
-        estimate(stocked, "ranges", values=["0..25", "25..100"], segment="arm:A", level=SURE)
-    )
+    values = ["0..25", "25..100"]
+    _, found = only(estimate(stocked, "ranges", values=values, segment="arm:A", level=SURE))
     true = float((np.random.default_rng(11).beta(2, 5, 8000) < 0.25).mean())
-    low, high = time_range.values
+    low, high = found.values
 
     assert low.value == {"from": 0, "below": 25}
     assert holds(low, true)
     assert holds(high, 1 - true)
     assert not holds(low, 1 - true)
     assert low.fake_low < (low.frequency or 0) < low.fake_high
-    assert time_range.spread is not None
-    assert time_range.spread.covers.startswith("every edge at once")
+    assert found.spread is not None
+    assert found.spread.covers.startswith("every edge at once")
 
 
 # -- series, losses --------------------------------------------------------------------------------
@@ -327,7 +277,6 @@ def test_series_come_apart_the_newest_first(empty: Deployment) -> None:
 
 
 def test_a_series_of_true_values_is_left_out_and_refused_by_name(empty: Deployment) -> None:
-    """Along with a local definition of the same name."""
     central = 'model = "central"\nadjacency = "substitute"\nbudget = 1'
     counted(send(empty, "once", [100, 300]))
     text = FILE.replace("values = [1, 2]\nepsilon = 1", f"values = [1, 2]\n{central}")
@@ -340,7 +289,6 @@ def test_a_series_of_true_values_is_left_out_and_refused_by_name(empty: Deployme
 
 
 def test_uncounted_reports_come_with_n(empty: Deployment) -> None:
-    """By period where it is known; devices' losses in words."""
     report = empty.report("theme")
     assert empty.verdicts(report, report) == [Verdict.COUNTED, Verdict.DUPLICATE]
     assert empty.verdicts(empty.report("theme", slot=7)) == [Verdict.OVER_BUDGET]
@@ -352,16 +300,8 @@ def test_uncounted_reports_come_with_n(empty: Deployment) -> None:
 
     assert series.unplaced == {"over_budget": 1}
     assert [each.verdicts for each in series.time_ranges] == [{"stale": 1}, {}, {"duplicate": 1}]
-    assert [(each.reason, each.least, each.most) for each in series.losses] == [
-        ("aged", 30, 297),
-        ("evicted", 3000, None),
-    ]
-    assert (
-        series.losses[0].text == "10 to 99 reports of 3 devices each expired before they were sent"
-    )
-    assert series.losses[1].text.startswith("1,000 or more reports of 3 devices each")
-
-
-def test_a_query_changes_nothing(stocked: Deployment) -> None:
-    """Twice the same: reading changes nothing."""
-    assert estimate(stocked, "theme") == queries.estimate(snapshot(stocked), "theme", question())
+    aged, evicted = series.losses
+    assert (aged.reason, aged.least, aged.most) == ("aged", 30, 297)
+    assert (evicted.reason, evicted.least, evicted.most) == ("evicted", 3000, None)
+    assert aged.text == "10 to 99 reports of 3 devices each expired before they were sent"
+    assert evicted.text.startswith("1,000 or more reports of 3 devices each")

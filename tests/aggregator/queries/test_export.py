@@ -36,7 +36,6 @@ QUERIES: list[tuple[str, dict[str, str | list[str]]]] = [
     ("opened", {"by": "week", "view": "consistent"}),
     ("once", {"values": "1"}),
 ]
-each_query = pytest.mark.parametrize(("name", "params"), QUERIES, ids=str)
 
 
 def rendered(answer: object) -> tuple[list[str], list[dict[str, Any]]]:
@@ -59,53 +58,28 @@ def _read(name: str, cell: str) -> Any:
     return cell == "true" if kind is bool else kind(cell)
 
 
-@each_query
-def test_csv_has_the_figures_of_json(
-    stocked: Deployment, name: str, params: dict[str, str | list[str]]
+@pytest.mark.parametrize("rows_of_a_part", [2, export.ROWS])
+@pytest.mark.parametrize(("name", "params"), QUERIES, ids=str)
+def test_csv_arrow_and_parquet_have_the_figures_of_json_in_parts_of_any_size(
+    stocked: Deployment,
+    name: str,
+    params: dict[str, str | list[str]],
+    rows_of_a_part: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """To the last digit."""
-    answer = estimate(stocked, name, **params)
-
-    assert from_csv(as_csv(answer)) == rendered(answer)
-
-
-@each_query
-def test_arrow_and_parquet_have_the_figures_of_json(
-    stocked: Deployment, name: str, params: dict[str, str | list[str]]
-) -> None:
-    """With the promises in their metadata."""
+    """To the last digit; Arrow and Parquet with the promises in their metadata."""
+    monkeypatch.setattr(export, "ROWS", rows_of_a_part)
     answer = estimate(stocked, name, **params)
     streamed = pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all()
     filed = pyarrow.parquet.read_table(io.BytesIO(b"".join(stream_parquet(answer))))
     names, rows = rendered(answer)
 
+    assert from_csv(b"".join(stream_csv(answer))) == from_csv(as_csv(answer)) == (names, rows)
     for table in (streamed, filed):
         assert table.column_names == names
         assert table.to_pylist() == rows
         promises = json.loads(table.schema.metadata[b"veilcount.promises"])
         assert promises[answer.series[0].fingerprint] == answer.series[0].promise
-
-
-@each_query
-def test_a_table_is_written_in_parts_of_bounded_size(
-    stocked: Deployment,
-    name: str,
-    params: dict[str, str | list[str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Parts of two rows make the same table, whatever the answer consists of."""
-    monkeypatch.setattr(export, "ROWS", 2)
-    answer = estimate(stocked, name, **params)
-    split = [result_columns.columns_of(part).rows for part in export.split(answer)]
-    names, rows = rendered(answer)
-
-    assert [row for part in split for row in part] == list(
-        result_columns.columns_of(queries.plain(answer)).rows
-    )
-    assert from_csv(b"".join(stream_csv(answer))) == (names, rows)
-    assert pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all().to_pylist() == rows
-    filed = pyarrow.parquet.read_table(io.BytesIO(b"".join(stream_parquet(answer))))
-    assert filed.to_pylist() == rows
 
 
 def test_a_comparison_is_a_table_too(stocked: Deployment) -> None:
@@ -122,12 +96,11 @@ def test_a_comparison_is_a_table_too(stocked: Deployment) -> None:
 
 def test_every_row_states_its_guarantee_and_n(stocked: Deployment) -> None:
     """A figure that is copied out of its table takes its meaning along."""
+    terms = "epsilon_event epsilon_day epsilon_user unit n counts estimand level view series fakes"
     _, rows = rendered(estimate(stocked, "theme", by="month"))
 
     for row in rows:
-        for name in ("epsilon_event", "epsilon_day", "epsilon_user", "unit", "n", "counts",
-                     "estimand", "level", "view", "series", "open_period", "fakes"):  # fmt: skip
-            assert row[name] is not None
+        assert all(row[name] is not None for name in [*terms.split(), "open_period"])
 
 
 def test_every_column_is_documented() -> None:

@@ -23,20 +23,9 @@ Words = str | list[str]
 
 
 def test_every_parameter_is_parsed() -> None:
-    read = question(
-        from_="2026-11-01",
-        to="2026-12-31",
-        by="month",
-        view="consistent",
-        level="0.9",
-        segment=["arm:A", "level:2"],
-        series="abcdef",
-        top="5",
-        among="answered",
-        simultaneous="false",
-        looks="every",
-        fakes="0.02",
-    )
+    days, words = {"from_": "2026-11-01", "to": "2026-12-31"}, ["arm:A", "level:2"]
+    read = question(**days, by="month", view="consistent", level="0.9", segment=words, series="abc")
+    others = question(top="5", among="answered", simultaneous="false", looks="every", fakes="0.02")
 
     assert read == queries.EstimateQuery(
         first=date(2026, 11, 1),
@@ -45,7 +34,9 @@ def test_every_parameter_is_parsed() -> None:
         view=View.CONSISTENT,
         level=0.9,
         segments=(("arm", "A"), ("level", "2")),
-        series=("abcdef",),
+        series=("abc",),
+    )
+    assert others == queries.EstimateQuery(
         top=5,
         among=queries.Denominator.ANSWERED,
         simultaneous=False,
@@ -59,18 +50,15 @@ def test_every_parameter_is_parsed() -> None:
 WRONG: list[tuple[dict[str, Words], str, str]] = [
     ({"from_": "1.12.2026"}, "from", "such as 2026-12-01"),
     ({"from_": "2026-02-30"}, "from", "no such day"),
-    ({"to": "soon"}, "to", "such as 2026-12-01"),
     ({"from_": "2026-12-02", "to": "2026-12-01"}, "to", "not before from = 2026-12-02"),
     ({"by": "year"}, "by", "one of day, week, month, all"),
     ({"view": "cooked"}, "view", "one of raw, consistent"),
     ({"level": "95"}, "level", "between 0 and 1"),
-    ({"level": "0"}, "level", "between 0 and 1"),
     ({"level": "nan"}, "level", "give a number"),
     ({"level": ["0.9", "0.95"]}, "level", "give it once"),
     ({"segment": "A"}, "segment", "such as arm:A"),
     ({"segment": ["arm:A", "arm:B"]}, "segment", "each segment once"),
     ({"top": "0"}, "top", "give 1 to"),
-    ({"top": "1000000"}, "top", "give 1 to"),
     ({"top": "ten"}, "top", "whole number"),
     ({"top": "3", "values": "dark"}, "values", "either this or top"),
     ({"values": "dark", "group": "g:dark"}, "group", "either this or values"),
@@ -80,11 +68,8 @@ WRONG: list[tuple[dict[str, Words], str, str]] = [
     ({"simultaneous": "maybe"}, "simultaneous", "true or false"),
     ({"looks": "daily"}, "looks", "one of one, every"),
     ({"page": "0"}, "page", "1 or more"),
-    ({"size": "0"}, "size", "give 1 to"),
     ({"fakes": "1"}, "fakes", "such as 0.01"),
-    ({"fakes": "-0.1"}, "fakes", "such as 0.01"),
     ({"lvel": "0.9"}, "lvel", "did you mean level?"),
-    ({"zzz": "1"}, "zzz", "give some of among"),
 ]
 
 
@@ -92,74 +77,59 @@ UNFIT: list[tuple[str, dict[str, Words], str, str]] = [
     ("theme", {"by": "week"}, "by", "a period of this collection is a month: give month or all"),
     ("once", {"by": "month"}, "by", "the whole campaign"),
     ("theme", {"to": "2026-09-30"}, "to", "the campaign is 2026-10-01 until before 2027-10-01"),
-    ("theme", {"from_": "2027-10-01"}, "from", "the campaign is"),
     ("theme", {"segment": "plan:paid"}, "segment", "its segments are arm, level"),
     ("theme", {"segment": "arm:C"}, "segment", "give one of arm:A, arm:B"),
     ("once", {"segment": "arm:A"}, "segment", "it has no segments"),
     ("theme", {"series": "abc"}, "series", "6 digits or more"),
-    ("theme", {"series": "000000"}, "series", "6 digits or more"),
     ("theme", {"values": "drak"}, "values", "did you mean dark"),
     ("theme", {"values": "purple"}, "values", "such as light, dark, system"),
     ("theme", {"group": "dark"}, "group", "such as warm:red,orange"),
-    ("theme", {"group": "g:drak"}, "group", "did you mean dark"),
     ("theme", {"group": ["g:dark", "g:light"]}, "group", "give a name and values"),
     ("theme", {"among": "answered"}, "among", "presence is public"),
     ("theme", {"page": "2"}, "page", "the last page is 1"),
     ("plan", {"group": "theme"}, "group", "one of answer, plan"),
     ("plan", {"values": "dark"}, "values", '{"answer": "light", "plan": "free"}'),
-    ("plan", {"values": '{"answer": "dark"}'}, "values", "give objects such as"),
     ("plan", {"values": '{"answer": "dark", "plan": "gold"}'}, "values", "give objects such as"),
     ("minutes", {"top": "3"}, "top", "of a number"),
-    ("minutes", {"group": "g:1"}, "group", "of a number"),
     ("minutes", {"view": "consistent"}, "view", "view=raw"),
     ("minutes", {"page": "2"}, "page", "one page"),
     ("minutes", {"values": "0..10"}, "values", 'measure = "ranges"'),
     ("ranges", {"values": "10"}, "values", "such as 0..60"),
     ("ranges", {"values": "60..0"}, "values", "the lower number first"),
+    ("spread", {"looks": "every"}, "looks", 'looks=one, or a collection with measure = "mean"'),
+    ("ranges", {"looks": "every"}, "looks", 'looks=one, or a collection with measure = "mean"'),
     ("curated", {}, "collection", "GET /v1/collections/curated/releases"),
 ]
 
 
 COMPARED: list[tuple[dict[str, Words], str, str]] = [
-    ({}, "a", "give a segment"),
     ({"a": "arm:A"}, "b", "give a segment"),
-    ({"a": "arm:A", "b": "B"}, "b", "give a segment"),
     ({"a": "arm:A", "b": "arm:A"}, "b", "shares reports with a"),
     ({"a": "arm:A", "b": "level:1"}, "b", "shares reports with a"),
     ({"a": "..2026-11-30", "b": "2026-11-30.."}, "b", "shares reports with a"),
-    ({"a": "2026-13-01..", "b": "arm:B"}, "a", "no such day"),
     ({"a": "arm:A", "b": "arm:B", "view": "raw"}, "view", "unknown parameter"),
-    ({"a": "arm:A", "b": "arm:B", "values": "drak"}, "values", "did you mean dark"),
 ]
 
 
 PLANNED: list[tuple[dict[str, Words], str, str]] = [
-    ({}, "plan", "exactly two"),
     ({"devices": "10", "epsilon": "1", "error": "0.1"}, "plan", "exactly two"),
     ({"devices": "0", "epsilon": "1"}, "devices", "give 1 to"),
-    ({"devices": "ten", "epsilon": "1"}, "devices", "whole number"),
     ({"devices": "10", "epsilon": "17"}, "epsilon", "at most 16"),
-    ({"devices": "10", "epsilon": "0.0000001"}, "epsilon", "six decimals"),
     ({"devices": "10", "error": "0"}, "error", "half the width"),
     ({"devices": "10", "error": "0.00001"}, "error", "out of reach"),
     ({"devices": "10", "epsilon": "1", "trust": "me"}, "trust", "one of local"),
-    ({"devices": "10", "epsilon": "1", "unit": "year"}, "unit", "one of event"),
     ({"devices": "10", "epsilon": "1", "values": "1"}, "values", "give 2 to"),
     ({"devices": "10", "epsilon": "1", "values": "3", "range": "0..1"}, "values", "either values"),
     ({"devices": "10", "epsilon": "1", "range": "5"}, "range", "such as 0..60"),
     ({"devices": "10", "epsilon": "1", "arms": "3"}, "arms", "give 1 or 2"),
     ({"devices": "10", "epsilon": "1", "delta": "0"}, "delta", "at least 1e-30"),
-    ({"devices": "10", "epsilon": "1", "delta": "1e-40"}, "delta", "at least 1e-30"),
     ({"devices": "10", "epsilon": "1", "periods": "0"}, "periods", "give 1 to"),
-    ({"devices": "10", "epsilon": "1", "start": "now"}, "start", "such as 2026-12-01"),
 ]
 
 
 OWN: list[tuple[dict[str, Words], str, str]] = [
     ({"n": "0"}, "n", "at least one"),
-    ({"n": "many"}, "n", "whole number"),
     ({"delta": "1"}, "delta", "at least 1e-30"),
-    ({"delta": "1e-40"}, "delta", "at least 1e-30"),
     ({"level": "2"}, "level", "between 0 and 1"),
     ({"by": "day"}, "by", "unknown parameter"),
 ]
@@ -176,6 +146,7 @@ REFUSED = [
     *(("estimate", "theme", *row) for row in WRONG),
     *(("estimate", *row) for row in UNFIT),
     *(("compare", "theme", *row) for row in COMPARED),
+    ("compare", "ranges", {"a": "arm:A", "b": "arm:B", "looks": "every"}, "looks", "looks=one"),
     *(("plan", "", *row) for row in PLANNED),
     *((query, "", *row) for query in ("budget", "contrast") for row in OWN),
 ]
@@ -213,11 +184,8 @@ def test_an_unknown_name_is_refused_with_similar_ones(stocked: Deployment) -> No
 
 
 QUERIES = [
-    queries.EstimateQuery,
-    queries.CompareQuery,
-    queries.BudgetQuery,
-    queries.ContrastQuery,
-    queries.PlanQuery,
+    *(queries.EstimateQuery, queries.CompareQuery, queries.PlanQuery),
+    *(queries.BudgetQuery, queries.ContrastQuery),
 ]
 
 
@@ -225,15 +193,11 @@ QUERIES = [
 def test_every_parameter_is_declared_once_with_type_and_description(
     query: type[QueryParams],
 ) -> None:
+    read = query.parse({param.name: ["arm:A"] for param in params(query) if param.required})
     for param in params(query):
         assert param.description.endswith((".", "%."))
         assert param.schema["type"] in {"array", "boolean", "integer", "number", "string"}
-        if not param.required:
-            assert getattr(query.parse(_sides(query)), param.field) == param.default
-
-
-def _sides(query: type[QueryParams]) -> dict[str, list[str]]:
-    return {param.name: ["arm:A"] for param in params(query) if param.required}
+        assert param.required or getattr(read, param.field) == param.default
 
 
 @pytest.mark.parametrize("query", QUERIES)
