@@ -99,16 +99,9 @@ class QueryProcess:
     """A process that requests one query of a period at the whole budget, whenever it is asked."""
 
     def __init__(self, url: str, journal: Path, query: str) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "tests.aggregator.curator_fixtures",
-            url,
-            str(journal),
-            query,
-        ]
+        program = [sys.executable, "-m", "tests.aggregator.curator_fixtures"]
         self.process = subprocess.Popen(
-            command,
+            [*program, url, str(journal), query],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -122,7 +115,6 @@ class QueryProcess:
         self.process.stdin.flush()
 
     def won(self) -> bool:
-        """Whether it got the budget."""
         return json.loads(self._line()) is True
 
     def stop(self, how: signal.Signals = signal.SIGKILL) -> None:

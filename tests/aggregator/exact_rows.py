@@ -32,7 +32,6 @@ def every(mechanism: SubsetSelection | ProjectiveGeometry) -> Iterable[object]:
 
 
 def owns(mechanism: SubsetSelection | ProjectiveGeometry, x: int, message: object) -> bool:
-    """Whether an input owns a message."""
     if isinstance(message, tuple):
         return x in message
     assert isinstance(mechanism, ProjectiveGeometry)

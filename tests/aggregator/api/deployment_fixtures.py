@@ -171,14 +171,8 @@ class Deployment:
         assert period is not None
         slot = period * series.collection.per_period if series.linked else 0
         message = next(each for each in range(1 << 16) if series.collection.mechanism.valid(each))
-        report = Report(
-            series.fingerprint,
-            period,
-            0,
-            secrets.token_bytes(16),
-            slot,
-            series.collection.pack(message),
-        )
+        packed = series.collection.pack(message)
+        report = Report(series.fingerprint, period, 0, secrets.token_bytes(16), slot, packed)
         return replace(report, **changed)
 
     def drop_ended_epochs(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable
 from unittest.mock import Mock
 
 import pytest
@@ -41,18 +40,10 @@ def test_a_worker_is_alive_whatever_its_store_does_and_ready_while_it_takes_repo
     assert deployed.aggregator.service_counters.take(now=True) == {}  # a probe writes nothing
 
 
-def probe_of(answer: Callable[[], StoreHealth]) -> tuple[StoreProbe, Mock]:
-    call = Mock(side_effect=answer)
-    return StoreProbe(Mock(health=call)), call
-
-
 def test_a_store_that_cannot_be_used_is_not_ready() -> None:
     """Its words, which may hold an address, are not for everyone."""
-
-    def fail() -> StoreHealth:
-        raise StoreUnavailable("redis://secret@host")
-
-    text = health.readiness(probe_of(fail)[0])
+    store = Mock(health=Mock(side_effect=StoreUnavailable("redis://secret@host")))
+    text = health.readiness(StoreProbe(store))
 
     assert not text.ready
     assert text.why == "the store cannot be used: StoreUnavailable"
@@ -67,12 +58,13 @@ def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch
         released.wait(60)
         return StoreHealth("hanging", DurabilityState.YES, "", read_only=False)
 
-    probe, call = probe_of(hang)
+    store = Mock(health=Mock(side_effect=hang))
+    probe = StoreProbe(store)
     readiness = [health.readiness(probe) for _ in range(5)]
     released.set()
 
     assert not any(each.ready for each in readiness)
-    assert call.call_count == 1
+    assert store.health.call_count == 1
     assert probe.health().durable is DurabilityState.YES
 
 

@@ -24,11 +24,7 @@ from tests.system.server import Server
 from veilcount_aggregator import structured_logging
 from veilcount_aggregator.api.routes import ENDPOINTS
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.definitions import (
-    DefinitionSource,
-    add_definitions,
-    load_catalog,
-)
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary, encode_json

@@ -75,16 +75,13 @@ def test_a_script_is_of_the_shell_that_is_named_or_used(
     assert "bash, zsh, fish" in unknown.err
 
 
-def test_commands_are_offered_by_their_beginning() -> None:
+def test_commands_are_offered_and_collections_of_the_file_that_was_typed(file: str) -> None:
     assert offered("") == list(COMMANDS)
     assert offered("keys", "c") == ["create"]
     assert "--version" in offered("--")
-
-
-def test_collections_are_offered_of_the_file_that_was_typed(tmp_path: Path, file: str) -> None:
     assert offered("notice", file, "") == ["theme", "minutes", "crash"]
     assert offered("simulate", file, "t") == ["theme"]
-    assert offered("audit", str(tmp_path / "none.toml"), "") == []
+    assert offered("audit", "/nowhere/none.toml", "") == []
 
 
 def test_collections_are_offered_of_the_store_that_is_set(

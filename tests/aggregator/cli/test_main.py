@@ -28,10 +28,6 @@ main()
 """
 
 
-def lines(text: str) -> int:
-    return len(text.strip().splitlines())
-
-
 @pytest.mark.parametrize(
     "missing",
     [THE_EXTRA, *(pytest.param((name,), marks=pytest.mark.full) for name in THE_EXTRA)],
@@ -49,7 +45,7 @@ def test_without_the_extra_it_names_it(missing: tuple[str, ...]) -> None:
 
     assert run.returncode == 2
     assert "veilcount[aggregator]" in run.stderr
-    assert lines(run.stderr) == 1
+    assert len(run.stderr.splitlines()) == 1
 
 
 def test_every_command_is_named_as_its_module() -> None:

@@ -80,8 +80,6 @@ def test_the_startup_line_holds_no_password() -> None:
 
 
 def test_restarts_are_admitted_until_no_worker_seems_to_live() -> None:
-    policy = RestartPolicy(seconds=0.02)
+    policy, most = RestartPolicy(seconds=0.02), MAX_RESTARTS_IN_A_ROW + 1
 
-    admitted = [policy.admit() for _ in range(MAX_RESTARTS_IN_A_ROW + 2)]
-
-    assert admitted == [True] * (MAX_RESTARTS_IN_A_ROW + 1) + [False]
+    assert [policy.admit() for _ in range(most + 1)] == [True] * most + [False]

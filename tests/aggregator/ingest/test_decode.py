@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.properties.test_wire import BAD, GOOD, KEYS, REPORT_KEYS, Vector, body_of, text
+from tests.properties.test_wire import BAD, FORMATS, GOOD, KEYS, REPORT_KEYS, Vector, body_of, text
 from tests.strategies import batches, json_values
 from veilcount_aggregator.ingest.decode import (
     BodyTooLarge,
@@ -39,30 +39,21 @@ from veilcount_shared.wire import (
     BINARY_TYPE,
     JSON_TYPE,
     MAX_BODY,
-    decode_binary,
     decode_json,
     encode_binary,
     encode_json,
 )
 
 KINDS = {"json": JSON_TYPE, "packed": BINARY_TYPE}
-DECODERS: dict[str, Callable[[bytes], Batch]] = {"json": decode_json, "packed": decode_binary}
 INT64 = np.dtype(np.int64)
 REPORT = Report("ab" * 32, 65535, 31, bytes(range(16)), 1023, b"\xff" * MAX_MESSAGE)
 
 
 def columns(body: DecodedBody) -> object:
+    names = ("places", "pseudonyms", "periods", "segments", "slots", "messages")
     sheets = [
-        (
-            columns.fingerprint,
-            columns.places.tolist(),
-            columns.pseudonyms.tolist(),
-            columns.periods.tolist(),
-            columns.segments.tolist(),
-            columns.slots.tolist(),
-            columns.messages.tolist(),
-        )
-        for columns in body.series_columns
+        (each.fingerprint, *(getattr(each, name).tolist() for name in names))
+        for each in body.series_columns
     ]
     return body.reports, sheets, body.losses, body.test
 
@@ -78,14 +69,11 @@ def decoded(kind: str, raw: bytes) -> object:
 
 def truth(kind: str, raw: bytes) -> object:
     try:
-        batch = DECODERS[kind](raw)
+        batch = FORMATS[kind][1](raw)
     except WireError as error:
         return type(error).__name__, error.place
-    return columns(
-        DecodedBody(
-            len(batch.reports), columns_from_reports(batch.reports), batch.losses, batch.test
-        )
-    )
+    reports = columns_from_reports(batch.reports)
+    return columns(DecodedBody(len(batch.reports), reports, batch.losses, batch.test))
 
 
 # -- agreement -------------------------------------------------------------------------------------
@@ -94,13 +82,10 @@ def truth(kind: str, raw: bytes) -> object:
 @pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
 def test_every_good_vector_is_read_alike(vector: Vector) -> None:
     """The pinned bodies, and every other JSON text that means the same."""
-    packed = bytes.fromhex(text(vector["packed"]))
     spelled = [vector["json"], *vector.get("also", [])]
-
-    assert decoded("packed", packed) == truth("packed", packed)
-    for each in spelled:
-        body = text(each).encode()
-        assert decoded("json", body) == truth("json", body)
+    bodies = [("json", text(each).encode()) for each in spelled]
+    for kind, body in [*bodies, ("packed", bytes.fromhex(text(vector["packed"])))]:
+        assert decoded(kind, body) == truth(kind, body)
 
 
 @pytest.mark.parametrize("vector", BAD, ids=[f"{bad['kind']}: {bad['why']}" for bad in BAD])
@@ -111,12 +96,11 @@ def test_every_bad_vector_is_refused_alike(vector: dict[str, str]) -> None:
 @given(batch=batches())
 def test_every_batch_is_read_alike(batch: Batch) -> None:
     """From both spellings; those with reports by the quick readers alone."""
-    packed, spelled = encode_binary(batch), encode_json(batch)
+    for kind, fast in (("packed", decode_packed_fast), ("json", decode_json_fast)):
+        body = FORMATS[kind][0](batch)
 
-    assert decoded("packed", packed) == truth("packed", packed)
-    assert decoded("json", spelled) == truth("json", spelled)
-    assert (decode_packed_fast(packed) is not None) == bool(batch.reports)
-    assert (decode_json_fast(spelled) is not None) == bool(batch.reports)
+        assert decoded(kind, body) == truth(kind, body)
+        assert (fast(body) is not None) == bool(batch.reports)
 
 
 @given(batch=batches(), key=st.sampled_from(KEYS + REPORT_KEYS), value=json_values())
@@ -196,7 +180,7 @@ def test_mutated_bodies_are_judged_alike(seed: int) -> None:
     random_ = random.Random(seed)
     for _ in range(1500):
         batch = some_batch(random_)
-        for kind, encode in (("packed", encode_binary), ("json", encode_json)):
+        for kind, (encode, _) in FORMATS.items():
             raw = mutated(random_, encode(batch))
 
             assert decoded(kind, raw) == truth(kind, raw)
@@ -230,7 +214,7 @@ def test_the_largest_batch_is_read_quickly(kind: str) -> None:
     The columns are numbers that the intake can add: 64 bits wide and with a sign.
     """
     batch = Batch((REPORT,) * MAX_REPORTS, padding=65535)
-    raw = {"json": encode_json, "packed": encode_binary}[kind](batch)
+    raw = FORMATS[kind][0](batch)
     quick = {"json": decode_json_fast, "packed": decode_packed_fast}[kind](raw)
 
     assert quick is not None
@@ -432,7 +416,7 @@ def test_a_further_report_takes_few_calls(kind: str, per_report: int) -> None:
 
     def cost(reports: int) -> int:
         batch = Batch(tuple(replace(REPORT, slot=slot, message=b"\1") for slot in range(reports)))
-        raw = {"json": encode_json, "packed": encode_binary}[kind](batch)
+        raw = FORMATS[kind][0](batch)
         decode_body(KINDS[kind], "", raw)  # caches the layout of its rows
         return calls(partial(decode_body, KINDS[kind], "", raw))
 

@@ -40,18 +40,9 @@ Answer = list[list[int]]
 
 def spends(reports: int, slot: int = 0) -> SeriesReports:
     """Return so many reports; their slot tells them apart."""
-    column = np.zeros(reports, np.int64)
-    return SeriesReports(
-        SERIES,
-        np.zeros((reports, 12), np.uint8),
-        column,
-        column,
-        column,
-        column + slot,
-        np.zeros((reports, 1), np.uint8),
-        np.full(reports, COUNTED),
-        1,
-    )
+    column, counted = np.zeros(reports, np.int64), np.full(reports, COUNTED)
+    rows, messages = (np.zeros((reports, width), np.uint8) for width in (12, 1))
+    return SeriesReports(SERIES, rows, column, column, column, column + slot, messages, counted, 1)
 
 
 class Recording:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -18,14 +18,7 @@ from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, check_rep
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series, utc_day
-from veilcount_aggregator.store import (
-    COUNTED,
-    ROW_BYTES,
-    VERDICT,
-    VERDICTS,
-    Codes,
-    SeriesReports,
-)
+from veilcount_aggregator.store import COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, SeriesReports
 from veilcount_shared.errors import ReportError
 from veilcount_shared.report import Losses, Report
 from veilcount_shared.schedule import period_end, period_start
@@ -45,28 +38,24 @@ every = pytest.mark.parametrize("series", SERIES.values(), ids=SERIES)
 
 
 @dataclass
-class Counting:
-    """A committer that counts what it can and records all calls."""
+class Desk:
+    """An intake before a store that counts what it can, and records what it was asked."""
 
     requested: list[SeriesReports] = field(default_factory=list)
+    service_counters: ServiceCounters = field(default_factory=lambda: ServiceCounters(lambda: 0.0))
 
     def commit(self, spends: Sequence[SeriesReports]) -> list[Codes]:
         """Give each report the verdict it has if its slot is free."""
         self.requested += spends
         return [each.default_verdicts.astype(np.uint8) for each in spends]
 
-
-@dataclass
-class Desk:
-    upstream: Counting = field(default_factory=Counting)
-    service_counters: ServiceCounters = field(default_factory=lambda: ServiceCounters(lambda: 0.0))
+    def process(self, body: DecodedBody, day: date, series: Iterable[Series]) -> list[Verdict]:
+        known = {each.fingerprint: each for each in series}
+        return IntakePipeline(self.commit, self.service_counters, LIMIT).process(body, known, day)
 
     def take(self, *reports: Report, day: date, series: Sequence[Series] = ()) -> list[Verdict]:
-        known = {each.fingerprint: each for each in series or SERIES.values()}
         body = DecodedBody(len(reports), columns_from_reports(reports))
-        return IntakePipeline(self.upstream.commit, self.service_counters, LIMIT).process(
-            body, known, day
-        )
+        return self.process(body, day, series or SERIES.values())
 
     def noted(self) -> dict[tuple[str, str], int]:
         return {
@@ -143,9 +132,9 @@ def test_a_spent_slot_is_looked_up_before_the_age_is_judged() -> None:
     verdict = closed.take(sent[1], day=day, series=[replace(series, closed=True)])
 
     assert verdicts == [Verdict.STALE, Verdict.COUNTED, Verdict.COUNTED]
-    assert [len(each) for each in desk.upstream.requested] == [3]
+    assert [len(each) for each in desk.requested] == [3]
     assert verdict == [Verdict.CLOSED]
-    assert [len(each) for each in closed.upstream.requested] == [1]
+    assert [len(each) for each in closed.requested] == [1]
 
 
 def test_only_reports_that_could_count_reach_the_store() -> None:
@@ -153,7 +142,7 @@ def test_only_reports_that_could_count_reach_the_store() -> None:
     desk, series = Desk(), SERIES["linked"]
     desk.take(report(series, message=b"\7"), report(series, slot=9), day=date(2026, 12, 1))
 
-    assert desk.upstream.requested == []
+    assert desk.requested == []
     assert desk.noted() == {(VERDICT, "malformed"): 1, (VERDICT, "over_budget"): 1}
 
 
@@ -162,25 +151,21 @@ def test_the_store_gets_what_was_sent() -> None:
     desk, series = Desk(), SERIES["with segments"]
     sent = [report(series, period=period, slot=period, segment=2) for period in (0, 1)]
     desk.take(*sent, day=date(2027, 1, 15))
-    (committed,) = desk.upstream.requested
+    (committed,) = desk.requested
 
     assert committed.rows.tobytes() == b"".join(each.pseudonym[:ROW_BYTES] for each in sent)
     assert (committed.epochs.tolist(), committed.periods.tolist()) == ([0, 0], [0, 1])
     assert (committed.segments.tolist(), committed.slots.tolist()) == ([2, 2], [0, 1])
     assert committed.messages.tobytes() == sent[0].message * 2
-    assert (committed.new_pseudonym_limit, committed.default_verdicts.tolist()) == (
-        5,
-        [COUNTED] * 2,
-    )
+    assert committed.default_verdicts.tolist() == [COUNTED] * 2
+    assert committed.new_pseudonym_limit == 5
 
 
 def test_losses_are_noted_by_reason_and_digits() -> None:
     """Of unknown series none are."""
     desk = Desk()
-    known = {each.fingerprint: each for each in SERIES.values()}
-    intake = IntakePipeline(desk.upstream.commit, desk.service_counters, LIMIT)
     for fingerprint in (SERIES["linked"].fingerprint, "0" * 64):
         body = DecodedBody(0, (), Losses(fingerprint, aged=1, corrupt=4))
-        assert intake.process(body, known, date(2026, 12, 1)) == []
+        assert desk.process(body, date(2026, 12, 1), SERIES.values()) == []
 
     assert desk.noted() == {(LOSS, "aged:1"): 1, (LOSS, "corrupt:4"): 1}

@@ -130,9 +130,8 @@ def test_all_workers_of_a_store_derive_the_same_limits(store: Store, tmp_path: P
     one, two = (PseudonymLimit(10**6, limit_secret_reader(store)) for _ in range(2))
     other_store = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
     other = PseudonymLimit(10**6, limit_secret_reader(other_store))
-    periods = range(8)
     found = [
-        [each.for_period(WITHHELD, period) for period in periods] for each in (one, two, other)
+        [each.for_period(WITHHELD, period) for period in range(8)] for each in (one, two, other)
     ]
     other_store.close()
 
