@@ -7,11 +7,13 @@ whenever the thread would, no sooner and no later.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import sqlite3
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +33,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
 START = datetime(2026, 12, 1, tzinfo=UTC)
+DATES = {"from": "2026-12-01", "until": "2026-12-31"}
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 
@@ -46,32 +49,23 @@ def one_collection(name: str, **keys: object) -> dict[str, Collection]:
 
 def file(app: str = "acme", /, **tables: Mapping[str, object]) -> dict[str, Collection]:
     """Return collections as a file of them would be read."""
+    defaults = {"question": "?", "epsilon": 1, "unit": "day", **DATES}
     lines = [f'app = "{app}"']
-    for name, keys in tables.items():
-        defaults: dict[str, object] = {"question": "?", "epsilon": 1, "unit": "day"}
+    for name, own in tables.items():
+        keys = defaults | {key.removesuffix("_"): value for key, value in own.items()}
         if not {"values", "range", "boolean"} & keys.keys():
-            defaults["boolean"] = True
+            keys["boolean"] = True
         if keys.get("model") == "central":
-            defaults.pop("epsilon")
-        dates = {"from": "2026-12-01", "until": "2026-12-31"}
-        own = {key.removesuffix("_"): value for key, value in keys.items()}
-        dates |= {key: str(own.pop(key)) for key in dates if key in own}
-        lines += [
-            f"[{name}]",
-            *(f"{key} = {_toml(value)}" for key, value in (defaults | own).items()),
-        ]
-        lines += [f"{key} = {value}" for key, value in dates.items()]
+            del keys["epsilon"]
+        lines.append(f"[{name}]")
+        lines += [f"{key} = {each if key in DATES else _toml(each)}" for key, each in keys.items()]
     return parse_collections("\n".join(lines), lambda _: [])
 
 
 def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 class RaisingValue:
@@ -121,7 +115,6 @@ class Wire:
         return Later("the reply was lost") if self.loses_reply else Delivered(verdicts)
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Accept a request to close a row."""
         if self.mood() is not None:
             return False
         self.closed.append((self.clock.now(), fingerprint, pseudonym))
@@ -134,19 +127,15 @@ class Wire:
 
     @property
     def reports(self) -> list[Report]:
-        """Every report that reached the server, in order."""
         return [report for arrival in self.arrivals for report in arrival.batch.reports]
 
     def offline(self) -> None:
-        """Let nothing through."""
         self.mood = lambda: Later("offline", seen=False)
 
     def online(self) -> None:
-        """Let everything through again."""
         self.mood = lambda: None
 
     def shut(self) -> None:
-        """Take no more for any collection."""
         self.verdict = lambda _: Verdict.CLOSED
 
     def _judge(self, report: Report) -> Verdict:
@@ -197,12 +186,7 @@ class Device:
     def start(self, collections: Mapping[str, Collection] | None = None) -> None:
         """Start a process of the app, perhaps of a newer version of it."""
         self.collections = collections or self.collections
-        woken: list[ClientWorker] = []
-
-        def wake(worker: ClientWorker) -> None:
-            woken.append(worker)
-
-        with patch.object(ClientWorker, "wake", wake):
+        with patch.object(ClientWorker, "wake") as wake:
             self.client = Client(
                 collections=self.collections,
                 state_dir=self.place,
@@ -216,7 +200,7 @@ class Device:
         self.close_abandoned()
         if self.client._session.worker is not None:
             setattr(self.client._session.worker, "wake", self._wake)  # noqa: B010 - a method, for once
-        if woken or not self.lazy:
+        if wake.called or not self.lazy:
             self._wake()
 
     def stop(self) -> None:
@@ -273,15 +257,12 @@ class Device:
         self.client.flush()
 
     def run_until(self, instant: float) -> None:
-        """Let time pass until an instant."""
         pass_time(self.clock, instant, self)
 
     def run_for(self, seconds: float) -> None:
-        """Let time pass."""
         pass_time(self.clock, self.clock.now() + seconds, self)
 
     def start_at(self, instant: float) -> None:
-        """Start a process at an instant, no process having run until then."""
         set_clock(self.clock, instant)
         self.start()
 
@@ -301,7 +282,6 @@ class Device:
 
     @property
     def person(self) -> PersonState:
-        """The client's one person."""
         return self.state.person(self.key)
 
     def instant(self, name: str = "it", period: int = 0, answer: int = 0) -> float:
@@ -322,10 +302,8 @@ class Device:
 
     def losses(self, *names: str) -> dict[str, int]:
         """Return what was lost of these collections, by default of all, by reason."""
-        losses = Counter[str]()
-        for name in names or self.collections:
-            losses.update(self.client.explain(name).losses)
-        return dict(losses)
+        lost = (self.client.explain(name).losses for name in names or self.collections)
+        return dict(sum(map(Counter, lost), Counter[str]()))
 
     # -- the thread ----------------------------------------------------------------------------
 
@@ -343,9 +321,9 @@ class Device:
         """Return when the thread has something to do."""
         if not (self.runs and self.awake and self.client._session.worker is not None):
             return None
-        dues = [self.clock.now() + GATHER] if self.worker._queue or self.woken else []
-        due = self.worker.uploader.next_due()
-        return min([*dues, *([due] if due is not None else [])], default=None)
+        gathered = self.clock.now() + GATHER if self.worker._queue or self.woken else None
+        dues = (gathered, self.worker.uploader.next_due())
+        return min((due for due in dues if due is not None), default=None)
 
 
 def pass_time(clock: SettableClock, until: float, *devices: Device) -> None:
@@ -377,6 +355,26 @@ def clock_at(now: float) -> SettableClock:
 def secrets(seed: object) -> patching.Replacement:
     """Make all secrets from a seed, so that two runs are of the same person."""
     return patching.secrets(SeededRandomSource(number(seed, "secrets")))
+
+
+@contextmanager
+def device_in_memory(
+    person: object,
+    collections: Mapping[str, Collection],
+    clock: SettableClock | float,
+    *,
+    minute: float = MINUTE,
+    plant: Callable[[], AbstractContextManager[object]] = nullcontext,
+    **options: Any,
+) -> Iterator[Device]:
+    """Yield a device whose files are in memory, and whose secrets are those of a person."""
+    with (
+        tempfile.TemporaryDirectory(dir=quick()) as place,
+        secrets(person),
+        minutes_of(minute),
+        plant(),
+    ):
+        yield Device(Path(place), collections, clock, **options)
 
 
 @contextmanager

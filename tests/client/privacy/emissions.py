@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
+
+import pytest
 
 from veilcount_client.delivery.worker import GATHER
 from veilcount_shared import Collection
 
-from ..device_fixtures import (
-    HOUR,
-    Device,
-    Wire,
-    at,
-    clock_at,
-    minutes_of,
-    pass_time,
-    quick,
-    secrets,
-)
+from ..device_fixtures import HOUR, Device, at, device_in_memory
 from .paired_runs import ConstantSource, constant_randomizers, coupled
 
 JITTER_WORDS = (1 << 62, 3 << 61)  # two draws of all the uploader's jitter
 FIRST, LAST = at(0, 7), at(4, 12)
 Emission = tuple[float, bytes]
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What a person does, as the client hears of it."""
-
-    records: tuple[tuple[float, str, object, Mapping[str, object]], ...] = ()
-
-    def __add__(self, other: Stream) -> Stream:
-        return Stream(self.records + other.records)
+Stream = tuple[tuple[float, str, object, Mapping[str, object]], ...]  # what a person records
+NEVER: Stream = ()
 
 
 @dataclass(frozen=True)
@@ -53,21 +35,14 @@ class Life:
         return self.name
 
 
-NEVER = Stream()
-
-
-def recording(name: str, *values: object, hours: float = 9, **segments: object) -> Stream:
+def recording(name: str, *values: object, hours: float = 9) -> Stream:
     """Record a value every day, at the same hour."""
-    return Stream(
-        tuple((at(day, hours), name, value, segments) for day, value in enumerate(values))
-    )
+    return tuple((at(day, hours), name, value, {}) for day, value in enumerate(values))
 
 
 def at_once(name: str, day: float, hours: Sequence[float], *values: object) -> Stream:
     """Record values in the course of one day."""
-    return Stream(
-        tuple((at(day, hour), name, each, {}) for hour, each in zip(hours, values, strict=True))
-    )
+    return tuple((at(day, hour), name, each, {}) for hour, each in zip(hours, values, strict=True))
 
 
 LIVES = (
@@ -90,6 +65,17 @@ LIVES = (
 )  # fmt: skip
 
 
+def in_lives(defaults: Sequence[Life], names: Iterable[str]) -> pytest.MarkDecorator:
+    """Parametrize by a life and some names: another one in each life, with --full all in all."""
+    listed = list(names)
+    some = [
+        pytest.param(life, [name], id=f"{life}, {name}")
+        for life, name in zip(defaults, listed, strict=False)
+    ]
+    full = [pytest.param(each, listed, id=f"{each}, all", marks=pytest.mark.full) for each in LIVES]
+    return pytest.mark.parametrize(("life", "names"), some + full)
+
+
 def emissions(
     collections: Mapping[str, Collection],
     stream: Stream,
@@ -106,62 +92,46 @@ def emissions(
     Its thread looks for absences every half hour instead of every minute, which takes much less
     time; one test runs with the true minute.
     """
-    events = [(instant, 0, verb, ()) for instant, verb in life.events]
-    events += [(each[0], 1, "record", each[1:]) for each in stream.records]  # type: ignore[misc] # a record comes with its arguments
-    clock = clock_at(FIRST)
-    wire = Wire(clock)
+    events: list[tuple[float, int, str, Sequence[Any]]] = [
+        *((instant, 0, verb, ()) for instant, verb in life.events),
+        *((instant, 1, "record", record) for instant, *record in stream),
+    ]
+    events.sort(key=lambda each: each[:2])
+    following = [*(instant for instant, *_ in events[1:]), until]
+    options = {"randomness": ConstantSource(word), "lazy": lazy, **life.options}
     with (
-        tempfile.TemporaryDirectory(dir=quick()) as place,
-        secrets("a person"),
         constant_randomizers(),
         coupled(1),
-        minutes_of(minute),
-        plant(),
+        device_in_memory(
+            "a person", collections, FIRST, minute=minute, plant=plant, **options
+        ) as device,
     ):
-        device = Device(
-            Path(place),
-            collections,
-            clock,
-            wire,
-            randomness=ConstantSource(word),
-            lazy=lazy,
-            **life.options,
-        )
-        ordered = sorted(events, key=lambda each: each[:2])
-        following = [*(instant for instant, *_ in ordered[1:]), until]
-        for (instant, _, verb, arguments), then in zip(ordered, following, strict=False):
-            pass_time(clock, instant, device)
-            _happen(device, wire, verb, arguments)
+        for (instant, _, verb, arguments), then in zip(events, following, strict=False):
+            device.run_until(instant)
+            happen(device, verb, *arguments)
             if then > instant + GATHER:
                 device.work()
-        pass_time(clock, until, device)
+        device.run_until(until)
         if device.runs:
             device.stop()
-    closed = [(instant, f"{series} {row}".encode()) for instant, series, row in wire.closed]
-    return [(each.instant, each.body) for each in wire.attempts] + closed
+    closed = [(instant, f"{series} {row}".encode()) for instant, series, row in device.wire.closed]
+    return [(each.instant, each.body) for each in device.wire.attempts] + closed
 
 
-def _happen(device: Device, wire: Wire, verb: str, arguments: Sequence[Any]) -> None:
+def happen(device: Device, verb: str, *arguments: Any) -> None:
+    """Have something happen to a device, or be recorded on it if it runs."""
     if verb == "record":
         if device.runs:
             name, value, segments = arguments
             device.client.record(name, value, **segments)
     elif verb in {"offline", "online", "shut"}:
-        getattr(wire, verb)()
-    elif verb == "flush":
-        device.client.flush()
+        getattr(device.wire, verb)()
+    elif verb in {"flush", "forget"}:
+        getattr(device.client, verb)()
     elif verb in {"consent", "withdraw"}:
         device.client.consent(verb == "consent")
-    elif verb == "forget":
-        device.client.forget()
     elif not (verb == "start" and device.runs):
         getattr(device, verb)()
-
-
-def some(names: Iterable[str], life: Life, number: int) -> list[str]:
-    """Return so many of these, others for each life: over all lives each comes up as often."""
-    listed, first = list(names), LIVES.index(life) * number
-    return [listed[(first + place) % len(listed)] for place in range(number)]
 
 
 def reports_of(collection: Collection, emitted: Iterable[Emission]) -> list[Emission]:

@@ -27,6 +27,8 @@ from veilcount_shared.mechanisms import (
 
 from ..device_fixtures import number
 
+RANDOMIZED = SubsetSelection, ProjectiveGeometry, MeanMechanism, DistributionMechanism, RangeTree
+
 
 class ConstantSource(RandomSource):
     """A source that always draws the same word: nothing shifts, however often it is drawn from."""
@@ -52,13 +54,7 @@ def coupled(seed: int) -> Iterator[None]:
 def constant_randomizers() -> Iterator[None]:
     """Replace every randomizer by a constant."""
     with ExitStack() as stack:
-        for mechanism in (
-            SubsetSelection,
-            ProjectiveGeometry,
-            MeanMechanism,
-            DistributionMechanism,
-            RangeTree,
-        ):
+        for mechanism in RANDOMIZED:
             stack.enter_context(patch.object(mechanism, "randomize", _constant))
         stack.enter_context(patch.object(Identity, "reveal", lambda mechanism, _: 0))
         yield

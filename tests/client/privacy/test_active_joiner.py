@@ -9,12 +9,10 @@ of what was closed: 60 of 60 devices in 8 days, once.
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -32,7 +30,7 @@ from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
-from ..device_fixtures import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
+from ..device_fixtures import HOUR, at, clock_at, device_in_memory, file, number
 
 DEVICES, DAYS = 40, 4
 ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded
@@ -142,11 +140,7 @@ def in_the_same_rounds(server: Server, one: Row, other: Row) -> float:
     return -float((np.abs(ours[:, None] - theirs[None, :]) < 1).any(axis=0).sum())
 
 
-WAYS: tuple[Score, ...] = (
-    not_while_quiet,
-    soon_after_it,
-    in_the_same_rounds,
-)
+WAYS = not_while_quiet, soon_after_it, in_the_same_rounds
 
 
 def joined(server: Server, ones: list[Row], others: list[Row]) -> int:
@@ -169,30 +163,26 @@ def chance() -> int:
 
 
 def lives(
-    names: str = "abcdef", plant: Callable[[], AbstractContextManager[object]] = nullcontext
+    names: str = "abcdef",
+    devices: int = DEVICES,
+    plant: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Server:
     """Return a server that has seen all devices: each is used once a day, in the same hour."""
     server = Server()
-    with plant(), tempfile.TemporaryDirectory(dir=quick()) as places:
-        for person in range(DEVICES):
-            with secrets(person):
-                _life(server, Path(places) / str(person), person, names)
-    return server
-
-
-def _life(server: Server, place: Path, person: int, names: str) -> None:
-    chances = Random(number("active", person))
-    clock = clock_at(at(0, 8))
-    line = Line(server, person, clock)
     collections = {name: COLLECTIONS[name] for name in names}
-    device = Device(place, collections, clock, line, randomness=SeededRandomSource(person))
-    for day in range(DAYS):
-        pass_time(clock, at(day, 9, chances.uniform(0, HOUR)), device)
-        for name in names:
-            device.client.record(name, True)
-        device.work()
-    pass_time(clock, at(DAYS, 20), device)
-    device.stop()
+    for person in range(devices):
+        chances = Random(number("active", person))
+        clock = clock_at(at(0, 8))
+        line, randomness = Line(server, person, clock), SeededRandomSource(person)
+        with device_in_memory(
+            person, collections, clock, plant=plant, wire=line, randomness=randomness
+        ) as device:
+            for day in range(DAYS):
+                device.run_until(at(day, 9, chances.uniform(0, HOUR)))
+                device.record()
+            device.run_until(at(DAYS, 20))
+            device.stop()
+    return server
 
 
 def arrivals(server: Server, name: str) -> int:
@@ -261,16 +251,13 @@ def closed_for_all() -> Iterator[None]:
         closing(each, those)
 
     original, closing = ClosedRows.holds, ClosedRows.add
-    with (
-        patch.object(ClosedRows, "holds", is_closed),
-        patch.object(ClosedRows, "add", keep),
-    ):
+    with patch.object(ClosedRows, "holds", is_closed), patch.object(ClosedRows, "add", keep):
         yield
 
 
 def test_the_joiner_sees_one_back_off() -> None:
     """Where one row's wait is the whole device's, the same joiner pairs far more than chance."""
-    server = lives("ab", one_back_off)
+    server = lives("ab", plant=one_back_off)
     found = joined(server, server.rows("a"), server.rows("b"))
 
     assert found > chance(), f"{found} of {DEVICES}"
@@ -278,6 +265,6 @@ def test_the_joiner_sees_one_back_off() -> None:
 
 def test_the_joiner_sees_one_closing() -> None:
     """Where a row that is closed silences the device, bodies are missing that were watched for."""
-    server = lives("ab", closed_for_all)
+    server = lives("ab", 8, closed_for_all)
 
-    assert arrivals(server, "b") < DEVICES * DAYS
+    assert arrivals(server, "b") < 8 * DAYS

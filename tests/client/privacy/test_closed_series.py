@@ -21,15 +21,10 @@ from veilcount_client.testing import SettableClock, WsgiTransport
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.verdict import Verdict
 
-from ..device_fixtures import (
-    Device,
-    at,
-    file,
-    one_collection,
-    set_clock,
-)
+from ..device_fixtures import HOUR, Device, at, file, minutes_of, one_collection, set_clock
 
-EVENT: dict[str, object] = {"unit": "event", "per_day": 2, "linkage": "collection"}
+LINKED = {"linkage": "collection"}
+EVENT: dict[str, object] = {"unit": "event", "per_day": 2, **LINKED}
 FILE = """
 app = "acme"
 [it]
@@ -65,35 +60,33 @@ class ClosingDevice(Device):
 # -- what is no longer done ------------------------------------------------------------------------
 
 
-def test_a_record_of_a_closed_collection_costs_nothing_and_goes_nowhere(tmp_path: Path) -> None:
-    """The first report hears the word; from then on each record is a loss that says so."""
-    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    device.send("it")
-    heard = device.sent("it"), device.spent("it")
-    for day in (2, 3, 4):
-        device.run_until(at(day))
-        device.send("it")
+def test_a_closed_collection_costs_nothing_and_sends_nothing(tmp_path: Path) -> None:
+    """Of two reports the first hears the word; all others, and later records, are losses.
 
-    assert heard == (1, 10**6)
-    assert (device.sent("it"), device.spent("it")) == heard
-    assert device.losses("it") == {"closed": 4}
-
-
-def test_other_collections_go_on(tmp_path: Path) -> None:
-    """A verdict is about one row."""
+    Another collection goes on: a verdict is about one row.
+    """
     device = ClosingDevice(tmp_path, file(it=EVENT, other=EVENT), "it")
-    for day in (2, 3):
+    for _ in range(2):
+        device.client.record("it", True)
+    device.run_until(at(2))
+    heard = device.sent("it"), device.spent("it")
+    for day in (3, 4, 5):
         device.send("it", "other")
         device.run_until(at(day))
 
-    assert (device.sent("it"), device.sent("other")) == (1, 2)
-    assert device.losses("other") == {}
+    assert heard == (device.sent("it"), device.spent("it")) == (1, 2 * 10**6)
+    assert {
+        each.status for each in device.state.sent(device.key) if each.status != "delivered"
+    } == {"closed"}
+    assert device.losses("it") == {"closed": 5}
+    assert (device.sent("other"), device.losses("other")) == (3, {})
 
 
 def test_absences_of_a_closed_collection_are_not_drawn(tmp_path: Path) -> None:
     """Hidden presence ends with the first report that heard the word, recorded or not."""
-    device = ClosingDevice(tmp_path, one_collection("it", presence="hidden", linkage="collection"))
-    device.run_until(at(9))
+    with minutes_of(HOUR):
+        device = ClosingDevice(tmp_path, one_collection("it", presence="hidden", **LINKED))
+        device.run_until(at(9))
 
     assert (device.sent("it"), device.spent("it")) == (1, 10**6)
     assert device.losses("it") == {"closed": 1}
@@ -101,7 +94,7 @@ def test_absences_of_a_closed_collection_are_not_drawn(tmp_path: Path) -> None:
 
 def test_what_is_held_is_dropped_and_not_drawn(tmp_path: Path) -> None:
     """A value that waits for its instant when its row is closed is not drawn at it."""
-    device = ClosingDevice(tmp_path, one_collection("it", takes="last", linkage="collection"))
+    device = ClosingDevice(tmp_path, one_collection("it", takes="last", **LINKED))
     device.client.record("it", True)
     device.restart()  # the end of a process draws what it holds
     set_clock(device.clock, at(2, 0.1))
@@ -114,22 +107,10 @@ def test_what_is_held_is_dropped_and_not_drawn(tmp_path: Path) -> None:
     assert device.losses("it") == {"closed": 2}
 
 
-def test_what_waits_is_dropped_unsent(tmp_path: Path) -> None:
-    """Of a row's two reports the first hears the word, and the other does not leave."""
-    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    for _ in range(2):
-        device.client.record("it", True)
-    device.run_until(at(7))
-
-    assert device.sent("it") == 1
-    assert [each.status for each in device.state.sent(device.key)] == ["closed"] * 2
-    assert device.losses("it") == {"closed": 2}
-
-
 @pytest.mark.parametrize("linkage", ["period", "none"])
 def test_no_other_row_of_the_collection_falls_silent(tmp_path: Path, linkage: str) -> None:
     """Each period, and each report that nothing links, is sent and hears it for itself."""
-    device = ClosingDevice(tmp_path, one_collection("it", unit="event", per_day=2, linkage=linkage))
+    device = ClosingDevice(tmp_path, one_collection("it", **EVENT | {"linkage": linkage}))
     rows = []
     for day in (2, 3, 4):
         device.run_until(at(day))
@@ -141,22 +122,19 @@ def test_no_other_row_of_the_collection_falls_silent(tmp_path: Path, linkage: st
 
 
 def test_no_other_persons_row_falls_silent(tmp_path: Path) -> None:
-    """Whoever closes the row of one person hears of the next one all the same."""
     device = ClosingDevice(tmp_path, one_collection("it", **EVENT), persons=True, consent=None)
-    for person in range(10):
+    for person in range(4):
         device.client.person(person).consent(True)
         device.client.person(person).record("it", True)
         device.client.flush()
 
-    assert device.sent("it") == 10
+    assert device.sent("it") == 4
 
 
 def test_true_values_that_wait_are_dropped(tmp_path: Path) -> None:
     """They leave memory, and are no longer among those that a crash would lose."""
-    central = {"model": "central", "budget": 1, "unit": "event", "per_day": 3}
-    device = ClosingDevice(
-        tmp_path, one_collection("it", linkage="collection", **central), trust_curator=True
-    )
+    keys = {"model": "central", "budget": 1, "unit": "event", "per_day": 3, **LINKED}
+    device = ClosingDevice(tmp_path, one_collection("it", **keys), trust_curator=True)
     device.send("it")
     device.run_until(at(1.5))
     for _ in range(3):
@@ -231,14 +209,12 @@ def test_only_a_reply_that_was_heard_closes(tmp_path: Path) -> None:
 
 def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> None:
     """The real endpoints: counted, closed by its operator, answered with the word, and quiet."""
-    clock = SettableClock(TODAY)
     with deployment(tmp_path, FILE) as aggregator:
-        wire = WsgiTransport(aggregator.app)
         device = Device(
             tmp_path / "state",
             one_collection("it", **EVENT),
-            clock,
-            wire,
+            SettableClock(TODAY),
+            WsgiTransport(aggregator.app),
             randomness=SystemRandomSource(),
         )
         device.client.record("it", True)
@@ -255,18 +231,24 @@ def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> Non
         assert aggregator.counted("it") == 1
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- how it is explained ---------------------------------------------------------------------------
 
 
-def test_the_receipt_states_that_a_collection_is_closed(tmp_path: Path) -> None:
-    """To the person, in words and as JSON."""
-    device = ClosingDevice(tmp_path, file(it=EVENT, other=EVENT), "it")
+def test_the_receipt_and_the_doctor_name_a_closed_collection(tmp_path: Path) -> None:
+    """To the person, in words and as JSON; to the operator, with what to do about it."""
+    definitions, state = tmp_path / "collections.toml", tmp_path / "state"
+    definitions.write_text(FILE, encoding="utf-8")
+    device = ClosingDevice(state, file(it=EVENT, other=EVENT), "it")
     device.send("it", "other")
     receipt = device.client.receipt()
+    settings = read_settings({}, collections=str(definitions), state=str(state))
+    result = {each.subject: each for each in examine(settings, device.clock.now)}["closed, it"]
 
     assert [entry.closed for entry in receipt.entries] == [True, False]
     assert receipt.text().count("closed: no more reports are accepted") == 1
     assert receipt.json()["collections"][0]["closed"] is True
+    assert not result.ok
+    assert "leave it out" in result.message
 
 
 @pytest.mark.parametrize("consent", [None, False])
@@ -281,17 +263,3 @@ def test_consent_is_explained_before_a_closing(tmp_path: Path, consent: bool | N
 
     assert first.startswith("consent: ")
     assert second.startswith("closed: ")
-
-
-def test_the_doctor_names_a_closed_collection(tmp_path: Path) -> None:
-    """And says what to do about it."""
-    (tmp_path / "collections.toml").write_text(FILE, encoding="utf-8")
-    device = ClosingDevice(tmp_path / "state", one_collection("it", **EVENT))
-    device.send("it")
-    settings = read_settings(
-        {}, collections=str(tmp_path / "collections.toml"), state=str(tmp_path / "state")
-    )
-    result = {each.subject: each for each in examine(settings, device.clock.now)}["closed, it"]
-
-    assert not result.ok
-    assert "leave it out" in result.message

@@ -9,11 +9,8 @@ randomness, and the *distributions* of what a server sees are compared.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -31,17 +28,13 @@ from ..device_fixtures import (
     HOUR,
     Arrival,
     Device,
-    Wire,
     at,
-    clock_at,
+    device_in_memory,
     file,
-    minutes_of,
     number,
-    pass_time,
-    quick,
-    secrets,
     set_clock,
 )
+from .emissions import Life, happen
 from .paired_runs import constant_randomizers
 
 RUNS, MANY = 16, 300  # of an active and of an idle person, in the suite and with --full
@@ -50,20 +43,9 @@ COLLECTIONS = file(
     click={"unit": "event", "per_day": 4, "presence": "hidden"},
     mood={"presence": "hidden", "linkage": "collection"},
 )
-FIRST, LAST = at(0, 7), at(3, 18)
+FIRST = at(0, 7)
+MINUTES = 2 * HOUR  # between two instants at which an answer falls due
 Plant = Callable[[], AbstractContextManager[object]]
-
-
-@dataclass(frozen=True)
-class Life:
-    """What happens to the device in its days: at an instant, something."""
-
-    name: str
-    events: tuple[tuple[float, str], ...]
-
-    def __repr__(self) -> str:
-        """Return its name, for pytest."""
-        return self.name
 
 
 LIVES = (
@@ -85,25 +67,21 @@ LIVES = (
 
 def run(life: Life, seed: object, *, active: bool, plant: Plant = nullcontext) -> list[Arrival]:
     """Return what the server sees of one person, in whom nothing is that of another run."""
-    clock = clock_at(FIRST)
-    wire = Wire(clock)
     randomness = SeededRandomSource(number("randomness", seed, life.name, active))
     with (
-        tempfile.TemporaryDirectory(dir=quick()) as place,
-        secrets((seed, active)),
         constant_randomizers(),
-        minutes_of(HOUR),
-        plant(),
+        device_in_memory(
+            (seed, active), COLLECTIONS, FIRST, minute=MINUTES, plant=plant, randomness=randomness
+        ) as device,
     ):
-        device = Device(Path(place), COLLECTIONS, clock, wire, randomness=randomness)
         for instant, verb in sorted([*life.events, *(_records() if active else ())]):
             if verb not in {"wake", "back"}:
-                pass_time(clock, max(instant, clock.now()), device)
-            _happen(device, wire, verb, instant)
-        pass_time(clock, LAST, device)
+                device.run_until(max(instant, device.clock.now()))
+            _happen(device, verb, instant)
+        device.run_until(at(3, 18))
         if device.runs:
             device.stop()
-    return wire.attempts
+    return device.wire.attempts
 
 
 def _records() -> Iterator[tuple[float, str]]:
@@ -113,24 +91,18 @@ def _records() -> Iterator[tuple[float, str]]:
             yield at(day, 0.1 + place / 10 if day else 7.1 + place / 10), "record"
 
 
-def _happen(device: Device, wire: Wire, verb: str, instant: float) -> None:
-    clock = device.clock
+def _happen(device: Device, verb: str, instant: float) -> None:
+    now = device.clock.now()
     if verb == "record":
         if device.runs:
-            for name in COLLECTIONS:
-                device.client.record(name, True)
-            device.work()
-    elif verb == "sleep":
-        device.awake = False
-    elif verb == "wake":
-        set_clock(clock, instant)
-        device.awake = True
+            device.record()
+    elif verb in {"sleep", "wake"}:
+        set_clock(device.clock, instant if verb == "wake" else now)
+        device.awake = verb == "wake"
     elif verb in {"forward", "back"}:
-        set_clock(clock, clock.now() + DAY if verb == "forward" else min(clock.now(), instant))
-    elif verb in {"offline", "online"}:
-        getattr(wire, verb)()
+        set_clock(device.clock, now + DAY if verb == "forward" else min(now, instant))
     else:
-        getattr(device, verb)()
+        happen(device, verb)
 
 
 # -- what is compared ------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ right about as often as with a blind guess; planted bugs hand it nearly everybod
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,24 +25,11 @@ from veilcount_client.delivery import body_packing, uploader
 from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource
-from veilcount_shared import Collection, RandomSource
+from veilcount_shared import RandomSource
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, Batch
 from veilcount_shared.wire import encode_binary
 
-from ..device_fixtures import (
-    HOUR,
-    MINUTE,
-    Device,
-    Wire,
-    at,
-    clock_at,
-    file,
-    minutes_of,
-    number,
-    pass_time,
-    quick,
-    secrets,
-)
+from ..device_fixtures import HOUR, MINUTE, Device, at, device_in_memory, file, number
 
 DEVICES, MANY = 40, 400  # so many in the suite, and with --full
 ALPHA = 1e-6  # of one way of joining two kinds of rows; all sources are seeded
@@ -50,8 +37,11 @@ COLLECTIONS = file(
     a={"values": ["x", "y", "z"]},
     b={"range": [0, 9], "measure": "mean"},
     c={"unit": "event", "per_day": 1},
+    hidden={"presence": "hidden"},
+    hidden_too={"presence": "hidden"},
 )
-HIDDEN = file(a={"presence": "hidden"}, b={"presence": "hidden"})
+HIDDEN = "hidden", "hidden_too"
+PUBLIC = {name: COLLECTIONS[name] for name in "abc"}
 Name = tuple[str, int]  # a collection and a period
 Plant = Callable[[], AbstractContextManager[object]]
 
@@ -90,10 +80,8 @@ def following(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row,
 def in_order(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     """Take the first for the first, the second for the second."""
 
-    def key(row: Row) -> float:
-        return row.instant
-
-    yield from zip(sorted(ones, key=key), sorted(others, key=key), strict=False)
+    in_time = (sorted(rows, key=lambda row: row.instant) for rows in (ones, others))
+    yield from zip(*in_time, strict=False)
 
 
 def all_together(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
@@ -125,15 +113,7 @@ def in_one_body(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Ro
 
 
 _DAY = 24 * HOUR
-WAYS: tuple[Join, ...] = (
-    nearest,
-    following,
-    in_order,
-    all_together,
-    by_seconds,
-    by_length,
-    in_one_body,
-)
+WAYS = nearest, following, in_order, all_together, by_seconds, by_length, in_one_body
 
 
 def _instants(rows: Sequence[Row]) -> np.ndarray:
@@ -163,55 +143,59 @@ def chance() -> int:
 # -- the population --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Days:
-    """What the days of a population are like."""
-
-    collections: Mapping[str, Collection] = field(default_factory=lambda: COLLECTIONS)
-    number: int = 1
-    outage: bool = False
-    jitter: float | None = None
-    devices: int = DEVICES
-
-
-def population(days: Days, plant: Plant = nullcontext) -> Rows:
+def population(
+    devices: int = DEVICES,
+    names: Iterable[str] = "ab",
+    *,
+    days: int = 1,
+    outage: bool = False,
+    jitter: float | None = None,
+    plant: Plant = nullcontext,
+) -> Rows:
     """Return what arrives of many devices, all used once in the same hour of the day."""
     rows: dict[Name, list[Row]] = {}
-    names = {each.fingerprint: name for name, each in days.collections.items()}
-    with plant(), minutes_of(HOUR), tempfile.TemporaryDirectory(dir=quick()) as places:
-        for person in range(days.devices):
-            with secrets(person):
-                arrivals = life(Path(places) / str(person), person, days)
-            for instant, body, batch in arrivals:
-                for name in {(names[each.fingerprint], each.period) for each in batch.reports}:
-                    rows.setdefault(name, []).append(Row(instant, len(body), body, person))
+    collections = {name: COLLECTIONS[name] for name in names}
+    named = {each.fingerprint: name for name, each in collections.items()}
+    for person in range(devices):
+        chances = Random(number("life", person))
+        error = chances.uniform(-30, 30)  # the device's clock is off by as much
+        randomness = SeededRandomSource(person)
+        with (
+            plant(),
+            device_in_memory(
+                person,
+                collections,
+                at(0, 0, error),
+                minute=2 * HOUR,
+                randomness=randomness,
+                jitter=jitter,
+            ) as device,
+        ):
+            live(device, days, chances, outage=outage)
+        for each in device.wire.arrivals:
+            row = Row(each.instant - error, len(each.body), each.body, person)
+            for name in {
+                (named[report.fingerprint], report.period) for report in each.batch.reports
+            }:
+                rows.setdefault(name, []).append(row)
     order = Random(1)
     for found in rows.values():
         order.shuffle(found)  # the place in a list says nothing
     return rows
 
 
-def life(place: Path, person: int, days: Days) -> list[tuple[float, bytes, Batch]]:
-    """Return what arrives of one device, by the server's clock."""
-    chances = Random(number("life", person))
-    error = chances.uniform(-30, 30)  # the device's clock is off by as much
-    clock = clock_at(at(0, 0, error))
-    wire = Wire(clock)
-    randomness = SeededRandomSource(person)
-    device = Device(place, days.collections, clock, wire, randomness=randomness, jitter=days.jitter)
-    if days.outage:
-        wire.offline()
-    for day in range(days.number):
-        pass_time(clock, at(day, 9, chances.uniform(0, HOUR)), device)
-        for name in days.collections:
-            device.client.record(name, True)
-        device.work()
-    if days.outage:
-        pass_time(clock, at(days.number - 1, 13), device)
-        wire.online()
-    pass_time(clock, at(days.number, 20), device)
+def live(device: Device, days: int, chances: Random, *, outage: bool) -> None:
+    """Be used once a day; in an outage nothing gets through until the last noon."""
+    if outage:
+        device.wire.offline()
+    for day in range(days):
+        device.run_until(at(day, 9, chances.uniform(0, HOUR)))
+        device.record()
+    if outage:
+        device.run_until(at(days - 1, 13))
+        device.wire.online()
+    device.run_until(at(days, 20))
     device.stop()
-    return [(each.instant - error, each.body, each.batch) for each in wire.arrivals]
 
 
 #: how many devices, and with how many the same is tried once more
@@ -221,41 +205,33 @@ few_and_many = pytest.mark.parametrize(
 
 
 @few_and_many
-def test_nobody_joins_a_persons_collections(devices: int) -> None:
-    """What one person records in one moment, in three collections, cannot be paired."""
-    nobody_joins(Days(devices=devices))
+def test_nobody_joins_a_persons_collections_or_periods(devices: int) -> None:
+    """What one person records in one moment in many collections, and in one hour of two days.
+
+    Hidden reports leave at an odd second: how far a clock is off does not pair them.
+    """
+    rows = population(devices, COLLECTIONS, days=2)
+    pairs = [
+        ("a", "b", 0),
+        ("a", "c", 0),
+        ("b", "c", 0),
+        ("a", "a", 1),
+        ("hidden", "hidden_too", 0),
+    ]
+
+    assert all(len(rows[name, day]) == devices for name in COLLECTIONS for day in range(2))
+    for one, other, day in pairs:
+        assert best(rows, (one, 0), (other, day)) <= chance(), (one, other, day)
 
 
 @few_and_many
 def test_a_backlog_does_not_come_in_step(devices: int) -> None:
     """After hours in which nothing got through, a person's reports do not arrive together."""
-    nobody_joins(Days(outage=True, devices=devices))
+    rows = population(devices, PUBLIC, outage=True)
 
-
-def nobody_joins(days: Days) -> None:
-    """Assert that no two of a person's collections are paired but by chance."""
-    rows = population(days)
-
-    assert all(len(found) == days.devices for found in rows.values())
-    for one, other in (("a", "b"), ("a", "c"), ("b", "c")):
+    assert all(len(found) == devices for found in rows.values())
+    for one, other in ("ab", "ac", "bc"):
         assert best(rows, (one, 0), (other, 0)) <= chance()
-
-
-@few_and_many
-def test_nobody_joins_a_persons_periods(devices: int) -> None:
-    """What one person records in the same hour of two days cannot be paired."""
-    rows = population(Days({"a": COLLECTIONS["a"]}, number=2, devices=devices))
-
-    assert len(rows["a", 0]) == len(rows["a", 1]) == devices
-    assert best(rows, ("a", 0), ("a", 1)) <= chance()
-
-
-@few_and_many
-def test_a_clock_that_is_off_does_not_mark_its_owner(devices: int) -> None:
-    """Hidden reports leave at an odd second: how far a clock is off does not pair them."""
-    rows = population(Days(HIDDEN, devices=devices))
-
-    assert best(rows, ("a", 0), ("b", 0)) <= chance()
 
 
 # -- many persons of one client --------------------------------------------------------------------
@@ -263,22 +239,12 @@ def test_a_clock_that_is_off_does_not_mark_its_owner(devices: int) -> None:
 
 def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
     """Return the bodies that a client of many persons sends: of which persons their rows are."""
-    wire = Wire(clock_at(at(0, 9)))
-    device = Device(
-        place,
-        COLLECTIONS,
-        wire.clock,
-        wire,
-        randomness=SeededRandomSource(1),
-        consent=None,
-        persons=True,
-        **options,
-    )
+    device = Device(place, PUBLIC, consent=None, persons=True, **options)
     owners: dict[tuple[str, bytes], int] = {}
     for person in range(DEVICES):
         here = device.client.person(person)
         here.consent(True)
-        for name in COLLECTIONS:
+        for name in PUBLIC:
             here.record(name, True)
         device.worker.store()
         rows = device.worker.state.sent(device.client._session.key(here._person))
@@ -286,29 +252,29 @@ def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
     device.client.flush()
     return [
         [owners[each.fingerprint, each.pseudonym] for each in arrival.batch.reports]
-        for arrival in wire.arrivals
+        for arrival in device.wire.arrivals
     ]
 
 
 def test_a_body_of_many_persons_has_one_row_of_each_in_no_order(tmp_path: Path) -> None:
-    """Persons are mixed: no body has two pseudonyms of one, no order is that of another body."""
-    bodies = bodies_of_persons(tmp_path, key="k")
+    """No body has two pseudonyms of one person, no order is that of another body.
 
-    assert sorted(map(len, bodies)) == [DEVICES] * len(COLLECTIONS)
-    assert all(len(set(body)) == len(body) for body in bodies)
+    Without a key a body has no more rows than an open intake accepts.
+    """
+    bodies = bodies_of_persons(tmp_path / "keyed", key="k")
+    keyless = bodies_of_persons(tmp_path / "keyless")
+
+    assert sorted(map(len, bodies)) == [DEVICES] * len(PUBLIC)
+    assert all(len(set(body)) == len(body) for body in bodies + keyless)
     for body, other in zip(bodies, [*bodies[1:], list(range(DEVICES))], strict=True):
         assert sum(a == b for a, b in zip(body, other, strict=True)) <= chance()
-
-
-def test_a_body_without_a_key_has_no_more_rows_than_an_open_intake_accepts(tmp_path: Path) -> None:
-    bodies = bodies_of_persons(tmp_path)
-
-    assert max(map(len, bodies)) == KEYLESS_BODY_PSEUDONYMS
-    assert all(len(set(body)) == len(body) for body in bodies)
-    assert sum(map(len, bodies)) == DEVICES * len(COLLECTIONS)
+    assert max(map(len, keyless)) == KEYLESS_BODY_PSEUDONYMS
+    assert sum(map(len, keyless)) == DEVICES * len(PUBLIC)
 
 
 # -- planted bugs ----------------------------------------------------------------------------------
+
+LENGTHS = count(1000)
 
 
 def one_body() -> AbstractContextManager[object]:
@@ -325,18 +291,12 @@ def one_body() -> AbstractContextManager[object]:
 @contextmanager
 def revealing_length() -> Iterator[None]:
     """Wrong: the length of a body depends on the device, as that of a name or a version would."""
-    original = Device.__init__
-    padding = 0
-
-    def born(device: Device, place: Path, *arguments: Any, **more: Any) -> None:
-        nonlocal padding
-        padding = 1000 + int(place.name)
-        original(device, place, *arguments, **more)
+    length = next(LENGTHS)
 
     def padded(batch: Batch) -> bytes:
-        return encode_binary(replace(batch, padding=padding))
+        return encode_binary(replace(batch, padding=length))
 
-    with patch.object(body_packing, "padded", padded), patch.object(Device, "__init__", born):
+    with patch.object(body_packing, "padded", padded):
         yield
 
 
@@ -363,19 +323,20 @@ def in_step() -> AbstractContextManager[object]:
     return patch.object(uploader.Uploader, "_put_back", put_back)
 
 
-PLANTED: dict[str, Callable[[], Rows]] = {
-    "sent back to back": lambda: population(Days(jitter=1e-9)),
-    "one body of two pseudonyms": lambda: population(Days(jitter=1e-9), one_body),
-    "a length that identifies the person": lambda: population(Days(), revealing_length),
-    "a clock that identifies the person": lambda: population(Days(HIDDEN), on_the_minute),
-    "a backlog in step": lambda: population(Days(outage=True), in_step),
+PLANTED: dict[str, dict[str, Any]] = {
+    "sent back to back": {"jitter": 1e-9},
+    "one body of two pseudonyms": {"jitter": 1e-9, "plant": one_body},
+    "a length that identifies the person": {"plant": revealing_length},
+    "a clock that identifies the person": {"names": HIDDEN, "plant": on_the_minute},
+    "a backlog in step": {"outage": True, "plant": in_step},
 }
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_joiner_succeeds_against(bug: str) -> None:
     """The same joiner, on a planted bug, pairs far more persons than chance allows."""
-    rows = PLANTED[bug]()
-    found = best(rows, ("a", 0), ("b", 0))
+    rows = population(**PLANTED[bug])
+    one, other = PLANTED[bug].get("names", "ab")
+    found = best(rows, (one, 0), (other, 0))
 
-    assert found > 2 * chance(), f"{found} of {len(rows['a', 0])}"
+    assert found > 2 * chance(), f"{found} of {DEVICES}"

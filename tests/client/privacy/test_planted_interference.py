@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -18,23 +18,11 @@ from veilcount_client.recording.recorder import RecordCall, Recorder
 from veilcount_client.state import DrawOutcome
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
+from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
-from ..device_fixtures import (
-    HOUR,
-    MINUTE,
-    Device,
-    at,
-    one_collection,
-)
-from .emissions import (
-    LIVES,
-    NEVER,
-    Life,
-    at_once,
-    emissions,
-    recording,
-)
+from ..device_fixtures import HOUR, MINUTE, Device, at, one_collection
+from .emissions import LIVES, NEVER, Life, Stream, at_once, emissions, recording
 
 
 def forgets_used() -> AbstractContextManager[object]:
@@ -151,8 +139,7 @@ def spreads_before_it_sweeps() -> AbstractContextManager[object]:
         state.reschedule({number: now + 60 * number for number in late})
 
     return _all(
-        patch.object(Device, "start", start),
-        patch.object(Uploader, "_postpone", lambda *_: None),
+        patch.object(Device, "start", start), patch.object(Uploader, "_postpone", lambda *_: None)
     )
 
 
@@ -180,73 +167,56 @@ def _all(*patches: AbstractContextManager[object]) -> Iterator[None]:
         yield
 
 
-TWICE = at_once("month", 0, [9], True), at_once("month", 0, [9], True) + at_once("month", 1, [9], 1)
-HIDDEN_PAIR = recording("mood", 1, 1, 1, 1, hours=0.2), NEVER
 MONTH = one_collection("month", unit="month")
 MOOD = one_collection("mood", presence="hidden")
+LATE = one_collection("mood", presence="hidden", late=0)
+LINKED = one_collection("mood", presence="hidden", linkage="collection")
 MOST = one_collection("most", range=[0, 9], measure="mean", takes="max")
-PLANTED = {
-    "redraw on restart": (forgets_used, MONTH, *TWICE, LIVES[2]),
-    "daily redraw": (redraws_daily, MONTH, *TWICE, LIVES[0]),
-    "early send": (hurries_the_hidden, MOOD, *HIDDEN_PAIR, LIVES[1]),
-    "skipped for its value": (
-        skips_what_it_does_not_know,
-        one_collection("first"),
-        recording("first", True, True),
-        recording("first", True, "?"),
-        LIVES[0],
-    ),
-    "absent at another instant": (sends_absences_at_once, MOOD, *HIDDEN_PAIR, LIVES[0]),
-    "absences of closed days missing": (
-        forgets_absences,
-        MOOD,
-        recording("mood", 1, 1, hours=0.01),
-        NEVER,
-        Life("closed", ((at(1, 0.02), "stop"), (at(3, 10), "start"))),
-    ),
-    "the largest value's time": (
-        keeps_the_time_of_the_largest,
-        MOST,
-        at_once("most", 1, [1, 1.5], 9, 1),
-        at_once("most", 1, [1, 1.5], 1, 9),
-        Life("closed soon", ((at(1, 1.6), "restart"),)),
-    ),
-    "losses of hidden presence": (
-        reports_hidden_losses,
-        one_collection("mood", presence="hidden", late=0),
-        recording("mood", True, hours=7.01),
-        NEVER,
-        Life("closed for long", ((at(0, 7.1), "stop"), (at(2, 9), "start"))),
-    ),
-    "stored answers spread and absences not": (
-        spreads_before_it_sweeps,
-        MOOD,
-        recording("mood", 1, 1, hours=0.01),
-        NEVER,
-        Life("closed", ((at(1, 0.02), "stop"), (at(3, 10), "start"))),
-    ),
-    "closed to absences alone": (
-        closes_to_absences_alone,
-        one_collection("mood", presence="hidden", linkage="collection"),
-        recording("mood", 1, 1, 1, 1, hours=0.01),
-        NEVER,
-        Life("shut by the server", ((at(1, 2), "shut"),)),
-    ),
-    "a queue copied by a fork": (
-        copies_the_queue,
-        one_collection("event", unit="event", per_day=4),
-        recording("event", 1, hours=9),
-        recording("event", 1, hours=9),
-        Life("forked at once", ((at(0, 9, 0.001), "fork"),)),
-    ),
-}
+FIRST = one_collection("first")
+EVENT = one_collection("event", unit="event", per_day=4)
+
+#: two streams of records that show nothing of which is which
+TWICE = at_once("month", 0, [9], True), at_once("month", 0, [9], True) + at_once("month", 1, [9], 1)
+DAILY = recording("mood", 1, 1, 1, 1, hours=0.2), NEVER
+AT_MIDNIGHT = recording("mood", 1, 1, 1, 1, hours=0.01), NEVER
+AT_FIRST = recording("mood", True, hours=7.01), NEVER
+ODD_VALUE = recording("first", True, True), recording("first", True, "?")
+IN_ORDER = at_once("most", 1, [1, 1.5], 9, 1), at_once("most", 1, [1, 1.5], 1, 9)
+SAME = (recording("event", 1),) * 2
+
+CLOSED = Life("closed", ((at(1, 0.02), "stop"), (at(3, 10), "start")))
+CLOSED_AT_ONCE = Life("closed at once", ((at(0, 7.1), "stop"), (at(2, 9), "start")))
+RESTARTED = Life("restarted soon", ((at(1, 1.6), "restart"),))
+SHUT = Life("shut by the server", ((at(1, 2), "shut"),))
+FORKED = Life("forked at once", ((at(0, 9, 0.001), "fork"),))
+PLANTED = (
+    (forgets_used, MONTH, *TWICE, LIVES[2]),
+    (redraws_daily, MONTH, *TWICE, LIVES[0]),
+    (hurries_the_hidden, MOOD, *DAILY, LIVES[1]),
+    (skips_what_it_does_not_know, FIRST, *ODD_VALUE, LIVES[0]),
+    (sends_absences_at_once, MOOD, *DAILY, LIVES[0]),
+    (forgets_absences, MOOD, *AT_MIDNIGHT, CLOSED),
+    (keeps_the_time_of_the_largest, MOST, *IN_ORDER, RESTARTED),
+    (reports_hidden_losses, LATE, *AT_FIRST, CLOSED_AT_ONCE),
+    (spreads_before_it_sweeps, MOOD, *AT_MIDNIGHT, CLOSED),
+    (closes_to_absences_alone, LINKED, *AT_MIDNIGHT, SHUT),
+    (copies_the_queue, EVENT, *SAME, FORKED),
+)
 
 
-@pytest.mark.parametrize("bug", PLANTED)
-def test_the_checker_sees(bug: str) -> None:
+@pytest.mark.parametrize(
+    ("plant", "collections", "one", "other", "life"),
+    PLANTED,
+    ids=[row[0].__name__ for row in PLANTED],
+)
+def test_the_checker_sees(
+    plant: Callable[[], AbstractContextManager[object]],
+    collections: dict[str, Collection],
+    one: Stream,
+    other: Stream,
+    life: Life,
+) -> None:
     """A planted bug makes two streams differ that the product keeps equal."""
-    plant, collections, one, other, life = PLANTED[bug]
-
     expected = emissions(collections, one, life)
 
     assert emissions(collections, other, life) == expected

@@ -24,15 +24,7 @@ from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection
 
-from ..device_fixtures import (
-    DAY,
-    MINUTE,
-    Device,
-    at,
-    file,
-    one_collection,
-    set_clock,
-)
+from ..device_fixtures import DAY, MINUTE, Device, at, file, one_collection, set_clock
 
 RANGE: dict[str, object] = {"range": [0, 1000]}
 SESSIONS = 20

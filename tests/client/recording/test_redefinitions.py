@@ -19,13 +19,7 @@ from veilcount_client.state.interface import ReportDraw
 from veilcount_client.state.losses import Loss
 from veilcount_shared import Collection
 
-from ..device_fixtures import (
-    Device,
-    at,
-    file,
-    one_collection,
-    set_clock,
-)
+from ..device_fixtures import Device, at, file, one_collection, set_clock
 
 UNTIL = {"until": "2027-02-28"}
 MONTH: dict[str, object] = {"unit": "month", **UNTIL}

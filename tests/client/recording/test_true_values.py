@@ -24,16 +24,7 @@ from veilcount_shared.report import Losses
 from ..delivery import server_fixtures
 from ..delivery.app_processes import environment
 from ..delivery.server_fixtures import serving
-from ..device_fixtures import (
-    DAY,
-    HOUR,
-    MINUTE,
-    Device,
-    at,
-    file,
-    one_collection,
-    set_clock,
-)
+from ..device_fixtures import DAY, HOUR, MINUTE, Device, at, file, one_collection, set_clock
 
 CENTRAL: dict[str, object] = {"model": "central", "budget": 1}
 EVENTS: dict[str, object] = {"unit": "event", "per_day": 24, "linkage": "collection", **CENTRAL}
