@@ -80,21 +80,3 @@ def test_a_new_collection_waits_for_consent(tmp_path: Path) -> None:
 
     assert (unasked, device.client.unasked()) == (["b"], [])
     assert (before, len(device.wire.reports)) == (0, 1)
-
-
-def test_a_forgotten_person_has_another_secret_and_the_same_ledger(tmp_path: Path) -> None:
-    """The answer of the day of forgetting is not drawn again."""
-    device = Device(tmp_path, one_collection("it", until="2026-12-03"), person="answers")
-    device.run_until(at(0, 10))
-    device.send()
-    before = device.person.secret
-    device.client.forget()
-    assert device.client.consented is None
-    device.client.consent(True)
-    device.record_at(at(0, 14))
-    device.record_at(at(1, 9))
-    device.run_until(at(3))
-
-    assert device.person.secret != before
-    assert [report.period for report in device.wire.reports] == [0, 1]
-    assert device.losses() == {Loss.OVER_CAP: 1}

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from tests.redis_server import RedisServer
 from veilcount_client.recording.held_values import decode
 from veilcount_client.recording.recorder import Recorder
 from veilcount_client.state import HeldValue, StateError
@@ -24,33 +23,26 @@ from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection
 
-from ..device_fixtures import DAY, MINUTE, Device, at, file, one_collection, set_clock
+from ..device_fixtures import MINUTE, Device, at, one_collection, set_clock
 
 RANGE: dict[str, object] = {"range": [0, 1000]}
-SESSIONS = 20
+SESSIONS = range(0, 30, 3)  # the days of a month in which the app is used
 PERSONS = 2
 MARKED = "marked-for-the-search"
 
-VALUES: dict[str, tuple[object, ...]] = {
-    "last": tuple(day % 3 == 0 for day in range(SESSIONS)),
-    "any": tuple(day == 2 for day in range(SESSIONS)),
-    "max": tuple((37 * day) % 101 for day in range(SESSIONS)),
-    "sum": tuple(day + 1 for day in range(SESSIONS)),
-}
-FOLDS: dict[str, Callable[[Sequence[Any]], Any]] = {
-    "last": lambda values: values[-1],
-    "any": any,
-    "max": max,
-    "sum": sum,
+#: what is recorded in the sessions, and what they add up to
+VALUES: dict[str, tuple[list[Any], Callable[[Sequence[Any]], Any]]] = {
+    "last": ([day % 2 == 0 for day in SESSIONS], lambda values: values[-1]),
+    "any": ([day == 3 for day in SESSIONS], any),
+    "max": ([(37 * day) % 101 for day in SESSIONS], max),
+    "sum": ([day + 1 for day in SESSIONS], sum),
 }
 
 
-def monthly(takes: str, held: str = "device", **keys: object) -> dict[str, Collection]:
+def monthly(takes: str, held: str = "device") -> dict[str, Collection]:
     """Return a question of the month whose report is the very value."""
-    domain = RANGE if takes in {"max", "sum"} and "values" not in keys else {}
-    return one_collection(
-        "it", model="central", budget=1, unit="month", takes=takes, held=held, **domain, **keys
-    )
+    keys = {"model": "central", "budget": 1, "unit": "month", "takes": takes, "held": held}
+    return one_collection("it", **keys, **(RANGE if takes in {"max", "sum"} else {}))
 
 
 class MonthlyDevice(Device):
@@ -61,19 +53,14 @@ class MonthlyDevice(Device):
     ) -> None:
         super().__init__(place, collections, person=person, trust_curator=True, **options)
 
-    def session(self, value: object, *, crashes: bool = False) -> None:
-        """Start a process, record, and end it a minute later."""
-        self.start()
-        self.client.record("it", value)
-        self.run_for(MINUTE)
-        self.crash() if crashes else self.stop()
-
     def month(self, values: Sequence[object], *, crashes: bool = False) -> None:
-        """Live through a month of one session a day; run until all is sent."""
+        """Live through a month: each session is a process of a minute; run until all is sent."""
         self.stop()
-        for day, value in enumerate(values):
-            set_clock(self.clock, at(day, 9))
-            self.session(value, crashes=crashes)
+        for day, value in zip(SESSIONS, values, strict=True):
+            self.start_at(at(day, 9))
+            self.client.record("it", value)
+            self.run_for(MINUTE)
+            self.crash() if crashes else self.stop()
         self.finish()
 
     def finish(self) -> None:
@@ -82,10 +69,11 @@ class MonthlyDevice(Device):
             self.start()
         self.run_until(at(32))
 
-    def expected(self, takes: str, values: Sequence[object]) -> int:
-        """Return the running value of daily sessions up to the instant."""
-        before = [each for day, each in enumerate(values) if at(day, 9) < self.instant()]
-        return int(FOLDS[takes](before or values[:1]))
+    def expected(self, takes: str) -> int:
+        """Return the running value of the sessions up to the instant."""
+        values, fold = VALUES[takes]
+        before = [each for day, each in zip(SESSIONS, values) if at(day, 9) < self.instant()]
+        return int(fold(before or values[:1]))
 
     @property
     def sent(self) -> list[int]:
@@ -104,15 +92,14 @@ class MonthlyDevice(Device):
 def lives(
     folder: Path, takes: str, held: str = "device", *, crashes: bool = False
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Return what some persons reported of a month of daily sessions, and what they should have."""
-    devices = [
-        MonthlyDevice(folder / f"{held} {person}", monthly(takes, held), person)
-        for person in range(PERSONS)
-    ]
-    expected = [[device.expected(takes, VALUES[takes])] for device in devices]
-    for device in devices:
-        device.month(VALUES[takes], crashes=crashes)
-    return [device.sent for device in devices], expected
+    """Return what some persons reported of a month of sessions, and what they should have."""
+    sent, expected = [], []
+    for person in range(PERSONS):
+        device = MonthlyDevice(folder / f"{held} {person}", monthly(takes, held), person)
+        expected.append([device.expected(takes)])
+        device.month(VALUES[takes][0], crashes=crashes)
+        sent.append(device.sent)
+    return sent, expected
 
 
 @pytest.mark.parametrize("takes", VALUES)
@@ -123,7 +110,7 @@ def test_a_month_of_daily_sessions_reports_its_running_value(memory: Path, takes
     planted, _ = lives(folder, takes, "process")
 
     assert sent == expected
-    assert planted == [[int(VALUES[takes][0])]] * PERSONS  # type: ignore[call-overload] # as above
+    assert planted == [[int(VALUES[takes][0][0])]] * PERSONS
     assert sent != planted
 
 
@@ -137,52 +124,16 @@ def test_sessions_that_are_killed_lose_nothing_that_was_stored(memory: Path) -> 
     assert planted != expected
 
 
-def test_a_kill_loses_only_what_was_not_stored(tmp_path: Path) -> None:
-    """What is still in the queue goes with its process, and nothing before it."""
-    device = MonthlyDevice(tmp_path, monthly("sum"))
-    device.session(3)
-    device.start()
-    device.client.record("it", 40)
-    device.crash()
-    device.session(500)
-    device.finish()
-
-    assert device.sent == [503]
-
-
-def test_a_process_still_freezes_what_it_holds_at_its_end(tmp_path: Path) -> None:
-    """`held = "process"`: the answer is about the first process that recorded."""
-    device = MonthlyDevice(tmp_path, monthly("sum", "process"))
-    device.session(3)
-    device.session(40)
-    device.finish()
-
-    assert device.sent == [3]
-
-
-@pytest.fixture(params=["sqlite", "redis"])
-def options(request: pytest.FixtureRequest, memory: Path, tmp_path: Path) -> Iterator[Any]:
-    """Where the state is, in each engine."""
-    if request.param == "sqlite":
-        yield {}
-        return
-    server = RedisServer(tmp_path)
-    yield {"state": f"{server.url}#held"}
-    server.kill()
-
-
-def two_devices(place: Path, **options: Any) -> tuple[MonthlyDevice, Device]:
+def two_devices(place: Path) -> tuple[MonthlyDevice, Device]:
     """Return a device, and a second process on its state."""
-    device = MonthlyDevice(place, monthly("sum"), **options)
-    second = Device(
-        place, device.collections, device.clock, device.wire, trust_curator=True, **options
-    )
+    device = MonthlyDevice(place, monthly("sum"))
+    second = Device(place, device.collections, device.clock, device.wire, trust_curator=True)
     return device, second
 
 
-def test_two_processes_add_to_one_value(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_two_processes_add_to_one_value(tmp_path: Path) -> None:
     """Each record counts once, whichever process wrote last."""
-    device, second = two_devices(tmp_path / "state", **options)
+    device, second = two_devices(tmp_path)
     for turn in range(10):
         (device, second)[turn % 2].record(value=1 << turn % 9)
     device.stop()
@@ -257,11 +208,8 @@ def test_a_value_never_moves_to_another_period(tmp_path: Path) -> None:
     device.record(value=100)
     device.run_until(at(6))
 
-    assert {each.period: int.from_bytes(each.message, "big") for each in device.wire.reports} == {
-        0: 5,
-        2: 100,
-        3: 70,
-    }
+    values = {each.period: int.from_bytes(each.message, "big") for each in device.wire.reports}
+    assert values == {0: 5, 2: 100, 3: 70}
 
 
 # -- what stays on the disk ------------------------------------------------------------------------
@@ -277,48 +225,41 @@ def is_on_disk(place: Path) -> bool:
     return any(MARKED.encode() in each.read_bytes() for each in place.rglob("*") if each.is_file())
 
 
-def freeze(device: MonthlyDevice) -> None:
-    """Let the instant pass."""
-    device.finish()
+def holding(place: Path) -> MonthlyDevice:
+    """Return a device whose files hold the label."""
+    device = MonthlyDevice(place, labelled())
+    device.client.record("it", MARKED)
+    device.restart()
+    assert is_on_disk(place)
+    return device
 
 
-def withdraw(device: MonthlyDevice) -> None:
-    """Take the consent back."""
-    device.client.consent(False)
-
-
-def forget(device: MonthlyDevice) -> None:
-    device.client.forget()
-
-
-def replace(device: MonthlyDevice) -> None:
-    """Record another value."""
-    device.record(value="plain")
-
-
-def remove_the_definition(device: MonthlyDevice) -> None:
+def remove_the_definition(device: Device) -> None:
     """Ship a file without the question, nor any other that is held on the device."""
     device.stop()
     device.start(one_collection("other"))
     device.record()
 
 
-@pytest.mark.parametrize("act", [freeze, withdraw, forget, replace, remove_the_definition])
-def test_a_value_is_wiped_from_the_files(
-    tmp_path: Path, act: Callable[[MonthlyDevice], None]
-) -> None:
+ENDS: dict[str, Callable[[MonthlyDevice], None]] = {
+    "frozen": MonthlyDevice.finish,
+    "withdrawn": lambda device: device.client.consent(False),
+    "forgotten": lambda device: device.client.forget(),
+    "replaced": lambda device: device.record(value="plain"),
+    "no longer asked": remove_the_definition,
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_value_is_wiped_from_the_files(tmp_path: Path, end: str) -> None:
     """From every byte of them, once the process that did it has closed the state.
 
     Before, what a definition held that is gone stayed for good if no other is held on the device.
     """
-    device = MonthlyDevice(tmp_path, labelled())
-    device.client.record("it", MARKED)
-    device.restart()
-    before = is_on_disk(tmp_path)
-    act(device)
+    device = holding(tmp_path)
+    ENDS[end](device)
     device.stop()
 
-    assert before
     assert not is_on_disk(tmp_path)
 
 
@@ -330,31 +271,12 @@ def test_a_state_that_is_not_wiped_is_found(tmp_path: Path) -> None:
             database.execute("pragma secure_delete = off")
             database.execute("delete from held where person = ?", (key,))
 
-    device = MonthlyDevice(tmp_path, labelled())
-    device.client.record("it", MARKED)
-    device.restart()
+    device = holding(tmp_path)
     with patch.object(SqliteState, "forget", careless):
         device.client.forget()
     device.stop()
 
     assert is_on_disk(tmp_path)
-
-
-def test_a_definition_that_is_gone_takes_its_value_along(
-    tmp_path: Path, options: dict[str, Any]
-) -> None:
-    """In both engines, at the next start; what other definitions hold stays."""
-    keys = {"takes": "last", "held": "device", "unit": "month"}
-    both = file(it=keys, other=keys)
-    device = MonthlyDevice(tmp_path / "state", both, **options)
-    device.record()
-    device.stop()
-    device.start({"other": both["other"]})
-    device.work()
-    wiped = [device.state.held(device.key, each.fingerprint) is None for each in both.values()]
-    device.stop()
-
-    assert wiped == [True, False]
 
 
 def test_a_value_that_another_process_had_in_memory_does_not_come_back(tmp_path: Path) -> None:
@@ -379,14 +301,3 @@ def test_only_the_owner_reads_the_files(tmp_path: Path) -> None:
     assert stat.S_IMODE(device.place.stat().st_mode) == 0o700
     assert "veilcount.db-wal" in modes
     assert set(modes.values()) == {0o600}
-
-
-def test_a_day_off_changes_nothing_of_what_is_held(tmp_path: Path) -> None:
-    """A process that starts after the instant freezes the value before it takes a new one."""
-    device = MonthlyDevice(tmp_path, monthly("last"))
-    device.session(True)
-    set_clock(device.clock, max(device.instant(), device.clock.now()) + DAY)
-    device.session(False)
-    device.finish()
-
-    assert device.sent == [1]

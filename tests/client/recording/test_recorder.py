@@ -8,15 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilcount_client.state import StateError
 from veilcount_client.state.losses import Loss
-from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection, schedule
 
 from ..device_fixtures import (
@@ -170,28 +167,6 @@ def test_a_held_value_is_drawn_at_its_instant_and_then_frozen(tmp_path: Path) ->
     assert device.losses() == {Loss.FROZEN: 1}
 
 
-def test_a_held_value_is_drawn_when_the_process_ends(tmp_path: Path) -> None:
-    device = new_device(tmp_path, at(0, 0.1), takes="last")
-    device.client.record("it", True)
-    device.restart()
-    device.record_at(at(0, 0.2), value=False)
-    device.run_until(at(2))
-
-    assert len(device.wire.reports) == 1
-    assert device.losses() == {Loss.FROZEN: 1}
-
-
-def test_a_failing_disk_loses_no_held_value(tmp_path: Path) -> None:
-    device = new_device(tmp_path, at(0, 0.1), takes="last")
-    device.record()
-    set_clock(device.clock, at(1, 1))
-    with patch.object(SqliteState, "commit", side_effect=StateError("no space")):
-        assert not device.worker.store()
-    device.run_until(at(2))
-
-    assert len(device.wire.reports) == 1
-
-
 def test_a_value_that_raises_is_reported_like_any_other(tmp_path: Path) -> None:
     mean: dict[str, object] = {**RANGE, "measure": "mean"}
     takes: dict[str, dict[str, object]] = {"first": {}, "last": {}, "any": {}}
@@ -303,21 +278,6 @@ def test_a_clock_outside_the_calendar_raises_nothing_and_draws_nothing(
     device.record_at(at(1, 10))
     device.client.flush()
     assert collections["it"].fingerprint in {each.fingerprint for each in device.wire.reports}
-
-
-def test_a_clock_that_was_ahead_does_not_hold_back_what_failed(tmp_path: Path) -> None:
-    """A failure weeks ahead is no reason to wait for so long."""
-    device = new_device(tmp_path, until="2028-12-01")
-    device.wire.offline()
-    device.record_at(at(0, 10))
-    set_clock(device.clock, at(20))
-    device.client.flush()
-    device.wire.online()
-    set_clock(device.clock, at(2))
-    device.work()
-    device.run_until(at(2, 2))
-
-    assert len(device.wire.reports) == 1
 
 
 # -- long absences ---------------------------------------------------------------------------------
