@@ -12,16 +12,10 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_client import Client
-from veilcount_client.testing.doubles import RecordingTransport, WsgiTransport
+from veilcount_client.testing import RecordingTransport, SettableClock, WsgiTransport
 
 FILE = Path(__file__).parents[2] / "docs" / "collections.toml"
 NOON = datetime(2026, 12, 3, 12, tzinfo=UTC)
-
-
-class Noon:
-    @staticmethod
-    def now() -> float:
-        return NOON.timestamp()
 
 
 def developing(transport: RecordingTransport) -> Client:
@@ -31,34 +25,27 @@ def developing(transport: RecordingTransport) -> Client:
         development=True,
         strict=True,
         transport=transport,
-        clock=Noon(),
+        clock=SettableClock(NOON),
         threaded=False,
     )
     client.consent(True)
     return client
 
 
-def test_every_record_is_sent_at_once_under_a_pseudonym_of_its_own() -> None:
-    """Nothing is frozen and no cap is reached: to see what is sent costs no period."""
+def test_every_record_is_sent_at_once_under_a_pseudonym_of_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nothing is frozen and no cap is reached; the verdict is logged, and never a value."""
     transport = RecordingTransport()
-    with developing(transport) as client:
+    with caplog.at_level(logging.INFO, "veilcount"), developing(transport) as client:
         for _ in range(20):
             client.record("theme", "dark")
         flushed = client.flush()
 
     assert flushed
-    assert len(transport.reports) == 20
-    assert len({report.pseudonym for report in transport.reports}) == 20
+    assert len({report.pseudonym for report in transport.reports}) == len(transport.reports) == 20
     assert all(batch.test for batch in transport.batches)
-
-
-def test_each_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """With the verdict, and never with a value."""
-    with caplog.at_level(logging.INFO, "veilcount"), developing(RecordingTransport()) as client:
-        client.record("theme", "dark")
-        client.flush()
-
-    assert "1 reports: counted" in caplog.text
+    assert "reports: counted" in caplog.text
     assert "dark" not in caplog.text
 
 

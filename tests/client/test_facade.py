@@ -30,13 +30,8 @@ def test_the_facade_has_the_clients_public_names() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (
-            '"serve"',
-            2,
-            "veilcount: serve needs the aggregator: pip install 'veilcount[aggregator]'",
-        ),
+        ('"serve"', 2, "serve needs the aggregator: pip install 'veilcount[aggregator]'"),
         ('"check", "docs/collections.toml"', 0, "ok    theme: epsilon"),
-        ('"--help"', 0, "All others: pip install"),
     ],
 )
 def test_without_the_aggregator_the_command_offers_the_client(

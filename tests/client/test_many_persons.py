@@ -67,7 +67,7 @@ def record(client: Client, persons: int) -> None:
 
 
 def population(persons: int) -> list[tuple[int, int, int, int]]:
-    """Return, over all persons and collections, answers, slots, spend and reports of each."""
+    """Return, of each person and collection, answers, slots, pseudonyms and the period."""
     with tempfile.TemporaryDirectory(dir=quick()) as place:
         client = a_client(place)
         for person in range(persons):

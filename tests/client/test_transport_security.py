@@ -31,10 +31,8 @@ def client_at(folder: Path, url: str, **options: Any) -> Client:
 
 
 @pytest.mark.parametrize(
-    "url",
-    [ELSEWHERE, "HTTP://Stats.Example.org:8420", "http://10.0.0.7", "http://localhost.example.org",
-     "http://[2001:db8::1]:80/path", "http://0.0.0.0:8420"],
-)  # fmt: skip
+    "url", [ELSEWHERE, "HTTP://10.0.0.7", "http://localhost.example.org", "http://[2001:db8::1]:80"]
+)
 def test_http_to_elsewhere_is_in_clear(url: str) -> None:
     assert in_clear(url, None).startswith("over http:// pseudonyms travel in clear: give https://")
     assert in_clear(url, "key").startswith("over http:// the key would travel in clear: give https")
@@ -42,36 +40,38 @@ def test_http_to_elsewhere_is_in_clear(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["https://stats.example.org", "http://127.0.0.1:8420", "http://127.8.9.1", "http://[::1]:80",
-     "http://localhost:8420", "http://LOCALHOST", "stats.example.org", "http://", "http://[::1",
-     ""],
-)  # fmt: skip
+    [
+        "https://stats.example.org",
+        "http://127.8.9.1",
+        "http://[::1]:80",
+        "http://LOCALHOST",
+        "http://[::1",
+        "",
+    ],
+)
 def test_tls_the_loopback_and_an_invalid_address_are_not(url: str) -> None:
     assert in_clear(url, "key") == in_clear(url, None) == ""
 
 
-@pytest.mark.parametrize("strict", [False, True])
 def test_without_a_key_it_is_logged_once_and_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, strict: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A line in the log and in `explain`; what is recorded is stored and will leave."""
+    """A line in the log and in `explain`, also in a strict app; what is recorded will leave."""
     with caplog.at_level(logging.WARNING, "veilcount"):
-        client = client_at(tmp_path, ELSEWHERE, strict=strict)
+        client = client_at(tmp_path, ELSEWHERE, strict=True)
     client.consent(True)
     client.record("it", True)
 
+    reason = f"address: {in_clear(ELSEWHERE, None)}"
     assert client.flush(until="stored")
-    assert [each.message for each in caplog.records] == [
-        f"veilcount, address: {in_clear(ELSEWHERE, None)}"
-    ]
-    assert f"address: {in_clear(ELSEWHERE, None)}" in client.explain("it").reasons
+    assert [each.message for each in caplog.records] == [f"veilcount, {reason}"]
+    assert reason in client.explain("it").reasons
     client.close(0)
 
 
 def test_with_a_key_nothing_is_opened(tmp_path: Path) -> None:
     """`explain` names the reason and the fix, and not the key; a strict client raises."""
     client = client_at(tmp_path / "state", ELSEWHERE, key="veilcount_device_secret")
-    client.consent(True)
     client.record("it", True)
     explanation = client.explain("it")
 

@@ -72,7 +72,9 @@ class MonthlyDevice(Device):
     def expected(self, takes: str) -> int:
         """Return the running value of the sessions up to the instant."""
         values, fold = VALUES[takes]
-        before = [each for day, each in zip(SESSIONS, values) if at(day, 9) < self.instant()]
+        before = [
+            each for day, each in zip(SESSIONS, values, strict=True) if at(day, 9) < self.instant()
+        ]
         return int(fold(before or values[:1]))
 
     @property
@@ -103,7 +105,7 @@ def lives(
 
 
 @pytest.mark.parametrize("takes", VALUES)
-def test_a_month_of_daily_sessions_reports_its_running_value(memory: Path, takes: str) -> None:
+def test_a_month_of_sessions_reports_its_running_value(memory: Path, takes: str) -> None:
     """Not the first session's, which is what `held = "process"` reports: the planted variant."""
     folder = memory / f"months of {takes}"
     sent, expected = lives(folder, takes)

@@ -82,7 +82,7 @@ def test_values_of_different_kinds_merge_alike_in_memory_and_on_the_device(
 ) -> None:
     """Once, of Decimals the device reported the first alone: they did not add to what it held."""
     rule = Takes(takes)
-    for first, second, third in product(NUMBERS[::2] + OBJECTS[::6], NUMBERS, NUMBERS[1::3]):
+    for first, second, third in product(NUMBERS[::2] + OBJECTS[::6], NUMBERS, NUMBERS[1::6]):
         in_memory = merge(rule, merge(rule, first, second), third)
         on_device = merge(rule, stored(merge(rule, stored(first), second)), third)
 
@@ -96,7 +96,6 @@ def test_values_of_different_kinds_merge_alike_in_memory_and_on_the_device(
         ("sum", (np.int64(2**62), np.int64(2**62), -(2**63)), 0),
         ("max", (Decimal(3), np.float64(7), 5), 7),
         ("any", (1, 0), True),
-        ("any", (np.bool_(True), False), True),
     ],
 )
 def test_numbers_of_any_kind_merge(takes: str, values: Sequence[object], result: object) -> None:

@@ -39,19 +39,6 @@ def test_the_receipt_shows_what_left_and_its_cost(veilcount: ClientHarness) -> N
     assert [each["description"].split(" of ")[1] for each in entry.sent] == ["678"]
 
 
-def test_one_seed_sends_the_same_message_for_numbers_of_one_bucket() -> None:
-    """Nothing finer than a 256th of the range reaches the randomizer."""
-
-    def sent(value: float) -> list[bytes]:
-        with ClientHarness(seed=7) as harness:
-            harness.client(one_collection("minutes", **MINUTES)).record("minutes", value)
-            harness.advance(days=2)
-            return [report.message for report in harness.sent]
-
-    assert len(sent(100)) == 1
-    assert sent(100) == sent(100.3)
-
-
 def test_an_example_says_what_a_message_would_be(veilcount: ClientHarness) -> None:
     """Before anything is recorded: the level is drawn beforehand, the node is randomized."""
     text = str(veilcount.client(one_collection("minutes", **MINUTES)).example("minutes"))

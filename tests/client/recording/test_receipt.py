@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.client.device_fixtures import file
-from veilcount_client.recording.receipt import Receipt
 from veilcount_client.testing import ClientHarness
 
 YES = True
@@ -17,52 +14,33 @@ THREE = file(
 )
 
 
-@pytest.fixture
-def answered(veilcount: ClientHarness) -> Receipt:
-    """A person who answered one local collection, and one of a curator's of each adjacency."""
+def test_each_adjacency_has_a_total_and_the_plain_sum_is_no_privacy_figure(
+    veilcount: ClientHarness,
+) -> None:
+    """Of a person who answered one local collection, and one of a curator's of each adjacency."""
     client = veilcount.client(THREE, trust_curator=True)
     for name in THREE:
         client.record(name, YES)
     veilcount.advance(days=1)
-    return client.receipt()
+    receipt = client.receipt()
+    text, document = receipt.text(), receipt.json()
+    with_epsilon = [line for line in text.splitlines() if "epsilon " in line]
+    adjacencies = [each["adjacency"] for each in document["collections"]]
 
-
-def test_each_adjacency_has_its_own_total(answered: Receipt) -> None:
-    totals = {(each.model, each.adjacency): each.epsilon for each in answered.spent}
-
-    assert totals == {
-        ("local", "substitute"): 1,
-        ("central", "add-remove"): 2,
-        ("central", "substitute"): 4,
-    }
-
-
-def test_the_plain_sum_is_a_limit_and_no_privacy_figure(answered: Receipt) -> None:
-    assert (answered.charged, answered.ceiling) == (7, 7)
+    assert document["spent"] == [
+        {"model": "local", "adjacency": "substitute", "epsilon": 1.0},
+        {"model": "central", "adjacency": "substitute", "epsilon": 4.0},
+        {"model": "central", "adjacency": "add-remove", "epsilon": 2.0},
+    ]
+    assert (document["charged"], document["ceiling"]) == (7, 7)
+    assert adjacencies == ["substitute", "add-remove", "substitute"]
+    assert len(with_epsilon) == 6
+    assert all("substitution" in line or "add-remove" in line for line in with_epsilon)
     assert (
         "limit on this device: 7 of at most 7, the plain sum of the stated epsilons"
         " (a safety limit, no privacy figure)"
-    ) in answered.text()
-    assert "epsilon 7" not in answered.text()
-
-
-def test_each_epsilon_of_the_text_states_its_adjacency(answered: Receipt) -> None:
-    lines = [line for line in answered.text().splitlines() if "epsilon " in line]
-
-    assert len(lines) == 6
-    assert all("substitution" in line or "add-remove" in line for line in lines)
-
-
-def test_the_json_states_the_adjacency_of_each_figure(answered: Receipt) -> None:
-    document = answered.json()
-
-    assert {"model": "central", "adjacency": "add-remove", "epsilon": 2.0} in document["spent"]
-    assert [each["adjacency"] for each in document["collections"]] == [
-        "substitute",
-        "add-remove",
-        "substitute",
-    ]
-    assert (document["charged"], document["ceiling"]) == (7, 7)
+    ) in text
+    assert "epsilon 7" not in text
 
 
 def test_what_belongs_to_no_loaded_definition_has_no_adjacency(veilcount: ClientHarness) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilcount_client.state.losses import Loss
-from veilcount_shared import Collection, schedule
+from veilcount_shared import schedule
 
 from ..device_fixtures import (
     DAY,
@@ -23,10 +22,10 @@ from ..device_fixtures import (
     Device,
     RaisingValue,
     at,
+    device_in_memory,
     file,
     minutes_of,
     one_collection,
-    quick,
     set_clock,
 )
 
@@ -68,56 +67,36 @@ def test_a_period_has_one_answer(
     assert periods(device) == answered
 
 
-def test_events_over_the_daily_cap_are_counted_as_losses(tmp_path: Path) -> None:
-    device = new_device(tmp_path, unit="event", per_day=3)
-    for hour in range(5):
-        device.record_at(at(0, 9 + hour))
+def test_events_over_the_daily_cap_and_of_unknown_segments_are_losses(tmp_path: Path) -> None:
+    device = new_device(tmp_path, unit="event", per_day=3, segments={"arm": ["A", "B"]})
+    for arm in "BAACAB":
+        device.record(arm=arm)
     device.run_until(at(1))
 
     assert sorted(report.slot for report in device.wire.reports) == [0, 1, 2]
-    assert device.losses() == {Loss.FROZEN: 2}
+    assert sorted(report.segment for report in device.wire.reports) == [0, 0, 1]
+    assert device.losses() == {Loss.SEGMENT: 1, Loss.FROZEN: 2}
 
 
-def test_nothing_is_collected_outside_the_dates(tmp_path: Path) -> None:
-    dates = {"from": "2026-12-03", "until": "2026-12-05"}
-    device = new_device(tmp_path, at(0, 1), **dates)
-    for day in range(6):
-        device.record_at(at(day, 9))
-    device.run_until(at(7))
-
-    assert periods(device) == [0, 1]
-    assert device.losses() == {Loss.NOT_SELECTED: 4}
-
-
-def test_a_person_answers_only_in_the_drawn_periods(tmp_path: Path) -> None:
-    device = new_device(tmp_path, answers=7)
+def test_a_person_answers_within_the_dates_in_the_drawn_periods(tmp_path: Path) -> None:
+    device = new_device(tmp_path, at(0, 1), answers=7, **{"from": "2026-12-03"})
     drawn = schedule.draw_answering_periods(device.person.root, device.collections["it"])
-    for day in range(30):
+    for day in range(31):
         device.record_at(at(day, 9))
-    device.run_until(at(31))
+    device.run_until(at(32))
 
     assert len(drawn) == 7
-    assert set(periods(device)) == drawn
-    assert device.losses() == {Loss.NOT_SELECTED: 23}
+    assert periods(device) == sorted(drawn)
+    assert device.losses() == {Loss.NOT_SELECTED: 24}
 
 
 def test_a_person_answers_one_of_two_cohorts(tmp_path: Path) -> None:
-    cohorts = [{"cohort": {"draw": "d", "of": 2, "number": number}} for number in range(2)]
-    device = Device(tmp_path, file(left=cohorts[0], right=cohorts[1]))
+    left, right = ({"cohort": {"draw": "d", "of": 2, "number": number}} for number in range(2))
+    device = Device(tmp_path, file(left=left, right=right))
     device.record()
     device.run_until(at(1))
 
     assert len(device.wire.reports) == 1
-
-
-def test_a_report_names_its_segment_and_an_unknown_one_is_a_loss(tmp_path: Path) -> None:
-    device = new_device(tmp_path, unit="event", per_day=9, segments={"arm": ["A", "B"]})
-    for arm in ("B", "A", "C"):
-        device.record(arm=arm)
-    device.run_until(at(1))
-
-    assert sorted(report.segment for report in device.wire.reports) == [0, 1]
-    assert device.losses() == {Loss.SEGMENT: 1}
 
 
 # -- takes -----------------------------------------------------------------------------------------
@@ -129,12 +108,9 @@ def test_a_report_names_its_segment_and_an_unknown_one_is_a_loss(tmp_path: Path)
         ("first", {}, (True, False, False), True),
         ("last", {}, (True, True, False), False),
         ("any", {}, (False, True, False), True),
-        ("any", {}, (False, False), False),
-        ("max", RANGE, (3, 99, 12), 99),
         ("max", RANGE, (3, "much", 12), 12),
         ("max", RANGE, (3, 400), 100),
         ("sum", RANGE, (3, 20, 12), 35),
-        ("sum", RANGE, (60, 60), 100),
         ("sum", RANGE, (60, None), 60),
     ],
 )
@@ -237,8 +213,7 @@ def test_no_period_before_consent_is_caught_up(tmp_path: Path) -> None:
 def test_no_jump_of_the_clock_gains_a_slot(jumps: list[tuple[float, str]]) -> None:
     """Set back and forward at will, a clock yields each slot once, and never more than the cap."""
     collections = file(it={}, event={"unit": "event", "per_day": 2}, kept={"presence": "hidden"})
-    with tempfile.TemporaryDirectory(dir=quick()) as place, minutes_of(HOUR):
-        device = Device(Path(place), collections, person="answers")
+    with device_in_memory("answers", collections, at(0, 9), minute=HOUR) as device:
         for jump, what in jumps:
             set_clock(device.clock, device.clock.now() + jump)
             if what == "flush":
@@ -258,13 +233,11 @@ def test_no_jump_of_the_clock_gains_a_slot(jumps: list[tuple[float, str]]) -> No
         assert stored[collection.fingerprint] * 10**6 <= spent[name] <= cap
 
 
-@pytest.mark.parametrize("reading", [1e18, -1e18, math.nan, math.inf, -math.inf, -1.0, 0.0])
+@pytest.mark.parametrize("reading", [1e18, math.nan, -1.0])
 def test_a_clock_outside_the_calendar_raises_nothing_and_draws_nothing(
     tmp_path: Path, reading: float
 ) -> None:
-    collections: dict[str, Collection] = file(
-        it={}, last={"takes": "last"}, kept={"presence": "hidden"}
-    )
+    collections = file(it={}, last={"takes": "last"}, kept={"presence": "hidden"})
     device = Device(tmp_path, collections)
     device.stop()
     device.start_at(reading)
@@ -280,22 +253,15 @@ def test_a_clock_outside_the_calendar_raises_nothing_and_draws_nothing(
     assert collections["it"].fingerprint in {each.fingerprint for each in device.wire.reports}
 
 
-# -- long absences ---------------------------------------------------------------------------------
-
-
-def test_a_backlog_longer_than_a_body_arrives(tmp_path: Path) -> None:
-    """A row of 1,024 reports, more than a batch may hold, is sent in several bodies."""
-    device = new_device(
-        tmp_path, unit="event", per_day=512, linkage="collection", until="2026-12-03", **RANGE,
-        measure="mean",
-    )  # fmt: skip
+def test_a_row_longer_than_a_body_leaves_in_several(tmp_path: Path) -> None:
+    keys = {"unit": "event", "per_day": 512, "linkage": "collection", "until": "2026-12-02"}
+    device = new_device(tmp_path, **keys)
     device.wire.offline()
-    for day in range(2):
-        for _ in range(512):
-            device.client.record("it", 5)
-        device.run_until(at(day + 1, 9))
+    for _ in range(512):
+        device.client.record("it", True)
+    device.run_until(at(1))
     device.wire.online()
     device.client.flush()
 
-    assert len({report.slot for report in device.wire.reports}) == 1024
-    assert len({len(each.body) for each in device.wire.arrivals}) <= 3
+    assert len({report.slot for report in device.wire.reports}) == 512
+    assert len(device.wire.arrivals) == 2

@@ -7,7 +7,6 @@ a month that became days took up to 17 more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,34 +22,27 @@ from ..device_fixtures import Device, at, file, one_collection, set_clock
 
 UNTIL = {"until": "2027-02-28"}
 MONTH: dict[str, object] = {"unit": "month", **UNTIL}
-LATER = {"from": "2026-12-10"}
 LIMITS: dict[str, Any] = {"ceiling": 1000, "daily_ceiling": 100}  # what the app allows
 
 
 def days_answered(
-    place: Path,
-    old: Mapping[str, Collection],
-    new: Mapping[str, Collection],
-    *,
-    until: int = 31,
-    plant: AbstractContextManager[Any] | None = None,
+    place: Path, old: Mapping[str, Collection], new: Mapping[str, Collection], *, until: int = 31
 ) -> tuple[int, list[int]]:
     """Return how many answers the old form took until the 15th, and on which days the new one did.
 
     Days of the campaign's first month, counted from 0; something is recorded every day.
     """
-    with plant or nullcontext():
-        device = Device(place, old, person="redefinitions", **LIMITS)
-        for day in range(15):
-            _use(device, day)
-        before = len(device.wire.counted)
-        device.stop()
-        device.start(new)
-        device.client.consent(True)
-        for day in range(15, until):
-            _use(device, day)
-        device.run_until(at(until, 12))
-        device.stop()
+    device = Device(place, old, person="redefinitions", **LIMITS)
+    for day in range(15):
+        _use(device, day)
+    before = len(device.wire.counted)
+    device.stop()
+    device.start(new)
+    device.client.consent(True)
+    for day in range(15, until):
+        _use(device, day)
+    device.run_until(at(until, 12))
+    device.stop()
     [name] = {each.fingerprint for each in new.values()}
     charged = [each for each in device.wire.reports if each.fingerprint == name]
     return before, sorted(each.period for each in charged)
@@ -61,29 +53,22 @@ def _use(device: Device, day: int) -> None:
     device.send()
 
 
+MONTHLY = one_collection("it", **MONTH)
+DAILY = one_collection("it", unit="day", **UNTIL)
 CHANGES = {
-    "from moved within the month": (
-        one_collection("it", **MONTH),
-        one_collection("it", **MONTH, **LATER),
-    ),
-    "month to day": (one_collection("it", **MONTH), one_collection("it", unit="day", **UNTIL)),
-    "month to event": (
-        one_collection("it", **MONTH),
-        one_collection("it", unit="event", per_day=3, **UNTIL),
-    ),
-    "month to week": (one_collection("it", **MONTH), one_collection("it", unit="week", **UNTIL)),
-    "replaced under another name": (
-        one_collection("it", **MONTH),
-        file(its_heir={"unit": "day", "replaces": "it", **UNTIL}),
-    ),
-    "epsilon raised": (one_collection("it", **MONTH), one_collection("it", **MONTH, epsilon=1.5)),
+    "from moved within the month": one_collection("it", **MONTH, **{"from": "2026-12-10"}),
+    "month to day": DAILY,
+    "month to event": one_collection("it", unit="event", per_day=3, **UNTIL),
+    "month to week": one_collection("it", unit="week", **UNTIL),
+    "replaced under another name": file(its_heir={"unit": "day", "replaces": "it", **UNTIL}),
+    "epsilon raised": one_collection("it", **MONTH, epsilon=1.5),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_month_that_was_answered_is_not_answered_again(tmp_path: Path, change: str) -> None:
     """Of December, answered as a month, no part is paid for again, whatever it is called."""
-    assert days_answered(tmp_path, *CHANGES[change]) == (1, [])
+    assert days_answered(tmp_path, MONTHLY, CHANGES[change]) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -108,10 +93,10 @@ def test_only_units_that_were_not_answered_are_answered(
 
 def test_who_is_refused_reads_why(tmp_path: Path) -> None:
     """`explain` names the day from which the new form is answered; the loss is counted."""
-    device = Device(tmp_path, one_collection("it", **MONTH), **LIMITS)
+    device = Device(tmp_path, MONTHLY, **LIMITS)
     device.send()
     device.stop()
-    device.start(one_collection("it", unit="day", **UNTIL))
+    device.start(DAILY)
     device.client.consent(True)
     device.send()
     [reason] = device.client.explain("it").reasons
@@ -128,9 +113,8 @@ def test_the_old_rule_pays_again(tmp_path: Path) -> None:
         database.execute("update ledger set end_day = first_day + 1")
         return charge(database, draw)
 
-    before, answered = days_answered(
-        tmp_path, *CHANGES["month to day"], plant=patch.object(sqlite_commit, "charge", old)
-    )
+    with patch.object(sqlite_commit, "charge", old):
+        before, answered = days_answered(tmp_path, MONTHLY, DAILY)
 
     assert before == 1
     assert len(answered) > 10

@@ -9,12 +9,16 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from veilcount_client.delivery.uploader import Uploader
+from veilcount_client.delivery.worker import ClientWorker
 from veilcount_client.state import memory_outbox
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite_database import FILE
@@ -49,50 +53,51 @@ def record(device: Device, times: int) -> None:
     device.work()
 
 
+def reported(device: Device) -> list[Losses]:
+    """Return the losses that the aggregator hears of."""
+    return [each.batch.losses for each in device.wire.arrivals if each.batch.losses]
+
+
 # -- in memory -------------------------------------------------------------------------------------
 
 
-def in_jitter_of_an_hour(place: Path) -> Device:
-    """Record 120 values in 5 collections, wait ten minutes, end the process."""
-    device = five(place, EVENTS)
-    record(device, 24)
+def crash_ten_minutes_later(device: Device) -> None:
     device.run_for(10 * MINUTE)
     device.crash()
-    device.start()
-    return device
 
 
-def test_all_values_are_delivered_within_minutes(tmp_path: Path) -> None:
-    """Ten minutes after 120 values were recorded a crash loses none; planted, an hour: most."""
-    device = in_jitter_of_an_hour(tmp_path / "minutes")
-    with patch.object(memory_outbox, "JITTER", HOUR):
-        planted = in_jitter_of_an_hour(tmp_path / "hour")
+def close_a_second_later(device: Device) -> None:
+    device.run_for(1)
+    device.stop()
+
+
+@pytest.mark.parametrize(
+    ("end", "plant"),
+    [
+        (crash_ten_minutes_later, patch.object(memory_outbox, "JITTER", HOUR)),
+        (close_a_second_later, patch.object(ClientWorker, "_send_last", lambda *_: None)),
+    ],
+)
+def test_all_values_are_delivered_before_the_end(
+    tmp_path: Path, end: Callable[[Device], None], plant: AbstractContextManager[object]
+) -> None:
+    """None of 120 is lost; planted, a jitter of an hour or an end without an attempt: most are."""
+
+    def ended(place: Path) -> Device:
+        device = five(place, EVENTS)
+        record(device, 24)
+        end(device)
+        device.start()
+        return device
+
+    device = ended(tmp_path / "delivered")
+    with plant:
+        planted = ended(tmp_path / "planted")
 
     assert len(device.wire.counted) == 120
     assert device.losses() == {}
     assert len(planted.wire.counted) < 60
     assert planted.losses() == {"crashed": 120 - len(planted.wire.counted)}
-
-
-def test_a_process_that_closes_at_once_delivers(tmp_path: Path) -> None:
-    """A second after the records, by close() alone; planted, an end without an attempt."""
-
-    def ended(place: Path) -> Device:
-        device = five(place, EVENTS)
-        record(device, 24)
-        device.run_for(1)
-        device.stop()
-        device.start()
-        return device
-
-    device = ended(tmp_path / "closed")
-    with patch("veilcount_client.delivery.worker.ClientWorker._send_last", lambda *_: None):
-        planted = ended(tmp_path / "left")
-
-    assert len(device.wire.counted) == 120
-    assert device.losses() == {}
-    assert len(planted.wire.counted) < 10
-    assert planted.losses()["crashed"] > 110
 
 
 def test_what_close_cannot_deliver_is_counted(tmp_path: Path) -> None:
@@ -109,46 +114,46 @@ def test_what_close_cannot_deliver_is_counted(tmp_path: Path) -> None:
     assert device.losses() == {"crashed": 10}
 
 
-def test_a_crash_is_shown_to_the_person_and_reported(tmp_path: Path) -> None:
-    """In `explain`, in the receipt, and to the aggregator, as values that were evicted."""
-    device = trusting(tmp_path, one_collection("it", **EVENTS))
-    record(device, 3)
+def test_a_crash_spends_the_slot_and_is_shown_to_the_person_and_reported(tmp_path: Path) -> None:
+    """In `explain`, in the receipt, and to the aggregator, as a value that was evicted."""
+    device = trusting(tmp_path, one_collection("it", **CENTRAL))
+    device.record()
     device.crash()
     device.start()
-    reasons = device.client.explain("it").losses
-    receipt = device.client.receipt().losses
+    device.record_at(at(0, 12))
+    losses = device.client.receipt().losses
     device.run_for(4 * DAY)
-    series = device.collections["it"].fingerprint
-    reported = [each.batch.losses for each in device.wire.arrivals if each.batch.losses]
 
-    assert reasons == {"crashed": 3}
-    assert receipt == {"crashed (it)": 3}
-    assert reported == [Losses(series, 0, 1, 0)]
+    assert device.losses() == {"crashed": 1, "frozen": 1}
+    assert losses["crashed (it)"] == 1
+    assert device.wire.reports == []
+    assert reported(device) == [Losses(device.collections["it"].fingerprint, 0, 1, 0)]
 
 
-def test_what_is_on_its_way_is_no_loss(tmp_path: Path) -> None:
-    """While it waits neither the person nor the aggregator hears of a loss."""
-    device = trusting(tmp_path, one_collection("it", **EVENTS))
+def wait(device: Device) -> None:
     device.wire.offline()
     record(device, 3)
-    before = device.losses()
+    assert device.losses() == {}
     device.wire.online()
-    device.run_for(3 * DAY)
-
-    assert before == device.losses() == {}
-    assert [each for each in device.wire.arrivals if each.batch.losses] == []
 
 
-def test_a_withdrawal_is_no_crash(tmp_path: Path) -> None:
-    """What a person withdraws from memory is not shown, or reported, as lost with a process."""
-    device = trusting(tmp_path, one_collection("it", **EVENTS))
+def withdraw(device: Device) -> None:
     record(device, 3)
     device.client.consent(False)
     device.client.consent(True)
+
+
+@pytest.mark.parametrize("live", [wait, withdraw])
+def test_what_is_on_its_way_or_withdrawn_is_no_loss(
+    tmp_path: Path, live: Callable[[Device], None]
+) -> None:
+    """Neither the person nor the aggregator hears of values that a crash would have lost."""
+    device = trusting(tmp_path, one_collection("it", **EVENTS))
+    live(device)
     device.run_for(4 * DAY)
 
     assert device.losses() == {}
-    assert [each for each in device.wire.arrivals if each.batch.losses] == []
+    assert reported(device) == []
 
 
 def test_a_true_value_in_memory_is_charged_and_not_on_the_disk(tmp_path: Path) -> None:
@@ -161,19 +166,6 @@ def test_a_true_value_in_memory_is_charged_and_not_on_the_disk(tmp_path: Path) -
     assert not any(MARKED.encode() in each.read_bytes() for each in tmp_path.iterdir())
     device.run_until(at(1))
     assert len(device.wire.reports) == 1
-    assert device.losses() == {}
-
-
-def test_a_crash_spends_the_slot_of_a_true_value(tmp_path: Path) -> None:
-    device = trusting(tmp_path, one_collection("it", **CENTRAL))
-    device.record()
-    device.crash()
-    device.start()
-    device.record_at(at(0, 12))
-    device.run_until(at(1))
-
-    assert device.wire.reports == []
-    assert device.losses() == {"crashed": 1, "frozen": 1}
 
 
 def test_a_central_collection_records_nothing_without_trust(tmp_path: Path) -> None:
@@ -202,7 +194,7 @@ def rounds(place: Path) -> list[int]:
 def one_due_for_all(each: Uploader, outbox: Any, queued_reports: Any, *_: Any, **__: Any) -> None:
     """Put everything back to one time, a common one: the planted variant."""
     later = each.now() // HOUR * HOUR + HOUR
-    outbox.reschedule({queued_report.number: later for queued_report in queued_reports})
+    outbox.reschedule({report.number: later for report in queued_reports})
 
 
 def test_after_an_outage_collections_do_not_leave_in_one_round(tmp_path: Path) -> None:
@@ -233,9 +225,8 @@ def test_after_hours_of_sleep_collections_do_not_leave_in_one_round(tmp_path: Pa
 
 def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
     """And leaves no trace on the disk once it was delivered; the receipt does not show it."""
-    device = trusting(
-        tmp_path, one_collection("it", **CENTRAL, held="device", range=[0, 1_040_999])
-    )
+    keys = {"held": "device", "range": [0, 1_040_999]}
+    device = trusting(tmp_path, one_collection("it", **CENTRAL, **keys))
     value = 0x0F_E1_D2
     marked = value.to_bytes(3, "big")
     device.record(value=value)
@@ -252,9 +243,8 @@ def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
     assert waits
     assert not any(marked in each.read_bytes() for each in tmp_path.iterdir())
     assert "waiting: period 0, the true value" in text
-    assert after.entries[0].sent[0]["status"] == "delivered"
-    assert after.entries[0].sent[0]["message"] == ""
-    assert device.losses() == {}
+    [sent] = after.entries[0].sent
+    assert (sent["status"], sent["message"]) == ("delivered", "")
 
 
 # -- a process that ends without close() -----------------------------------------------------------
