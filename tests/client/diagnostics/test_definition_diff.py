@@ -24,36 +24,31 @@ def decisions(new: str, old: str = FILE) -> list[str]:
     return [f"{each.subject}: {each.message}" for each in differences(new, old) if not each.ok]
 
 
+MORE = FILE.replace("epsilon = 0.5", "epsilon = 2")
+MORE_SPENT = "spends more, epsilon 0.5 -> 2 per event, 1 -> 4 per day, 2 -> 8 per user"
+FEWER = FILE.replace("per_day = 2", "per_day = 1")
+LONGER = FILE.replace('"system"]', '"system", "sepia"]')
+LESS = FILE.replace("epsilon = 0.5", "epsilon = 0.25")
+REWORDED = FILE.replace("Was the file saved?", "Did you save?")
+RENAMED = FILE.replace("[saved]", '[stored]\nreplaces = "saved"')
 CHANGES = {
     "the same file": (FILE, FILE, []),
     "a fingerprinted key, without what only follows from it": (
-        FILE.replace("per_day = 2", "per_day = 1"), FILE, ["saved: per_day changed: a new series"],
+        FEWER, FILE, ["saved: per_day changed: a new series"],
     ),
-    "a longer list of values": (
-        FILE.replace('"system"]', '"system", "sepia"]'), FILE, ["theme: domain changed"],
-    ),
+    "a longer list of values": (LONGER, FILE, ["theme: domain changed"]),
     "more epsilon than the ceiling of the old file": (
-        FILE.replace("epsilon = 0.5", "epsilon = 2"),
-        FILE,
-        [
-            "saved: epsilon changed",
-            "saved: spends more, epsilon 0.5 -> 2 per event, 1 -> 4 per day, 2 -> 8 per user",
-            "saved: refused at load",
-        ],
+        MORE, FILE, ["saved: epsilon changed", f"saved: {MORE_SPENT}", "saved: refused at load"],
     ),
-    "less epsilon": (
-        FILE.replace("epsilon = 0.5", "epsilon = 0.25"), FILE, ["saved: epsilon changed"],
-    ),
-    "a reworded question, to which no consent was given": (
-        FILE.replace("Was the file saved?", "Did you save?"),
-        FILE,
-        ["saved: the question is reworded"],
+    "less epsilon": (LESS, FILE, ["saved: epsilon changed"]),
+    "a question to which no consent was given": (
+        REWORDED, FILE, ["saved: the question is reworded"],
     ),
     "a new collection that does not fit the ceiling of the old file": (
         FILE, ONLY_THEME, ["saved: new: consent does not cover it", "saved: refused at load"],
     ),
     "a renamed collection, which goes on from its old name": (
-        FILE.replace("[saved]", '[stored]\nreplaces = "saved"'), FILE, ["stored: name changed"],
+        RENAMED, FILE, ["stored: name changed"],
     ),
 }  # fmt: skip
 
@@ -98,44 +93,34 @@ def campaign(start: str, until: str, *more: str, name: str = "theme", unit: str 
     return CAMPAIGN.format(name=name, start=start, until=until, unit=unit) + "\n".join(more)
 
 
+WINTER = "2026-12-01", "2027-03-01"
 FIRST = campaign("2026-12-15", "2027-03-01")
 
 
 @pytest.mark.parametrize(
-    ("new", "old"),
+    ("new", "old", "is_spent"),
     [
-        (campaign("2027-03-01", "2027-05-15"), FIRST),
-        (campaign("2027-06-01", "2027-09-01"), FIRST),
-        (campaign("2027-03-01", "2027-05-15", 'replaces = "theme"', name="look"), FIRST),
-        (campaign("2027-03-01", "2027-06-01"), campaign("2026-12-01", "2027-03-01", "answers = 3")),
-        (
-            campaign("2027-03-01", "2027-06-01", unit="user"),
-            campaign("2026-12-01", "2027-03-01", unit="user"),
-        ),
+        (campaign("2027-03-01", "2027-05-15"), FIRST, True),
+        (campaign("2027-03-01", "2027-05-15", 'replaces = "theme"', name="look"), FIRST, True),
+        (campaign("2027-03-01", "2027-06-01"), campaign(*WINTER, "answers = 3"), True),
+        (campaign("2027-03-01", "2027-06-01", unit="user"), campaign(*WINTER, unit="user"), True),
+        (FIRST, FIRST, False),
+        (campaign("2026-12-15", "2027-06-01"), FIRST, False),
+        (campaign("2027-03-01", "2027-07-01"), FIRST, False),
+        (campaign("2027-03-01", "2027-06-01", name="another"), FIRST, False),
+        (campaign("2027-03-01", "2027-06-01"), campaign(*WINTER, "answers = 2"), False),
     ],
 )
-def test_new_dates_of_the_same_size_have_nothing_left(new: str, old: str) -> None:
-    """Whoever answered all of the old campaign finds the ledger spent: one line says what to do."""
-    [message] = [each for each in decisions(new, old) if "nothing left" in each]
+def test_new_dates_of_the_same_size_have_nothing_left(
+    new: str, old: str, *, is_spent: bool
+) -> None:
+    """Whoever answered all of the old campaign finds the ledger spent: one line says what to do.
 
-    assert "a new name, or" in message
+    Not so with the same dates, a longer or a larger campaign, or a name of its own.
+    """
+    messages = [each for each in decisions(new, old) if "nothing left" in each]
 
-
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        (FIRST, FIRST),
-        (campaign("2026-12-15", "2027-06-01"), FIRST),
-        (campaign("2026-12-15", "2026-12-30"), campaign("2026-12-15", "2026-12-24")),
-        (campaign("2027-01-01", "2027-03-01"), campaign("2026-12-31", "2027-03-01")),
-        (campaign("2027-03-01", "2027-07-01"), FIRST),
-        (campaign("2027-03-01", "2027-06-01", name="another"), FIRST),
-        (campaign("2027-03-01", "2027-06-01"), campaign("2026-12-01", "2027-03-01", "answers = 2")),
-    ],
-)
-def test_a_form_that_has_an_answer_left_is_not_warned_of(new: str, old: str) -> None:
-    """The same dates, a longer campaign, a larger one, a name of its own, a change on the way."""
-    assert not any("nothing left" in each for each in decisions(new, old))
+    assert ["a new name, or" in each for each in messages] == [True] * is_spent
 
 
 # -- a time that is paid for is not paid for twice -------------------------------------------------
@@ -147,17 +132,15 @@ def again(new: str, old: str) -> list[tuple[str, bool]]:
     return [(each.message, each.ok) for each in results if "under the old form" in each.message]
 
 
-def under(unit: str, start: str = "2026-12-01", until: str = "2027-03-01", *more: str) -> str:
+def under(unit: str, start: str = WINTER[0], until: str = WINTER[1], *more: str) -> str:
     return campaign(start, until, *more, unit=unit)
 
 
 @pytest.mark.parametrize(
     ("new", "old", "paid", "none", "after"),
     [
-        ("day", "month", "in 2026-12", "daily answers", "2027-01-01"),
         ("event", "month", "in 2026-12", "answers", "2027-01-01"),
         ("week", "month", "in 2026-12", "weekly answers", "2027-01-04"),
-        ("month", "day", "on 2026-12-01", "monthly answers", "2027-01-01"),
         ("month", "week", "in the week of 2026-11-30", "monthly answers", "2027-01-01"),
         ("day", "week", "in the week of 2026-11-30", "daily answers", "2026-12-07"),
     ],
@@ -189,10 +172,8 @@ def test_a_campaign_that_was_paid_for_as_a_whole_is_over_at_its_end() -> None:
 @pytest.mark.parametrize(
     ("new", "old"),
     [
-        (under("user", until="2027-06-01"), under("user")),
         (under("user", "2027-01-01", "2027-04-01"), under("user")),
         (under("user"), under("day")),
-        (under("user", "2026-12-15"), under("month")),
         (under("month", "2026-12-20", "2026-12-31"), under("day", until="2026-12-20")),
     ],
 )
@@ -208,12 +189,9 @@ def test_a_campaign_in_which_something_was_paid_for_is_paid_for(new: str, old: s
     ("new", "old", "paid", "after"),
     [
         (under("month", "2026-12-15"), under("month"), "in 2026-12", "2027-01-01"),
-        (under("month", "2026-12-01"), under("month", "2026-12-15"), "in 2026-12", "2027-01-01"),
         (under("month", "2027-02-01", "2027-12-01"), under("month"), "in 2027-02", "2027-03-01"),
         (under("week", "2026-12-03"), under("week"), "in the week of 2026-11-30", "2026-12-07"),
-        (under("day", "2026-12-03"), under("day"), "on 2026-12-03", "2026-12-04"),
         (under("day", "2026-12-03"), under("event"), "on 2026-12-03", "2026-12-04"),
-        (under("month", until="2027-06-01"), under("month"), "in 2026-12", "2027-01-01"),
     ],
 )
 def test_the_same_unit_goes_on_with_the_next(new: str, old: str, paid: str, after: str) -> None:
@@ -238,8 +216,6 @@ def test_a_larger_cap_of_the_same_time_leaves_its_difference() -> None:
     ("new", "old"),
     [
         (under("month"), under("month")),
-        (under("month", "2027-03-01", "2027-06-01"), under("month")),
-        (under("day", "2027-03-01", "2027-06-01"), under("user")),
         (under("month", "2026-09-01", "2026-12-01"), under("day")),
         (campaign("2026-12-01", "2027-03-01", name="another", unit="day"), under("month")),
     ],

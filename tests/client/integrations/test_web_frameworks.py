@@ -38,39 +38,32 @@ def create_app(extension: integration.Veilcount, **configuration: object) -> Fla
 
 
 def test_a_flask_app_records(veilcount: ClientHarness, tmp_path: Path) -> None:
-    """Requests to a Flask app record by one client, made at the first of them."""
+    """By one client, made at the first request; a small app has no factory, and one of its own."""
     file = tmp_path / "collections.toml"
     file.write_text(FILE, encoding="utf-8")
     configuration = {"VEILCOUNT_COLLECTIONS": file, "VEILCOUNT_URL": NOBODY}
     app = create_app(integration.Veilcount(), **configuration)
     for name in ("dark", "light"):
         app.test_client().post(f"/theme/{name}")
+    made = len(clients)
+    small = Flask(__name__)
+    extension = integration.Veilcount(small, url=NOBODY, collections=COLLECTIONS)
+    with small.app_context():
+        extension.client.record("theme", "system")
 
-    assert veilcount.recorded == [("theme", "dark"), ("theme", "light")]
-    assert len(clients) == 1
+    assert veilcount.recorded == [("theme", "dark"), ("theme", "light"), ("theme", "system")]
+    assert (made, len(clients)) == (1, 2)
 
 
 def test_each_flask_app_has_its_own_client(veilcount: ClientHarness) -> None:
     """The configuration of the app wins over the extension's options, which all apps share."""
     extension = integration.Veilcount(collections=COLLECTIONS, url=NOBODY)
-    one, other = create_app(extension), create_app(extension, VEILCOUNT_URL="http://127.0.0.1:8")
-    with one.app_context():
-        first = extension.client.settings.url
-    with other.app_context():
-        second = extension.client.settings.url
+    urls = []
+    for app in (create_app(extension), create_app(extension, VEILCOUNT_URL="http://127.0.0.1:8")):
+        with app.app_context():
+            urls.append(extension.client.settings.url)
 
-    assert (first, second) == (NOBODY, "http://127.0.0.1:8")
-    assert veilcount.recorded == []
-
-
-def test_the_extension_takes_an_app_at_once(veilcount: ClientHarness) -> None:
-    """Small apps have no factory."""
-    app = Flask(__name__)
-    extension = integration.Veilcount(app, url=NOBODY, collections=COLLECTIONS)
-    with app.app_context():
-        extension.client.record("theme", "dark")
-
-    assert veilcount.recorded == [("theme", "dark")]
+    assert urls == [NOBODY, "http://127.0.0.1:8"]
 
 
 def test_of_two_clients_made_at_once_one_stays(veilcount: ClientHarness) -> None:
@@ -153,45 +146,28 @@ def browser(site: ModuleType) -> Any:
     return browser
 
 
-def test_a_django_site_records_who_is_logged_in(veilcount: ClientHarness, browser: Any) -> None:
-    """A view records for the person of the request, once they have consented."""
-    veilcount.consent = None
-    browser.get("/theme/light")
-    answer = browser.post("/consent", {"consent": "yes"})
-    browser.get("/theme/dark")
-
-    assert answer.status_code == 204
-    assert veilcount.recorded == [("theme", "dark")]
-
-
-def test_two_persons_of_a_site_are_two(
+def test_two_persons_of_a_site_are_two_and_a_visitor_is_nobody(
     veilcount: ClientHarness, site: ModuleType, browser: Any
 ) -> None:
-    """Each has a pseudonym and a ledger of their own; the site has one client."""
+    """Each has a pseudonym of their own; who is not logged in would be new at every visit."""
     from django.contrib.auth.models import User
 
     browser.get("/theme/dark")
     browser.force_login(User.objects.create(username="another"))
     browser.get("/theme/dark")
+    browser.logout()
+    visited = browser.get("/theme/light")
+    consented = browser.post("/consent", {"consent": "yes"})
     veilcount.flush()
 
+    assert (visited.status_code, consented.status_code) == (200, 403)
+    assert veilcount.recorded == [("theme", "dark"), ("theme", "dark")]
     assert len({report.pseudonym for report in veilcount.sent}) == 2
     assert site.client() is site.client()
 
 
-def test_a_visitor_records_nothing(veilcount: ClientHarness, site: ModuleType) -> None:
-    """Who is not logged in would be a new person at every visit."""
-    from django.test import Client as Browser
-
-    visitor = Browser()
-
-    assert visitor.get("/theme/dark").status_code == 200
-    assert visitor.post("/consent", {"consent": "yes"}).status_code == 403
-    assert veilcount.recorded == []
-
-
-def test_consent_is_an_answer_and_a_post(veilcount: ClientHarness, browser: Any) -> None:
-    """A link cannot consent for a person, nor can a form without an answer; a no is kept too."""
+def test_a_django_site_asks_for_consent(veilcount: ClientHarness, browser: Any) -> None:
+    """Consent is an answer and a post: a link cannot consent, nor a form without an answer."""
     veilcount.consent = None
     browser.get("/consent", {"consent": "yes"})
     browser.get("/theme/dark")
@@ -199,16 +175,17 @@ def test_consent_is_an_answer_and_a_post(veilcount: ClientHarness, browser: Any)
     assert browser.get("/consent").status_code == 405
     assert browser.post("/consent", {"consent": "perhaps"}).status_code == 400
     assert veilcount.recorded == []
-    browser.post("/consent", {"consent": "yes"})
+    assert browser.post("/consent", {"consent": "yes"}).status_code == 204
     browser.get("/theme/light")
     browser.post("/consent", {"consent": "no"})
     browser.get("/theme/dark")
     assert veilcount.recorded == [("theme", "light")]
 
 
-@pytest.mark.parametrize("name", ["celery", "django", "flask", "gunicorn"])
-def test_an_integration_imports_its_framework_lazily(name: str) -> None:
-    """To import the hook costs nothing of the framework."""
-    code = f"import sys, veilcount_client.integrations.{name}; sys.exit({name!r} in sys.modules)"
+def test_an_integration_imports_its_framework_lazily() -> None:
+    """To import a hook costs nothing of the framework."""
+    names = ["celery", "django", "flask", "gunicorn"]
+    imports = ", ".join(f"veilcount_client.integrations.{name}" for name in names)
+    code = f"import sys, {imports}; sys.exit(any(name in sys.modules for name in {names}))"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -105,26 +105,20 @@ def real_client(folder: Path, **options: Any) -> Client:
 # -- what a test sees ------------------------------------------------------------------------------
 
 
-def test_records_are_listed_in_order_with_their_segments(veilcount: ClientHarness) -> None:
-    """Names and values as the app gave them, repeated ones too."""
+def test_records_are_listed_and_a_flush_sends_test_reports(veilcount: ClientHarness) -> None:
+    """Names, values and segments as the app gave them, repeated ones too."""
     client = veilcount.client(COLLECTIONS)
     client.record("theme", "dark")
     client.record("saved", True, size=2, arm="B")
     client.record("theme", "dark")
-    saved = veilcount.recorded[1]
+    saved, before = veilcount.recorded[1], list(veilcount.sent)
+    arrived = veilcount.flush()
+    names = [COLLECTIONS[name].fingerprint for name in ("theme", "saved")]
 
     assert veilcount.recorded == [("theme", "dark"), ("saved", True), ("theme", "dark")]
     assert (saved.name, saved.value, saved.segments) == ("saved", True, {"arm": "B", "size": 2})
-
-
-def test_a_flush_sends_the_randomized_reports_as_test_ones(veilcount: ClientHarness) -> None:
-    client = veilcount.client(THEME)
-    client.record("theme", "dark")
-    before = list(veilcount.sent)
-
-    assert veilcount.flush()
-    assert before == []
-    assert [report.fingerprint for report in veilcount.sent] == [THEME["theme"].fingerprint]
+    assert (before, arrived) == ([], True)
+    assert sorted(report.fingerprint for report in veilcount.sent) == sorted(names)
     assert all(batch.test for batch in veilcount.transport.batches)
 
 
@@ -143,42 +137,32 @@ def test_the_same_seed_sends_the_same_bytes() -> None:
 
 
 def test_time_passes_only_by_advance(veilcount: ClientHarness) -> None:
-    """After a week the next answer may be given; what was due on the way has left."""
-    client = veilcount.client(THEME)
+    """What is due on the way leaves in its period; hidden presence is one report a week."""
+    client = veilcount.client({name: COLLECTIONS[name] for name in ("theme", "crashed")})
+    periods: dict[str, list[int]] = {each.fingerprint: [] for each in client.collections.values()}
     client.record("theme", "dark")
     veilcount.advance(days=7)
     client.record("theme", "light")
-    veilcount.flush()
+    veilcount.advance(days=21)
+    for report in veilcount.sent:
+        periods[report.fingerprint].append(report.period)
 
-    assert [report.period for report in veilcount.sent] == [0, 1]
-
-
-def test_what_is_due_on_the_way_leaves_in_its_period(veilcount: ClientHarness) -> None:
-    """Hidden presence sends one report a week, recorded or not, however far time is moved."""
-    veilcount.client({"crashed": COLLECTIONS["crashed"]})
-    veilcount.advance(days=28)
-
-    assert [report.period for report in veilcount.sent] == [0, 1, 2, 3]
+    assert list(periods.values()) == [[0, 1], [0, 1, 2, 3]]
 
 
-def test_the_clock_starts_inside_the_campaign(veilcount: ClientHarness) -> None:
-    """Of campaigns that do not meet, in most of them."""
+def test_the_clock_starts_inside_the_campaign_unless_it_was_set(veilcount: ClientHarness) -> None:
+    """Of campaigns that do not meet, in most; a naive instant is another on each machine."""
     veilcount.client(COLLECTIONS)
+    begins = veilcount.clock.now()
     late = FILE.replace("from = 2026-12-01\nuntil = 2027-03", "from = 2028-01-01\nuntil = 2028-03")
-
-    assert veilcount.clock.now() == datetime(2026, 12, 1, 12, tzinfo=UTC).timestamp()
-    assert first_common_noon(parse_collections(late, lambda _: []).values()).year == 2026
-
-
-def test_a_clock_that_was_set_is_left_alone(veilcount: ClientHarness) -> None:
-    """It takes an instant with a time zone: a naive one is another moment on each machine."""
-    chosen = datetime(2027, 11, 30, tzinfo=UTC)
-    veilcount.clock.set(chosen)
+    veilcount.clock.set(NOON)
     veilcount.client(THEME)
 
-    assert veilcount.clock.now() == chosen.timestamp()
+    assert begins == datetime(2026, 12, 1, 12, tzinfo=UTC).timestamp()
+    assert first_common_noon(parse_collections(late, lambda _: []).values()).year == 2026
+    assert veilcount.clock.now() == NOON.timestamp()
     with pytest.raises(ValueError, match="time zone"):
-        veilcount.clock.set(chosen.replace(tzinfo=None))
+        veilcount.clock.set(NOON.replace(tzinfo=None))
 
 
 # -- strict ----------------------------------------------------------------------------------------
@@ -197,13 +181,6 @@ def test_mistakes_that_production_logs_fail_the_test(veilcount: ClientHarness) -
     assert veilcount.recorded == []
 
 
-def test_options_reach_the_client(veilcount: ClientHarness) -> None:
-    client = veilcount.client(THEME, strict=False, persons=True)
-    client.record("colour", "red")
-
-    assert client.settings.persons
-
-
 def test_a_harness_that_is_not_open_makes_no_client() -> None:
     """Outside of it, a client would be a real one."""
     with pytest.raises(RuntimeError, match="open the harness"):
@@ -214,27 +191,20 @@ def test_a_harness_that_is_not_open_makes_no_client() -> None:
 
 
 def test_persons_consent_by_default(veilcount: ClientHarness) -> None:
-    """Also each of many persons; one who refuses records nothing."""
-    client = veilcount.client(THEME, persons=True)
+    """Also each of many persons; one who refuses, or was not asked, records nothing."""
+    client = veilcount.client(THEME, persons=True, strict=False)
     client.person(1).record("theme", "dark")
+    client.person(1).record("colour", "red")
     client.person(2).consent(False)
     client.person(2).record("theme", "light")
+    veilcount.consent = None
+    unasked = veilcount.client(THEME)
+    unasked.record("theme", "dark")
     veilcount.flush()
 
+    assert unasked.consented is None
     assert veilcount.recorded == [("theme", "dark")]
     assert len(veilcount.sent) == 1
-
-
-def test_nothing_is_recorded_without_consent(veilcount: ClientHarness) -> None:
-    """Tests about consent start with a person who was not asked."""
-    veilcount.consent = None
-    client = veilcount.client(THEME)
-    client.record("theme", "dark")
-    veilcount.advance(days=1)
-
-    assert client.consented is None
-    assert veilcount.recorded == []
-    assert veilcount.sent == []
 
 
 # -- clients that the app makes --------------------------------------------------------------------
@@ -261,24 +231,16 @@ def test_a_client_of_the_app_has_no_thread_no_network_and_no_state_outside(
 
 
 def test_an_app_that_starts_again_finds_its_state(veilcount: ClientHarness, file: Path) -> None:
-    """Two clients of the app in one directory share what is frozen there."""
+    """Clients of the app in one directory share what is frozen; those of a test are devices."""
     with app_client(file) as first:
         first.record("theme", "dark")
     second = app_client(file)
     second.record("theme", "light")
+    veilcount.client(THEME).record("theme", "dark")
     veilcount.flush()
 
-    assert len(veilcount.sent) == 1
     assert second.explain("theme").losses == {"frozen": 1}
-
-
-def test_two_clients_of_a_test_are_two_devices(veilcount: ClientHarness) -> None:
-    for _ in range(2):
-        veilcount.client(THEME).record("theme", "dark")
-    veilcount.flush()
-    one, other = veilcount.sent
-
-    assert one.pseudonym != other.pseudonym
+    assert len({report.pseudonym for report in veilcount.sent}) == len(veilcount.sent) == 2
 
 
 def test_only_the_kill_switches_of_the_test_matter(
@@ -310,8 +272,8 @@ def test_afterwards_everything_is_as_before(tmp_path: Path) -> None:
 # -- transports ------------------------------------------------------------------------------------
 
 
-def test_an_outage_can_be_played(veilcount: ClientHarness) -> None:
-    """The outcome of the transport stays until it is reset; nothing is lost meanwhile."""
+def test_an_outage_can_be_played_and_forgetting_be_seen(veilcount: ClientHarness) -> None:
+    """The outcome of the transport stays until it is reset; rows to be closed are listed."""
     client = veilcount.client(THEME)
     client.record("theme", "dark")
     veilcount.transport.outcome = Later("offline")
@@ -319,20 +281,12 @@ def test_an_outage_can_be_played(veilcount: ClientHarness) -> None:
     why = client.explain("theme").reasons
     veilcount.transport.outcome = None
     veilcount.advance(days=1)
+    client.forget()
+    veilcount.advance(days=30)
 
     assert not arrived
     assert "offline" in " ".join(why)
     assert len(veilcount.sent) == 1
-
-
-def test_forgetting_can_be_seen(veilcount: ClientHarness) -> None:
-    """The rows that a forgotten person asks to be closed are listed."""
-    client = veilcount.client(THEME)
-    client.record("theme", "dark")
-    veilcount.flush()
-    client.forget()
-    veilcount.advance(days=30)
-
     assert [row[0] for row in veilcount.transport.closed] == [THEME["theme"].fingerprint]
 
 
