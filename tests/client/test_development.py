@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_client import Client
-from veilcount_client.testing import RecordingTransport, SettableClock, WsgiTransport
+from veilcount_client.testing import RecordingTransport, SettableClock
 
 FILE = Path(__file__).parents[2] / "docs" / "collections.toml"
 NOON = datetime(2026, 12, 3, 12, tzinfo=UTC)
@@ -47,17 +46,6 @@ def test_every_record_is_sent_at_once_under_a_pseudonym_of_its_own(
     assert all(batch.test for batch in transport.batches)
     assert "reports: counted" in caplog.text
     assert "dark" not in caplog.text
-
-
-def test_an_aggregator_in_production_refuses_it(tmp_path: Path) -> None:
-    """Its batches are marked as test batches, which are not counted there."""
-    with deployment(tmp_path, FILE.read_text(encoding="utf-8"), now=NOON) as aggregator:
-        with developing(RecordingTransport(WsgiTransport(aggregator.app))) as client:
-            client.record("theme", "dark")
-            flushed = client.flush()
-
-        assert not flushed
-        assert aggregator.counted("theme") == 0
 
 
 def test_its_state_goes_with_the_process(tmp_path: Path) -> None:

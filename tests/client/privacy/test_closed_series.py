@@ -179,20 +179,6 @@ def test_the_next_process_knows(tmp_path: Path) -> None:
     assert (before, device.sent("it")) == (1, 2)
 
 
-def test_another_form_of_the_collection_is_not_closed(tmp_path: Path) -> None:
-    """It is another series: its reports leave."""
-    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    device.send("it")
-    device.run_until(at(2))
-    device.stop()
-    device.start(one_collection("it", **EVENT | {"epsilon": 0.5}))
-    device.client.consent(True)
-    device.send("it")
-
-    assert device.sent("it") == 1
-    assert len(device.wire.counted) == 1
-
-
 def test_only_a_reply_that_was_heard_closes(tmp_path: Path) -> None:
     """Counted as closed there, the reply lost: the same report goes again, and hears it then."""
     device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
@@ -242,23 +228,13 @@ def test_the_receipt_and_the_doctor_name_a_closed_collection(tmp_path: Path) -> 
     receipt = device.client.receipt()
     settings = read_settings({}, collections=str(definitions), state=str(state))
     result = {each.subject: each for each in examine(settings, device.clock.now)}["closed, it"]
+    device.client.consent(False)
+    withdrawn, closed = device.client.explain("it").reasons  # what is to be mended first
 
     assert [entry.closed for entry in receipt.entries] == [True, False]
     assert receipt.text().count("closed: no more reports are accepted") == 1
     assert receipt.json()["collections"][0]["closed"] is True
+    assert withdrawn.startswith("consent: ")
+    assert closed.startswith("closed: ")
     assert not result.ok
     assert "leave it out" in result.message
-
-
-@pytest.mark.parametrize("consent", [None, False])
-def test_consent_is_explained_before_a_closing(tmp_path: Path, consent: bool | None) -> None:  # noqa: FBT001
-    """What would have to be mended first comes first."""
-    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    device.send("it")
-    device.client.forget()
-    if consent is not None:
-        device.client.consent(consent)
-    first, second = device.client.explain("it").reasons
-
-    assert first.startswith("consent: ")
-    assert second.startswith("closed: ")

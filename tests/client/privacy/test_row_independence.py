@@ -1,37 +1,22 @@
-"""No server's reply to one row changes when another row of the device is sent.
+"""No server's dripped reply to one row keeps another row of the device waiting.
 
-Once, one thread delivered everything, so whoever dripped a reply to one row kept the device's other
-rows waiting.
+Once, one thread delivered everything. What else a server may reply moves no other row either: see
+`test_active_joiner`.
 """
 
 from __future__ import annotations
 
 import socket
-import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
-
-import pytest
 
 from veilcount_client import Client
 from veilcount_client.delivery import delivery_pool
-from veilcount_client.delivery.transport import HttpTransport, Later
-from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.state.sqlite_database import FILE
 
 from ..delivery import server_fixtures
 from ..delivery.server_fixtures import Request, Server, serving
-from ..device_fixtures import Device, at, clock_at, file
-
-NAMES = ("one", "two", "three", "four", "five")
-MORNING = at(0, 9)
-
-
-# -- side by side ----------------------------------------------------------------------------------
+from ..device_fixtures import at, clock_at, file
 
 
 class Drip:
@@ -71,7 +56,7 @@ def overtakes_a_dripped_reply(place: Path, drips: int) -> bool:
             collections=file(one={}, two={}),
             state_dir=place,
             jitter=0,
-            clock=clock_at(MORNING),
+            clock=clock_at(at(0, 9)),
         )
         client.consent(True)
         for name in ("one", "two"):
@@ -97,83 +82,3 @@ def test_a_dripped_reply_holds_up_no_other_row(tmp_path: Path) -> None:
 
     assert overtaken
     assert not planted
-
-
-# -- what happens to one row moves no other --------------------------------------------------------
-
-
-def resetting(server: Server, connection: socket.socket, request: Request) -> None:
-    linger = b"\1\0\0\0\0\0\0\0"
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-    raise ConnectionAbortedError
-
-
-@contextmanager
-def replies(what: str) -> Iterator[str]:
-    """Yield the URL of what answers like this."""
-    behaviours: dict[str, server_fixtures.Behaviour] = {
-        "redirect": server_fixtures.answering(302, Location="http://127.0.0.1:1/"),
-        "busy": server_fixtures.answering(503, Retry_After="7"),
-        "busy for a day": server_fixtures.answering(503, Retry_After="86400"),
-        "reset": resetting,
-        "no TLS": server_fixtures.counting,
-    }
-    with serving(behaviours[what]) as server:
-        yield server.url.replace("http:", "https:") if what == "no TLS" else server.url
-
-
-class FirstFails:
-    """Takes the first body to a server that fails it; no other leaves."""
-
-    def __init__(self, url: str) -> None:
-        self.http = HttpTransport(url, None, lambda: MORNING)
-        self.failures = 0
-
-    def send(self, body: bytes, reports: int) -> Any:
-        outcome = self.http.send(body, reports)
-        assert isinstance(outcome, Later)
-        self.failures += 1
-        return outcome
-
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        return False
-
-
-def stored_times(place: Path) -> dict[str, float]:
-    """Return when each collection's report leaves, as the state says."""
-    with closing(sqlite3.connect(place / FILE)) as database:
-        rows = database.execute("select series, send_at, leased from report").fetchall()
-    return {series.hex(): max(send_at, leased) for series, send_at, leased in rows}
-
-
-def moved(place: Path, what: str) -> tuple[int, int]:
-    """Return how many bodies failed, and how many series' times were moved by it."""
-    with replies(what) as url:
-        transport = FirstFails(url)
-        device = Device(place, file(**{name: {} for name in NAMES}), MORNING, transport)
-        device.record()
-        before = stored_times(place)
-        device.run_until(min(before.values()) + 0.01)
-        after = stored_times(place)
-        device.crash()
-    return transport.failures, sum(before[each] != after[each] for each in before)
-
-
-def silencing(
-    each: Uploader, outbox: Any, queued_reports: Any, after: float = 0.0, **_: Any
-) -> None:
-    """Put the whole device off: the planted variant, and what an earlier version did."""
-    due = each.now() + after + 5
-    numbers = outbox.overdue(2e12, 2e12, 1000) + [report.number for report in queued_reports]
-    outbox.reschedule(dict.fromkeys(numbers, due))
-
-
-@pytest.mark.parametrize("what", ["redirect", "busy", "busy for a day", "reset", "no TLS"])
-def test_a_failure_of_one_row_moves_no_other(tmp_path: Path, what: str) -> None:
-    """Read from the state: of five rows one has another time afterwards."""
-    found = moved(tmp_path / "by row", what)
-    with patch.object(Uploader, "_put_back", silencing):
-        planted = moved(tmp_path / "by device", what)
-
-    assert found == (1, 1)
-    assert planted == (1, len(NAMES))

@@ -120,17 +120,15 @@ def test_collections_fit_under_the_ceilings(state: SqliteState, case: str) -> No
         assert set(load(state, **arguments).claims) == set(expected.split())
 
 
-@pytest.mark.parametrize(
-    ("ceilings", "reason"),
-    [
-        ((40, None), "needs ceiling = 50, it is 40: raise it to allow this"),
-        ((1000, 4), "needs daily_ceiling = 5, it is 4: raise it to allow this"),
-    ],
-)
-def test_a_refusal_names_the_ceiling_that_would_do(
-    state: SqliteState, ceilings: tuple[int, int | None], reason: str
-) -> None:
-    assert load(state, *ceilings, a=2, b=3).refused == {"b": reason}
+def test_a_refusal_names_the_ceiling_that_would_do(state: SqliteState) -> None:
+    reasons = [
+        load(state, *ceilings, a=2, b=3).refused["b"] for ceilings in ((40, None), (1000, 4))
+    ]
+
+    assert reasons == [
+        "needs ceiling = 50, it is 40: raise it to allow this",
+        "needs daily_ceiling = 5, it is 4: raise it to allow this",
+    ]
 
 
 def test_a_refused_collection_is_explained_and_counted(tmp_path: Path) -> None:

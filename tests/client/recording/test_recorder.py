@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veilcount_client.delivery.body_packing import SIZES
+from veilcount_client.state import StateError
 from veilcount_client.state.losses import Loss
+from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import schedule
 
 from ..device_fixtures import (
@@ -20,7 +24,6 @@ from ..device_fixtures import (
     HOUR,
     MINUTE,
     Device,
-    RaisingValue,
     at,
     device_in_memory,
     file,
@@ -143,17 +146,15 @@ def test_a_held_value_is_drawn_at_its_instant_and_then_frozen(tmp_path: Path) ->
     assert device.losses() == {Loss.FROZEN: 1}
 
 
-def test_a_value_that_raises_is_reported_like_any_other(tmp_path: Path) -> None:
-    mean: dict[str, object] = {**RANGE, "measure": "mean"}
-    takes: dict[str, dict[str, object]] = {"first": {}, "last": {}, "any": {}}
-    takes |= {"max": mean, "sum": mean}
-    collections = file(**{name: {"takes": name, **keys} for name, keys in takes.items()})
-    device = Device(tmp_path, collections, at(0, 0.1))
-    for value in (RaisingValue(), 1, RaisingValue()):
-        device.record(value=value)
+def test_a_failing_disk_loses_no_held_value(tmp_path: Path) -> None:
+    device = new_device(tmp_path, at(0, 0.1), takes="last")
+    device.record()
+    set_clock(device.clock, at(1, 1))
+    with patch.object(SqliteState, "commit", side_effect=StateError("no space")):
+        assert not device.worker.store()
     device.run_until(at(2))
 
-    assert len(device.wire.reports) == len(takes)
+    assert len(device.wire.reports) == 1
 
 
 # -- hidden presence -------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ def test_no_jump_of_the_clock_gains_a_slot(jumps: list[tuple[float, str]]) -> No
         assert stored[collection.fingerprint] * 10**6 <= spent[name] <= cap
 
 
-@pytest.mark.parametrize("reading", [1e18, math.nan, -1.0])
+@pytest.mark.parametrize("reading", [1e18, math.nan, -math.inf, -1.0])
 def test_a_clock_outside_the_calendar_raises_nothing_and_draws_nothing(
     tmp_path: Path, reading: float
 ) -> None:
@@ -253,7 +254,22 @@ def test_a_clock_outside_the_calendar_raises_nothing_and_draws_nothing(
     assert collections["it"].fingerprint in {each.fingerprint for each in device.wire.reports}
 
 
-def test_a_row_longer_than_a_body_leaves_in_several(tmp_path: Path) -> None:
+def test_a_clock_that_was_ahead_does_not_hold_back_what_failed(tmp_path: Path) -> None:
+    """A failure weeks ahead is no reason to wait for so long."""
+    device = new_device(tmp_path, until="2028-12-01")
+    device.wire.offline()
+    device.record_at(at(0, 10))
+    set_clock(device.clock, at(20))
+    device.client.flush()
+    device.wire.online()
+    set_clock(device.clock, at(2))
+    device.work()
+    device.run_until(at(2, 2))
+
+    assert len(device.wire.reports) == 1
+
+
+def test_a_row_longer_than_a_body_leaves_in_bodies_of_a_few_lengths(tmp_path: Path) -> None:
     keys = {"unit": "event", "per_day": 512, "linkage": "collection", "until": "2026-12-02"}
     device = new_device(tmp_path, **keys)
     device.wire.offline()
@@ -264,4 +280,4 @@ def test_a_row_longer_than_a_body_leaves_in_several(tmp_path: Path) -> None:
     device.client.flush()
 
     assert len({report.slot for report in device.wire.reports}) == 512
-    assert len(device.wire.arrivals) == 2
+    assert {len(each.body) for each in device.wire.arrivals} == {SIZES[0], SIZES[2]}

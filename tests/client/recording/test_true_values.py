@@ -12,12 +12,10 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.delivery.worker import ClientWorker
 from veilcount_client.state import memory_outbox
 from veilcount_client.state.losses import Loss
@@ -178,34 +176,6 @@ def test_a_central_collection_records_nothing_without_trust(tmp_path: Path) -> N
 
 
 # -- independent instants --------------------------------------------------------------------------
-
-
-def rounds(place: Path) -> list[int]:
-    """Return when values of 5 collections arrive, in seconds, after an outage of an hour."""
-    device = five(place, CENTRAL)
-    device.wire.offline()
-    device.record()
-    device.run_for(HOUR)
-    device.wire.online()
-    device.run_for(3 * HOUR)
-    return [round(each.instant) for each in device.wire.arrivals]
-
-
-def one_due_for_all(each: Uploader, outbox: Any, queued_reports: Any, *_: Any, **__: Any) -> None:
-    """Put everything back to one time, a common one: the planted variant."""
-    later = each.now() // HOUR * HOUR + HOUR
-    outbox.reschedule({report.number: later for report in queued_reports})
-
-
-def test_after_an_outage_collections_do_not_leave_in_one_round(tmp_path: Path) -> None:
-    """Each row is tried again by its own failures, and none leaves beside another."""
-    found = rounds(tmp_path / "independent")
-    with patch.object(Uploader, "_put_back", one_due_for_all):
-        planted = rounds(tmp_path / "together")
-
-    assert len(found) == len(planted) == len(NAMES)
-    assert len(set(found)) == len(NAMES)
-    assert len(set(planted)) == 1
 
 
 def test_after_hours_of_sleep_collections_do_not_leave_in_one_round(tmp_path: Path) -> None:
