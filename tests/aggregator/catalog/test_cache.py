@@ -49,7 +49,6 @@ until = 2026-12-31
 
 @pytest.fixture
 def url(tmp_path: Path, store: Store) -> str:
-    """Where the store is, through which another process would change records."""
     return f"sqlite:///{tmp_path}/store.db?durability=relaxed"
 
 
@@ -72,7 +71,6 @@ def watch(store: Store, clock: Clock) -> CatalogCache:
 
 
 def push(store: Store, text: str = FILE, read: ReadCatalog | None = None) -> None:
-    """Load definitions, as a command does."""
     add_definitions(store, DefinitionSource(text), NOW, "cli", read)
 
 
@@ -93,7 +91,6 @@ def found(watch: CatalogCache, clock: Clock, name: str) -> CatalogSnapshot:
 def test_what_changes_is_known_within_a_second(
     store: Store, clock: Clock, watch: CatalogCache
 ) -> None:
-    """Definitions pushed, collections closed, keys made and revoked."""
     seen = []
 
     def look() -> None:
@@ -122,7 +119,6 @@ def test_what_changes_is_known_within_a_second(
 def test_the_generation_is_read_twice_a_second_and_records_when_it_changed(
     store: Store, clock: Clock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thousand requests in between cost nothing."""
     generation, records = Mock(wraps=store.generation), Mock(wraps=store.records)
     monkeypatch.setattr(store, "generation", generation)
     monkeypatch.setattr(store, "records", records)
@@ -201,7 +197,6 @@ def test_no_request_parses_definitions(
 def test_each_source_is_parsed_once_whatever_changes(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Log-ins, keys, closings and further sources: of 40 sources, each is parsed once."""
     parse = Mock(wraps=definitions._collections)
     push(store)
     monkeypatch.setattr(definitions, "_collections", parse)
@@ -272,7 +267,6 @@ def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
 
 
 def test_service_counters_are_handed_out_once_a_second(clock: Clock) -> None:
-    """Or at once if asked to; what comes back is counted again."""
     service_counters, note = ServiceCounters(clock), ServiceCounter("x", "", -1, "y")
     service_counters.count(note)
     service_counters.count(note, 2)

@@ -54,7 +54,6 @@ def push(store: Store, text: str = FILE) -> list[Collection]:
 
 
 def fingerprints(store: Store) -> dict[str, list[str]]:
-    """Return the fingerprints of each collection, the newest first."""
     return {
         name: [each.fingerprint for each in series]
         for name, series in load_catalog(store).by_name.items()

@@ -28,7 +28,6 @@ def collection(
     per_period: int = 1,
     answers: int | None = None,
 ) -> Collection:
-    """A question called `age`, asked by a curator from January to March."""
     return Collection(
         app="acme",
         name="age",

@@ -117,7 +117,6 @@ class Deployment:
     def ask(
         self, query: tuple[int, str, str, int], calls: int = -1, middle: Act = ("restart",)
     ) -> None:
-        """Ask a running host, with something else happening in the middle."""
         if query[0] in self.running:
             with pytest.MonkeyPatch.context() as patch, suppress(ReleaseRefused):
                 patch.setattr(self.store, "before", interrupting(self, calls, middle))
@@ -186,7 +185,6 @@ def do(deployed: Deployment, act: Act) -> None:
 
 
 def interrupting(deployed: Deployment, calls: int, act: Act) -> Callable[[], None]:
-    """Return what is called before each call of the store: before one, something happens."""
     left = count(calls, -1)
 
     def before() -> None:

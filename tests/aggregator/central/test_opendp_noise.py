@@ -89,7 +89,6 @@ def test_noise_follows_the_exact_distribution_and_no_other(scale: float) -> None
 
 @pytest.mark.parametrize("scale", [0.7, 3.0])
 def test_simulated_noise_follows_the_same_distribution(scale: float) -> None:
-    """By the same test, from a seeded generator."""
     distribution, generator = DiscreteLaplaceNoise(scale), np.random.default_rng(1)
     noise = np.array(distribution.draw(DRAWS, generator))
 
@@ -98,7 +97,6 @@ def test_simulated_noise_follows_the_same_distribution(scale: float) -> None:
 
 
 def test_noise_is_added_to_the_numbers_as_they_are() -> None:
-    """Beyond 32 bits too, below 0 too."""
     far = [1 << 40, -(1 << 40), 0]
     found = add_noise(far, 1.0)
 
@@ -120,7 +118,6 @@ def exact_tail(scale: float, width: int) -> Decimal:
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("alpha", ["0.32", "0.05", "0.025", "0.000001"])
 def test_a_half_width_covers_exactly_and_no_narrower_one_does(scale: float, alpha: str) -> None:
-    """By the distribution itself, to 50 digits, not by a normal curve."""
     width = DiscreteLaplaceNoise(scale).half_width(float(alpha))
 
     assert exact_tail(scale, width) <= Decimal(alpha)
@@ -142,7 +139,6 @@ def test_a_half_width_on_the_very_edge_covers() -> None:
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 17.0])
 def test_moments_are_those_of_the_distribution(scale: float) -> None:
-    """Standard deviation and exponential moment, summed over the distribution."""
     distribution, q = DiscreteLaplaceNoise(scale), np.exp(-1 / scale)
     places = np.arange(-int(200 * scale) - 50, int(200 * scale) + 51)
     chances = (1 - q) / (1 + q) * q ** abs(places)

@@ -231,7 +231,6 @@ def test_a_public_number_is_not_sold() -> None:
 
 
 def test_what_would_be_too_large_is_refused() -> None:
-    """A histogram of a million lines; sums that would not fit 64 bits."""
     with pytest.raises(QueryError, match="at most 65,536"):
         ask(collection(whole(0, 100_000)), "histogram")
     with pytest.raises(QueryError, match="1,073,741,824"):

@@ -118,7 +118,6 @@ def test_a_release_is_plain_data() -> None:
 
 @pytest.mark.parametrize("counters", [AGES[:7], AGES - 1, AGES.reshape(2, 4)])
 def test_counters_that_are_none_are_refused(counters: Counters) -> None:
-    """Another length, or below 0."""
     with pytest.raises(ValueError, match="8 counts"):
         draw_release(ask(collection(whole(0, 7)), "sum"), counters)
 

@@ -34,8 +34,6 @@ RECORDS_ONLY = {
 
 
 class Unreadable:
-    """A store whose answers cannot be read; its records can."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -59,7 +57,6 @@ def test_a_dry_run_reads_no_answer_and_costs_nothing(asker: Curator, store: Stor
 
 
 def test_a_dry_run_shows_the_noise_of_the_release(asker: Curator) -> None:
-    """Scale, deviation and width are the release's own, and the answer may be asked for or not."""
     dry = asker.dry_run(AGE, wanted("histogram", "0.5"))
     result = asker.answer(AGE, wanted("histogram", "0.5"), OVER, "")
 

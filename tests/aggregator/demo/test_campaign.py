@@ -15,7 +15,6 @@ DAYS = [date(2026, 11, 21), date(2027, 1, 1), date(2028, 2, 29), date(2026, 7, 3
 
 
 def campaign(day: date) -> Campaign:
-    """Return the campaign of a demo that is started at noon."""
     return Campaign(datetime(day.year, day.month, day.day, 12, tzinfo=UTC))
 
 

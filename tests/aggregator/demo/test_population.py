@@ -27,19 +27,16 @@ ALL = sorted(CAMPAIGN.collections)
 
 @cache
 def truth(name: str) -> TrueAnswers:
-    """Return the true answers of everyone."""
     return true_answers(PEOPLE, CAMPAIGN.collections[name], CAMPAIGN)
 
 
 @cache
 def simulated(name: str) -> SimulatedReports:
-    """Return the reports of the simulated devices."""
     collection = CAMPAIGN.collections[name]
     return SimulatedReports.draw(collection, truth(name), SECRETS, np.random.default_rng(7))
 
 
 def delivered(sent: SimulatedReports, days: range) -> list[DecodedBody]:
-    """Return the bodies of some days."""
     bodies: list[DecodedBody] = []
 
     def take(body: DecodedBody) -> list[Verdict]:
@@ -53,7 +50,6 @@ def delivered(sent: SimulatedReports, days: range) -> list[DecodedBody]:
 
 
 def reports(sent: SimulatedReports) -> list[Report]:
-    """Return all reports, one by one."""
     return [
         Report(columns.fingerprint, period, segment, pseudonym.tobytes(), slot, message.tobytes())
         for body in delivered(sent, range(CAMPAIGN.days))

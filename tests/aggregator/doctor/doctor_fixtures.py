@@ -24,17 +24,14 @@ def by_check(findings: Iterable[Finding]) -> dict[str, Finding]:
 def examine(
     url: str, now: datetime = NOW, *, deep: bool = False, **settings: Any
 ) -> dict[str, Finding]:
-    """Return the findings of a store, by check."""
     return by_check(examine_store(Settings(url, **settings), lambda: now, deep=deep))
 
 
 def examine_deployment(
     made: Deployment, *, deep: bool = False, **settings: Any
 ) -> dict[str, Finding]:
-    """Return the findings of a deployment's store, by check."""
     return examine(made.aggregator.settings.store, made.clocks.now, deep=deep, **settings)
 
 
 def wall_clock() -> datetime:
-    """Return the current instant, as Redis states it too."""
     return datetime.now(UTC)

@@ -22,7 +22,6 @@ from .doctor_fixtures import by_check, wall_clock
 
 @contextmanager
 def redis(folder: Path, **settings: str) -> Iterator[RedisServer]:
-    """Run a separate Redis server."""
     folder.mkdir(exist_ok=True)
     server = RedisServer(folder, port=free_port(), **settings)
     try:
@@ -32,7 +31,6 @@ def redis(folder: Path, **settings: str) -> Iterator[RedisServer]:
 
 
 def findings(url: str, clock: Callable[[], datetime] = wall_clock) -> list[Finding]:
-    """Return the findings of a store on Redis."""
     return list(examine_store(Settings(url), clock, deep=True))
 
 

@@ -26,7 +26,6 @@ from .doctor_fixtures import by_check, wall_clock
 
 
 def examine(url: str, key: str = "", off: timedelta = timedelta(0)) -> dict[str, Finding]:
-    """Return the findings at an address, by check."""
     return by_check(examine_server(url, key, lambda: wall_clock() + off))
 
 
@@ -145,7 +144,6 @@ def test_the_certificate_and_hsts_are_checked(
 
 
 def certificate(folder: Path) -> Path:
-    """Create a certificate for the loopback; return one file with it and its key."""
     both = folder / "both.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     name = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=IP:{HOST}"]

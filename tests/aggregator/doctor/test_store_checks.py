@@ -44,28 +44,22 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class StoreFile:
-    """A SQLite store in a folder."""
-
     folder: Path
 
     @property
     def path(self) -> Path:
-        """The database file."""
         return self.folder / "sound.db"
 
     @property
     def url(self) -> str:
-        """The store's URL."""
         return f"sqlite:///{self.path}"
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
-        """Open the store."""
         with closing(open_store(self.url)) as store:
             yield store
 
     def examine(self, now: datetime = NOW, **options: Any) -> dict[str, Finding]:
-        """Return its findings, by check."""
         return examine(self.url, now, **options)
 
 

@@ -38,7 +38,6 @@ class Host:
         return (self.stands or datetime.now(UTC)) + self.shift
 
     def pass_on(self, seconds: float) -> None:
-        """Let time pass, by both clocks of a host that stands."""
         assert self.stands is not None
         self.stands += timedelta(seconds=seconds)
         self.seconds += seconds
@@ -49,7 +48,6 @@ class Host:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis, whose clock is this machine's."""
     started = RedisServer(tmp_path_factory.mktemp("redis"))
     yield started
     started.kill()
@@ -68,7 +66,6 @@ def redis(server: RedisServer) -> Iterator[Store]:
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_host_whose_clock_differs_from_the_stores_is_skewed(redis: Store, sign: int) -> None:
-    """And says so by how much; within the tolerance it agrees."""
     inside, outside = (
         Host(sign * (TOLERANCE + timedelta(seconds=margin))).guard(redis).look()
         for margin in (-60, 60)
@@ -160,7 +157,6 @@ def test_a_slow_answer_is_no_skew() -> None:
 
 @pytest.fixture
 def host() -> Host:
-    """A host whose clocks a test advances."""
     return Host(stands=datetime(2026, 12, 3, tzinfo=UTC))
 
 

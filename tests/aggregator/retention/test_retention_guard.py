@@ -63,7 +63,6 @@ def dropped(made: Deployment) -> int:
 
 
 def restart(made: Deployment, **later: float) -> Iterator[Deployment]:
-    """Yield another process on the same store, so much later."""
     now = made.clocks.now + timedelta(**later)
     with open_worker(made.aggregator.settings.store, now) as again:
         again.aggregator.look_at_clock()
@@ -134,7 +133,6 @@ def test_after_a_long_shutdown_nothing_is_dropped_until_a_day_of_running(made: D
 
 
 def test_after_a_long_shutdown_an_operator_confirms_the_day(made: Deployment) -> None:
-    """A worker that runs follows within its next look; the act is in the audit log."""
     for again in restart(made, days=40):
         pass_on(again, SETTLING_SECONDS)
         before = dropped(again)

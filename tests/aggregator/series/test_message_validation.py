@@ -13,7 +13,6 @@ from veilcount_shared.mechanisms import SubsetSelection
 
 
 def values(count: int) -> str:
-    """Return so many values, as a file has them."""
     return str([f"v{place}" for place in range(count)])
 
 
@@ -38,7 +37,6 @@ every = pytest.mark.parametrize("collection", COLLECTIONS.values(), ids=COLLECTI
 def rows(
     collection: Collection, messages: list[int]
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Return integers at the message's width."""
     packed = b"".join(each.to_bytes(collection.message_bytes, "big") for each in messages)
     return np.frombuffer(packed, np.uint8).reshape(-1, collection.message_bytes)
 
@@ -70,7 +68,6 @@ def made(seed: int, collection: Collection) -> int:
 
 @every
 def test_columns_are_judged_as_each_message_is(collection: Collection) -> None:
-    """All of them where they are few; true, changed and random ones where they are many."""
     messages = some(collection)
     expected = [collection.mechanism.valid(message) for message in messages]
 
@@ -80,7 +77,6 @@ def test_columns_are_judged_as_each_message_is(collection: Collection) -> None:
 
 @every
 def test_another_width_is_no_message(collection: Collection) -> None:
-    """Shorter or longer."""
     for width in {collection.message_bytes - 1, collection.message_bytes + 1} - {0}:
         assert not valid_messages(collection, np.zeros((3, width), np.uint8)).any()
 

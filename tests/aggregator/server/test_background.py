@@ -40,13 +40,10 @@ until = 2026-12-01
 
 @dataclass
 class Clocks:
-    """The time of the day, and seconds since some start."""
-
     now: datetime = datetime(2026, 11, 10, tzinfo=UTC)
     seconds: float = 1_000.0
 
     def pass_on(self, seconds: float) -> None:
-        """Let time pass by both."""
         self.now += timedelta(seconds=seconds)
         self.seconds += seconds
 
@@ -58,7 +55,6 @@ def clocks() -> Clocks:
 
 @pytest.fixture
 def aggregator(tmp_path: Path, clocks: Clocks) -> Iterator[Aggregator]:
-    """An aggregator of an empty store."""
     settings = Settings(f"sqlite:///{tmp_path}/store.db", dev=True)
     opened = Aggregator.open(settings, lambda: clocks.now, lambda: clocks.seconds)
     yield opened
@@ -82,7 +78,6 @@ def test_a_tick_reloads_the_records(
 
 
 def dropped(aggregator: Aggregator) -> int:
-    """Return how many epochs were dropped."""
     pieces = aggregator.store.export_pieces()
     return sum(int(decode_numbers(piece.body)[0]) for piece in pieces if piece.kind == "dropped")
 

@@ -30,8 +30,6 @@ LONG = 5_000_000
 
 
 class Application:
-    """What the analysis process answers in these tests."""
-
     def __init__(self) -> None:
         self.environ: dict[str, Any] = {}
         self.go = threading.Event()
@@ -114,7 +112,6 @@ def test_devices_and_probes_are_answered_by_the_worker(
 
 
 def test_a_request_arrives_as_it_came(forwarder: Forwarder, application: Application) -> None:
-    """Method, path, query, headers and body; status, headers and their order come back."""
     headers = {"X-Odd": "é", "X-Many": "a=b; c=d", "Authorization": "Bearer x"}
     body = bytes(range(256)) * 1_000
     answer = Client(forwarder).post("/echo?a=%20b&a=c", data=body, headers=headers)
@@ -140,8 +137,6 @@ def test_no_address_and_no_variable_of_ours_is_passed_on(
 
 def test_a_body_that_nobody_reads_is_not_sent(forwarder: Forwarder) -> None:
     class Unreadable(io.RawIOBase):
-        """A body that must not be read."""
-
         def read(self, _: int = -1) -> bytes:
             raise AssertionError("it was read")
 
@@ -183,8 +178,6 @@ def test_a_client_that_goes_away_within_its_body_is_an_error_there_too(
     forwarder: Forwarder, refused: list[str]
 ) -> None:
     class Gone(io.RawIOBase):
-        """A body whose sender hung up."""
-
         def read(self, _: int = -1) -> bytes:
             raise OSError("gone")
 

@@ -24,7 +24,6 @@ HEADROOM = 200  # MB, over what this process takes
 
 
 def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-    """Do what the path says, in the process that answers."""
     acts: dict[str, Callable[[], object]] = {
         "/pid": os.getpid,
         "/nice": lambda: os.getpriority(os.PRIO_PROCESS, 0),
@@ -42,7 +41,6 @@ def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[byte
 
 @contextmanager
 def supervised(megabytes: int = 0, answer: WSGIApplication = application) -> Iterator[Client]:
-    """Run it in a process; ask it as a worker would."""
     kept = AnalysisProcess(lambda listener, parent: run(listener, answer, parent, megabytes))
     kept.start()
     try:
@@ -53,7 +51,6 @@ def supervised(megabytes: int = 0, answer: WSGIApplication = application) -> Ite
 
 
 def pid(client: Client) -> int:
-    """Return who answers."""
     return int(client.get("/pid").get_data())
 
 
@@ -68,7 +65,6 @@ def test_it_is_a_process_of_its_own_that_goes_after_the_others() -> None:
 
 
 def test_a_process_that_dies_is_replaced_and_only_its_requests_fail() -> None:
-    """Its requests get 503; later ones wait for the next one."""
     with supervised() as client:
         before = pid(client)
 
@@ -135,8 +131,6 @@ def test_one_that_never_starts_is_tried_less_and_less_often() -> None:
     begun: list[float] = []
 
     class Counted(AnalysisProcess):
-        """Remembers when each was started."""
-
         def _run_once(self) -> int:
             begun.append(time.monotonic())
             return super()._run_once()

@@ -18,8 +18,6 @@ from veilcount_aggregator.store import open_store
 
 @dataclass
 class Clock:
-    """Seconds since some start."""
-
     seconds: float = 1_000.0
 
 
@@ -30,13 +28,11 @@ def clock() -> Clock:
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Where a store may be."""
     return f"sqlite:///{tmp_path}/store.db"
 
 
 @pytest.fixture
 def worker(url: str, clock: Clock) -> Iterator[LazyApplication]:
-    """A worker of that store."""
     made = LazyApplication({"VEILCOUNT_STORE": url}, lambda: clock.seconds)
     yield made
     if made.opened is not None:
@@ -44,7 +40,6 @@ def worker(url: str, clock: Clock) -> Iterator[LazyApplication]:
 
 
 def make(url: str) -> None:
-    """Make the store."""
     open_store(url, make=True).close()
 
 

@@ -15,7 +15,6 @@ from veilcount_aggregator.store import Store, open_store
 
 @contextmanager
 def served(engine: str, memory: Path) -> Iterator[Empty]:
-    """Start an engine in a folder of its own."""
     with TemporaryDirectory(dir=memory) as folder, ENGINES[engine](Path(folder)) as serving:
         yield serving
 
@@ -56,7 +55,6 @@ def store(url: str) -> Iterator[Store]:
 
 @pytest.fixture
 def target(another: Empty) -> Iterator[Store]:
-    """A second new store, of the second engine."""
     opened = open_store(another(), make=True)
     yield opened
     opened.close()

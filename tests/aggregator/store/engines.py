@@ -22,7 +22,6 @@ def sqlite(folder: Path) -> Iterator[Empty]:
 
 @contextmanager
 def redis(folder: Path) -> Iterator[Empty]:
-    """One server, emptied for each store."""
     server = RedisServer(folder)
 
     def empty() -> str:

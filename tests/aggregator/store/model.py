@@ -14,8 +14,6 @@ from veilcount_shared.verdict import Verdict
 
 
 class Model:
-    """The store as it should be."""
-
     def __init__(self) -> None:
         self.slots: dict[tuple[str, int, bytes], set[int]] = {}
         self.closed: set[tuple[str, int, bytes]] = set()
@@ -78,7 +76,6 @@ class Model:
         return True
 
     def report_counts(self, series: Series) -> dict[Cell, int]:
-        """Return how many reports each cell holds."""
         return {cell: len(held) for cell, held in self.messages[series.fingerprint].items()}
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> list[int]:

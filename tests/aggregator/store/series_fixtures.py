@@ -75,8 +75,6 @@ FILLED = (DAILY, LINKED, series("plane"), ARMS)  # by `fill`
 
 @dataclass(frozen=True)
 class SlotReport:
-    """A report as a test writes it."""
-
     row: bytes
     period: int = 0
     slot: int | None = None  # None: the period's own
@@ -98,7 +96,6 @@ def report(
     segment: int = 0,
     otherwise: Verdict = Verdict.COUNTED,
 ) -> SlotReport:
-    """Return a report of one of the rows."""
     return SlotReport(row(number), period, slot, message, segment, otherwise)
 
 
@@ -114,7 +111,6 @@ def report_columns(
     limit: int = 1 << 40,
     memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> SeriesReports:
-    """Return reports as a store takes them."""
     listed = list(reports)
     width = which.collection.message_bytes
     return SeriesReports(
@@ -142,12 +138,10 @@ def send(
 
 
 def histograms(store: Store, which: Series) -> dict[int, list[int]]:
-    """Return the spend histograms as lists."""
     return {epoch: rows.tolist() for epoch, rows in store.spend_histograms(which).items()}
 
 
 def counts(store: Store, which: Series, *cells: Cell) -> list[int]:
-    """Return the counters of some cells as a list."""
     found: list[int] = store.counters(which, cells).tolist()
     return found
 
@@ -163,7 +157,6 @@ def digest(store: Store, *, counters: bool = True) -> str:
 
 
 def fill(store: Store) -> None:
-    """Put something of every kind into a store."""
     chance = random.Random(5)
     for which in (*FILLED, series("three", "per_day = 65", unit="event")):
         reports = [
@@ -197,18 +190,15 @@ def drop(store: Store, which: Series, epochs: int) -> int:
 
 
 def drop_and_delete(store: Store, which: Series, epochs: int) -> None:
-    """Drop epochs, and delete their rows at once."""
     drop(store, which, epochs)
     store.delete_dropped(which, timedelta(0), LONG_AGO)
 
 
 def decode_verdicts(codes: Codes) -> list[Verdict]:
-    """Return codes as the verdicts they stand for."""
     return [VERDICTS[code] for code in codes]
 
 
 def message(which: Series, chance: random.Random) -> int:
-    """Return a random message of a series."""
     mechanism = which.collection.mechanism
     if not isinstance(mechanism, SubsetSelection) or mechanism.w == 1:
         return chance.randrange(mechanism.messages)

@@ -61,7 +61,6 @@ def test_rows_differ_from_each_other_in_any_byte(store: Store) -> None:
 
 @pytest.mark.parametrize("slots", [1, 64, 65, 1024])
 def test_each_slot_is_spent_by_itself(store: Store, slots: int) -> None:
-    """All of a row's slots, or those around the ends of words."""
     which = series("three", f"per_day = {slots}", unit="event")
     chosen = range(slots) if slots < 100 else [0, 1, 7, 8, 31, 32, 63, 64, 65, 512, 1023]
     reports = [report(1, slot=slot) for slot in chosen]
@@ -137,7 +136,6 @@ def test_many_groups_are_counted_as_one_would_be(store: Store, what: str) -> Non
 
 
 def test_segments_and_periods_have_tallies_of_their_own(store: Store) -> None:
-    """Any of them can be summed; those that hold nothing are zeros."""
     cells = [Cell(0, 0), Cell(0, 1), Cell(7, 1)]
     reports = [
         report(n, cell.period, message=n, segment=cell.segment) for n, cell in enumerate(cells)
@@ -234,8 +232,6 @@ def test_a_change_of_another_generation_is_not_made(store: Store) -> None:
 
 
 def test_concurrent_writers_of_records_lose_nothing(url: str, store: Store) -> None:
-    """Each adds one to a number, again until nobody else was faster."""
-
     def add() -> None:
         own = open_store(url)
         for _ in range(10):

@@ -107,7 +107,6 @@ CHANGES: Sequence[Callable[[Store], object]] = [
 
 
 def test_a_read_only_store_changes_no_more(url: str, store: Store) -> None:
-    """Not in another process either; it is read as ever, until it is made writable."""
     fill(store)
     before = digest(store)
     health = store.health()
@@ -158,7 +157,6 @@ def test_pieces_hold_everything(store: Store) -> None:
 
 
 def test_pieces_come_in_one_order(store: Store) -> None:
-    """Twice the same; the kinds as they are listed; rows ascending, by their first byte."""
     fill(store)
     pieces = list(store.export_pieces())
 

@@ -30,7 +30,6 @@ FORK = multiprocessing.get_context("fork")
 
 
 def run(work: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, Connection]:
-    """Start a process that reports over a pipe."""
     ours, theirs = FORK.Pipe()
     process = FORK.Process(target=work, args=(*arguments, theirs), daemon=True)
     process.start()
@@ -39,14 +38,12 @@ def run(work: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, Connec
 
 
 def receive(pipe: Connection) -> Any:
-    """Return what a process reports next."""
     assert pipe.poll(60)
     return pipe.recv()
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """The URL of a store with some rows."""
     url = f"sqlite:///{tmp_path}/source.db"
     with closing(open_store(url, make=True)) as store:
         for first in range(0, 3000, 1000):
@@ -55,7 +52,6 @@ def source(tmp_path: Path) -> str:
 
 
 def at_once(work: Callable[[], object], ready: Any, pipe: Connection) -> None:
-    """Do something when all others do, and report how it ended."""
     ready.wait(60)
     try:
         work()
@@ -66,7 +62,6 @@ def at_once(work: Callable[[], object], ready: Any, pipe: Connection) -> None:
 
 
 def race(*works: Callable[[], object]) -> list[str]:
-    """Have processes do things at once; return how each ended."""
     ready = FORK.Barrier(len(works))
     running = [run(at_once, work, ready) for work in works]
     ends = [receive(pipe) for _, pipe in running]
@@ -135,7 +130,6 @@ def copy_slowly(source: str, target: str, pipe: Connection) -> None:
 
 
 def go_on(pipe: Connection) -> str:
-    """Let a copy run to its end; return how it ended."""
     while True:
         pipe.send("go on")
         report = receive(pipe)
@@ -144,7 +138,6 @@ def go_on(pipe: Connection) -> str:
 
 
 def in_full(store: Store) -> bool:
-    """Whether a store holds all rows, once."""
     again = send(store, DAILY, *(report(n) for n in range(3000)))
     return again == [Verdict.DUPLICATE] * 3000
 

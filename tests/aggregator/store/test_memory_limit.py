@@ -30,12 +30,10 @@ ONE = tally_bytes(DAILY.counters)  # DAILY, LINKED and SPARING have three counte
 
 
 def enough_for(tallies: int) -> MemoryLimits:
-    """Return the limit of a series that has so many small tallies."""
     return MemoryLimits(tallies * ONE)
 
 
 def test_a_report_that_needs_memory_over_the_limit_is_full(store: Store) -> None:
-    """Those of tallies that exist go on, and a spent slot is a duplicate as ever."""
     first = [report(1, period) for period in range(3)]
 
     assert send(store, DAILY, *first, memory=enough_for(2)) == [COUNTED, COUNTED, FULL]
@@ -85,7 +83,6 @@ def test_a_period_s_limit_and_its_memory_may_end_together(store: Store) -> None:
 
 @pytest.mark.parametrize("what", ["plane", "labels"])
 def test_a_large_tally_stays_within_its_limit(store: Store, what: str) -> None:
-    """Report by report and all at once: what does not fit is full, what counts is there."""
     which, chance = series(what), random.Random(what)
     limits = MemoryLimits(5_000)
     verdicts = [

@@ -48,7 +48,6 @@ each_pair = pytest.mark.parametrize(
 
 
 def pieces_of(store: Store) -> list[TransferPiece]:
-    """Return all pieces but the copy's own records."""
     return [piece for piece in store.export_pieces() if not piece.key.startswith("copy/")]
 
 
@@ -72,7 +71,6 @@ def third(tmp_path: Path) -> Iterator[Store]:
 def test_a_copy_holds_everything_and_its_source_stays_read_only(
     store: Store, target: Store
 ) -> None:
-    """It goes on where the source stood, which knows where its reports belong now."""
     fill(store)
     assert outgoing_copy(store) is None
     found = copy_store(store, target, where="redis://there")
@@ -104,8 +102,6 @@ def test_progress_is_reported_after_every_step(
 
 
 class Counting:
-    """A target that counts the pieces that it gets."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self.imported = 0
@@ -122,7 +118,6 @@ class Counting:
 def test_an_interrupted_copy_goes_on(
     store: Store, target: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice: what is there already is not carried again."""
     monkeypatch.setattr(migrate, "STEP_PIECES", 20)
     fill(store)
     counting = Counting(target)

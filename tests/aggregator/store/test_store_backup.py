@@ -32,15 +32,12 @@ def address(tmp_path: Path) -> str:
 
 @pytest.fixture
 def serving(address: str) -> Iterator[Store]:
-    """The store at that address, serving."""
     with closing(open_store(address, make=True)) as store:
         yield store
 
 
 @pytest.fixture
 def restored(tmp_path: Path) -> Restored:
-    """Open a new store, restored from a backup."""
-
     @contextmanager
     def opened(file: Path) -> Iterator[Store]:
         url = f"sqlite:///{tmp_path}/again-{file.stem}.db"
@@ -108,7 +105,6 @@ def test_a_backup_while_serving_is_one_state(
 
 @pytest.mark.usefixtures("serving")
 def test_nothing_is_written_over(address: str, tmp_path: Path) -> None:
-    """Neither a backup nor a store, nor what a removed store has left."""
     file = tmp_path / "backup.db"
     backup(address, file)
 
@@ -122,7 +118,6 @@ def test_nothing_is_written_over(address: str, tmp_path: Path) -> None:
 
 
 def test_what_is_no_backup_makes_no_store(tmp_path: Path) -> None:
-    """A missing file, another program's, one that is damaged."""
     theirs, noise, there = tmp_path / "theirs.db", tmp_path / "noise.db", tmp_path / "there.db"
     with closing(sqlite3.connect(theirs)) as database:
         database.execute("create table theirs (a)")

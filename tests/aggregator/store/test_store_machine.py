@@ -45,7 +45,6 @@ JUDGED = st.sampled_from([Verdict.COUNTED] * 4 + [Verdict.STALE, Verdict.EARLY, 
 
 @st.composite
 def report_groups(draw: st.DrawFn) -> tuple[Series, list[SlotReport], int]:
-    """Return reports of one series, and the limit of new pseudonyms."""
     which = draw(st.sampled_from(KINDS))
     report = st.builds(
         SlotReport,
@@ -66,8 +65,6 @@ def limits(which: Series, tallies: int) -> MemoryLimits:
 
 
 class Machine(RuleBasedStateMachine):
-    """A store and its model."""
-
     empty: Empty
 
     def __init__(self) -> None:
@@ -137,7 +134,6 @@ class Machine(RuleBasedStateMachine):
         value=st.none() | st.binary(max_size=3),
     )
     def change(self, lag: int, key: str, value: bytes | None) -> None:
-        """Records are changed by who knows their generation."""
         generation, records = self.model.changes - lag, [Record("kind", key, value)]
         if self.model.read_only:
             self._refused(lambda: self.store.change_records(generation, records))
@@ -147,7 +143,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(on=st.booleans())
     def set_read_only(self, on: bool) -> None:  # noqa: FBT001 - hypothesis names it
-        """The store becomes read-only, or writable again."""
         self.store.set_read_only(on=on)
         self.model.read_only = on
 

@@ -20,12 +20,9 @@ from veilcount_aggregator.store.redis.circuit_breaker import (
 
 @dataclass
 class Clock:
-    """A clock that stands still by itself."""
-
     now: float = 100.0
 
     def __call__(self) -> float:
-        """Return the seconds since some start."""
         return self.now
 
 

@@ -20,7 +20,6 @@ from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 @pytest.fixture
 def store(cluster: RedisCluster) -> Iterator[RedisStore]:
-    """A new store in the cluster, of a shard a master."""
     opened = open_redis(f"{cluster.url}?shards=3", make=True)
     yield opened
     opened.close()
@@ -90,7 +89,6 @@ def test_while_a_slot_moves_its_reports_wait_and_nothing_is_written(
 
 
 def test_a_shard_that_has_moved_is_found_again(cluster: RedisCluster, store: RedisStore) -> None:
-    """Moved as an operator moves it, key by key, while the store is open."""
     count(store, rows(300, 1))
     slot = key_slot(store.identity.bases[0])
     cluster.move(slot, cluster.nodes[0], cluster.nodes[1])

@@ -31,7 +31,6 @@ SETTINGS = {
 
 @pytest.fixture
 def loose(server: RedisServer) -> Iterator[RedisServer]:
-    """A server whose settings are put right again."""
     yield server
     for name, (_, right) in SETTINGS.items():
         server.ask("CONFIG", "SET", name, right)
@@ -42,7 +41,6 @@ def loose(server: RedisServer) -> Iterator[RedisServer]:
 def test_a_wrong_setting_is_refused_with_the_command_that_mends_it(
     loose: RedisServer, store: RedisStore, name: str
 ) -> None:
-    """By an open store from then on, and when one is opened."""
     wrong, right = SETTINGS[name]
     command = f"redis-cli -h {HOST} -p {loose.port} CONFIG SET {name} {right}"
     assert store.health().durable is DurabilityState.YES

@@ -34,7 +34,6 @@ def own(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 def until_it_works(act: Callable[[], object], seconds: float = 20) -> None:
-    """Ask again and again, as a client does."""
     ends = time.monotonic() + seconds
     while True:
         try:
@@ -185,7 +184,6 @@ def test_an_emptied_redis_and_another_store_in_it_take_nothing_for_a_store_it_ha
 
 
 def test_two_servers_with_the_same_reports_count_each_once(server: RedisServer) -> None:
-    """They send the same rows in different groups at the same time."""
     stores = [open_redis(server.url, make=True) for _ in range(3)]
     who = rows(1_200, 9)
     counted = [0, 0, 0]
@@ -213,7 +211,6 @@ def test_two_servers_with_the_same_reports_count_each_once(server: RedisServer) 
 def test_a_group_that_is_contested_at_every_try_fails_whole(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing of it is written, notes included."""
     from veilcount_aggregator.store.redis import intake  # noqa: PLC0415
 
     count(store, rows(10, 1))

@@ -17,14 +17,12 @@ LOAD = 40
 
 
 def buckets(server: RedisServer) -> dict[bytes, int]:
-    """Return how many entries each bucket has."""
     with server.connection() as connection:
         keys = connection.keys("veilcount:{*}:[0-9]*:*")
         return {key: connection.hlen(key) for key in keys}
 
 
 def unpacked(server: RedisServer) -> list[bytes]:
-    """Return the buckets that take more memory than they should."""
     with server.connection() as connection:
         return [key for key in buckets(server) if connection.object("ENCODING", key) != b"listpack"]
 
@@ -54,7 +52,6 @@ def test_every_row_is_found_again_and_every_bucket_is_packed(
 def test_a_ledger_that_grows_row_by_row_is_one_that_came_at_once(
     server: RedisServer, store: RedisStore
 ) -> None:
-    """The same rows, in other groups: the same buckets."""
     who = rows(500, 1)
     count(store, who)
     at_once = sorted(buckets(server).values())

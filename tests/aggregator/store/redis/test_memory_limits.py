@@ -32,14 +32,12 @@ ANY = MemoryLimits(1 << 50, 1 << 50)
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server of its own, with little memory."""
     server = RedisServer(tmp_path, maxmemory="32mb")
     yield server
     server.kill()
 
 
 def used(server: RedisServer) -> int:
-    """Return the bytes that a server takes."""
     with server.connection() as connection:
         return int(connection.info("memory")["used_memory"])
 
@@ -139,7 +137,6 @@ def kinds(server: RedisServer, store: RedisStore, which: Series) -> dict[int, st
 
 
 def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: RedisStore) -> None:
-    """And then a string; a counter that is there already takes no more."""
     which = series("plane")
     many_reports = [report(n, message=PAGE + n) for n in range(SPARSE + 1)]
     send(store, which, *many_reports[:SPARSE])
@@ -225,7 +222,6 @@ def test_a_page_that_fills_while_it_is_read_is_read_whole(
 
 
 def _answers(store: RedisStore) -> bool:
-    """Whether a server that was just started is found: old connections fail first."""
     try:
         store.memory_use()
     except StoreError:

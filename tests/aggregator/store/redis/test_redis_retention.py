@@ -59,6 +59,5 @@ def test_a_master_that_is_away_keeps_no_other_from_dropping_and_sweeping(
 
 
 def _rows_of(store: RedisStore, bases: list[bytes]) -> int:
-    """Return how many keys of rows these shards have."""
     keys = [store._servers.owner(base).ask("KEYS", f"{base.decode()}:[0-9]*") for base in bases]
     return sum(map(len, keys))

@@ -15,8 +15,6 @@ from veilcount_aggregator.store import Store, open_store
 
 @pytest.fixture
 def empty(cluster: RedisCluster) -> Empty:
-    """A cluster, with a shard for each of its masters."""
-
     def emptied() -> str:
         for node in cluster.nodes:
             node.ask("FLUSHALL")

@@ -27,13 +27,11 @@ def open_at(path: Path, *, make: bool = True, mode: str = "") -> SqliteStore:
 
 
 def is_sound(store: SqliteStore) -> bool:
-    """Whether SQLite finds its own file in order."""
     with store.file.reading() as database:
         return bool(database.execute("pragma integrity_check").fetchone() == ("ok",))
 
 
 def in_child(work: Callable[..., None], *arguments: object) -> int | None:
-    """Do something in a forked process; return its exit code."""
     process = FORK.Process(target=work, args=arguments)
     process.start()
     process.join()
@@ -54,7 +52,6 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 
 def fill_disk(disk: Path) -> Path:
-    """Fill a small disk with one file; return it."""
     ballast = disk / "ballast"
     with pytest.raises(OSError, match="No space"):
         ballast.write_bytes(bytes(2 << 20))

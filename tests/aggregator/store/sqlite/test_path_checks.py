@@ -22,7 +22,6 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A file elsewhere that a link leads to."""
     found = tmp_path / "victim"
     found.write_bytes(CONTENT)
     return found

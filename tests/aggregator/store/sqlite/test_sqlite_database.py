@@ -111,7 +111,6 @@ def test_tables_are_strict(store: SqliteStore) -> None:
 
 
 def test_another_programs_database_is_refused(path: Path) -> None:
-    """Nothing is written to it, whether a store is to be made or not."""
     with closing(sqlite3.connect(path)) as database:
         database.execute("create table theirs (a)")
     before = path.read_bytes()
@@ -132,7 +131,6 @@ def test_an_empty_file_is_no_store_yet(path: Path) -> None:
 
 
 def test_a_damaged_file_is_refused(path: Path, store: SqliteStore) -> None:
-    """Whether all of it or its later pages have turned into noise."""
     for first in range(40):
         send(store, DAILY, *(report(100 * first + n) for n in range(100)))
     store.close()
@@ -180,7 +178,6 @@ def test_an_older_store_is_brought_up_to_date_and_a_newer_one_refused(path: Path
 
 
 def test_a_step_is_done_whole_or_not_at_all(path: Path) -> None:
-    """The store is as it was, in the version it had."""
     records_of(path, FIRST, make=True)
 
     with pytest.raises(StoreUnavailable):
@@ -245,7 +242,6 @@ def test_closing_leaves_one_file(path: Path, store: SqliteStore) -> None:
 
 
 def test_a_reading_is_one_state_and_cannot_write(store: SqliteStore) -> None:
-    """What is committed meanwhile is seen by the next one."""
     with store.file.reading() as database:
         before = database.execute("select generation from state").fetchone()
         store.change_records(0, [Record("key", "a", b"")])
@@ -258,7 +254,6 @@ def test_a_reading_is_one_state_and_cannot_write(store: SqliteStore) -> None:
 
 
 def test_readers_are_few(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more than that waits, and fails in the end."""
     monkeypatch.setattr(store.file._readers, "_seconds", 0.05)
     held = [store.file.reading() for _ in range(connection.MOST_READERS)]
     for each in held:
@@ -280,7 +275,6 @@ def count_in_child(store: SqliteStore, first: int) -> None:
 
 
 def test_a_forked_child_opens_anew(store: SqliteStore) -> None:
-    """Parent and children write to one store; each row is counted once."""
     send(store, LINKED, report(0))
     store.report_counts(LINKED)
     children = [FORK.Process(target=count_in_child, args=(store, 5 * n)) for n in range(4)]

@@ -42,14 +42,12 @@ WIDE = series("plane")
 
 
 def spent_bits(store: SqliteStore) -> int:
-    """Return how many slots are spent by the ledger."""
     with store.file.reading() as database:
         rows = database.execute("select spent from ledger").fetchall()
     return sum(int.from_bytes(spent, "little").bit_count() for (spent,) in rows)
 
 
 def counted(store: Store) -> int:
-    """Return how many reports the tallies hold."""
     return sum(sum(store.report_counts(which).values()) for which in (LINKED, WIDE))
 
 
@@ -81,7 +79,6 @@ def commit_for_ever(path: Path, first: int, log: Path) -> None:
 
 
 def acknowledged(log: Path) -> list[int]:
-    """Return what writers have written down so far."""
     raw = log.read_bytes()
     return [int.from_bytes(raw[at : at + 8], "big") for at in range(0, len(raw), 8)]
 
@@ -117,7 +114,6 @@ def test_a_writer_that_is_killed_has_lost_and_doubled_nothing(path: Path, tmp_pa
 
 
 def send_group(store: Store, number: int) -> list[Verdict]:
-    """Commit 40 reports that are this group's."""
     return send(store, LINKED, *(report(40 * number + n, n % 3) for n in range(40)))
 
 
@@ -132,7 +128,6 @@ def fill_up(store: Store) -> tuple[list[int], int]:
 
 
 def test_a_full_store_raises_and_comes_back(store: SqliteStore) -> None:
-    """A group is refused whole; when there is space, the next is taken by the same store."""
     with store.file.writing() as database:
         (pages,) = database.execute("pragma page_count").fetchone()
         database.execute(f"pragma max_page_count = {pages + 20}")
@@ -169,7 +164,6 @@ def write_into_a_limit(path: Path) -> None:
 
 
 def test_a_write_that_fails_is_no_write(path: Path) -> None:
-    """The operating system refuses it in the middle of a commit."""
     assert in_child(write_into_a_limit, path) == 0
 
 
@@ -206,7 +200,6 @@ def test_an_abandoned_place_in_the_queue_is_passed_on(path: Path) -> None:
 
 
 def test_a_group_that_fails_inside_leaves_nothing(store: SqliteStore) -> None:
-    """Whatever it was: the next group is taken by the same store."""
     with suppress(ZeroDivisionError), store.file.writing() as database:
         database.execute("insert into record values ('a', 'b', x'00')")
         raise ZeroDivisionError
@@ -243,7 +236,6 @@ def drop_and_die(path: Path) -> None:
 
 
 def test_an_interrupted_deletion_is_finished_at_the_next_opening(path: Path) -> None:
-    """It was stale from the first moment; the rows are gone in the end."""
     with closing(open_at(path)) as store:
         send(store, LINKED, *(report(n) for n in range(5000)))
     assert in_child(drop_and_die, path) == -signal.SIGKILL

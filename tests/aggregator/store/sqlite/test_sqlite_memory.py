@@ -25,7 +25,6 @@ PARTS = "select coalesce(sum(? + length(body)), 0) from part"
 
 
 def recounted(store: SqliteStore) -> int:
-    """Return what the rows of all counters have."""
     with store.file.reading() as database:
         (tallies,) = database.execute(TALLIES, (TALLY_BYTES,)).fetchone()
         (parts,) = database.execute(PARTS, (PART_BYTES,)).fetchone()
@@ -33,7 +32,6 @@ def recounted(store: SqliteStore) -> int:
 
 
 def test_the_account_is_what_the_rows_have(tmp_path: Path) -> None:
-    """While parts are added and folded, once an epoch is dropped, and after a copy."""
     store, which, chance = open_at(tmp_path / "a.db"), series("plane"), random.Random(1)
     for group in range(70):
         reports = [report(10 * group + n, message=message(which, chance)) for n in range(9)]

@@ -22,7 +22,6 @@ PUBLIC = ("-wal", "-shm")
 
 
 def remove(path: Path, *ends: str) -> None:
-    """Remove the files whose names are the store's and these ends."""
     for end in ends:
         path.with_name(f"{path.name}{end}").unlink()
 
@@ -33,13 +32,11 @@ def link_of(path: Path) -> Path:
 
 
 def inode(path: Path, end: str) -> int:
-    """Return which file has a public name."""
     return path.with_name(f"{path.name}{end}").stat().st_ino
 
 
 @pytest.fixture
 def store(store: SqliteStore) -> SqliteStore:
-    """A new store with one report in its log."""
     send(store, LINKED, report(1))
     return store
 
@@ -48,7 +45,6 @@ class Writer:
     """A process that counts one row for each number that it is sent."""
 
     def __init__(self, path: Path) -> None:
-        """Start it, and wait until it has opened the store."""
         self._ours, theirs = FORK.Pipe()
         self.process = FORK.Process(target=_write, args=(path, theirs))
         self.process.start()
@@ -57,13 +53,11 @@ class Writer:
         assert self._ours.recv() == "open"
 
     def count(self, number: int) -> None:
-        """Have it count a row, and wait for the acknowledgement."""
         self._ours.send(number)
         assert self._ours.poll(60)
         assert self._ours.recv() == [COUNTED]
 
     def kill(self) -> None:
-        """End it as a power cut ends a process."""
         self.process.kill()
         self.process.join()
         self._ours.close()
@@ -216,8 +210,6 @@ def test_a_log_without_any_name_is_saved_and_the_store_refused(
 def test_a_log_without_a_second_name_is_noticed_where_links_cannot_be_made(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file system without hard links: saved and refused."""
-
     def refuse(*_: object) -> None:
         raise PermissionError
 
