@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, deployment
-from tests.aggregator.store.redis.millions import million
+from tests.aggregator.store.redis.simulated_rows import million
 from tests.aggregator.store.series_fixtures import DAILY, series
 from veilcount_aggregator.analysis.counter_memory import memory_at_most, memory_remarks
 from veilcount_aggregator.errors import SettingsError

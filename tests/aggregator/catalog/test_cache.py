@@ -12,7 +12,7 @@ import pytest
 from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
-from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, revoke_key
+from veilcount_aggregator.auth.api_keys import Role, create_key, revoke_key
 from veilcount_aggregator.auth.sessions import begin_session
 from veilcount_aggregator.catalog import definitions
 from veilcount_aggregator.catalog.cache import CatalogCache, CatalogSnapshot
@@ -23,7 +23,7 @@ from veilcount_aggregator.catalog.definitions import (
     add_definitions,
     close_collection,
 )
-from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable
+from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.retention.retention_guard import epochs_over
 from veilcount_aggregator.series.series import Series
@@ -194,32 +194,6 @@ def test_no_request_parses_definitions(
     assert threads == {"veilcount-parser"}
 
 
-def test_each_source_is_parsed_once_whatever_changes(
-    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parse = Mock(wraps=definitions._collections)
-    push(store)
-    monkeypatch.setattr(definitions, "_collections", parse)
-    watch = CatalogCache(store, clock)
-    for n in range(40):
-        push(store, f"{FILE}# {n}\n", watch.catalog.read)
-    watch.refresh()
-    before = watch.known().catalog
-    for _ in range(3):
-        begin_session(store, Role.ANALYST, "key", NOW)
-        create_key(store, Role.DEVICE, "", NOW)
-        watch.refresh()
-    after = watch.known()
-    close_collection(store, "theme", NOW, "cli", watch.catalog.read)
-    watch.refresh()
-
-    assert after.generation == store.generation() - 1
-    assert after.catalog is before
-    assert watch.known().catalog.by_name["theme"][0].closed
-    parsed = [call.args[0] for call in parse.call_args_list]
-    assert len(parsed) == len(set(parsed)) == 41
-
-
 def test_a_log_in_makes_no_worker_read_definitions_or_keys_again(
     store: Store, clock: Clock
 ) -> None:
@@ -310,14 +284,3 @@ def test_definitions_of_the_settings_are_loaded_at_start(tmp_path: Path, url: st
         aggregator.close()
 
     assert (kept, list(aggregator.known().catalog.by_name)) == (1, ["theme"])
-
-
-def test_an_aggregator_that_cannot_write_lets_go_all_the_same(url: str, store: Store) -> None:
-    """Its files and connections are closed; the error is raised."""
-    aggregator = Aggregator.open(Settings(url), lambda: NOW)
-    aggregator.service_counters.count(ServiceCounter("x", "", -1, "y"))
-    store.set_read_only(on=True)
-    with pytest.raises(StoreReadOnly):
-        aggregator.close()
-
-    assert load_api_keys(store).keys == {}

@@ -31,7 +31,7 @@ from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.central import Release, price_query
-from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts, record_kind
+from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.central.curator import Curator
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
@@ -94,23 +94,15 @@ def test_what_is_refused_is_not_charged_and_leaves_no_trace(asker: Curator, stor
     assert asker.filter.journal.lines() == []
 
 
-def test_what_a_period_has_left_is_read_from_its_own_series(
-    asker: Curator, store: Store, journal: Path
-) -> None:
+def test_series_have_budgets_of_their_own(asker: Curator, store: Store) -> None:
     other = series(range="[0, 4]")
-    for place in range(4):
-        asker.answer(other, wanted("count", "0.25", place), OVER, "")
-    assert asker.answer(AGE, wanted("count", 1, 1), OVER, "").charged
+    assert asker.answer(other, wanted("count", 1), OVER, "").charged
     reads = CountedReads(store)
-    curator(reads, journal).dry_run(AGE, wanted("sum", "0.25"))
-    dry = dict(reads.reads)
-    reads.reads.clear()
-    curator(reads, journal).answer(AGE, wanted("sum", "0.25"), OVER, "")
+    dry = curator(reads, asker.filter.journal.path).dry_run(AGE, wanted("sum", 1))  # type: ignore[union-attr]
 
-    assert dry == {record_kind(AGE.fingerprint): 1}
-    assert reads.reads[record_kind(AGE.fingerprint)] == 4  # confirmed, judged, written: 1 + 1 + 2
-    assert reads.reads[record_kind(other.fingerprint)] == 4  # by the confirmation alone
-    assert reads.reads["audit"] == 5  # likewise
+    assert dry.accounts[0].remaining == 1
+    assert reads.reads == {}
+    assert asker.answer(AGE, wanted("count", 1), OVER, "").charged
 
 
 # -- closed periods only ---------------------------------------------------------------------------

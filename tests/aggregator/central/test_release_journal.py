@@ -16,9 +16,10 @@ from tests.aggregator.api.deployment_fixtures import deployment, open_worker
 from tests.aggregator.curator_fixtures import AGE, OVER, TEXT, curator, fill, series, wanted
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.audit_log import load_audit_log
+from veilcount_aggregator.central import release_journal
 from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.central.curator import Curator
-from veilcount_aggregator.central.release_journal import ENDING, ReleaseJournal
+from veilcount_aggregator.central.release_journal import ENDING, DigestCache, ReleaseJournal
 from veilcount_aggregator.central.store_confirmation import FORGOTTEN
 from veilcount_aggregator.errors import (
     InsufficientBudget,
@@ -192,15 +193,7 @@ def test_without_its_journal_a_lock_stays(again: Store, tmp_path: Path) -> None:
     assert release_lock_reason(again) is None
 
 
-def test_a_damaged_journal_opens_no_lock(again: Store, journal: ReleaseJournal) -> None:
-    journal.path.write_text(journal.path.read_text().replace('"0": 500000', '"0": 5'))
-
-    with pytest.raises(StoreUnfit, match="line 2"):
-        curator(again, journal.path).filter.restore_missing(OVER, "cli")
-    assert release_lock_reason(again)
-
-
-def test_a_damaged_journal_locks_releases(
+def test_a_damaged_journal_locks_releases_and_opens_no_lock(
     asker: Curator, store: Store, journal: ReleaseJournal
 ) -> None:
     asker.answer(AGE, wanted("count", "0.25"), OVER, "")
@@ -209,29 +202,12 @@ def test_a_damaged_journal_locks_releases(
 
     with pytest.raises(ReleasesLocked):
         asker.answer(AGE, wanted("sum", "0.25"), OVER, "")
+    with pytest.raises(StoreUnfit, match="line 1"):
+        asker.filter.restore_missing(OVER, "cli")
     assert "line 1" in (release_lock_reason(store) or "")
     journal.path.write_text(whole)
     asker.filter.restore_missing(OVER, "cli")
     assert asker.answer(AGE, wanted("sum", "0.25"), OVER, "").charged
-
-
-def test_restored_releases_are_appended(
-    asker: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
-) -> None:
-    other = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
-    fill(other, AGE, [3, 2, 1, 0])
-    mine = asker.answer(AGE, wanted("count", "0.5"), OVER, "")
-    theirs = curator(other, tmp_path / "theirs.jsonl").answer(AGE, wanted("sum", 1), OVER, "")
-    entered = curator(other, journal.path).filter.restore_missing(OVER, "cli")
-
-    assert [kept.answer["canonical"] for kept in load_releases(other)] == [
-        theirs.release.canonical,
-        mine.release.canonical,
-    ]
-    assert len(entered) == 1
-    assert spent(other) == Fraction(3, 2)
-    assert period_accounts(AGE, load_releases(other), [0])[0].remaining == 0
-    other.close()
 
 
 def test_lines_of_other_hosts_are_as_good_as_ones_own(
@@ -308,3 +284,39 @@ def test_a_journal_that_cannot_be_read_stops_no_start(tmp_path: Path) -> None:
         verdicts = deployed.verdicts(deployed.report("age"))
 
     assert verdicts == [Verdict.COUNTED]
+
+
+# -- digests of lines are computed once ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "calls"),
+    [
+        ([b"a line", bytes(bytearray(b"a line"))], [b"a line"]),
+        ([b"price 5", b"price 4"], [b"price 5", b"price 4"]),
+        ([b"", b""], [b"", b""]),
+        ([b"x", b"xx", b"xxx", b"xxxx", b"xxxx", b"x"], [b"x", b"xx", b"xxx", b"xxxx", b"x"]),
+    ],
+    ids=["equal bytes", "one bit differs", "errors are not cached", "cleared when full"],
+)
+def test_a_result_is_computed_once_per_argument(
+    arguments: list[bytes], calls: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_journal, "MAX_ENTRIES", 3)
+    called: list[bytes] = []
+
+    def length(argument: bytes) -> int:
+        called.append(argument)
+        if not argument:
+            raise ValueError("nothing")
+        return len(argument)
+
+    cached = DigestCache(length)
+    for argument in arguments:
+        if argument:
+            assert cached(argument) == len(argument)
+        else:
+            with pytest.raises(ValueError, match="nothing"):
+                cached(argument)
+
+    assert called == calls

@@ -1,10 +1,11 @@
-"""A store that came back from older files pays for no release from a budget that was spent."""
+"""A store that came back from older files, or a replica without them, pays for no release twice."""
 
 from __future__ import annotations
 
 import fcntl
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.aggregator.curator_fixtures import AGE, OVER
 from tests.aggregator.rewinding_store import (
+    AOF,
     REWINDABLE,
     Host,
     Rewindable,
@@ -22,6 +24,8 @@ from tests.aggregator.rewinding_store import (
     start,
     tick,
 )
+from tests.redis_server import RedisServer
+from tests.system.server import wait_until
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
@@ -33,7 +37,7 @@ from veilcount_aggregator.central.store_confirmation import (
     unconfirmed_journals,
 )
 from veilcount_aggregator.errors import ReleasesWaiting, SettingsError
-from veilcount_aggregator.store import Store
+from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 
 
@@ -273,3 +277,68 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
 
     assert spent(b.store) == 2
     assert [b.refusal("sum"), b.refusal("count")] == ["InsufficientBudget"] * 2
+
+
+# -- a replica that takes over ---------------------------------------------------------------------
+
+
+def two_servers(folder: Path) -> list[RedisServer]:
+    folders = [folder / name for name in ("one", "two")]
+    for each in folders:
+        each.mkdir()
+    return [RedisServer(each) for each in folders]
+
+
+@pytest.mark.full
+def test_a_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> None:
+    master, replica = two_servers(tmp_path)
+    store = Rewindable(master.url, [], AOF, lambda: None, lambda: None)
+    try:
+        make(store)
+        a, b = hosts(store, tmp_path, "a", "b")
+        replica.ask("REPLICAOF", "127.0.0.1", str(master.port))
+        wait_until(lambda: _link(replica) == "up")
+        replica.ask("REPLICAOF", "NO", "ONE")  # the link is gone before the release is made
+        tick(a, b)  # a master's first replica begins a line of history
+        made = a.ask("count")
+        master.kill()
+        replica.ask("CONFIG", "SET", "port", str(master.port))
+        replica.port = master.port
+        start(a, b)
+        waits, held = b.refusal("sum"), b.held()
+        tick(a, b)
+
+        assert made.charged
+        assert (waits, held) == ("ReleasesWaiting", 0)
+        assert [a.refusal("sum"), b.refusal("sum")] == ["ReleasesLocked"] * 2
+    finally:
+        store.close()
+        master.kill()
+        replica.kill()
+
+
+def test_a_master_that_was_demoted_and_promoted_again_has_another_incarnation(
+    tmp_path: Path,
+) -> None:
+    one, two = two_servers(tmp_path)
+    try:
+        with (
+            closing(open_store(one.url, make=True)) as store,
+            closing(open_store(one.url)) as other,
+        ):
+            first = [store.incarnation(), other.incarnation()]
+            one.ask("REPLICAOF", "127.0.0.1", str(two.port))
+            one.ask("REPLICAOF", "NO", "ONE")
+            again = store.incarnation()
+    finally:
+        one.kill()
+        two.kill()
+
+    assert first[0] == first[1]
+    assert again != first[0]
+    assert again.split("-")[0] == first[0].split("-")[0]
+
+
+def _link(replica: RedisServer) -> str:
+    with replica.connection() as connection:
+        return str(connection.info("replication").get("master_link_status"))

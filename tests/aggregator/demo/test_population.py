@@ -80,12 +80,6 @@ def promised(secret: bytes, collection: Collection) -> set[tuple[int, bytes, int
     }
 
 
-def test_nobody_walks_before_having_the_app() -> None:
-    first = np.where(PEOPLE.walks.any(axis=1), (PEOPLE.walks > 0).argmax(axis=1), CAMPAIGN.days)
-
-    assert (first >= PEOPLE.joined).all()
-
-
 def test_users_who_decline_have_no_answers() -> None:
     assert 0.1 < 1 - PEOPLE.consents.mean() < 0.2
     assert all(PEOPLE.consents[truth(name).people].all() for name in ALL)
@@ -114,13 +108,6 @@ def test_each_period_has_one_answer_of_its_first_day() -> None:
         firsts[person, month] == day
         for person, month, day in zip(answers.people, answers.periods, answers.days, strict=True)
     )
-
-
-def test_each_walk_is_an_answer() -> None:
-    answers = truth(Question.WALK_MINUTES)
-
-    assert len(answers) == PEOPLE.walks[PEOPLE.consents].sum()
-    assert set(answers.orders) == {0, 1}
 
 
 def test_the_truth_changes_over_time_and_differs_by_screen() -> None:

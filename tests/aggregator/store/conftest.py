@@ -10,6 +10,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.aggregator.store.engines import ENGINES, Empty
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from tests.system.server import wait_until
 from veilcount_aggregator.store import Store, open_store
 
 
@@ -58,3 +61,36 @@ def target(another: Empty) -> Iterator[Store]:
     opened = open_store(another(), make=True)
     yield opened
     opened.close()
+
+
+# -- servers: each test finds them empty -----------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def running(memory: Path) -> Iterator[RedisServer]:
+    with TemporaryDirectory(dir=memory) as folder:
+        started = RedisServer(Path(folder))
+        yield started
+        started.kill()
+
+
+@pytest.fixture
+def server(running: RedisServer) -> RedisServer:
+    wait_until(lambda: not running.rewriting, 60)  # its file, after a test of settings
+    running.ask("FLUSHALL")
+    return running
+
+
+@pytest.fixture(scope="session")
+def together(memory: Path) -> Iterator[RedisCluster]:
+    with TemporaryDirectory(dir=memory) as folder:
+        started = RedisCluster(Path(folder))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def cluster(together: RedisCluster) -> RedisCluster:
+    for node in together.nodes:
+        node.ask("FLUSHALL")
+    return together

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.aggregator.store.redis.simulated_rows import count, rows
 from tests.aggregator.store.series_fixtures import (
     DAILY,
     LINKED,
@@ -16,9 +18,13 @@ from tests.aggregator.store.series_fixtures import (
     report,
     send,
 )
-from veilcount_aggregator.errors import RetentionTooEarly
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from veilcount_aggregator.errors import RetentionTooEarly, StoreUnavailable
 from veilcount_aggregator.retention.clock_guard import TOLERANCE
 from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store.redis.lua_library import call
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, STALE = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE
@@ -66,3 +72,53 @@ def test_a_drop_outlives_its_process_and_a_day(url: str, store: Store) -> None:
     assert again.restore_dropped(LINKED) == 1
     assert send(again, LINKED, report(1), report(2)) == [DUPLICATE, COUNTED]
     again.close()
+
+
+# -- Redis: by the servers' own clocks -------------------------------------------------------------
+
+
+HOUR = timedelta(hours=1)
+
+
+def test_the_server_itself_refuses_an_early_drop(server: RedisServer) -> None:
+    """Whoever asks, an older library too: its own time is compared, inside the function."""
+    due = datetime.now(UTC) + HOUR
+    with closing(open_redis(server.url, make=True)) as store:
+        count(store, rows(100, 1))
+        base, name = store.identity.bases[0], store.identity.store
+        words = call("mark_dropped", base, name, LINKED.fingerprint, 1, int(due.timestamp()))
+        with server.connection() as connection, pytest.raises(Exception, match="TOOEARLY"):
+            connection.execute_command(*words)
+
+        assert count(store, rows(1, 2)) == 1
+        with pytest.raises(RetentionTooEarly, match="veilcount doctor"):
+            store.mark_dropped(LINKED, 1, due, due + timedelta(days=40))
+
+
+def test_a_master_that_is_away_keeps_no_other_from_dropping_and_sweeping(
+    cluster: RedisCluster,
+) -> None:
+    """Whichever it is: the first shard is on the master that is killed."""
+    store = open_redis(cluster.url, make=True)
+    count(store, rows(300, 1))
+    first = store._servers.owner(store.identity.bases[0]).host[1]
+    (master,) = (node for node in cluster.nodes if node.port == first)
+    bases = [base for base in store.identity.bases if store._servers.owner(base).host[1] != first]
+    before, times = _rows_of(store, bases), [len(store.server_times())]
+    master.kill()
+    with pytest.raises(StoreUnavailable):
+        store.mark_dropped(LINKED, 1, LONG_AGO, datetime.now(UTC))
+    with pytest.raises(StoreUnavailable):
+        store.delete_dropped(LINKED, timedelta(0), LONG_AGO)
+    after = _rows_of(store, bases)
+    times.append(len(store.server_times()))
+    master.start()
+    cluster.wait()
+    store.close()
+
+    assert (before > 0, after, times) == (True, 0, [3, 2])
+
+
+def _rows_of(store: RedisStore, bases: list[bytes]) -> int:
+    keys = [store._servers.owner(base).ask("KEYS", f"{base.decode()}:[0-9]*") for base in bases]
+    return sum(map(len, keys))

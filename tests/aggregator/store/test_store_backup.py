@@ -1,33 +1,51 @@
-"""A backup is one state of a serving store; what comes back has its releases locked."""
+"""A backup is one file, and one state of a serving store; it comes back with releases locked."""
 
 from __future__ import annotations
 
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import DAILY, LINKED, everything, fill, report, send
-from tests.redis_server import free_port
+from tests.aggregator.store.redis.simulated_rows import count, rows
+from tests.aggregator.store.series_fixtures import (
+    LINKED,
+    counts,
+    everything,
+    fill,
+    histograms,
+    report,
+    report_columns,
+    send,
+)
+from tests.redis_server import RedisServer, free_port
 from tests.system.server import wait_until
-from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.errors import SettingsError, StoreReadOnly, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store import Cell, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.redis import read_only
+from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import release_lock_reason
+from veilcount_aggregator.store.series_reports import Bytes
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 
-Restored = Callable[[Path], AbstractContextManager[Store]]
+
+@pytest.fixture(params=["sqlite", "redis-cluster"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    return f"{request.getfixturevalue('cluster').url}?shards=6"
 
 
-@pytest.fixture
-def address(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/store.db"
+sqlite_only = pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+of_shards = pytest.mark.parametrize("address", ["redis-cluster"], indirect=True)
 
 
 @pytest.fixture
@@ -36,73 +54,76 @@ def serving(address: str) -> Iterator[Store]:
         yield store
 
 
-@pytest.fixture
-def restored(tmp_path: Path) -> Restored:
-    @contextmanager
-    def opened(file: Path) -> Iterator[Store]:
-        url = f"sqlite:///{tmp_path}/again-{file.stem}.db"
-        restore(file, url)
-        with closing(open_store(url)) as again:
-            yield again
-
-    return opened
-
-
+@pytest.mark.parametrize("read_only", [False, True], ids=["writable", "read-only"])
 def test_a_backup_is_one_private_file_and_restores_to_the_same_store(
-    serving: Store, address: str, tmp_path: Path, restored: Restored
+    serving: Store, address: str, server: RedisServer, tmp_path: Path, *, read_only: bool
 ) -> None:
-    """What was counted later is not in it; it goes on from there, and its releases are locked."""
+    """Of either engine, without what was counted later, its releases locked; not over a store."""
     fill(serving)
-    before, folder = everything(serving), tmp_path / "backups"
-    folder.mkdir()
-    file = folder / "backup.db"
+    serving.set_read_only(on=read_only)
+    before, file = everything(serving), tmp_path / "backups" / "backup.db"
+    file.parent.mkdir()
     backup(address, file)
-    send(serving, LINKED, report(5000, 1))
+    if not read_only:
+        send(serving, LINKED, report(5000, 1))
+
     with closing(sqlite3.connect(file)) as database:
         assert database.execute("pragma journal_mode").fetchone() == ("delete",)
-    assert [each.name for each in folder.iterdir()] == ["backup.db"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    for url in (f"sqlite:///{tmp_path}/again.db", server.url):
+        restore(file, url)
+        with closing(open_store(url)) as again:
+            assert everything(again) == before
+            assert "journal" in (release_lock_reason(again) or "")
+            assert again.health().read_only == read_only
+            again.set_read_only(on=False)
+            assert send(again, LINKED, report(7, 60), report(5000, 1)) == [DUPLICATE, COUNTED]
+    with pytest.raises((StoreUnfit, SettingsError), match=r"not empty|move it away"):
+        restore(file, address)
+    assert release_lock_reason(serving) is None
+    assert serving.health().read_only == read_only
+    assert [each.name for each in file.parent.iterdir()] == ["backup.db"]
 
-    with restored(file) as again:
-        assert everything(again) == before
-        assert "journal" in (release_lock_reason(again) or "")
-        assert release_lock_reason(serving) is None
-        reports = [report(2, 2), report(5000, 1)]
-        assert send(again, LINKED, *reports) == [DUPLICATE, COUNTED]
 
-
-def test_a_backup_while_serving_is_one_state(
-    serving: Store, address: str, tmp_path: Path, restored: Restored
+def test_a_backup_is_consistent_while_devices_send(
+    serving: Store, address: str, tmp_path: Path
 ) -> None:
-    """Every group whole or not at all, and all that was acknowledged before it began."""
-    done = threading.Event()
-    acknowledged: list[int] = []
+    """Each shard as of one moment, with all that was acknowledged before; a file's groups whole."""
+    done, acknowledged = threading.Event(), [0]
 
     def write() -> None:
         for number in range(100_000):
             if done.is_set():
                 return
-            send(serving, DAILY, *(report(10 * number + n) for n in range(10)))
-            acknowledged.append(number)
+            with suppress(StoreReadOnly, StoreUnavailable):
+                group = [report(20 * number + n) for n in range(20)]
+                serving.commit([report_columns(LINKED, group)], {})
+                acknowledged[0] += 20
 
     writer = threading.Thread(target=write)
     writer.start()
-    backups: dict[Path, int] = {}
-    for number in range(1, 5):
-        wait_until(lambda: len(acknowledged) >= 10 * number)  # noqa: B023 - at once
-        file = tmp_path / f"{number}.db"
-        backups[file] = len(acknowledged)
-        backup(address, file)
+    wait_until(lambda: acknowledged[0] >= 200)
+    before = acknowledged[0]
+    backup(address, tmp_path / "backup.db")
+    after = acknowledged[0]
     done.set()
     writer.join()
+    restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
 
-    for file, before in backups.items():
-        with restored(file) as again:
-            rows = again.spend_histograms(DAILY)[0][0]
-            assert rows % 10 == 0
-            assert rows == sum(again.report_counts(DAILY).values()) >= 10 * before
+    with closing(open_store(f"sqlite:///{tmp_path}/again.db")) as again:
+        (reports,) = again.report_counts(LINKED).values()
+        ledger = sum(len(each.body) // 20 for each in again.export_pieces() if each.kind == "rows")
+        assert sum(counts(again, LINKED, Cell(0, 0))) == ledger == reports
+        assert histograms(again, LINKED)[0][0] == reports
+        assert again.new_pseudonyms(LINKED) == {0: reports}
+    assert before <= reports <= after + 20
+    if "redis" in address:
+        assert after > before, "nothing came meanwhile: nothing was shown"
+    else:
+        assert reports % 20 == 0
 
 
+@sqlite_only
 @pytest.mark.usefixtures("serving")
 def test_nothing_is_written_over(address: str, tmp_path: Path) -> None:
     file = tmp_path / "backup.db"
@@ -139,3 +160,55 @@ def test_a_backup_of_no_store_leaves_no_file(tmp_path: Path) -> None:
             backup(url, tmp_path / "backup.db")
 
     assert list(tmp_path.iterdir()) == []
+
+
+# -- each shard of a cluster is read-only while it is read -----------------------------------------
+
+
+def counted(store: RedisStore, who: Bytes) -> int:
+    """Count reports; those of a shard that is read-only are refused, or left undecided."""
+    try:
+        return count(store, who)
+    except StoreReadOnly:
+        return 0
+
+
+@of_shards
+def test_a_read_only_lock_that_is_left_ends_by_itself(
+    serving: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_only, "HELD_MILLISECONDS", 300)
+    held = serving.read_only_shard(0)
+    held.__enter__()
+    before = counted(serving, rows(200, 1))
+    time.sleep(0.5)
+
+    assert before < 200
+    assert before + counted(serving, rows(200, 1)) == 200
+    with pytest.raises(StoreUnavailable, match="did not stay read-only"):
+        held.__exit__(None, None, None)
+
+
+@of_shards
+def test_a_backup_whose_read_only_lock_was_lost_fails(
+    serving: RedisStore, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped for longer than the lock holds: reports may have come between."""
+    monkeypatch.setattr(read_only, "HELD_MILLISECONDS", 1)
+    count(serving, rows(2_000, 1))
+
+    with pytest.raises(StoreUnavailable, match="run the backup again"):
+        backup(address, tmp_path / "backup.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+@of_shards
+def test_a_copy_s_read_only_mode_stays_when_a_backup_ends(serving: RedisStore) -> None:
+    """Whoever lifted another's lock would let in reports that the copy does not have."""
+    with (
+        pytest.raises(StoreUnavailable, match="did not stay read-only"),
+        serving.read_only_shard(0),
+    ):
+        serving.set_read_only(on=True)
+    with pytest.raises(StoreReadOnly):
+        count(serving, rows(200, 1))

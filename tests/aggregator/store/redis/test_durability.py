@@ -9,18 +9,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import count, is_taken, rows
+from tests.aggregator.store.redis.simulated_rows import count, rows
 from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import DurabilityState, Record
-from veilcount_aggregator.store.redis import durability
 from veilcount_aggregator.store.redis.config_check import NodeConfig
 from veilcount_aggregator.store.redis.connections import RedisNode, Wait
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
 from veilcount_aggregator.store.redis.durable_writes import WAIT_MILLISECONDS, DurableWriter
-from veilcount_aggregator.store.redis.shard_client import Command, ShardClient
+from veilcount_aggregator.store.redis.shard_client import Command
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.redis.url import RedisUrl
 
@@ -83,19 +82,6 @@ def test_after_a_setting_was_changed_no_report_is_acknowledged(
 
     assert not late
     assert store.durability().durable is DurabilityState.YES
-
-
-def test_what_was_written_and_not_acknowledged_is_a_duplicate_on_the_retry(
-    server: RedisServer, store: RedisStore
-) -> None:
-    """One commit may find the change after it has written: the retry counts once."""
-    server.ask("CONFIG", "SET", "appendfsync", "everysec")
-    with pytest.raises(StoreUnfit, match="CONFIG SET appendfsync always"):
-        count(store, rows(10, 1))
-    server.ask("CONFIG", "SET", "appendfsync", "always")
-    wait_until(lambda: is_taken(store))
-
-    assert sum(store.report_counts(LINKED).values()) == 10
 
 
 def test_records_are_not_changed_and_rows_not_closed_where_that_is_not_durable(
@@ -217,24 +203,6 @@ def test_from_redis_7_2_on_disks_are_waited_for(
     assert [each.words[0] for each in client.commands] == names
     assert client.commands[-1] == (b"b", ("WAITAOF", 1, 1, WAIT_MILLISECONDS), True)
     assert [each.base for each in client.commands] == [b"a", *[b"a"] * apart, b"b", b"b"]
-
-
-def test_replicas_are_examined_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Health waits for this, and replicas that hang would add up."""
-    address = RedisUrl((("db", 6379),))
-    together = threading.Barrier(4)
-
-    def read_together(servers: list[RedisNode]) -> list[NodeConfig]:
-        together.wait(60)  # broken where one is examined after the other
-        return []
-
-    monkeypatch.setattr(durability, "read_configs", read_together)
-    monitor = DurabilityMonitor(ShardClient(address))
-    replicas = tuple((f"replica{n}", 6379) for n in range(4))
-    node = NodeConfig(RedisNode.at(("db", 6379), address), {}, None, replicas)
-    monitor._look_at_replicas([node])
-
-    assert monitor._of_replicas == dict.fromkeys(replicas, ())
 
 
 def test_a_version_is_read() -> None:

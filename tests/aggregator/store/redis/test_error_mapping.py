@@ -6,17 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.aggregator.store.redis.simulated_rows import count, recounted, row_reports, rows
 from tests.aggregator.store.series_fixtures import LINKED, drop_and_delete
-from tests.redis_server import LosingProxy, RedisServer
+from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import COUNTED, Cell, ServiceCounter
+from veilcount_aggregator.store import Cell, ServiceCounter
 from veilcount_aggregator.store.redis import circuit_breaker, connections
 from veilcount_aggregator.store.redis.circuit_breaker import BreakerState
 from veilcount_aggregator.store.redis.connections import Timeout, Wait
@@ -57,45 +55,6 @@ def consistent(store: RedisStore) -> int:
     assert ledger == reports
     assert store.memory_use().total == recounted(store, LINKED.fingerprint)
     return reports
-
-
-def test_a_commit_whose_reply_is_lost_is_counted_once(server: RedisServer) -> None:
-    proxy = LosingProxy(server.port, (b"FCALL",))
-    store = open_redis(proxy.url, make=True)
-    who = row_reports(rows(100, 1))
-    proxy.lose = 1
-
-    with pytest.raises(StoreUnavailable, match="does not answer"):
-        store.commit([who], {})
-    assert not (store.commit([who], {})[0] == COUNTED).any()
-    assert (proxy.lost, consistent(store)) == (1, 100)
-
-    store.close()
-    proxy.close()
-
-
-def test_nothing_acknowledged_is_lost_when_redis_is_killed(own: RedisServer) -> None:
-    """Killed five times while it takes reports; each is repeated until it is acknowledged."""
-    store = open_redis(own.url, make=True)
-    acknowledged: list[int] = []
-
-    def send() -> None:
-        for seed in range(150):
-            group = row_reports(rows(20, seed))
-            until_it_works(partial(store.commit, [group], {}))
-            acknowledged.append(seed)
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    for _ in range(5):
-        time.sleep(0.1)
-        own.kill()
-        own.start()
-    sender.join()
-
-    assert len(acknowledged) == 150
-    assert consistent(store) == 150 * 20
-    store.close()
 
 
 def test_a_redis_that_hangs_times_out_is_sent_no_more_calls_and_comes_back(
@@ -181,31 +140,6 @@ def test_an_emptied_redis_and_another_store_in_it_take_nothing_for_a_store_it_ha
         with pytest.raises(StoreUnfit, match="emptied or replaced"):
             count(store, rows(10, 1))
         assert other.report_counts(LINKED) == {}
-
-
-def test_two_servers_with_the_same_reports_count_each_once(server: RedisServer) -> None:
-    stores = [open_redis(server.url, make=True) for _ in range(3)]
-    who = rows(1_200, 9)
-    counted = [0, 0, 0]
-
-    def send(number: int) -> None:
-        order = np.random.default_rng(number).permutation(len(who))
-        for first in range(0, len(who), 40 + number):
-            group = row_reports(who[order[first : first + 40 + number]])
-            counted[number] += int((stores[number].commit([group], {})[0] == COUNTED).sum())
-
-    threads = [threading.Thread(target=send, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert sum(counted) == 1_200
-    assert consistent(stores[0]) == 1_200
-    noted = {note.word: times for note, times in stores[0].service_counts().items()}
-    assert noted == {"duplicate": 2 * 1_200}
-    for store in stores:
-        store.close()
 
 
 def test_a_group_that_is_contested_at_every_try_fails_whole(

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.redis.millions import million, reports
-from tests.aggregator.store.redis.simulated_rows import recounted
+from tests.aggregator.store.redis.simulated_rows import million, random_reports, recounted
 from tests.aggregator.store.series_fixtures import ARMS, DAILY, message, report, send, series
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
@@ -63,7 +62,7 @@ def test_a_report_in_each_tally_takes_a_kilobyte_each(own: RedisServer) -> None:
     assert send(store, DAILY, report(1)) == [Verdict.COUNTED]
     before = used(own)
 
-    codes = store.commit([reports(which, many, 1, cells=many)], {})[0]
+    codes = store.commit([random_reports(which, many, 1, cells=many)], {})[0]
 
     assert (codes == COUNTED).all()
     assert tally_bytes(which.counters) > 7_500_000
@@ -100,7 +99,7 @@ def test_counters_never_take_all_of_maxmemory(own: RedisServer) -> None:
 def _flood(store: RedisStore, which: Series) -> bool:
     """Send reports that each touch another page; say whether any was refused in the end."""
     for seed in range(20):
-        codes = store.commit([reports(which, 2_000, seed, cells=1_000)], {})[0]
+        codes = store.commit([random_reports(which, 2_000, seed, cells=1_000)], {})[0]
         assert set(codes.tolist()) <= {COUNTED, FULL}
         if (codes == FULL).all():
             return True
@@ -113,7 +112,7 @@ def test_each_shard_has_its_share_of_the_limits(cluster: RedisCluster) -> None:
     store = open_redis(f"{cluster.url}?shards=3", make=True)
     limits = MemoryLimits(60_000)
 
-    codes = store.commit([reports(which, 3_000, 1, cells=20, memory=limits)], {})[0]
+    codes = store.commit([random_reports(which, 3_000, 1, cells=20, memory=limits)], {})[0]
 
     assert FULL in codes
     assert 50_000 < store.memory_use().total <= 60_000
@@ -157,7 +156,7 @@ def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: 
 def test_a_group_of_many_makes_whole_pages_at_once(server: RedisServer, store: RedisStore) -> None:
     """What a page of that many counters takes is accounted once."""
     which = series("plane")
-    many_reports = reports(which, 4_000, 1)
+    many_reports = random_reports(which, 4_000, 1)
     store.commit([many_reports], {})
 
     assert set(kinds(server, store, which).values()) == {"raw"}
@@ -173,7 +172,7 @@ def test_the_account_is_what_redis_says(server: RedisServer, store: RedisStore, 
     which = million(32)
     for first in range(0, many, 2_000):
         size = min(2_000, many - first)
-        store.commit([reports(which, size, first, cells=3, memory=ANY)], {})
+        store.commit([random_reports(which, size, first, cells=3, memory=ANY)], {})
 
     taken = store.memory_use().total
     assert recounted(store, which.fingerprint) == taken
@@ -201,7 +200,7 @@ def test_a_page_that_fills_while_it_is_read_is_read_whole(
 
     def count_on() -> None:
         for seed in range(15):
-            store.commit([reports(which, 2_000, seed, memory=ANY)], {})
+            store.commit([random_reports(which, 2_000, seed, memory=ANY)], {})
         stop.set()
 
     writer = threading.Thread(target=count_on)

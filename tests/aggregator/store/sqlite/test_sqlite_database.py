@@ -13,7 +13,8 @@ import pytest
 
 from tests.aggregator.store.series_fixtures import DAILY, LINKED, report, send
 from tests.aggregator.store.sqlite.sqlite_fixtures import FORK, in_child, is_sound, open_at
-from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.central.release_journal import ReleaseJournal
+from veilcount_aggregator.errors import SettingsError, StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import DurabilityState, Record, open_store
 from veilcount_aggregator.store.sqlite import SqliteStore, connection
 from veilcount_aggregator.store.sqlite import database as database_module
@@ -324,3 +325,48 @@ def test_a_call_that_takes_long_is_waited_for_so_long(
     thread.join()
 
     assert send(store, LINKED, report(1)) == [COUNTED]
+
+
+# -- files of others in its directory --------------------------------------------------------------
+
+
+CONTENT = b"what somebody else keeps\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    found = tmp_path / "store"
+    found.mkdir(mode=0o700)
+    return found
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    found = tmp_path / "victim"
+    found.write_bytes(CONTENT)
+    return found
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal", "-lock"])
+def test_a_file_of_a_store_that_leads_elsewhere_is_refused(
+    place: Path, victim: Path, end: str
+) -> None:
+    url, file = f"sqlite:///{place}/store.db", place / f"store.db{end}"
+    open_store(url, make=True).close()
+    file.unlink(missing_ok=True)
+    file.symlink_to(victim)
+    with pytest.raises(StoreUnfit, match="is a link"):
+        open_store(url)
+
+    assert victim.read_bytes() == CONTENT
+
+
+def test_a_journal_that_leads_elsewhere_is_not_written(place: Path, victim: Path) -> None:
+    """What stands behind its last whole line would be cut off."""
+    victim.write_bytes(CONTENT + b"no end")
+    journal = ReleaseJournal(place / "releases.jsonl")
+    journal.path.symlink_to(victim)
+    with pytest.raises(StoreFull, match="cannot be written"):
+        journal.keep([{"a": 1}])
+
+    assert victim.read_bytes() == CONTENT + b"no end"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from contextlib import closing, suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
@@ -21,11 +20,9 @@ from tests.aggregator.store.series_fixtures import (
     series,
 )
 from tests.aggregator.store.sqlite.sqlite_fixtures import (
-    FORK,
     fill_disk,
     in_child,
     is_sound,
-    limited_log,
     open_at,
     small_disk,
 )
@@ -62,52 +59,6 @@ def consistent(store: SqliteStore) -> bool:
         for rows in store.spend_histograms(each).values()
     )
     return is_sound(store) and sum(sums) == counted(store) == spent_bits(store) == spent
-
-
-# -- the process ends -----------------------------------------------------------------------------
-
-
-def commit_for_ever(path: Path, first: int, log: Path) -> None:
-    """Commit, and write down what was acknowledged."""
-    store = open_at(path)
-    with log.open("ab", buffering=0) as line:
-        for number in range(first, 1 << 40):
-            verdicts = send(store, LINKED, *(report(number, at) for at in (0, 1)))
-            verdicts += send(store, WIDE, report(number, 0, message=number % 5000))
-            assert verdicts == [COUNTED] * 3
-            line.write(number.to_bytes(8, "big"))
-
-
-def acknowledged(log: Path) -> list[int]:
-    raw = log.read_bytes()
-    return [int.from_bytes(raw[at : at + 8], "big") for at in range(0, len(raw), 8)]
-
-
-def test_a_writer_that_is_killed_has_lost_and_doubled_nothing(path: Path, tmp_path: Path) -> None:
-    """kill -9 of one of two writers, again and again; the other goes on all the time."""
-    open_at(path).close()
-    log = tmp_path / "acknowledged"
-    log.touch()
-    steady = FORK.Process(target=commit_for_ever, args=(path, 1 << 30, log))
-    steady.start()
-    for attempt in range(4):
-        process = FORK.Process(target=commit_for_ever, args=(path, attempt << 20, log))
-        process.start()
-        wait_until(lambda: attempt in {number >> 20 for number in acknowledged(log)}, 60)  # noqa: B023 - at once
-        time.sleep(0.05 * attempt)  # at any step of another round
-        process.kill()
-        process.join()
-    assert steady.is_alive()
-    steady.kill()
-    steady.join()
-
-    with closing(open_at(path)) as store:
-        numbers = acknowledged(log)
-        assert len({number >> 20 for number in numbers}) == 5
-        for which, periods in ((LINKED, (0, 1)), (WIDE, (0,))):
-            again = [report(number, at) for number in numbers for at in periods]
-            assert send(store, which, *again) == [DUPLICATE] * len(again)
-        assert consistent(store)
 
 
 # -- the disk is full -----------------------------------------------------------------------------
@@ -148,23 +99,6 @@ def test_on_a_disk_that_is_full_from_the_start_no_half_store_is_left(tmp_path: P
         ballast.unlink()
         with closing(open_at(disk / "store.db")) as store:
             assert send(store, LINKED, report(1)) == [COUNTED]
-
-
-def write_into_a_limit(path: Path) -> None:
-    """Exit with 0 if a write that fails changes nothing, and the next is made."""
-    with closing(open_at(path)) as store:
-        send(store, LINKED, report(1))
-        with limited_log(path, 8192):
-            with pytest.raises(StoreUnavailable):
-                send(store, LINKED, *(report(n) for n in range(2, 2000)))
-            assert counted(store) == 1
-        verdicts = send(store, LINKED, *(report(n) for n in range(2000)))
-        assert verdicts == [COUNTED if n != 1 else DUPLICATE for n in range(2000)]
-        assert consistent(store)
-
-
-def test_a_write_that_fails_is_no_write(path: Path) -> None:
-    assert in_child(write_into_a_limit, path) == 0
 
 
 # -- somebody is in the way -----------------------------------------------------------------------

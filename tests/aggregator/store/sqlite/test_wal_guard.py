@@ -13,7 +13,6 @@ import pytest
 from tests.aggregator.store.series_fixtures import LINKED, report, send
 from tests.aggregator.store.sqlite.sqlite_fixtures import FORK, is_sound, open_at
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_shared.verdict import Verdict
 
@@ -122,19 +121,6 @@ def test_who_opens_while_the_log_is_missing_puts_it_back_first(path: Path) -> No
     assert send(second, LINKED, report(101)) == [DUPLICATE]
     assert is_sound(second)
     second.close()
-
-
-def test_a_backup_while_the_log_is_missing_holds_everything(path: Path, tmp_path: Path) -> None:
-    writer = Writer(path)
-    writer.count(1)
-    remove(path, *PUBLIC)
-    backup(f"sqlite:///{path}", tmp_path / "backup.db")
-    writer.kill()
-    restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
-    again = open_at(tmp_path / "again.db")
-
-    assert send(again, LINKED, report(1)) == [DUPLICATE]
-    again.close()
 
 
 def test_a_log_that_is_removed_right_before_a_kill_waits_for_its_operator(path: Path) -> None:
