@@ -34,7 +34,11 @@ late = 10
 from = 2026-06-01
 until = 2027-06-01
 """
-FILE = """
+OCTOBER = """unit = "month"
+late = 10
+from = 2026-10-01
+until = 2027-04-01"""
+FILE = f"""
 app = "acme-editor"
 
 [theme]
@@ -45,7 +49,7 @@ unit = "month"
 late = 10
 from = 2026-07-01
 until = 2027-07-01
-segments = {arm = ["A", "B"]}
+segments = {{arm = ["A", "B"]}}
 purpose = "Which theme to polish first"
 owner = "Editor team"
 
@@ -72,19 +76,13 @@ until = 2027-05-01
 question = "Which word is looked up first?"
 values_file = "word.txt"
 epsilon = 4
-unit = "month"
-late = 10
-from = 2026-10-01
-until = 2027-04-01
+{OCTOBER}
 
 [country]
 question = "Where is the keyboard layout from?"
 values_file = "country.txt"
 epsilon = 3
-unit = "month"
-late = 10
-from = 2026-10-01
-until = 2027-04-01
+{OCTOBER}
 
 [minutes]
 question = "How long was the longest session?"
@@ -101,41 +99,29 @@ question = "How large is the largest document, in pages?"
 range = [0, 1000]
 measure = "distribution"
 epsilon = 2
-unit = "month"
-late = 10
-from = 2026-10-01
-until = 2027-04-01
+{OCTOBER}
 
 [latency]
 question = "How long did it take to start, in milliseconds?"
 range = [0, 1000]
 measure = "ranges"
 epsilon = 2
-unit = "month"
-late = 10
-from = 2026-10-01
-until = 2027-04-01
-segments = {arm = ["A", "B"]}
+{OCTOBER}
+segments = {{arm = ["A", "B"]}}
 
 [help]
 question = "Which help was read?"
 values = ["menu", "search", "none of both"]
 presence = "hidden"
 epsilon = 2
-unit = "month"
-late = 10
-from = 2026-10-01
-until = 2027-04-01
+{OCTOBER}
 
 [plan]
 question = "Which plan has which theme?"
 values = ["light", "dark"]
-cross = {plan = ["free", "paid"]}
+cross = {{plan = ["free", "paid"]}}
 epsilon = 2
-unit = "month"
-late = 10
-from = 2026-10-01
-until = 2027-04-01
+{OCTOBER}
 
 [dark]
 question = "Is it dark?"

@@ -6,12 +6,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
-from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment
+from tests.aggregator.api.deployment_fixtures import Deployment
 from veilcount_aggregator.auth import sessions
 from veilcount_aggregator.auth.api_keys import Role
 
@@ -38,20 +37,10 @@ class _Silent(WSGIRequestHandler):
 
 
 @contextmanager
-def open_site(folder: Path, *files: str, **settings: Any) -> Iterator[Site]:
-    """Yield a site on a new store with these definitions."""
-    with (
-        deployment(folder, *files, now=settings.pop("now", NOW), **settings) as made,
-        served(made) as site,
-    ):
-        yield site
-
-
-@contextmanager
 def served(made: Deployment) -> Iterator[Site]:
     """Yield a deployment's pages, served."""
     server = make_server(HOST, 0, made.app, threaded=True, request_handler=_Silent)
-    thread = threading.Thread(target=_serve, args=(server,), daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield Site(f"http://{HOST}:{server.server_port}", made)
@@ -59,7 +48,3 @@ def served(made: Deployment) -> Iterator[Site]:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def _serve(server: BaseWSGIServer) -> None:
-    server.serve_forever(poll_interval=0.02)

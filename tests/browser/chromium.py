@@ -23,16 +23,9 @@ from veilcount_aggregator.auth.api_keys import Role
 BINARY = "/usr/bin/chromium"
 DRIVER = "/usr/bin/chromedriver"
 FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--force-prefers-reduced-motion",
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--force-prefers-reduced-motion"),
 )
 LOGS = {"browser": "ALL", "performance": "ALL"}
 WIDE = (1440, 900)
@@ -49,6 +42,10 @@ const apart = places.every((each) => {
 });
 return wide && apart;
 """
+AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
+OPEN = "document.querySelectorAll('details:not(.menu)').forEach((each) => { each.open = true; })"
+FOLLOWED = """return [...document.querySelectorAll('.js-plotly-plot')].every(
+    (each) => each.querySelector('svg').width.baseVal.value <= each.clientWidth + 1)"""
 #: reported on the console, where every complaint is read
 WATCH = """document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy violated: ' + event.violatedDirective + ' ' + event.blockedURI));"""
@@ -123,7 +120,10 @@ class Browser:
 
     def wait(self, script: str) -> None:
         """Wait until a script returns something."""
-        WebDriverWait(self.driver, SECONDS, LOOKS).until(lambda _: self.run(script))
+        self.wait_for(lambda: self.run(script))
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        WebDriverWait(self.driver, SECONDS, LOOKS).until(lambda _: condition())
 
     def follow(self, element: WebElement | str) -> None:
         """Click a link or a button, and wait until the next page is drawn."""
@@ -136,6 +136,19 @@ class Browser:
         act()
         self.wait("return document.body && !document.body.dataset.left")
         self.wait_until_ready()
+
+    def type(self, selector: str, text: str) -> None:
+        """Type a text instead of what a field holds."""
+        self.find(selector).clear()
+        self.find(selector).send_keys(text)
+
+    def copy(self, setting: str) -> str:
+        """Copy with the clipboard granted or denied; return what the button says then."""
+        for name in ("clipboard-read", "clipboard-write"):
+            self.command("Browser.setPermission", permission={"name": name}, setting=setting)
+        self.find("[data-copy]").click()
+        self.wait("return document.querySelector('[data-copy]').textContent !== 'Copy'")
+        return self.text("[data-copy]")
 
     # -- seeing --------------------------------------------------------------------------------
 
@@ -166,17 +179,27 @@ class Browser:
         """Whether nothing is wider than the screen, and no chart covers what follows it."""
         return bool(self.run(FITS))
 
+    def audit(self) -> list[str]:
+        """Return what is not accessible here, or does not fit, in light and wide, dark and narrow.
+
+        All details are open, and it is dark and narrow afterwards.
+        """
+        self.run(OPEN)
+        found = []
+        for theme, size in (("light", WIDE), ("dark", NARROW)):
+            self.theme(theme)
+            self.size(size)
+            self.wait(FOLLOWED)  # charts follow the window a moment later
+            found += [f"{theme}: {each}" for each in self.run(AUDIT)]
+            found += [] if self.fits() else [f"{theme}: a chart does not fit"]
+        return found
+
     # -- how it is looked at -------------------------------------------------------------------
 
     def size(self, size: tuple[int, int]) -> None:
         width, height = size
-        self.command(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        metrics = {"deviceScaleFactor": 1, "mobile": False}
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, **metrics)
 
     def theme(self, name: str) -> None:
         """Prefer light or dark, as a system does."""
@@ -210,9 +233,7 @@ class Browser:
 
     def expect_complaint(self, words: str) -> None:
         """Wait for a complaint, and forget it."""
-        WebDriverWait(self.driver, SECONDS, LOOKS).until(
-            lambda _: any(words in each for each in self.complaints())
-        )
+        self.wait_for(lambda: any(words in each for each in self.complaints()))
         self._heard.clear()
         self._urls.clear()
 
@@ -221,12 +242,8 @@ class Browser:
         return entries
 
     def _is_ours(self, url: str) -> bool:
-        return url.startswith(f"{self.site.base}/") or urlsplit(url).scheme in {
-            "about",
-            "blob",
-            "chrome",
-            "data",
-        }
+        ours = {"about", "blob", "chrome", "data"}
+        return url.startswith(f"{self.site.base}/") or urlsplit(url).scheme in ours
 
 
 @contextmanager

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
+from tests.aggregator.api.deployment_fixtures import deployment
 from tests.browser.browser_population import NOW, stock
-from tests.browser.browser_server import Site, open_site
+from tests.browser.browser_server import Site, served
 from tests.browser.chromium import Browser, browsing, chromium
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site with reports, for all tests that change nothing in it."""
-    with open_site(tmp_path_factory.mktemp("site"), now=NOW) as made:
-        stock(made.deployment)
-        yield made
+    with deployment(tmp_path_factory.mktemp("site"), now=NOW) as made, served(made) as opened:
+        stock(made)
+        yield opened
 
 
 @pytest.fixture(scope="session")
@@ -35,14 +36,11 @@ def browser(driver: webdriver.Chrome, site: Site) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def own_site(tmp_path: Path) -> Iterator[Site]:
-    """An empty site, which the test may change."""
-    with open_site(tmp_path, now=NOW) as made:
-        yield made
-
-
-@pytest.fixture
-def own_browser(driver: webdriver.Chrome, own_site: Site) -> Iterator[Browser]:
-    """A browser without a session, at the test's own site."""
-    with browsing(driver, own_site) as opened:
+def own_browser(driver: webdriver.Chrome, tmp_path: Path) -> Iterator[Browser]:
+    """A browser without a session, at an empty site, which the test may change."""
+    with (
+        deployment(tmp_path, now=NOW) as made,
+        served(made) as site,
+        browsing(driver, site) as opened,
+    ):
         yield opened

@@ -1,0 +1,139 @@
+"""The tabs of a collection in a browser: drawn, chosen, saved, read with the keyboard."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from tests.browser.chromium import NARROW, Browser
+
+ROWS = ["Local", "Shuffled, the same reports", "Shuffled, the same guarantee", "Central"]
+HOVER = "Plotly.Fx.hover(document.querySelector('.plot'), [{curveNumber: 1, pointNumber: 1}])"
+SHOWN = "return document.querySelector('.plot').data[1].x"
+FETCH = "return fetch(document.querySelector('.files a').href).then((got) => got.text())"
+STROKE = "return getComputedStyle(document.querySelector('#scaling .js-line')).stroke"
+
+
+def test_estimates_are_drawn_and_options_and_dates_change_the_address_and_the_drawing(
+    browser: Browser,
+) -> None:
+    """Bars have whiskers, lines have bands, points have texts."""
+    browser.enter()
+    browser.open("/collections/theme")
+    bars, lines = browser.all("figure.chart .plot")[:2]
+
+    assert len(bars.find_elements("css selector", ".errorbar")) == 3
+    assert len(lines.find_elements("css selector", ".scatterlayer .fills path")) >= 3
+    assert browser.all(".wait") == []
+    browser.run(HOVER)
+    browser.wait("return document.querySelector('.plot .hoverlayer text')")
+    assert browser.text(".plot .hoverlayer text").startswith("dark: 50.37% (49.74% to 51.00% at")
+
+    browser.find("details.view-options > summary").click()
+    (consistent,) = [each for each in browser.all(".choice a") if each.text == "consistent"]
+    browser.follow(consistent)
+    assert browser.path == "/collections/theme?view=consistent"
+    assert browser.texts(".choice a[aria-current]")[0] == "consistent"
+    assert all(share >= 0 for share in browser.run(SHOWN))
+    browser.run("document.getElementById('from').value = '2026-09-01'")
+    browser.follow(".fields button")
+    assert "view=consistent" in browser.path
+    assert "UTC days 2026-09-01 to 2026-12-31" in browser.text(".verdict")
+    rows = csv.DictReader(browser.run(FETCH).splitlines())
+    assert [float(row["frequency"]) for row in rows] == browser.run(SHOWN)
+    assert browser.audit() == []
+
+
+def test_a_chart_is_saved_as_a_picture_and_its_table_opens_with_the_keyboard(
+    browser: Browser, tmp_path: Path
+) -> None:
+    browser.enter()
+    browser.open("/collections/plan")
+    browser.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    button = browser.all("[data-save]")[0]
+    picture = tmp_path / f"veilcount-{button.get_attribute('data-save')}.png"
+    button.click()
+    browser.wait_for(picture.exists)
+    browser.all("figure.chart summary")[0].send_keys(Keys.ENTER)
+
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "light · paid" in browser.all("figure.chart table")[0].text
+
+
+def test_segments_days_and_definitions_are_compared_with_the_keyboard(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/collections/theme/compare?from=2026-11-01&to=2026-11-30")
+
+    assert "points" in browser.text(".verdict .headline")
+    assert len(browser.all("#differences .barlayer .point")) == 3
+    assert [each.split()[0] for each in browser.texts("tbody th")] == ["light", "dark", "system"]
+    assert all(" to " in each for each in browser.texts("tbody td:nth-child(5)"))
+    Select(browser.find("#a")).select_by_value("arm:B")
+    Select(browser.find("#b")).select_by_value("arm:A")
+    browser.await_page(lambda: browser.find("#values").send_keys("light,dark", Keys.ENTER))
+    assert "a=arm%3AB" in browser.path
+    assert [each.split()[0] for each in browser.texts("tbody th")] == ["light", "dark"]
+    assert "B: arm A" in browser.text(".facts")
+
+    browser.follow(browser.all(".choice a")[1])
+    assert browser.text(".choice a[aria-current]") == "Ranges of days"
+    assert "2026-11-01 to 2026-11-30" in browser.text()
+    assert browser.audit() == []
+    browser.follow(browser.all(".choice a")[2])
+    assert browser.text(".choice a[aria-current]") == "Definitions"
+    assert "under definition" in browser.text(".verdict")
+
+
+def test_thirty_names_fit_on_a_phone(browser: Browser) -> None:
+    browser.size(NARROW)
+    browser.enter()
+    browser.open("/collections/word/compare")
+
+    assert browser.fits()
+    assert len(browser.all("#differences .barlayer .point")) == 30
+    assert "The first 30 values are drawn; the table has all." in browser.text("figcaption")
+
+
+def test_epsilons_lines_and_tables_of_the_budget_fit_on_a_phone(browser: Browser) -> None:
+    browser.size(NARROW)
+    browser.enter()
+    browser.open("/collections/theme/budget")
+
+    assert [each.split()[1] for each in browser.texts(".facts.big > div")] == ["2", "2", "24"]
+    for name, lines in (("composed", 3), ("attack", 3), ("units", 2)):
+        assert len(browser.all(f"#{name} .scatterlayer .trace")) == lines
+    for each in browser.all("figure summary"):
+        each.click()
+    assert all(each.is_displayed() for each in browser.all("figure table"))
+    assert browser.texts("#composed ~ .under tbody tr")[-1].split()[:2] == ["12", "24"]
+    assert browser.fits()
+    assert browser.audit() == []
+
+
+def test_rows_and_lines_of_the_contrast_are_shown_and_n_is_marked_on_the_logarithmic_axis(
+    browser: Browser,
+) -> None:
+    """n is in the middle of five sizes, two decades either side; lines follow the theme at once."""
+    browser.enter()
+    browser.open("/collections/theme/contrast")
+    mark, line = (
+        browser.find(f"#scaling {each}").rect for each in (".shapelayer path", ".scatterlayer")
+    )
+
+    assert browser.texts(".panel tbody th") == ROWS
+    assert len(browser.all("#scaling .scatterlayer .trace")) == 3
+    assert browser.text("#scaling .annotation").startswith("n = ")
+    assert mark["x"] == pytest.approx(line["x"] + line["width"] / 2, abs=8)
+    light = browser.run(STROKE)
+    browser.find("#theme").click()
+    browser.wait(f"{STROKE} !== {light!r}")
+    assert browser.run("return document.documentElement.dataset.theme") == "dark"
+    assert browser.audit() == []
+    browser.type("#n", "500")
+    browser.follow("form[method=get] button")
+    assert browser.path.endswith("n=500")
+    assert "n = 500: as " in browser.text()
