@@ -64,14 +64,14 @@ def test_a_new_key_is_copied_and_revoked_only_after_a_confirmation(own_browser: 
     own_browser.find("#label").send_keys("the editor")
     own_browser.follow("form .fields button")
     secret = str(own_browser.find("#secret").get_attribute("value"))
-    said = own_browser.copy("granted")
+    button = own_browser.copy("granted")
     copied = own_browser.driver.execute_async_script(
         "navigator.clipboard.readText().then(arguments[0])"
     )
     store = own_browser.site.deployment.aggregator.store
 
     assert secret.startswith("veilcount_device_")
-    assert (said, copied) == ("Copied", secret)
+    assert (button, copied) == ("Copied", secret)
     assert own_browser.site.deployment.aggregator.known().api_keys.find(secret)
     own_browser.open("/keys")
     assert own_browser.audit() == []

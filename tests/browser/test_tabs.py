@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from tests.browser.chromium import NARROW, Browser
+from tests.browser.chromium import NARROW, WIDE, Browser
 
 ROWS = ["Local", "Shuffled, the same reports", "Shuffled, the same guarantee", "Central"]
 HOVER = "Plotly.Fx.hover(document.querySelector('.plot'), [{curveNumber: 1, pointNumber: 1}])"
@@ -128,12 +128,14 @@ def test_rows_and_lines_of_the_contrast_are_shown_and_n_is_marked_on_the_logarit
     assert len(browser.all("#scaling .scatterlayer .trace")) == 3
     assert browser.text("#scaling .annotation").startswith("n = ")
     assert mark["x"] == pytest.approx(line["x"] + line["width"] / 2, abs=8)
-    light = browser.run(STROKE)
-    browser.find("#theme").click()
-    browser.wait(f"{STROKE} !== {light!r}")
-    assert browser.run("return document.documentElement.dataset.theme") == "dark"
     assert browser.audit() == []
+    browser.theme("light")
+    browser.size(WIDE)
     browser.type("#n", "500")
     browser.follow("form[method=get] button")
     assert browser.path.endswith("n=500")
     assert "n = 500: as " in browser.text()
+    light = browser.run(STROKE)
+    browser.find("#theme").click()
+    browser.wait(f"{STROKE} !== {light!r}")
+    assert browser.run("return document.documentElement.dataset.theme") == "dark"
