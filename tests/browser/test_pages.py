@@ -7,7 +7,7 @@ from selenium.webdriver.support.ui import Select
 from tests.browser.chromium import Browser
 
 #: what is at the end of a collection's row
-BEHIND = """
+LINK_AT_THE_END = """
 const end = [...document.querySelectorAll('.listing li')]
   .find((each) => each.innerText.includes('command palette')).querySelector('.when');
 end.scrollIntoView();
@@ -19,7 +19,7 @@ def test_a_row_is_a_link_as_a_whole_and_a_search_is_an_address(browser: Browser)
     browser.enter()
     browser.open("/")
 
-    assert browser.run(BEHIND) == "/collections/opened"
+    assert browser.run(LINK_AT_THE_END) == "/collections/opened"
     assert browser.audit() == []
     browser.find("#find").send_keys("theme")
     browser.follow(".find button")
