@@ -55,8 +55,8 @@ def test_a_true_difference_is_found_and_two_shares_that_mirror_each_other_are_on
 
 
 def test_the_detectable_difference_is_found_in_four_of_five() -> None:
-    """Simulated at exactly the detectable difference: 200 pairs, 0.8 +/- 4 errors."""
-    collection, rng, n, rounds = of_values(2), np.random.default_rng(4), 8000, 200
+    """Simulated at exactly the detectable difference: 100 pairs, 0.8 +/- 4 errors."""
+    collection, rng, n, rounds = of_values(2), np.random.default_rng(4), 8000, 100
     even = np.array([n // 2, n // 2])
     smallest = float(compare(*(drawn(collection, even, rng, "cohort") for _ in "ab")).detectable[0])
     moved = np.array([n // 2 + round(n * smallest), n // 2 - round(n * smallest)])

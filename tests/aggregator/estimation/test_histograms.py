@@ -50,13 +50,11 @@ class Kind:
             return estimate_ranges(weights, domain, counters, level, target=target)
         return estimate_distribution(mechanism, domain, counters, level, target=target)
 
-    def some_counters(self, epsilon: int = 4, n: int = 20_000) -> Counts:
-        generator = np.random.default_rng(3)
-        held = population("two humps", n, generator)
-        return draw(held, self.at(Fraction(epsilon)), IntervalTarget.COHORT, generator)
-
     def example(self, level: float = 0.95, domain: Number = RANGE) -> BucketHistogram:
-        return self.estimate(self.at(Fraction(4)), self.some_counters(), level, domain=domain)
+        generator, mechanism = np.random.default_rng(3), self.at(Fraction(8))
+        held = population("two humps", 20_000, generator)
+        counters = draw(held, mechanism, IntervalTarget.COHORT, generator)
+        return self.estimate(mechanism, counters, level, domain=domain)
 
 
 KINDS = {
@@ -169,7 +167,7 @@ def test_a_share_that_no_quantile_has_is_refused(share: float) -> None:
 
 def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges(kind: Kind) -> None:
     """Nothing here is not a number, so it can be written as JSON; one answer claims no more."""
-    mechanism, population = kind.at(Fraction(4)), IntervalTarget.POPULATION
+    mechanism, population = kind.at(Fraction(8)), IntervalTarget.POPULATION
     counters = np.zeros(mechanism.counters, np.int64)
     found = kind.estimate(mechanism, counters)
     counters[100] = 1

@@ -97,12 +97,12 @@ def test_em_stops_long_before_its_limit_of_steps(epsilon: str) -> None:
 
 @pytest.mark.parametrize("target", list(IntervalTarget))
 def test_the_band_is_as_wide_as_the_noise_makes_it(target: IntervalTarget) -> None:
-    """60 repetitions at n = 5,000: the spread of the curve is the band's, within 25 %.
+    """60 repetitions at n = 2,000: the spread of the curve is the band's, within 25 %.
 
     A band of 30 % less or more is outside that. Cohort: the devices stay, the noise is drawn anew.
     """
     generator = np.random.default_rng(11)
-    held = population("two humps", 5_000, generator)
+    held = population("two humps", 2_000, generator)
     again = [draw(held, FOUR, target, generator) for _ in range(60)]
     found = [
         estimate_distribution(FOUR, RANGE, counters, 0.6827, target=target) for counters in again

@@ -123,7 +123,7 @@ def test_a_contrast_is_observed_where_there_are_answers(stocked: Deployment) -> 
     assert [line.cohort for line in series.contrast.lines] == [line.cohort for line in expected]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("name", "basis"),
     [
