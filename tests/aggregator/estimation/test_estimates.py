@@ -89,8 +89,10 @@ def test_an_estimate_that_would_mean_nothing_is_refused(
 
 @pytest.mark.parametrize(
     ("collection", "low", "high"),
-    [(of_values(k), [0.0] * k, [1.0] * k) for k in (2, 20, 300)]
-    + [(of_number(-40, 60), [-40.0], [60.0])],
+    [
+        *((of_values(k), [0.0] * k, [1.0] * k) for k in (2, 20, 300)),
+        (of_number(-40, 60), [-40.0], [60.0]),
+    ],
     ids=["2 values", "20 values", "300 values", "a mean"],
 )
 def test_without_answers_everything_is_possible(
@@ -140,16 +142,6 @@ def test_intervals_for_all_at_once_are_wider_except_for_two_that_mirror_each_oth
         alone, together = (shares(collection, counters, simultaneous=yes) for yes in (False, True))
 
         assert bool((together.high - together.low > alone.high - alone.low).all()) is wider
-
-
-def test_several_periods_are_estimated_from_their_sum() -> None:
-    collection = of_values(5)
-    one, two = (received(collection, falling(5, n), seed=n) for n in (400, 600))
-    whole = shares(collection, one + two)
-    parts = [shares(collection, each).frequency for each in (one, two)]
-
-    assert whole.n == 1000
-    assert whole.frequency == pytest.approx(0.4 * parts[0] + 0.6 * parts[1])
 
 
 def test_a_composition_has_the_raw_intervals_within_0_and_1() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,20 +42,18 @@ class Kind:
         self,
         mechanism: RangeTree | DistributionMechanism,
         counters: Counts,
-        level: float = 0.95,
-        target: IntervalTarget = IntervalTarget.COHORT,
         domain: Number = RANGE,
+        **options: Any,
     ) -> BucketHistogram:
         if isinstance(mechanism, RangeTree):
-            weights = tree_weights(mechanism)
-            return estimate_ranges(weights, domain, counters, level, target=target)
-        return estimate_distribution(mechanism, domain, counters, level, target=target)
+            return estimate_ranges(tree_weights(mechanism), domain, counters, **options)
+        return estimate_distribution(mechanism, domain, counters, **options)
 
     def example(self, level: float = 0.95, domain: Number = RANGE) -> BucketHistogram:
         generator, mechanism = np.random.default_rng(3), self.at(Fraction(8))
         held = population("two humps", 20_000, generator)
         counters = draw(held, mechanism, IntervalTarget.COHORT, generator)
-        return self.estimate(mechanism, counters, level, domain=domain)
+        return self.estimate(mechanism, counters, domain, level=level)
 
 
 KINDS = {

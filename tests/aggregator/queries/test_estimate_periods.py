@@ -96,18 +96,18 @@ def test_only_one_answer_a_person_is_a_sample_of_a_population(
 def test_before_any_answer_nothing_is_claimed(empty: Deployment) -> None:
     """n is 0, no figure is given, and every one is still possible."""
     _, shares = only(estimate(empty, "theme"))
-    _, mean = only(estimate(empty, "minutes"))
-    _, spread = only(estimate(empty, "spread"))
+    mean = only(estimate(empty, "minutes"))[1].mean
+    spread = only(estimate(empty, "spread"))[1].spread
     _, ranges = only(estimate(empty, "ranges", values="0..50"))
     _, top = only(estimate(empty, "word", top="3"))
 
     assert (shares.n, shares.estimand) == (0, "no answers yet")
     assert shares.values[0] == ShareRow("light", None, None, 0.0, 1.0, 0.0, 1.0)
-    assert mean.mean is not None
-    assert (mean.mean.mean, mean.mean.low, mean.mean.high) == (None, 0, 100)
-    assert spread.spread is not None
-    assert spread.spread.buckets == []
-    assert spread.spread.curve[100].share is None
+    assert mean is not None
+    assert (mean.mean, mean.low, mean.high) == (None, 0, 100)
+    assert spread is not None
+    assert not spread.buckets
+    assert spread.curve[100].share is None
     assert ranges.values[0].frequency is None
     assert len(top.values) == 3
 
