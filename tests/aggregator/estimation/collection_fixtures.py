@@ -34,12 +34,10 @@ def question(domain: str, epsilon: str = "1", k: int = 2) -> Collection:
 
 
 def of_values(k: int, epsilon: str = "1", more: str = "") -> Collection:
-    """Which one of k values?"""
     return question(f'values_file = "values.txt"\n{more}', epsilon, k)
 
 
 def of_number(low: int = 0, high: int = 1, epsilon: str = "1") -> Collection:
-    """Which number, on average?"""
     return question(f'range = [{low}, {high}]\nmeasure = "mean"', epsilon)
 
 
@@ -55,7 +53,6 @@ def received(collection: Collection, people: Sequence[int] | Ints, seed: int = 1
 
 
 def shares(collection: Collection, counters: Ints, **options: Any) -> ShareEstimates:
-    """The shares of values, where there are reports."""
     shown = estimate(collection, counters, **options)
     assert isinstance(shown, ShareEstimates)
     return shown
@@ -64,14 +61,12 @@ def shares(collection: Collection, counters: Ints, **options: Any) -> ShareEstim
 def sums(
     collection: Collection, counters: Ints, groups: Sequence[Any], **options: Any
 ) -> ShareEstimates:
-    """The shares of groups of values, where there are reports."""
     shown = estimate_sums(collection, counters, groups, **options)
     assert isinstance(shown, ShareEstimates)
     return shown
 
 
 def mean(collection: Collection, counters: Ints, **options: Any) -> MeanEstimate:
-    """The mean of a number, where there are reports."""
     shown = estimate(collection, counters, **options)
     assert isinstance(shown, MeanEstimate)
     return shown

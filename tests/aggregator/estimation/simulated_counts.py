@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from veilcount_aggregator.estimation.cdf import BucketHistogram
 from veilcount_aggregator.estimation.estimator import IntervalTarget
@@ -62,12 +61,11 @@ def population(name: str, n: int, generator: Generator) -> Counts:
     return np.bincount(buckets, minlength=BUCKETS)
 
 
-def few(n: int, *shares: tuple[int, float]) -> Counts:
-    """n devices with numbers of a few buckets and their shares; the rest is in the last."""
+def few(n: int) -> Counts:
+    """Return n devices with numbers of five buckets."""
     held = np.zeros(BUCKETS, np.int64)
-    for bucket, share in shares:
-        held[bucket] = int(share * n)
-    held[BUCKETS - 1] += n - held.sum()
+    held[[3, 64, 100, 130]] = np.array([0.2, 0.2, 0.3, 0.2]) * n
+    held[BUCKETS - 1] = n - held.sum()
     return held
 
 
@@ -90,7 +88,6 @@ def draw(
 
 
 def curve_of(found: BucketHistogram) -> Floats:
-    """The estimated curve, which is there."""
     assert found.curve.share is not None
     return found.curve.share
 
@@ -103,8 +100,3 @@ def distances(curve: Floats, held: Counts) -> tuple[float, float]:
     true = np.concatenate([[0.0], np.cumsum(held) / held.sum()])
     off = np.searchsorted(curve, DECILES) - np.searchsorted(true, DECILES)
     return float(abs(curve - true)[1:].mean()), float(abs(off).mean() / BUCKETS)
-
-
-def could_be(hits: int, runs: int, claimed: float, alpha: float = 1e-4) -> bool:
-    """Whether a coverage may be as high as claimed: Clopper-Pearson, at 99.99 % by default."""
-    return hits == runs or float(beta.isf(alpha / 2, hits + 1, runs - hits)) >= claimed

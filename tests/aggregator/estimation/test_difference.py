@@ -31,14 +31,12 @@ Ints = NDArray[np.int64]
 def drawn(
     collection: Collection, people: Ints, rng: np.random.Generator, target: str = "auto"
 ) -> ShareEstimates:
-    """The estimate of what these people answer."""
     return shares(collection, simulate(collection, people, rng), target=target)
 
 
 def two(
     collection: Collection, one: list[int], other: list[int], seed: int = 1
 ) -> DifferenceEstimate:
-    """How the first people's answers differ from the second's."""
     rng = np.random.default_rng(seed)
     return compare(*(drawn(collection, np.array(each), rng) for each in (one, other)))
 

@@ -64,7 +64,6 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Each of the two kinds of histogram."""
     return KINDS[request.param]
 
 
@@ -94,7 +93,6 @@ def test_a_hundred_thousand_reports_place_the_curve_within_thirteen_thousandths(
 
 @pytest.mark.full
 def test_em_places_each_spread_within_ten_thousandths() -> None:
-    """The mean of 8 runs of each."""
     assert max(mean_distances(KINDS["wave"], runs=8)) <= 0.010
 
 

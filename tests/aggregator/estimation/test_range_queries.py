@@ -19,12 +19,12 @@ from tests.aggregator.estimation.simulated_counts import (
     DECILES,
     RANGE,
     Counts,
-    could_be,
     draw,
     few,
     population,
     rows_of,
 )
+from tests.statistical.coverage_harness import Coverage
 from tests.statistical.distributions import with_epsilon
 from veilcount_aggregator import estimate, tally
 from veilcount_aggregator.estimation.estimator import IntervalTarget
@@ -41,7 +41,7 @@ from veilcount_shared.mechanisms import RangeTree
 ONE, EIGHT = RangeTree.for_epsilon(Fraction(1)), RangeTree.for_epsilon(Fraction(8))
 MORE = [pytest.param(Fraction(e), marks=pytest.mark.full) for e in ("0.1", "0.5", "2", "3", "16")]
 EPSILONS = [*map(Fraction, ("0.000001", "1", "8")), *MORE]
-COVERED = 0.935
+COVERED, ALPHA = 0.935, 1e-4
 
 every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 each_target = pytest.mark.parametrize("target", list(IntervalTarget))
@@ -92,9 +92,6 @@ def test_no_unbiased_reading_varies_less(mechanism: RangeTree) -> None:
 # -- coverage --------------------------------------------------------------------------------------
 
 
-SEVERAL = [(3, 0.2), (64, 0.2), (100, 0.3), (130, 0.2)]
-
-
 @pytest.mark.parametrize("factor", ["1", "0.7", "1.3"])
 def test_intervals_of_shares_and_of_the_mean_hold_for_the_claimed_epsilon_alone(
     factor: str,
@@ -104,14 +101,16 @@ def test_intervals_of_shares_and_of_the_mean_hold_for_the_claimed_epsilon_alone(
     test_coverage_corners.py has ranges, targets, sizes and epsilons drawn at random.
     """
     n, cohort, generator = 100_000, IntervalTarget.COHORT, np.random.default_rng(100_000)
-    held, sent = few(n, *SEVERAL), with_epsilon(ONE, Fraction(factor))
+    held, sent = few(n), with_epsilon(ONE, Fraction(factor))
     truth, found = FIGURES @ held / n, np.zeros(len(FIGURES), np.int64)
     for _ in range(120):
         counters = draw(held, sent, cohort, generator)
         read = TreeReports(tree_weights(ONE), RANGE, counters, 0.95, cohort).read(FIGURES)
         found += (read.low <= truth + 1e-12) & (truth - 1e-12 <= read.high)
 
-    assert all(could_be(int(each), 120, COVERED) for each in found) is (factor == "1")
+    assert all(Coverage(int(each), 120).could_be(COVERED, ALPHA) for each in found) is (
+        factor == "1"
+    )
 
 
 @pytest.mark.one_in(3)
@@ -122,7 +121,7 @@ def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
 ) -> None:
     """Of 60 runs at least 93.5 %: every edge inside the band, every decile inside its bounds."""
     generator, runs, band, quantiles = np.random.default_rng(n), 60, 0, 0
-    held = few(n, *SEVERAL)
+    held = few(n)
     true = np.concatenate([[0.0], np.cumsum(held) / n])
     for _ in range(runs):
         counters = draw(held, mechanism, target, generator)
@@ -136,8 +135,8 @@ def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
             for each, edge in zip(deciles, at, strict=True)
         )
 
-    assert could_be(band, runs, COVERED)
-    assert could_be(quantiles, runs, COVERED)
+    assert Coverage(band, runs).could_be(COVERED, ALPHA)
+    assert Coverage(quantiles, runs).could_be(COVERED, ALPHA)
 
 
 # -- ranges ----------------------------------------------------------------------------------------

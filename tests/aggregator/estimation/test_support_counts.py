@@ -29,12 +29,10 @@ SMALL = [(2, 3), (2, 6), (3, 4), (4, 3), (4, 4), (5, 3), (7, 3), (8, 3), (11, 3)
 
 
 def plane(q: int, t: int) -> ProjectiveGeometry:
-    """All points of a plane as inputs."""
     return ProjectiveGeometry.for_epsilon(Fraction(1), points(q, t), q, t)
 
 
 def drawn(v: int, most: int) -> Ints:
-    """Counters between 0 and most, seeded."""
     return np.random.default_rng(v).integers(0, most, v, endpoint=True)
 
 

@@ -41,7 +41,6 @@ def empty(tmp_path: Path) -> Iterator[Deployment]:
 
 
 def stock(made: Deployment) -> None:
-    """Send the reports of each collection's devices."""
     made.clocks.now = BEFORE
     counted(send(made, "theme", [1000, 3000, 0], seed=2))
     counted(send(made, "local", [3000, 1000], seed=3))

@@ -90,12 +90,10 @@ def send_inputs(
 
 
 def counted(verdicts: list[Verdict]) -> None:
-    """All of them were."""
     assert set(verdicts) == {Verdict.COUNTED}
 
 
 def snapshot(deployed: Deployment) -> queries.Snapshot:
-    """What queries read."""
     aggregator = deployed.aggregator
     aggregator.flush()
     return queries.Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
@@ -115,12 +113,10 @@ def typed(**params: str | list[str]) -> dict[str, list[str]]:
 
 
 def estimate(deployed: Deployment, name: str, **params: str | list[str]) -> queries.EstimateResult:
-    """Query an estimate."""
     return queries.estimate(snapshot(deployed), name, question(**params))
 
 
 def compare(deployed: Deployment, name: str, **params: str | list[str]) -> queries.CompareResult:
-    """Query a comparison."""
     read = queries.CompareQuery.parse(typed(**params))
     return queries.compare(snapshot(deployed), name, read)
 

@@ -22,13 +22,11 @@ TODAY = date(2026, 12, 5)
 
 
 def budget(deployed: Deployment, name: str, n: str = "", **more: bool) -> queries.BudgetResult:
-    """Ask for a budget."""
     read = queries.BudgetQuery.parse({"n": [n]})
     return queries.budget(snapshot(deployed), name, read, **more)
 
 
 def contrast(deployed: Deployment, name: str, **params: str | list[str]) -> queries.ContrastResult:
-    """Ask for a contrast."""
     return queries.contrast(snapshot(deployed), name, queries.ContrastQuery.parse(typed(**params)))
 
 
@@ -145,12 +143,6 @@ def test_with_n_it_is_predicted_and_without_answers_assumed(stocked: Deployment)
     assert assumed.n_source == "assumed: there are no answers to count"
 
 
-def release(made: Deployment, query: str) -> None:
-    """Request a release of the curator's half."""
-    request = {"query": query, "epsilon": "0.5"}
-    made.aggregator.curator.answer(made.series("curated"), request, made.clocks.now, "test")
-
-
 def test_paired_collections_are_compared_over_the_released_periods(tmp_path: Path) -> None:
     """A quarter is dark in both halves: each with its own interval.
 
@@ -162,7 +154,8 @@ def test_paired_collections_are_compared_over_the_released_periods(tmp_path: Pat
             counted(send(made, name, [3000, 1000], seed=3))
         before = contrast(made, "local").series[0].twin
         made.clocks.now = AFTER
-        release(made, "histogram")
+        request = {"query": "histogram", "epsilon": "0.5"}
+        made.aggregator.curator.answer(made.series("curated"), request, AFTER, "test")
         after = contrast(made, "local").series[0].twin
         same = contrast(made, "curated").series[0].twin
 

@@ -28,7 +28,6 @@ SURE = "0.9999"  # the level at which seeded populations must be in their interv
 
 
 def holds(row: ShareRow, share: float) -> bool:
-    """Whether an interval holds a share."""
     return row.low <= share <= row.high
 
 
