@@ -64,14 +64,6 @@ late = 5
 from = 2026-11-01
 until = 2027-01-01
 
-[crashed]
-question = "Did it crash on this person's machine, ever, since the big rewrite of the file format?"
-boolean = true
-epsilon = 1
-unit = "user"
-from = 2026-11-01
-until = 2027-05-01
-
 [word]
 question = "Which word is looked up first?"
 values_file = "word.txt"
@@ -163,7 +155,7 @@ from = 2026-11-01
 until = 2027-02-01
 
 [later]
-question = "What is asked next year?"
+question = "What is asked on each person's machine, ever, since the big rewrite of the format?"
 values = ["yes", "no", "perhaps"]
 epsilon = 1
 unit = "month"
@@ -177,7 +169,6 @@ LISTS = {
 
 
 def stock(made: Deployment) -> None:
-    """Push the definitions, and send the reports."""
     made.push(FIRST)
     made.clocks.now = BEGAN - timedelta(days=30)
     counted(send(made, "theme", [700, 500], seed=1))
@@ -216,7 +207,6 @@ def _answer_november(made: Deployment) -> None:
     numbers = np.random.default_rng(60).beta(2, 5, 6000)
     for day in range(27, 33):
         counted(send(made, "opened", [90, 210], period=day, seed=day))
-    counted(send(made, "crashed", [1880, 120], seed=61))
     for week in range(3, 5):
         counted(send_numbers(made, "minutes", numbers[:2500] / (week - 2), period=week, seed=week))
     counted(send_numbers(made, "size", numbers, period=1, seed=62))
@@ -232,7 +222,6 @@ def _words() -> list[int]:
 
 
 def _lose(made: Deployment) -> None:
-    """Send losses, and reports that are rejected for the usual reasons."""
     series = made.series("theme")
     for bucket in (1, 1, 2, 3):
         reply = made.send(Batch(losses=Losses(series.fingerprint, aged=bucket)))

@@ -26,7 +26,6 @@ class Site:
     cookies: dict[Role, dict[str, Any]] = field(default_factory=dict)
 
     def link(self, role: Role) -> str:
-        """Return a new one-time link."""
         store, now = self.deployment.aggregator.store, self.deployment.clocks.now
         return sessions.link_url(self.base, sessions.create_link(store, role, now))
 
@@ -38,7 +37,6 @@ class _Silent(WSGIRequestHandler):
 
 @contextmanager
 def served(made: Deployment) -> Iterator[Site]:
-    """Yield a deployment's pages, served."""
     server = make_server(HOST, 0, made.app, threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

@@ -112,21 +112,18 @@ class Browser:
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
-        """Wait until the page says so."""
         self.wait("return document.body && document.body.dataset.ready")
         ready = self.run("return document.body.dataset.ready")
 
         assert ready == "yes", self.complaints()
 
     def wait(self, script: str) -> None:
-        """Wait until a script returns something."""
         self.wait_for(lambda: self.run(script))
 
     def wait_for(self, condition: Callable[[], object]) -> None:
         WebDriverWait(self.driver, SECONDS, LOOKS).until(lambda _: condition())
 
     def follow(self, element: WebElement | str) -> None:
-        """Click a link or a button, and wait until the next page is drawn."""
         found = self.find(element) if isinstance(element, str) else element
         self.await_page(found.click)
 
@@ -138,7 +135,6 @@ class Browser:
         self.wait_until_ready()
 
     def type(self, selector: str, text: str) -> None:
-        """Type a text instead of what a field holds."""
         self.find(selector).clear()
         self.find(selector).send_keys(text)
 
@@ -160,11 +156,9 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def text(self, selector: str = "main") -> str:
-        """Return what is read there."""
         return self.find(selector).text
 
     def texts(self, selector: str) -> list[str]:
-        """Return what is read in each."""
         return [each.text for each in self.all(selector)]
 
     @property
@@ -207,7 +201,6 @@ class Browser:
         self.command("Emulation.setEmulatedMedia", features=[preferred])
 
     def command(self, name: str, /, **parameters: Any) -> Any:
-        """Send a command of the DevTools protocol."""
         return self.driver.execute_cdp_cmd(name, parameters)
 
     # -- what went wrong -----------------------------------------------------------------------

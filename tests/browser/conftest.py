@@ -8,17 +8,19 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from tests.aggregator.api.deployment_fixtures import deployment
-from tests.browser.browser_population import NOW, stock
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.dashboard.conftest import stocked
+from tests.browser.browser_population import NOW
 from tests.browser.browser_server import Site, served
 from tests.browser.chromium import Browser, browsing, chromium
 
+__all__ = ["stocked"]
+
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(stocked: Deployment) -> Iterator[Site]:
     """The site with reports, for all tests that change nothing in it."""
-    with deployment(tmp_path_factory.mktemp("site"), now=NOW) as made, served(made) as opened:
-        stock(made)
+    with served(stocked) as opened:
         yield opened
 
 

@@ -16,8 +16,6 @@ PAGES = "pages."
 
 
 class Kind(Enum):
-    """How an endpoint authorizes requests."""
-
     KEY = auto()  # by a key in a header, always
     DEVICE = auto()  # by a device's key, from the first one on
     OPEN = auto()  # anyone may
@@ -27,8 +25,6 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """One method of one path."""
-
     method: str
     path: str
     kind: Kind
@@ -117,7 +113,6 @@ DECIDED = (
 
 
 def of_kind(*kinds: Kind) -> list[AccessRule]:
-    """Return the rules of some kinds."""
     return [endpoint for endpoint in DECIDED if endpoint.kind in kinds]
 
 

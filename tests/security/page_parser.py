@@ -27,7 +27,6 @@ class ParsedPage(HTMLParser):
     """A page, read as a browser reads it: what stands in a script is text until the script ends."""
 
     def __init__(self, html: str) -> None:
-        """Read it."""
         super().__init__()
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.forms: list[Form] = []
@@ -35,7 +34,6 @@ class ParsedPage(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: Attributes) -> None:
-        """Note an element."""
         attributes = {name: value or "" for name, value in attrs}
         self.elements.append((tag, attributes))
         if tag == "form":

@@ -16,19 +16,15 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})")
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came back on one connection."""
-
     raw: bytes
     ended: bool  # by the server
 
     @property
     def statuses(self) -> list[int]:
-        """The status of each answer."""
         return [int(each) for each in _STATUS.findall(self.raw)]
 
 
 def connected(port: int) -> socket.socket:
-    """Return a new connection."""
     return socket.create_connection((HOST, port), PATIENCE)
 
 
@@ -55,5 +51,4 @@ def listen(connection: socket.socket, quiet: float = QUIET) -> Heard:
 
 
 def head(method: str, path: str, *lines: str) -> bytes:
-    """Return the beginning of a request."""
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *lines, "", ""]).encode("latin-1")

@@ -13,7 +13,7 @@ import redis
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.store.engines import ENGINES, Empty
-from veilcount_shared.report import MAX_REPORTS, Batch, Report
+from veilcount_shared.report import MAX_REPORTS
 from veilcount_shared.verdict import Verdict
 
 LIMIT = 1_000
@@ -27,20 +27,17 @@ SLACK = 128 << 10  # a log that is written anew, a page that is half full
 def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Empty]:
-    """An engine, which serves one empty store after the other."""
     with ENGINES[request.param](tmp_path_factory.mktemp("engine")) as empty:
         yield empty
 
 
 @pytest.fixture
 def small(engine: Empty, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment with little room."""
     with deployment(tmp_path, FILE, url=engine(), max_new_pseudonyms=LIMIT) as made:
         yield made
 
 
 def flood(made: Deployment, name: str, reports: int) -> list[Verdict]:
-    """Send reports of as many pseudonyms that nobody heard of; return their verdicts."""
     one = made.report(name)
     verdicts: list[Verdict] = []
     for start in range(0, reports, MAX_REPORTS):
@@ -52,7 +49,6 @@ def flood(made: Deployment, name: str, reports: int) -> list[Verdict]:
 
 
 def size_of(made: Deployment) -> int:
-    """Return the bytes that the engine keeps."""
     url = made.aggregator.settings.store
     if url.startswith("redis"):
         with redis.Redis.from_url(url) as connection:
@@ -143,34 +139,5 @@ def test_nobody_closes_the_row_of_somebody_else(small: Deployment) -> None:
 
 
 def close(made: Deployment, fingerprint: str, pseudonym: bytes) -> int:
-    """Ask for a row to be closed; return the status."""
     name = urlsafe_b64encode(pseudonym).rstrip(b"=").decode()
     return made.ask("DELETE", f"/v1/pseudonyms/{fingerprint}/{name}").status
-
-
-def test_numbers_at_every_edge_are_judged_and_never_fail(small: Deployment) -> None:
-    """Periods, slots and segments that are just no longer any, messages of every width."""
-    edges = {"period": (0, 1, 29, 30, 65_535), "slot": (0, 1, 2, 1_023), "segment": (0, 1, 2, 31)}
-    verdicts = {
-        small.verdicts(small.report("opened", **{field: value}))[0]
-        for field, values in edges.items()
-        for value in values
-    }
-    widths = [small.report("opened", message=bytes(width)) for width in (1, 2, 64, 1_024)]
-
-    assert verdicts <= {Verdict.COUNTED, Verdict.EARLY, Verdict.STALE, *REFUSED}
-    assert {small.send(Batch((each,))).status for each in widths} == {200}
-
-
-def test_fingerprints_that_nobody_pushed_leave_nothing(small: Deployment) -> None:
-    """A thousand invented collections: no row, no counter, and one name in what is noted."""
-    before = len(list(small.aggregator.store.export_pieces()))
-    invented = [
-        Report(secrets.token_hex(32), 0, 0, secrets.token_bytes(16), 0, b"\0") for _ in range(200)
-    ]
-    verdicts = [verdict for each in invented for verdict in small.verdicts(each)]
-    small.aggregator.flush()
-    after = len(list(small.aggregator.store.export_pieces()))
-
-    assert set(verdicts) == {Verdict.UNKNOWN_COLLECTION}
-    assert after - before < 30

@@ -59,6 +59,5 @@ def _check(made: Deployment, redis: RedisServer) -> None:
 
 
 def _is_taken_again(made: Deployment, key: str) -> bool:
-    """Whether a key is looked at, a while later."""
     made.clocks.passed += 1
     return made.ask("GET", "/v1/plan", key=key).status == 400

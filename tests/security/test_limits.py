@@ -31,7 +31,6 @@ MARK = "MaRkEdVaLuE"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the store and the log are."""
     return tmp_path_factory.mktemp("limits")
 
 
@@ -60,7 +59,6 @@ def _it_serves_still(server: Server) -> Iterator[None]:
 
 
 def posted(server: Server, raw: bytes, *lines: str) -> Heard:
-    """Post bytes to the intake, in one piece and with their length."""
     length = f"Content-Length: {len(raw)}"
     return say(server.port, head("POST", "/v1/reports", length, CLOSE, *lines) + raw)
 
@@ -171,7 +169,6 @@ ROUNDS = 2
 
 
 def kilobytes(server: Server) -> int:
-    """Return the memory of the one worker."""
     (worker,) = server.workers()
     status = Path(f"/proc/{worker}/status").read_text(encoding="ascii")
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])

@@ -82,7 +82,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 
 @pytest.fixture
 def admin(hostile: Deployment) -> Visitor:
-    """Somebody who sees all pages."""
     visitor = Visitor(hostile)
     visitor.enter(Role.ADMIN)
     visitor.get("/")

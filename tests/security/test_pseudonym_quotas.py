@@ -46,7 +46,6 @@ LIMITS: dict[str, Any] = {"max_new_pseudonyms_per_hour": HOURLY, "source_classes
 
 
 def source_class(name: str) -> dict[str, str]:
-    """Return the header by which a proxy names the class of a network."""
     return {"HTTP_X_VEILCOUNT_SOURCE_CLASS": name}
 
 
@@ -60,7 +59,6 @@ def engine(
 
 
 def invented(made: Deployment, number: int, name: str = "opened") -> list[Report]:
-    """Return reports of as many pseudonyms that nobody has seen."""
     one = made.report(name)
     return [replace(one, pseudonym=secrets.token_bytes(16)) for _ in range(number)]
 

@@ -14,7 +14,6 @@ from tests.browser.browser_population import NOW, stock
 
 @pytest.fixture
 def deployed(tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment with three local collections and a central one."""
     with deployment(tmp_path, FILE, CENTRAL) as made:
         yield made
 
@@ -28,7 +27,6 @@ def public(tmp_path: Path) -> Iterator[Deployment]:
 
 @pytest.fixture
 def visitor(deployed: Deployment) -> Visitor:
-    """A visitor who has not logged in."""
     return Visitor(deployed)
 
 
@@ -42,5 +40,4 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 
 @pytest.fixture
 def analyst(stocked: Deployment) -> Visitor:
-    """An analyst who has logged in there."""
     return logged_in(stocked)

@@ -21,8 +21,6 @@ _TOKEN = re.compile(rf'name="{FIELD}" value="([0-9a-f]+)"')
 
 @dataclass
 class Page:
-    """A response, read as a page."""
-
     response: TestResponse
 
     @property
@@ -72,7 +70,6 @@ class Page:
         return str(values[0]) if values else ""
 
     def links(self, text: str) -> list[str]:
-        """Return the addresses behind a text."""
         found = re.findall(rf'<a [^>]*?href="([^"]*)"[^>]*>{text}</a>', self.html)
         return [unescape(each) for each in found]
 
@@ -97,7 +94,6 @@ class Visitor:
         return self._read(self.client.post(path, data=data, headers=self.headers))
 
     def enter(self, role: Role) -> Page:
-        """Log in by a one-time link."""
         secret = sessions.create_link(
             self.deployment.aggregator.store, role, self.deployment.clocks.now
         )
@@ -105,13 +101,11 @@ class Visitor:
         return self.post(sessions.LINK_PATH, link=secret)
 
     def log_in(self, key: str, to: str = "/") -> Page:
-        """Log in with a key."""
         self.get("/login")
         return self.post("/login", key=key, to=to)
 
     @property
     def secret(self) -> str:
-        """The cookie that the client keeps."""
         cookie = self.client.get_cookie(COOKIE)
         return cookie.value if cookie else ""
 

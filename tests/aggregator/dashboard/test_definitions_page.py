@@ -34,7 +34,6 @@ _FIELD = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 
 @pytest.fixture
 def admin(deployed: Deployment) -> Visitor:
-    """An admin at the definitions page."""
     return logged_in(deployed, Role.ADMIN, "/definitions")
 
 
@@ -141,7 +140,6 @@ def test_an_unknown_collection_is_neither_closed_nor_named(admin: Visitor) -> No
 
 
 def _push(admin: Visitor, page: Page) -> Page:
-    """Send the form of a preview."""
     form = page.html[page.html.rindex("<form") :]
     fields = dict(_FIELD.findall(form))
     return admin.post("/definitions", **{name: unescape(value) for name, value in fields.items()})

@@ -14,18 +14,15 @@ from veilcount_aggregator.auth.audit_log import load_audit_log
 
 @pytest.fixture
 def admin(deployed: Deployment) -> Visitor:
-    """An admin at the keys page."""
     return logged_in(deployed, Role.ADMIN, "/keys")
 
 
 def secret_of(page: Page) -> str:
-    """Return the key that a page shows."""
     (found,) = re.findall(r'value="(veilcount_\w+?_[\w-]{43})"', page.html)
     return str(found)
 
 
 def id_of(deployed: Deployment, label: str) -> str:
-    """Return the id of a key."""
     keys = load_api_keys(deployed.aggregator.store).keys.values()
     return next(key.id for key in keys if key.label == label)
 

@@ -29,7 +29,6 @@ FORMS = (
 
 
 def revoke_all(deployed: Deployment) -> None:
-    """Revoke every key."""
     store = deployed.aggregator.store
     for key in load_api_keys(store).keys.values():
         revoke_key(store, key.id, deployed.clocks.now)
@@ -161,7 +160,6 @@ def test_a_session_ends_after_twelve_hours(deployed: Deployment) -> None:
 
 
 def add_sessions(deployed: Deployment) -> None:
-    """Begin as many later sessions of the one key as it may have."""
     (key,) = load_api_keys(deployed.aggregator.store).keys.values()
     for second in range(1, MOST + 1):
         now = deployed.clocks.now + second * SECOND

@@ -26,7 +26,6 @@ HERE = "/operations"
 
 
 def page_text(made: Deployment, role: Role = Role.ANALYST, query: str = "") -> str:
-    """Return the text of the page, for a new visitor."""
     return logged_in(made, role).get(HERE + query).text
 
 

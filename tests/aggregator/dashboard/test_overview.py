@@ -45,7 +45,6 @@ def rows(analyst: Visitor) -> dict[str, str]:
 
 
 def intake(made: Deployment) -> dict[str, TitledFigure]:
-    """Return the figures of the intake, by their titles."""
     snapshot = made.aggregator.snapshot()
     counters, series = snapshot.store.service_counts(), snapshot.catalog.series
     found = intake_summary(snapshot.store, series, public_sizes(snapshot), counters, snapshot.today)

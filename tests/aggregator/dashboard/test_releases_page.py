@@ -44,7 +44,6 @@ def deployed(tmp_path: Path) -> Iterator[Deployment]:
 
 @pytest.fixture
 def analyst(deployed: Deployment) -> Visitor:
-    """An analyst at the releases."""
     return logged_in(deployed, path=HERE)
 
 

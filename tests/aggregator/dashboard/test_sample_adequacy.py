@@ -35,7 +35,6 @@ until = 2027-10-01
 
 
 def definition(more: str, **changed: str) -> Collection:
-    """Return a definition with these lines."""
     text = DEFINITION
     for key, value in changed.items():
         text = re.sub(f"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)

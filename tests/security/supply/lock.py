@@ -17,8 +17,6 @@ _VIA = re.compile(r"    #(?: via)?\s+(?!via$)(?P<name>\S+)(?: \((?P<source>[^)]+
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """One release."""
-
     name: str
     version: str
     hashes: tuple[str, ...]
@@ -57,7 +55,6 @@ def flaws(text: str) -> list[str]:
 
 
 def pinned(path: Path) -> list[Pinned]:
-    """Return all that a lock holds."""
     read = [_read(block) for block in blocks(path.read_text(encoding="utf-8"))]
     shipped = _shipped(read)
     return [

@@ -49,7 +49,6 @@ def _send_reports(made: Deployment) -> None:
 
 @pytest.fixture
 def analyst(answered: Deployment) -> Visitor:
-    """An analyst who has logged in there."""
     return logged_in(answered)
 
 

@@ -14,14 +14,12 @@ NOVEMBER = "from=2026-11-01&to=2026-11-30"
 
 
 def days(*ends: str) -> dict[str, str]:
-    """Return the fields of two ranges of days."""
     return dict(zip(("a_from", "a_to", "b_from", "b_to"), ends, strict=True))
 
 
 def test_the_largest_difference_is_a_sentence_and_the_picture_has_all(
     answered: Deployment, analyst: Visitor
 ) -> None:
-    """And the figures are those of the answer."""
     page = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&{NOVEMBER}")
     found = re.search(
         r"(light|dark) is (\S+) points \((\S+) to (\S+)\) (higher|lower) in arm A than in arm B\.",

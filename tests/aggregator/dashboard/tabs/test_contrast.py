@@ -24,7 +24,6 @@ def test_four_rows_have_their_errors_and_guarantees(answered: Deployment, analys
 
 
 def slope(part: Any) -> float:
-    """Return the slope of a line on logarithmic axes."""
     rise, run = (log10(part[axis][-1] / part[axis][0]) for axis in ("values", "x"))
     return rise / run
 
