@@ -27,8 +27,6 @@ from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.retention.retention_guard import epochs_over
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.service import Aggregator
-from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Record, ServiceCounter, Store
 from veilcount_aggregator.store.records import TRIES, update_records
 from veilcount_shared import Collection
@@ -270,17 +268,3 @@ def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
     assert daily.due(0) == days[1]
     assert daily.open_periods(first)[0] == 1
     assert [epochs_over(linked, date(2027, 12, day)) for day in (11, 12)] == [0, 1]
-
-
-# -- an aggregator, put together -------------------------------------------------------------------
-
-
-def test_definitions_of_the_settings_are_loaded_at_start(tmp_path: Path, url: str) -> None:
-    (tmp_path / "c.toml").write_text(FILE)
-    settings = Settings(url, (tmp_path / "c.toml",), dev=True)
-    for _ in range(2):
-        aggregator = Aggregator.open(settings, lambda: NOW)
-        kept = len(aggregator.store.records("source"))
-        aggregator.close()
-
-    assert (kept, list(aggregator.known().catalog.by_name)) == (1, ["theme"])

@@ -15,7 +15,6 @@ from veilcount_aggregator.demo.population import DemoUsers, TrueAnswers, true_an
 from veilcount_aggregator.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_shared import Collection, SystemRandomSource, schedule
-from veilcount_shared.periods import Unit
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
@@ -83,49 +82,6 @@ def promised(secret: bytes, collection: Collection) -> set[tuple[int, bytes, int
 def test_users_who_decline_have_no_answers() -> None:
     assert 0.1 < 1 - PEOPLE.consents.mean() < 0.2
     assert all(PEOPLE.consents[truth(name).people].all() for name in ALL)
-
-
-def test_a_seed_makes_the_same_people() -> None:
-    again = DemoUsers.draw(2_000, CAMPAIGN, np.random.default_rng(5))
-    other = DemoUsers.draw(2_000, CAMPAIGN, np.random.default_rng(8))
-
-    assert (again.walks == PEOPLE.walks).all()
-    assert (other.walks != PEOPLE.walks).any()
-
-
-def test_each_period_has_one_answer_of_its_first_day() -> None:
-    answers = truth(Question.DARK_MAP)
-    months = CAMPAIGN.periods[Unit.MONTH]
-    firsts = {
-        (person, month): day
-        for person, day in reversed([*zip(*map(list, np.nonzero(PEOPLE.walks)), strict=True)])
-        if PEOPLE.consents[person]
-        for month in [months[day]]
-    }
-
-    assert len(answers) == len(firsts)
-    assert all(
-        firsts[person, month] == day
-        for person, month, day in zip(answers.people, answers.periods, answers.days, strict=True)
-    )
-
-
-def test_the_truth_changes_over_time_and_differs_by_screen() -> None:
-    """Of 5,000 answers and more on each side: ten standard deviations lie between."""
-    dark, taps, ways = (
-        truth(Question.DARK_MAP),
-        truth(Question.FIRST_TAP),
-        truth(Question.WAY_THERE),
-    )
-    nearby, train = 2, 1
-
-    assert dark.values[dark.periods == 4].mean() > dark.values[dark.periods == 0].mean() + 0.08
-    assert (taps.values[taps.segments == 1] == nearby).mean() > (
-        taps.values[taps.segments == 0] == nearby
-    ).mean() + 0.15
-    assert (ways.values[ways.periods == 4] == train).mean() > (
-        ways.values[ways.periods == 0] == train
-    ).mean() + 0.04
 
 
 @pytest.mark.parametrize("name", ALL)

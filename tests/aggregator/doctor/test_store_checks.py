@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from veilcount_aggregator.doctor.store_checks import STORED
 from veilcount_aggregator.doctor.verdict_checks import read_metrics, verdict_problems
 from veilcount_aggregator.ingest.pipeline import LOSS
 from veilcount_aggregator.retention.retention_guard import confirm_day
-from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.restore_lock import lock_releases
@@ -42,46 +40,37 @@ from .doctor_fixtures import examine, examine_deployment
 DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class StoreFile:
-    folder: Path
+def url_of(file: Path) -> str:
+    return f"sqlite:///{file}"
 
-    @property
-    def path(self) -> Path:
-        return self.folder / "sound.db"
 
-    @property
-    def url(self) -> str:
-        return f"sqlite:///{self.path}"
+def opened(file: Path) -> closing[Store]:
+    return closing(open_store(url_of(file), make=True))
 
-    @contextmanager
-    def opened(self) -> Iterator[Store]:
-        with closing(open_store(self.url)) as store:
-            yield store
 
-    def examine(self, now: datetime = NOW, **options: Any) -> dict[str, Finding]:
-        return examine(self.url, now, **options)
+def examined(file: Path, now: datetime = NOW, **options: Any) -> dict[str, Finding]:
+    return examine(url_of(file), now, **options)
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> StoreFile:
+def file(tmp_path: Path) -> Path:
     """A healthy store with definitions and an admin's key."""
-    made = StoreFile(tmp_path)
-    with closing(open_store(made.url, make=True)) as store:
+    made = tmp_path / "sound.db"
+    with opened(made) as store:
         add_definitions(store, DefinitionSource(FILE), NOW, "test")
         create_key(store, Role.ADMIN, "init", NOW)
     return made
 
 
 def test_a_healthy_store_has_only_a_remark_on_a_definition_and_is_not_changed(
-    file: StoreFile,
+    file: Path,
 ) -> None:
     def content() -> str:
-        with file.opened() as store:
+        with opened(file) as store:
             return content_digest(store.export_pieces())
 
     before = content()
-    found = file.examine(deep=True)
+    found = examined(file, deep=True)
 
     assert {check for check, each in found.items() if each.state is not Severity.OK} == {"remarks"}
     assert "theme, epsilon" in found["remarks"].what
@@ -103,70 +92,62 @@ def test_analysts_see_checks_that_exist() -> None:
     ],
 )
 def test_a_day_that_waits_for_confirmation_is_found(
-    file: StoreFile, days: int, state: Severity, message: str
+    file: Path, days: int, state: Severity, message: str
 ) -> None:
-    with file.opened() as store:
+    with opened(file) as store:
         confirm_day(store, NOW, "test")
-    found = file.examine(NOW + timedelta(days=days))["retention"]
+    found = examined(file, NOW + timedelta(days=days))["retention"]
 
     assert (found.state, message in found.what) == (state, True)
     assert ("store confirm-clock" in found.fix) == (days > 2)
 
 
-def read_only(file: StoreFile) -> None:
-    with file.opened() as store:
-        store.set_read_only(on=True)
+def read_only(store: Store, file: Path) -> None:
+    store.set_read_only(on=True)
 
 
-def locked(file: StoreFile) -> None:
-    with file.opened() as store:
-        lock_releases(store, "restored from a backup")
+def locked(store: Store, file: Path) -> None:
+    lock_releases(store, "restored from a backup")
 
 
-def readable_by_others(file: StoreFile) -> None:
-    file.path.chmod(0o644)
+def readable_by_others(store: Store, file: Path) -> None:
+    file.chmod(0o644)
 
 
-def grown_log(file: StoreFile) -> None:
-    with file.path.with_name("sound.db-wal").open("wb") as log:
+def grown_log(store: Store, file: Path) -> None:
+    store.close()
+    with file.with_name("sound.db-wal").open("wb") as log:
         log.truncate(200 << 20)  # sparse: fills no disk
 
 
-def no_admin(file: StoreFile) -> None:
-    with file.opened() as store:
-        (key,) = load_api_keys(store).keys.values()
-        revoke_key(store, key.id, NOW)
+def no_admin(store: Store, file: Path) -> None:
+    (key,) = load_api_keys(store).keys.values()
+    revoke_key(store, key.id, NOW)
 
 
-def revoked_device_keys(file: StoreFile) -> None:
-    with file.opened() as store:
-        key, _ = create_key(store, Role.DEVICE, "app", NOW)
-        revoke_key(store, key.id, NOW)
+def revoked_device_keys(store: Store, file: Path) -> None:
+    key, _ = create_key(store, Role.DEVICE, "app", NOW)
+    revoke_key(store, key.id, NOW)
 
 
-def unused_key(file: StoreFile) -> None:
-    with file.opened() as store:
-        create_key(store, Role.ANALYST, "ann", NOW - 40 * DAY)
+def unused_key(store: Store, file: Path) -> None:
+    create_key(store, Role.ANALYST, "ann", NOW - 40 * DAY)
 
 
-def admin_in_daily_use(file: StoreFile) -> None:
-    with file.opened() as store:
-        key, _ = create_key(store, Role.ADMIN, "bob", NOW - 20 * DAY)
-        record_key_use(store, key, NOW)
+def admin_in_daily_use(store: Store, file: Path) -> None:
+    key, _ = create_key(store, Role.ADMIN, "bob", NOW - 20 * DAY)
+    record_key_use(store, key, NOW)
 
 
-def release_missing_in_store(file: StoreFile) -> None:
-    with file.opened() as store:
-        add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
-    journal = ReleaseJournal.from_settings(Settings(file.url))
-    assert journal is not None
+def release_missing_in_store(store: Store, file: Path) -> None:
+    add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
     line = {"fingerprint": "f", "canonical": "q", "charges": {}, "answer": {}, "day": "", "who": ""}
-    journal.keep([line])
+    ReleaseJournal(file.with_name("sound.db.releases.jsonl")).keep([line])
 
 
-def damaged_journal(file: StoreFile) -> None:
-    release_missing_in_store(file)
-    journal = file.folder / "sound.db.releases.jsonl"
+def damaged_journal(store: Store, file: Path) -> None:
+    release_missing_in_store(store, file)
+    journal = file.with_name("sound.db.releases.jsonl")
     journal.write_text(journal.read_text().replace('"q"', '"p"'))
 
 
@@ -189,46 +170,47 @@ WARN, WRONG = Severity.WARN, Severity.WRONG
     ],
 )
 def test_a_planted_problem_is_found_with_its_fix(
-    file: StoreFile,
-    plant: Callable[[StoreFile], None],
+    file: Path,
+    plant: Callable[[Store, Path], None],
     check: str,
     state: Severity,
     texts: tuple[str, str],
 ) -> None:
-    before = file.examine()[check]
-    plant(file)
-    found = file.examine()[check]
+    before = examined(file)[check]
+    with opened(file) as store:
+        plant(store, file)
+    found = examined(file)[check]
 
     assert (before.state, found.state) == (Severity.OK, state)
     assert texts[0] in found.what
     assert texts[1] in found.fix
 
 
-def test_releases_without_a_journal_are_wrong(file: StoreFile) -> None:
+def test_releases_without_a_journal_are_wrong(file: Path) -> None:
     release = StoredRelease("f", "q", {}, {}, "2026-12-03", "ann")
-    with file.opened() as store:
+    with opened(file) as store:
         add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
         update_records(store, lambda: ([release.record(0)], None))
-    lost = file.examine()["journal"]
-    elsewhere = file.folder / "elsewhere.jsonl"
+    lost = examined(file)["journal"]
+    elsewhere = file.parent / "elsewhere.jsonl"
     ReleaseJournal(elsewhere).keep([release.line()])
-    found = file.examine(journal=elsewhere)["journal"]
+    found = examined(file, journal=elsewhere)["journal"]
 
     assert (lost.state, found.state) == (WRONG, Severity.OK)
     assert "--journal" in lost.fix
 
 
-def test_relaxed_durability_is_wrong(file: StoreFile) -> None:
-    assert examine(f"{file.url}?durability=relaxed")["durable"].state is WRONG
+def test_relaxed_durability_is_wrong(file: Path) -> None:
+    assert examine(f"{url_of(file)}?durability=relaxed")["durable"].state is WRONG
 
 
-def test_definitions_are_followed_to_their_end(file: StoreFile, tmp_path: Path) -> None:
+def test_definitions_are_followed_to_their_end(file: Path, tmp_path: Path) -> None:
     """`theme` ends a year after its start, the others in December."""
     empty = f"sqlite:///{tmp_path}/empty.db"
     open_store(empty, make=True).close()
 
-    assert "opened ends on 2026-12-31" in file.examine(NOW + 20 * DAY)["definitions"].what
-    assert "no report is counted" in file.examine(NOW + 600 * DAY)["definitions"].what
+    assert "opened ends on 2026-12-31" in examined(file, NOW + 20 * DAY)["definitions"].what
+    assert "no report is counted" in examined(file, NOW + 600 * DAY)["definitions"].what
     assert "collections push" in examine(empty)["definitions"].fix
 
 
@@ -332,11 +314,12 @@ def test_no_share_of_a_count_that_is_not_public_is_shown(tmp_path: Path) -> None
 
 
 def test_the_command_prints_the_fix_and_exits_with_1_on_a_problem(
-    file: StoreFile, capsys: pytest.CaptureFixture[str]
+    file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = run(["doctor", "--store", file.url]), capsys.readouterr()
-    read_only(file)
-    after = run(["doctor", "--store", file.url]), capsys.readouterr()
+    before = run(["doctor", "--store", url_of(file)]), capsys.readouterr()
+    with opened(file) as store:
+        read_only(store, file)
+    after = run(["doctor", "--store", url_of(file)]), capsys.readouterr()
 
     assert (before[0], after[0]) == (0, 1)
     assert "no backup directory is given" in before[1].out

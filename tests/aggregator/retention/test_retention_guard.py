@@ -15,7 +15,6 @@ from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.retention.retention_guard import (
     CONFIRMING_SECONDS,
     DROPPED,
-    LONGEST_STEP,
     confirm_day,
     read_confirmed_day,
 )
@@ -108,13 +107,6 @@ def test_a_process_that_has_just_started_drops_nothing(made: Deployment) -> None
         pass_on(again, 1)
 
         assert (at_once, early, dropped(again)) == (0, 0, 1)
-
-
-def test_a_night_off_needs_no_confirmation(made: Deployment) -> None:
-    for again in restart(made, days=LONGEST_STEP.days):
-        pass_on(again, SETTLING_SECONDS)
-
-        assert not again.aggregator.retention.waiting
 
 
 # -- a clock that may be wrong ---------------------------------------------------------------------

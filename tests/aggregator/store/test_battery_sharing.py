@@ -61,27 +61,6 @@ def test_8_threads_that_replay_one_batch_count_it_once(store: Store) -> None:
     assert histograms(store, LINKED)[0][0] == 50
 
 
-def test_reading_goes_on_while_others_write(store: Store) -> None:
-    """What is read is one state: never more counted than there are reports."""
-    which = series("plane")
-    done = threading.Event()
-
-    def write() -> None:
-        for n in range(60):
-            send(store, which, report(n, 0, message=n))
-        done.set()
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    sums = []
-    while not done.is_set():
-        sums.append(int(store.counters(which, [Cell(0, 0)]).sum()))
-    writer.join()
-
-    assert sums == sorted(sums)
-    assert counts(store, which, Cell(0, 0))[:61] == [1] * 60 + [0]
-
-
 # -- opening again, read-only ---------------------------------------------------------------------
 
 

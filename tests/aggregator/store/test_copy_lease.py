@@ -149,50 +149,21 @@ def url(request: pytest.FixtureRequest, memory: Path) -> Iterator[str]:
         yield empty()
 
 
-def test_a_second_copy_into_one_store_is_refused(url: str, source: str) -> None:
-    first, pipe = run(copy_slowly, source, url)
-    receive(pipe)
-    second, other = run(copy_slowly, source, url)
-    assert f"process {first.pid} on" in receive(other)
-    second.join()
-
-    assert go_on(pipe) == "done"
-    first.join()
-    with closing(open_store(url)) as store:
-        assert store.records(KIND).keys() == {"from"}
-        assert in_full(store)
-
-
-def test_copies_that_begin_at_once_are_one(source: str, tmp_path: Path) -> None:
-    """To one target, and to two: a source goes to one place."""
-    same = f"sqlite:///{tmp_path}/target.db"
-    urls = (same, same, f"sqlite:///{tmp_path}/other.db")
-
-    def work(url: str) -> Callable[[], None]:
-        def copy_to() -> None:
-            with closing(open_store(source)) as old, closing(open_store(url, make=True)) as new:
-                copy_store(old, new, where=url)
-
-        return copy_to
-
-    ends = race(*map(work, urls))
-
-    assert ends.count("done") == 1, ends
-    with closing(open_store(urls[0] if "done" in ends[:2] else urls[2])) as store:
-        assert in_full(store)
-
-
-def test_a_copy_that_was_killed_is_taken_over_at_once(
+def test_a_second_copy_is_refused_until_the_first_is_dead_and_then_takes_over_at_once(
     url: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its process is known to be dead: nobody waits until it was silent for long."""
     monkeypatch.setattr(lease_module, "SILENT_SECONDS", 1e6)
     first, pipe = run(copy_slowly, source, url)
     receive(pipe)
-    os.kill(first.pid or 0, signal.SIGKILL)
-    first.join()
     with closing(open_store(source)) as old, closing(open_store(url)) as new:
+        with pytest.raises(StoreError, match=f"process {first.pid} on"):
+            copy_store(old, new, where=url)
+        os.kill(first.pid or 0, signal.SIGKILL)
+        first.join()
         copy_store(old, new, where=url)
+
+        assert new.records(KIND).keys() == {"from"}
         assert in_full(new)
 
 

@@ -77,8 +77,6 @@ def test_rows_chosen_to_share_a_bucket_do_not(server: RedisServer, store: RedisS
     [
         (20_000, 1),
         (20_000, 63),
-        pytest.param(100_000, 63, marks=pytest.mark.full),
-        pytest.param(1_000_000, 1, marks=pytest.mark.full),
         pytest.param(1_000_000, 63, marks=pytest.mark.full),
         pytest.param(10_000_000, 1, marks=[pytest.mark.full, pytest.mark.timeout(3600)]),
     ],
