@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +24,6 @@ from tests.redis_server import RedisServer, free_port
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.central.store_confirmation import (
     SETTLING_SECONDS,
     WENT_BACK,
@@ -189,48 +185,6 @@ def test_an_older_file_written_over_the_store_in_place_is_noticed_before_a_relea
 
     assert a.held() == 0
     assert a.refusal("sum") == "ReleasesLocked"
-
-
-# -- in the middle of a release --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loses", [True, False])
-def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, loses: bool
-) -> None:
-    writes, add = threading.Event(), ReleaseJournal.add
-
-    def announced(*arguments: Any) -> None:
-        writes.set()
-        add(*arguments)
-
-    monkeypatch.setattr(ReleaseJournal, "add", announced)
-    with redis(tmp_path) as store:
-        make(store)
-        (a,) = hosts(store, tmp_path, "a")
-        store.save()
-        a.start()
-        a.tick()
-        refused: list[str] = []
-        a.journal.touch()
-        with a.journal.open("ab") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
-            writes.clear()
-            request = threading.Thread(target=lambda: refused.append(a.refusal("count")))
-            request.start()
-            assert writes.wait(60)
-            if loses:
-                store.rewind()
-            else:
-                store.restart()
-            fcntl.flock(held, fcntl.LOCK_UN)
-        request.join(60)
-        a.start()
-        a.tick()
-
-        assert refused in (["ReleasesWaiting"], ["StoreUnavailable"])
-        assert a.refusal("sum") == ("ReleasesLocked" if loses else "InsufficientBudget")
-        assert loses or not a.ask("count").charged  # it was paid for, and is free now
 
 
 def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(

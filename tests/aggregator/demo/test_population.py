@@ -1,20 +1,22 @@
-"""The simulated population, and its simulated devices."""
+"""The campaign of the demo, its simulated population and their simulated devices."""
 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.report_check import check_report
 from veilcount_aggregator.demo.campaign import Campaign, Question
+from veilcount_aggregator.demo.deployment import DemoClock
 from veilcount_aggregator.demo.population import DemoUsers, TrueAnswers, true_answers
 from veilcount_aggregator.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_aggregator.ingest.decode import DecodedBody
-from veilcount_shared import Collection, SystemRandomSource, schedule
+from veilcount_shared import Collection, SystemRandomSource, load_collections, schedule
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
@@ -98,18 +100,6 @@ def test_simulated_reports_are_those_of_a_device_with_the_same_secret(name: str)
     assert valid <= set.union(*(promised(secret, collection) for secret in SECRETS))
 
 
-@pytest.mark.parametrize("name", [Question.FIRST_TAP, Question.TRAIL, Question.WALK_MINUTES])
-def test_everyone_answers_in_their_drawn_periods(name: str) -> None:
-    collection, answers = CAMPAIGN.collections[name], truth(name)
-    drawn = [schedule.draw_answering_periods(secret, collection) for secret in SECRETS]
-    expected = sum(
-        period in drawn[person]
-        for person, period in zip(answers.people, answers.periods, strict=True)
-    )
-
-    assert len(simulated(name).answers) == expected
-
-
 def test_each_person_answers_one_of_the_paired_collections() -> None:
     local, central = (
         set(simulated(name).answers.people.tolist())
@@ -120,10 +110,46 @@ def test_each_person_answers_one_of_the_paired_collections() -> None:
     assert abs(len(local) - len(central)) < 250  # of some 1,600, at random: six deviations
 
 
-def test_all_weeks_together_are_the_campaign() -> None:
-    sent = simulated(Question.FIRST_TAP)
-    weeks = [range(day, min(day + 7, CAMPAIGN.days)) for day in range(0, CAMPAIGN.days, 7)]
-    bodies = [body for week in weeks for body in delivered(sent, week)]
+# -- the campaign: its dates move with today -------------------------------------------------------
 
-    assert sum(body.reports for body in bodies) == len(sent.answers)
-    assert max(body.reports for body in bodies) <= 1_000
+
+DAYS = [date(2026, 11, 21), date(2027, 1, 1), date(2028, 2, 29), date(2026, 7, 31)]
+
+
+def campaign(day: date) -> Campaign:
+    return Campaign(datetime(day.year, day.month, day.day, 12, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("day", DAYS, ids=str)
+def test_it_began_four_months_ago_and_ends_in_the_future(day: date) -> None:
+    made = campaign(day)
+    months = (day.year - made.start.year) * 12 + day.month - made.start.month
+
+    assert (made.start.day, months) == (1, 4)
+    assert made.until > day
+    assert made.day(made.days - 1) == day
+    assert {each.start for each in made.collections.values()} == {made.start}
+    assert {each.until for each in made.collections.values()} == {made.until}
+
+
+def test_a_device_reads_the_file_as_the_demo_does(tmp_path: Path) -> None:
+    made = campaign(DAYS[0])
+    file = made.write(tmp_path)
+
+    assert load_collections(file) == made.collections
+    assert made.collections[Question.TRAIL].domain.size == 2_000
+
+
+def test_the_clock_never_goes_back_and_follows_the_machine_once_released() -> None:
+    machine = datetime(2027, 1, 1, tzinfo=UTC)
+    clock = DemoClock(datetime(2026, 7, 1, tzinfo=UTC), machine.timestamp)
+    evening = datetime(2026, 7, 1, 20, tzinfo=UTC)
+    clock.move(evening)
+    clock.move(datetime(2026, 7, 1, 19, tzinfo=UTC))
+
+    assert clock.instant() == evening
+    assert clock.now() == evening.timestamp()
+
+    clock.release()
+
+    assert clock.instant() == machine

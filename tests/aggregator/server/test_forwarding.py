@@ -188,12 +188,6 @@ def test_a_client_that_goes_away_within_its_body_is_an_error_there_too(
     assert refused == [DOWN]  # this application has no answer to it; Flask has
 
 
-def test_a_long_answer_comes_whole(forwarder: Forwarder) -> None:
-    answer = Client(forwarder).get("/long").get_data()
-
-    assert answer == b"".join(bytes([n]) * 100_000 for n in range(LONG // 100_000))
-
-
 def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(forwarder: Forwarder) -> None:
     pieces = iter(forwarder(_environ("/breaks"), lambda *_: lambda _: None))
     next(pieces)

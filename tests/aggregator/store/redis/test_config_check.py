@@ -1,4 +1,4 @@
-"""A Redis that would forget is refused, with the command that mends it; at start and later."""
+"""A Redis that would forget is refused, and one that refuses writes is reported, with the fix."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import pytest
 
 from tests.aggregator.store.redis.simulated_rows import count, rows
 from tests.aggregator.store.series_fixtures import LINKED
-from tests.redis_server import HOST, RedisServer
+from tests.redis_server import HOST, RedisServer, free_port
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import SettingsError, StoreUnfit
 from veilcount_aggregator.store import DurabilityState
+from veilcount_aggregator.store.redis import lua_library, shard_health
 from veilcount_aggregator.store.redis.config_check import refuse_old
 from veilcount_aggregator.store.redis.connections import RedisNode
+from veilcount_aggregator.store.redis.lua_library import LIBRARY, body, name_of, source
+from veilcount_aggregator.store.redis.shard_health import FULL, WriteProbe
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.redis.url import RedisUrl
 
@@ -172,3 +175,78 @@ def test_no_password_is_repeated() -> None:
     assert "hunter2" not in str(caught.value)
     assert "hunter2" not in repr(RedisUrl.parse("redis://me:hunter2@db/0"))
     assert "hunter2" not in str(RedisUrl.parse("redis://me:hunter2@db/0"))
+
+
+# -- the function library: its name changes with its source ----------------------------------------
+
+
+def test_no_change_of_the_lua_keeps_its_name() -> None:
+    """Not even a comment: what a server has loaded under a name is what we have under it."""
+    assert name_of(body()) == LIBRARY
+    assert name_of(body() + " ") != LIBRARY
+    assert source().startswith(f"#!lua name={LIBRARY}\n")
+
+
+def test_servers_of_two_releases_share_a_redis(
+    server: RedisServer, store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each calls its own functions; neither's loading takes the other's away."""
+    count(store, rows(5, 1))
+    older = body() + "\n-- of an older release"
+    with monkeypatch.context() as patch:
+        patch.setattr(lua_library, "LIBRARY", name_of(older))
+        patch.setattr(lua_library, "source", lambda: older)
+        text = f"#!lua name={name_of(older)}\nlocal LIBRARY = '{name_of(older)}'\n{older}"
+        patch.setattr("veilcount_aggregator.store.redis.shard_client.source", lambda: text)
+        assert count(store, rows(5, 2)) == 5
+    listed = server.ask("FUNCTION", "LIST")
+
+    assert count(store, rows(5, 3)) == 5
+    assert isinstance(listed, list)
+    assert {name.decode() for each in listed for name in each if isinstance(name, bytes)} >= {
+        LIBRARY,
+        name_of(older),
+    }
+
+
+# -- writes that are refused -----------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question writes, whoever asked before."""
+    monkeypatch.setattr(shard_health, "PROBE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def mended(server: RedisServer) -> Iterator[RedisServer]:
+    yield server
+    server.ask("CONFIG", "SET", "maxmemory", "0")
+    server.ask("REPLICAOF", "NO", "ONE")
+
+
+def test_exhausted_memory_is_reported(mended: RedisServer, store: RedisStore) -> None:
+    mended.ask("CONFIG", "SET", "maxmemory", "1")
+    assert store.health().trouble == FULL
+
+    mended.ask("CONFIG", "SET", "maxmemory", "0")
+    assert store.health().trouble == ""
+
+
+def test_a_refused_write_is_reported_by_its_kind(mended: RedisServer, store: RedisStore) -> None:
+    """Here of a replica; no address leaves, since anybody may ask /readyz."""
+    mended.ask("REPLICAOF", HOST, str(free_port()))
+
+    assert store.health().trouble == "a write failed: ReadOnlyError"
+
+
+def test_probes_are_few(
+    mended: RedisServer, store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_health, "PROBE_SECONDS", 5.0)
+    seconds = iter([0.0, 0.0, 0.0, 4.9, 5.0, 5.0])
+    probe = WriteProbe(store._servers, store.identity, lambda: next(seconds))
+    assert probe.trouble() == ""
+    mended.ask("CONFIG", "SET", "maxmemory", "1")
+
+    assert [probe.trouble() for _ in range(2)] == ["", FULL]

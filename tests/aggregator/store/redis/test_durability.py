@@ -99,17 +99,6 @@ def test_records_are_not_changed_and_rows_not_closed_where_that_is_not_durable(
         store.import_pieces([])
 
 
-def test_a_relaxed_store_goes_on(server: RedisServer) -> None:
-    store = open_redis(f"{server.url}?durability=relaxed", make=True)
-    server.ask("CONFIG", "SET", "appendfsync", "no")
-
-    assert store.durability().durable is DurabilityState.NO
-    assert store.durability().blocking is None
-    assert "relaxed" in store.health().why
-    assert count(store, rows(10, 1)) == 10
-    store.close()
-
-
 def _slow_rewrites(server: RedisServer) -> None:
     """Have a rewrite take a second and more: 1,000 keys of 1.5 ms."""
     with server.connection() as connection:

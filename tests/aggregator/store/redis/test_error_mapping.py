@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -16,7 +15,6 @@ from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Cell, ServiceCounter
 from veilcount_aggregator.store.redis import circuit_breaker, connections
-from veilcount_aggregator.store.redis.circuit_breaker import BreakerState
 from veilcount_aggregator.store.redis.connections import Timeout, Wait
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.transfer_format import content_digest
@@ -80,21 +78,6 @@ def test_a_redis_that_hangs_times_out_is_sent_no_more_calls_and_comes_back(
     until_it_works(lambda: store.commit([row_reports(rows(10, 2))], {}))
 
     assert consistent(store) == 20
-    store.close()
-
-
-def test_a_redis_that_stands_still_for_a_moment_is_slow_and_not_away(own: RedisServer) -> None:
-    """As one does whose disk takes most of a second for an fsync: its reports are counted."""
-    store = open_redis(own.url, make=True)
-    count(store, rows(10, 1))
-    breaker = store._servers.owner(store.identity.bases[0]).breaker
-    own.freeze()
-    thawing = threading.Timer(0.7, own.thaw)
-    thawing.start()
-
-    assert count(store, rows(10, 2)) == 10
-    assert breaker.state is BreakerState.CLOSED
-    thawing.join()
     store.close()
 
 

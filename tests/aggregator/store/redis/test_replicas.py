@@ -19,7 +19,7 @@ from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import COUNTED, Record
+from veilcount_aggregator.store import COUNTED
 from veilcount_aggregator.store.redis import durable_writes
 from veilcount_aggregator.store.redis.lua_library import LIBRARY
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
@@ -91,25 +91,6 @@ def test_what_a_promotion_loses(pair: tuple[RedisServer, RedisServer], replicas:
     assert lost_of == ([0, 0] if replicas else [0, SENT])
     assert len(heard[1]) == (0 if replicas else SENT)
     master.start()
-
-
-@pytest.mark.full
-def test_records_and_closed_rows_wait_for_the_replica_too(
-    pair: tuple[RedisServer, RedisServer],
-) -> None:
-    master, replica = pair
-    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
-        wait_until(lambda: is_taken(store))
-        replica.freeze()
-        with pytest.raises(StoreUnavailable, match="replicas"):
-            store.change_records(store.generation(), [Record("kind", "key", b"value")])
-        with pytest.raises(StoreUnavailable, match="replicas"):
-            store.close_row(LINKED, [0], rows(10, 1)[0].tobytes())
-        with pytest.raises(StoreUnavailable, match="replicas"):
-            store.import_pieces([])
-        replica.thaw()
-
-        wait_until(lambda: is_taken(store))
 
 
 def test_a_write_that_is_tried_again_is_waited_for_on_the_second_try(
