@@ -81,8 +81,8 @@ def test_one_series_takes_half_of_what_all_may_take_of_maxmemory(own: RedisServe
     own.ask("CONFIG", "SET", "maxmemory", "6mb")
     which, limit = million(32), 6 * MEGABYTE * 6 // 10
     with closing(open_redis(own.url, make=True)) as store:
-        groups = (random_reports(which, 2_000, seed, cells=1_000) for seed in range(20))
-        refused = [(store.commit([each], {})[0] == FULL).all() for each in groups]
+        groups = (random_reports(which, 2_000, seed, cells=1_000) for seed in range(4))
+        refused = [FULL in store.commit([each], {})[0] for each in groups]
         use = store.memory_use()
 
         assert refused[-1]
