@@ -19,12 +19,11 @@ from veilcount_aggregator.store import open_store
 from .conftest import Type
 
 
-def test_a_port_that_is_taken_is_refused(
-    typed: Type, store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_port_that_is_taken_is_refused(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the store is looked for."""
     with socket.create_server((HOST, 0)) as taken:
         place = f"{HOST}:{taken.getsockname()[1]}"
-        monkeypatch.setenv("VEILCOUNT_STORE", store)
+        monkeypatch.setenv("VEILCOUNT_STORE", "sqlite:////nowhere/x.db")
         monkeypatch.setenv("VEILCOUNT_BIND", place)
         refused = typed("serve")
 
