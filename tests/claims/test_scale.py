@@ -114,15 +114,6 @@ def test_without_the_jitter_a_second_would_be_a_thousand_times_as_busy() -> None
     assert found.max() > 1000 * replace(fleet, jitter=HOUR).peak
 
 
-def test_all_but_shares_of_a_machine_grow_with_the_devices() -> None:
-    once, twice = Needs.of(BASE), Needs.of(replace(BASE, devices=2 * BASE.devices))
-
-    assert twice.requests == 2 * once.requests
-    assert twice.memory == 2 * once.memory
-    assert twice.shards() in {2 * once.shards() - 1, 2 * once.shards()}
-    assert twice.first == once.first
-
-
 # -- the fit ---------------------------------------------------------------------------------------
 
 
@@ -137,10 +128,3 @@ def test_a_fit_finds_the_power_and_no_other(exponent: float) -> None:
     assert found.low < exponent < found.high
     assert not found.low < exponent + 0.3 < found.high
     assert not found.low < exponent - 0.3 < found.high
-
-
-def test_two_sizes_give_a_power_without_an_interval() -> None:
-    found = Power.of([10, 1000], [1, 100])
-
-    assert found.exponent == pytest.approx(1)
-    assert (found.low, found.high) == (-np.inf, np.inf)

@@ -31,7 +31,6 @@ ENDLESS = 600.0  # seconds: an app that waits for so long is killed, and its tes
 
 
 def wait_without_end() -> None:
-    """Wait for replies longer than any test does."""
     vars(transport).update(TIMEOUT=(ENDLESS, ENDLESS), MAX_SECONDS=ENDLESS)
 
 
@@ -159,20 +158,6 @@ def end_on_a_full_disk(url: str, folder: str) -> None:
     full_disk().__enter__()
     client.record("event", True)
     emit("ended")
-
-
-def record_without_rights(url: str, folder: str, strict: str) -> None:
-    """Record where nothing may be written, as nobody."""
-    if os.getuid() == 0:
-        os.setgid(65534)
-        os.setuid(65534)
-    client = client_of(url, folder, strict=strict == "strict")
-    client.consent(True)
-    client.record("event", True)
-    emit(client.consented)
-    emit(dict(client.explain("event").losses))
-    emit("; ".join(client.explain("event").reasons))
-    client.close()
 
 
 # -- what is kept and logged -----------------------------------------------------------------------

@@ -181,18 +181,19 @@ def attempt(send: Callable[[], Outcome]) -> tuple[threading.Thread, list[Outcome
     return thread, outcomes
 
 
-def outcome(send: Callable[[], Outcome]) -> Outcome | None:
-    """Return what becomes of an exchange; None if it hangs."""
-    thread, outcomes = attempt(send)
-    thread.join(HANG)
-    return next(iter(outcomes), None)
-
-
 @pytest.mark.parametrize("name", HOLDS)
 def test_an_exchange_ends_at_its_deadline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As something to try again later, though what was read until then may look complete."""
+    """As something to try again later, though what was read until then may look complete.
+
+    No thread lives on, and no open file but the peer's own connection.
+    """
+    threads = threading.active_count()
     with HOLDS[name].sender(monkeypatch) as send:
-        assert outcome(send) == Later("TimeoutError")
+        files = open_files()
+
+        assert send() == Later("TimeoutError")
+        assert wait_until(lambda: open_files() <= files + 1)
+    assert threading.active_count() <= threads  # one of an earlier test may have ended meanwhile
 
 
 def test_a_socket_timeout_alone_does_not_end_these(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +221,7 @@ def test_an_encrypted_exchange_ends_at_its_deadline(
     reached = threading.Event()
     peer = encrypted(announcing(HEADERS, reached), certificate)
     with Hold(peer, "https").sender(monkeypatch) as send:
-        assert outcome(send) == Later("TimeoutError")
+        assert send() == Later("TimeoutError")
         assert reached.is_set()
 
 
@@ -256,7 +257,7 @@ def test_a_host_of_many_addresses_ends_at_the_deadline(
     """The timeout to connect is an address's; the deadline is for all of them."""
     monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
 
-    assert isinstance(outcome(partial(send_to, unanswered)), Later)
+    assert isinstance(send_to(unanswered), Later)
 
 
 def test_a_timeout_to_connect_alone_does_not_end_it(
@@ -292,22 +293,7 @@ def test_a_connection_class_that_resolves_names_itself_is_watched(
 
         monkeypatch.setattr(HTTPConnectionPool, "ConnectionCls", Rerouted)
 
-        assert outcome(partial(send_to, "http://aggregator.example.org")) == Later("TimeoutError")
-
-
-# -- what remains ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["headers", "handshake", "proxy of tunnels", "unread body"])
-def test_nothing_lives_on_after_a_deadline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No thread, and no open file but the peer's own connection."""
-    threads = threading.active_count()
-    with HOLDS[name].sender(monkeypatch) as send:
-        files = open_files()
-        send()
-
-        assert wait_until(lambda: open_files() <= files + 1)
-    assert threading.active_count() <= threads  # one of an earlier test may have ended meanwhile
+        assert send_to("http://aggregator.example.org") == Later("TimeoutError")
 
 
 def test_a_deadline_that_has_passed_watches_nothing_more() -> None:

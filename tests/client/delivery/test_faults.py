@@ -21,7 +21,6 @@ from veilcount_client import session as session_module
 from veilcount_client.delivery import transport
 from veilcount_client.delivery import worker as worker_module
 from veilcount_client.state import StateError
-from veilcount_client.state.losses import Loss
 from veilcount_shared.errors import VeilcountError
 
 from . import server_fixtures
@@ -146,67 +145,23 @@ def test_definitions_that_cannot_be_read_are_an_error_only_in_strict_mode(
 class AnyClock:
     """A clock that shows any number, also such as no `datetime` holds."""
 
-    def __init__(self, seconds: float = START) -> None:
+    def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
     def now(self) -> float:
         return self.seconds
 
 
-DAY = 86_400.0
-ODD_CLOCKS = {
-    "a day back": START - DAY,
-    "long before 1970": -1e12,
-    "a day ahead": START + DAY,
-    "five years ahead": START + 5 * 365 * DAY,
-    "after year 9999": 253_402_300_800.0,
-    "before ever": -math.inf,
-    "no number": math.nan,
-}
-
-
-def record_all(client: Client) -> None:
-    """Record more than a day holds."""
-    for _ in range(PER_DAY + 2):
-        client.record("event", True)
-    client.record("theme", "light", arm="A")
-    client.record("theme", "system", arm="A")
-    client.record("minutes", 5)
-    client.flush(1)
-
-
-@pytest.mark.parametrize("odd", ODD_CLOCKS)
-def test_an_odd_clock_gives_no_extra_slot(odd: str, tmp_path: Path, sink: Server) -> None:
-    """Nor an exception; and when the clock is right again, so is the client."""
-    clock = AnyClock()
-    with closing(consenting(sink.url, tmp_path, clock=clock, threaded=False)) as client:
-        record_all(client)
-        clock.seconds = ODD_CLOCKS[odd]
-        record_all(client)
-        assert client.explain("event").reasons
-        assert client.receipt().text()
-        clock.seconds = START + 1
-        record_all(client)
-    days = 2 if odd in {"a day ahead", "a day back"} else 1
-
-    answers = {
-        name: sum(slot[0] == each.fingerprint for slot in sink.seen)
-        for name, each in client.collections.items()
-    }
-    assert answers["theme"] <= days
-    assert answers["event"] <= days * PER_DAY
-    assert sink.is_consistent
-    assert len({slot[1:] for slot in sink.seen}) == len(sink.seen)
-
-
-@pytest.mark.parametrize("odd", ["no number", "after year 9999"])
-def test_the_thread_outlives_an_odd_clock(odd: str, tmp_path: Path, sink: Server) -> None:
-    """It waits, and works when the clock does."""
-    clock = AnyClock(ODD_CLOCKS[odd])
+@pytest.mark.parametrize("odd", [math.nan, 253_402_300_800.0], ids=["no number", "year 10000"])
+def test_the_thread_outlives_an_odd_clock(odd: float, tmp_path: Path, sink: Server) -> None:
+    """It waits, and works when the clock does. No call raises meanwhile."""
+    clock = AnyClock(odd)
     with closing(consenting(sink.url, tmp_path, clock=clock)) as client:
         for _ in range(3):
             client.record("event", True)
             time.sleep(0.05)
+        assert client.explain("event").reasons
+        assert client.receipt().text()
         thread = worker_of(client)._process.thread
         assert thread is not None
         clock.seconds = START
@@ -235,19 +190,6 @@ def test_no_thread_and_no_network_before_a_consent(tmp_path: Path, sink: Server)
         client.flush(0.2)
         client.forget()
         client.flush(0.2)
-    assert not sink.connections
-
-
-def test_no_network_after_a_consent_was_withdrawn(tmp_path: Path, sink: Server) -> None:
-    """What was not sent by then never is."""
-    with closing(consenting(sink.url, tmp_path, jitter=1000)) as client:
-        client.record("event", True)
-        assert client.flush(until="stored")
-        client.consent(False)
-        worker_of(client).state.lose({(Loss.AGED, client.collections["event"].fingerprint): 3})
-        client.record("event", True)
-        client.flush(0.5)
-
     assert not sink.connections
 
 

@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
@@ -163,21 +162,6 @@ def test_a_full_disk_blocks_nothing_and_loses_nothing(apps: Apps, sink: Server) 
 def test_an_end_on_a_full_disk_is_quiet(apps: Apps, sink: Server) -> None:
     assert apps.run("end_on_a_full_disk", sink.url) == "ended\n"
     assert "Traceback" not in apps.log
-
-
-def test_in_a_folder_without_rights_nothing_is_recorded(apps: Apps, sink: Server) -> None:
-    """Why is reported; a strict client raises."""
-    for folder in (apps.folder, *apps.folder.parents):
-        if folder.owner() == apps.folder.owner() and folder.is_relative_to(tempfile.gettempdir()):
-            folder.chmod(0o755)
-    output = apps.run("record_without_rights", sink.url, "lenient").splitlines()
-
-    assert output[:2] == ["None", "{'no_state': 1}"]
-    assert "state" in output[2]
-    assert "Traceback" not in apps.log
-    assert not sink.connections
-    apps.run("record_without_rights", sink.url, "strict", code=1)
-    assert "StateError" in apps.log
 
 
 # -- what is kept, logged and imported -------------------------------------------------------------
