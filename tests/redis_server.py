@@ -1,14 +1,11 @@
-"""A real Redis on the loopback, durable as the README asks for; and a proxy that loses replies."""
+"""A real Redis on the loopback, durable as the README asks for."""
 
 from __future__ import annotations
 
-import select
 import signal
 import socket
 import subprocess
-import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,46 +124,3 @@ class RedisServer:
         if who != self._process.pid:
             self.kill()
             raise PortTaken(f"{self.port} is another server's")
-
-
-class LosingProxy:
-    """Passes everything on; of the next few calls it lets the server do them, and hangs up.
-
-    A call is what carries one of these words, in one piece of what is sent.
-    """
-
-    def __init__(self, port: int, words: tuple[bytes, ...] = (b"EVALSHA",)) -> None:
-        self._words = words
-        self.lose = 0
-        self.lost = 0
-        self._port = port
-        self._socket = socket.create_server((HOST, 0))
-        self.url = f"redis://{HOST}:{self._socket.getsockname()[1]}/0"
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-    def _listen(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._socket.accept()
-                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
-
-    def _pass_on(self, client: socket.socket) -> None:
-        with client, socket.create_connection((HOST, self._port)) as server, suppress(OSError):
-            losing = False
-            while True:
-                for ready in select.select([client, server], [], [])[0]:
-                    block = ready.recv(1 << 20)
-                    if ready is client and self.lose and self._calls(block):
-                        self.lose, losing = self.lose - 1, True
-                    if not block or (ready is server and losing):
-                        self.lost += losing
-                        return
-                    (server if ready is client else client).sendall(block)
-
-    def _calls(self, block: bytes) -> bool:
-        return any(word in block for word in self._words)

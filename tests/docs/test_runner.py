@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .links import anchors, broken
+from .links import broken
 from .output_match import Untrue
 from .page_parser import Block, Directive, Unreadable, steps
 from .page_run import run
@@ -77,21 +77,18 @@ def test_all_clocks_show_the_day_of_a_page(tmp_path: Path) -> None:
         ("[there](other.md#elsewhere) and `tests/one.py`", []),
         ("[gone](gone.md)", ["gone.md"]),
         ("[gone](other.md#nowhere)", ["other.md#nowhere"]),
-        ("[gone](#nowhere)", ["#nowhere"]),
+        ("[gone](#no-heading)", ["#no-heading"]),
         ("`tests/two.py` holds it", ["tests/two.py"]),
     ],
 )
 def test_links_lead_somewhere(text: str, wrong: list[str], tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "one.py").touch()
+    (tmp_path / "u.md").touch()
     (tmp_path / "other.md").write_text("## Elsewhere\n", encoding="utf-8")
     page = tmp_path / "page.md"
-    page.write_text(f"# A heading, of two\n\n{text}\n", encoding="utf-8")
+    page.write_text(
+        f"# A heading, of [`two`](u.md)\n```sh\n# no heading\n```\n{text}\n", encoding="utf-8"
+    )
 
     assert list(broken(page, tmp_path)) == wrong
-
-
-def test_anchors_are_those_that_forges_make() -> None:
-    page = "# What `record()` does\n```sh\n# no heading\n```\n## Epsilon, and [units](u.md)\n"
-
-    assert anchors(page) == {"what-record-does", "epsilon-and-units"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,20 +18,17 @@ from veilcount_client.state.sqlite_database import FILE
 spaces = count()
 
 
-class Engine(ABC):
+@dataclass
+class Engine:
     """A location for one state, which may be opened many times."""
 
-    def __init__(self) -> None:
-        self.states: list[ClientState] = []
+    location: str  # what `open_state` takes
+    folder: Path  # where all of it is stored
+    states: list[ClientState] = field(default_factory=list)
 
-    @property
-    @abstractmethod
-    def location(self) -> str:
-        """What `open_state` takes."""
-
-    @abstractmethod
     def everything(self) -> bytes:
         """Return all bytes that are stored."""
+        return b"".join(path.read_bytes() for path in self.folder.rglob("*") if path.is_file())
 
     def open(self) -> ClientState:
         self.states.append(open_state(self.location))
@@ -46,17 +43,6 @@ class Engine(ABC):
 class SqliteEngine(Engine):
     """A directory."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder = folder
-
-    @property
-    def location(self) -> str:
-        return str(self.folder)
-
-    def everything(self) -> bytes:
-        return b"".join(path.read_bytes() for path in self.folder.iterdir())
-
     @property
     def mark(self) -> Path:
         return file_checks.mark_path(self.folder / FILE)
@@ -64,21 +50,6 @@ class SqliteEngine(Engine):
     def committed(self) -> int:
         """Return how many transactions the state has counted."""
         return int(self.open().note("transactions") or 0)
-
-
-class RedisEngine(Engine):
-    """A key space of a server."""
-
-    def __init__(self, server: RedisServer, space: str) -> None:
-        super().__init__()
-        self.server, self.space = server, space
-
-    @property
-    def location(self) -> str:
-        return f"{self.server.url}#{self.space}"
-
-    def everything(self) -> bytes:
-        return b"".join(path.read_bytes() for path in self.server.folder.rglob("*.aof"))
 
 
 @pytest.fixture(scope="session")
@@ -100,14 +71,15 @@ def frail(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[SqliteEngine]:
-    engine = SqliteEngine(tmp_path / "state")
+    engine = SqliteEngine(str(tmp_path / "state"), tmp_path / "state")
     yield engine
     engine.close()
 
 
 @pytest.fixture
-def redis(server: RedisServer) -> Iterator[RedisEngine]:
-    engine = RedisEngine(server, f"space-{next(spaces)}")
+def redis(server: RedisServer) -> Iterator[Engine]:
+    """A key space of a server."""
+    engine = Engine(f"{server.url}#space-{next(spaces)}", server.folder)
     yield engine
     engine.close()
 

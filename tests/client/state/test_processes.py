@@ -16,7 +16,7 @@ from veilcount_client.state import ClientState, DrawOutcome, OutboxLimits, State
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.redis import RedisState
 
-from .conftest import Engine, RedisEngine, SqliteEngine
+from .conftest import Engine, SqliteEngine
 from .state_apps import fork, share, start, store
 from .state_fixtures import (
     ANN,
@@ -114,7 +114,7 @@ def decisions(state: ClientState) -> list[object]:
 @pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 40))]
 )
-def test_the_engines_do_the_same(sqlite: SqliteEngine, redis: RedisEngine, seed: int) -> None:
+def test_the_engines_do_the_same(sqlite: SqliteEngine, redis: Engine, seed: int) -> None:
     """Whatever is done with them, in whatever order."""
     random, one, other = Random(seed), sqlite.open(), redis.open()
     for state in (one, other):

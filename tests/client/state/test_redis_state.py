@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.redis_server import HOST, LosingProxy, RedisServer, free_port
+from tests.proxy import LosingProxy
+from tests.redis_server import HOST, RedisServer, free_port
 from veilcount_client.state import DrawOutcome, OutboxLimits, StateError
 from veilcount_client.state import redis as redis_state
 from veilcount_client.state.factory import open_state
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.redis import RedisState
 
-from .conftest import RedisEngine
+from .conftest import Engine
 from .state_fixtures import (
     ANN,
     BEN,
@@ -75,17 +76,17 @@ def test_a_redis_without_memory_accepts_nothing_new(
 
 
 @pytest.fixture
-def proxy(redis: RedisEngine) -> Iterator[LosingProxy]:
+def proxy(server: RedisServer) -> Iterator[LosingProxy]:
     """A proxy that loses replies on demand."""
-    proxy = LosingProxy(redis.server.port)
+    proxy = LosingProxy(server.port)
     yield proxy
     proxy.close()
 
 
 @pytest.fixture
-def proxied(proxy: LosingProxy, redis: RedisEngine) -> Iterator[RedisState]:
+def proxied(proxy: LosingProxy, redis: Engine) -> Iterator[RedisState]:
     """A state behind the proxy."""
-    state = RedisState(f"{proxy.url}#{redis.space}")
+    state = RedisState(f"{proxy.url}#{redis.location.partition('#')[2]}")
     for script in state._scripts.values():  # or the reply that is lost says only: no such script
         state._redis.script_load(script.script)
     agree(state)

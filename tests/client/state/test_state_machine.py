@@ -9,6 +9,7 @@ and once the server is well, whatever was stored and may still arrive does.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -175,8 +176,10 @@ class Life(RuleBasedStateMachine):
     def hear_closed(self, row: Row) -> None:
         """What waits of the row may be dropped; it has to be, once the word has been kept."""
         self.heard.add(row)
-        reports = [draw.report for draw in self.stored if draw.report]
-        self.excused |= {slot_of(report) for report in reports if row_of(report) == row}
+        self.excused |= {slot_of(each) for each in self.reports() if row_of(each) == row}
+
+    def reports(self) -> list[Report]:
+        return [draw.report for draw in self.stored if draw.report is not None]
 
     def surviving(self, act: Callable[[], object]) -> None:
         """Act; where the process is cut, start another one."""
@@ -193,7 +196,7 @@ class Life(RuleBasedStateMachine):
 
     def excuse_all(self) -> None:
         """A withdrawal wipes what is on its way."""
-        self.excused |= {slot_of(draw.report) for draw in self.stored if draw.report is not None}
+        self.excused |= set(map(slot_of, self.reports()))
 
     def all_arrived(self) -> None:
         """Check that whatever was stored, and was not wiped, refused or too old, is counted."""
@@ -300,15 +303,13 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def no_cap_is_exceeded(self) -> None:
         """Neither the day's nor the campaign's, and no slot is stored twice."""
-        taken = [slot_of(draw.report) for draw in self.stored if draw.report is not None]
+        taken = list(map(slot_of, self.reports()))
         assert len(set(taken)) == len(taken)
         for name, collection in COLLECTIONS.items():
             # A draw that costs nothing sends nothing: it only uses a slot up [`forgo`].
             draws = [draw for draw in self.stored if draw.lineage == name and draw.cost]
-            a_period: dict[int, int] = {}
-            for draw in draws:
-                a_period[draw.period] = a_period.get(draw.period, 0) + 1
-            assert all(count <= collection.per_period for count in a_period.values())
+            per_period = Counter(draw.period for draw in draws)
+            assert all(count <= collection.per_period for count in per_period.values())
             assert sum(draw.cost for draw in draws) <= collection.epsilon_user * 10**6
 
 
