@@ -22,7 +22,6 @@ class EnumeratedRandomSource(RandomSource):
     __slots__ = ("_drawn", "branch", "weight")
 
     def __init__(self, branch: list[tuple[int, int]]) -> None:
-        """Follow the branch from its start."""
         self.branch = branch
         self.weight = Fraction(1)
         self._drawn = 0

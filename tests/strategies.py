@@ -35,12 +35,10 @@ def shapes() -> st.SearchStrategy[Shape]:
 
 
 def fingerprints() -> st.SearchStrategy[str]:
-    """Return names of series."""
     return st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 
 def reports(fingerprint: str, width: int) -> st.SearchStrategy[Report]:
-    """Return reports of one series."""
     return st.builds(
         Report,
         st.just(fingerprint),
@@ -53,7 +51,6 @@ def reports(fingerprint: str, width: int) -> st.SearchStrategy[Report]:
 
 
 def losses() -> st.SearchStrategy[Losses]:
-    """Return the losses of one series."""
     buckets = st.integers(0, MAX_BUCKET)
     return st.builds(Losses, fingerprints(), buckets, buckets, buckets)
 
@@ -70,7 +67,6 @@ def batches_with_shape(draw: st.DrawFn, shape: Shape) -> Batch:
 
 
 def batches() -> st.SearchStrategy[Batch]:
-    """Return batches of every kind."""
     return shapes().flatmap(batches_with_shape)
 
 

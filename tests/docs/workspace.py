@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.redis_server import RedisServer, free_port
+from tests.redis_server import HOST, RedisServer, free_port
 from veilcount_aggregator.catalog.definitions import add_definitions, load_catalog, read_source
 from veilcount_aggregator.cli import options
 from veilcount_aggregator.cli import serve as serve_command
@@ -30,7 +30,7 @@ from veilcount_client.diagnostics.doctor import examine
 
 from .page_parser import ROOT
 from .page_population import answered
-from .page_server import HOST, Served
+from .page_server import Served
 
 URL = "https://stats.example.org"
 LOOPBACK = "http://127.0.0.1:8420"

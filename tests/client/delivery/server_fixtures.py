@@ -7,13 +7,13 @@ the bare socket: what a well-made server library would never send is sent here.
 from __future__ import annotations
 
 import json
-import select
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 
 from veilcount_shared.report import Batch, Report
@@ -89,34 +89,29 @@ class Server:
 
     def stop(self) -> None:
         self.stopped.set()
-        self._socket.close()
-        for connection in self._open:
+        for each in (self._socket, *self._open):  # whatever it waits for
             with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+                each.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(10)
+        self._socket.close()
 
     def _listen(self) -> None:
-        while not self.stopped.is_set():
-            try:
-                if not select.select([self._socket], [], [], 0.05)[0]:
-                    continue
+        with suppress(OSError):
+            while True:
                 connection, _ = self._socket.accept()
-            except (OSError, ValueError):
-                return
-            self.connections += 1
-            self._open.append(connection)
-            thread = threading.Thread(
-                target=self._serve, args=(connection, self.connections), daemon=True
-            )
-            self._threads.append(thread)
-            thread.start()
+                self.connections += 1
+                self._open.append(connection)
+                arguments = (connection, self.connections)
+                thread = threading.Thread(target=self._serve, args=arguments, daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         with connection, suppress(OSError):
             connection.settimeout(60)
             with connection.makefile("rb") as reader:
-                while request := _read(reader.readline, reader.read, number):
+                while request := _read(reader, number):
                     self.requests.append(request)
                     self.behaviour(self, connection, request)
 
@@ -239,18 +234,16 @@ def reply(status: int, body: bytes = b"", headers: dict[str, str] | None = None)
     return "\r\n".join([f"HTTP/1.1 {status} X", *lines, "", ""]).encode() + body
 
 
-def _read(
-    line: Callable[[], bytes], read: Callable[[int], bytes], connection: int
-) -> Request | None:
-    first = line().decode("latin-1").split()
+def _read(reader: BufferedReader, connection: int) -> Request | None:
+    first = reader.readline().decode("latin-1").split()
     if len(first) != 3:
         return None
     headers = []
-    while header := line().decode("latin-1").strip():
+    while header := reader.readline().decode("latin-1").strip():
         name, _, value = header.partition(":")
         headers.append((name.lower(), value.strip()))
     length = int(dict(headers).get("content-length", "0"))
-    body = read(length)
+    body = reader.read(length)
     if len(body) < length:  # the sender was killed
         return None
     return Request(first[0], first[1], tuple(headers), body, connection, time.monotonic())
