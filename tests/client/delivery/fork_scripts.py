@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from veilcount_client import Client
-from veilcount_client.delivery import transport, uploader
+from veilcount_client.delivery import uploader
 
-from .app_client import PER_DAY, around_sending, consenting, emit, worker_of
+from .app_client import PER_DAY, consenting, emit, worker_of
 
 
 def fork_with_locks_held(url: str, folder: str) -> None:
@@ -22,23 +22,6 @@ def fork_with_locks_held(url: str, folder: str) -> None:
         client.person("one").record("event", True)
         threading.Timer(0.3, release.set).start()
         reap([fork(client, "two", deliver=True)])
-    emit(client.flush(60))
-
-
-def fork_in_a_request(url: str, folder: str) -> None:
-    transport.TIMEOUT = (1.0, 1.0)
-    client = consenting(url, folder, persons=True)
-    sending = threading.Event()
-    around_sending(client, before=sending.set)
-    client.person("one").record("event", True)
-    assert sending.wait(60)
-    child = os.fork()
-    if not child:
-        client.person("two").record("event", True)
-        stored = client.flush(until="stored")
-        client.flush(0.5)  # what the parent has under way is waited for, too
-        os._exit(0 if stored else 1)
-    reap([child])
     emit(client.flush(60))
 
 

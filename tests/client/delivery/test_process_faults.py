@@ -46,15 +46,6 @@ def test_each_report_of_processes_that_fork_arrives_once(
     assert len(sink.reports) == len(sink.seen) == reports
 
 
-def test_a_fork_while_the_uploader_waits(apps: Apps) -> None:
-    """The child sends on its own; the parent's report comes again with the same bytes."""
-    behaviour = server_fixtures.in_turn(server_fixtures.silent, server_fixtures.counting)
-    with serving(behaviour) as server:
-        assert apps.run("fork_in_a_request", server.url) == "True\n"
-        assert (len(server.seen), len(server.reports)) == (2, 3)
-        assert server.reports.count(server.reports[0]) == 2
-
-
 @pytest.mark.parametrize(
     "rounds", [4, *(pytest.param(PER_DAY, marks=pytest.mark.full) for _ in range(5))]
 )
