@@ -8,32 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 Operators = dict[type[ast.AST], type[ast.AST]]
-COMPARISONS: Operators = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-ARITHMETIC: Operators = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
-    ast.Div: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.Pow: ast.Mult,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-    ast.BitXor: ast.BitOr,
-}
+
+
+def both_ways(*pairs: tuple[type[ast.AST], type[ast.AST]]) -> Operators:
+    return {one: other for pair in pairs for one, other in (pair, pair[::-1])}
+
+
+COMPARISONS = both_ways(
+    (ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)
+) | both_ways((ast.In, ast.NotIn))
+ARITHMETIC = both_ways(
+    (ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv), (ast.LShift, ast.RShift), (ast.BitAnd, ast.BitOr)
+) | {ast.Div: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitXor: ast.BitOr}
 FUNCTIONS = {"min": "max", "max": "min", "all": "any", "any": "all"}
 
 
