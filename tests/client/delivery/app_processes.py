@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
 
 from .server_fixtures import HOST, wait_until
 
 ROOT = Path(__file__).parents[3]
-LONGEST = 60.0  # seconds, after which an app hangs
 
 
 @dataclass
@@ -46,15 +44,11 @@ class Apps:
         self.app = self._reply()
 
     def wait(self) -> int:
-        """Return the exit code of the app; one that hangs is killed."""
-        timer = Timer(LONGEST, self.kill)
-        timer.start()
+        """Return the exit code of the app; its children end with it."""
         try:
             return self._reply()
         finally:
-            timer.cancel()
-            timer.join()
-            self.kill()  # its children
+            self.kill()
             self.app = None
 
     def run(self, name: str, url: str, *arguments: object, code: int = 0) -> str:
@@ -67,7 +61,7 @@ class Apps:
     def run_until(self, output: str, name: str, url: str, *arguments: object) -> None:
         """Start an app, and wait until it has printed this."""
         self.start(name, url, *arguments)
-        assert wait_until(lambda: output in self.output, LONGEST), self.log
+        assert wait_until(lambda: output in self.output), self.log
 
     def kill(self) -> None:
         """Kill the app and its children, if they run."""

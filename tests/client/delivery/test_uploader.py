@@ -9,7 +9,6 @@ import pytest
 
 from veilcount_client.delivery.delivery_pool import MOST_THREADS
 from veilcount_client.delivery.uploader import LEASE, OVERDUE
-from veilcount_client.state.losses import Loss
 from veilcount_shared.verdict import Verdict
 
 from ..device_fixtures import DAY, Device, Wire, at, clock_at, one_collection, pass_time, set_clock
@@ -104,13 +103,3 @@ def test_what_is_full_is_kept_and_tried_again_a_few_times_a_week(tmp_path: Path)
     assert len(device.wire.counted) == 1
     assert device.worker.state.losses() == {}
     assert device.worker.uploader.refused == 0
-
-
-def test_what_stays_full_is_lost_by_its_age(tmp_path: Path) -> None:
-    device = home(tmp_path, unit="day")
-    device.wire.verdict = lambda _: Verdict.FULL
-    device.client.record("it", True)
-    pass_time(device.clock, at(40, 9), device)
-
-    assert device.wire.counted == {}
-    assert {reason for reason, _ in device.worker.state.losses()} == {Loss.AGED}
