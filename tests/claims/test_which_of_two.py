@@ -104,20 +104,6 @@ def test_the_bound_of_independent_answers_is_broken(adjacency: Adjacency) -> Non
     assert breaks(by_composition, adjacency)
 
 
-def test_one_add_remove_release_exceeds_the_local_figure() -> None:
-    """The sum of -1 or 1: 81.6 % where a local epsilon of 1 would allow 73.2 %; at most 88.1 %."""
-    surveyed = survey(ADD_REMOVE)
-    right = success(ask(surveyed, "sum", 1, month=1), 0, 2, 1)
-
-    assert round(right, 3) == 0.816
-    assert (
-        guessing_probability(ONE, 1)
-        < right
-        < distinguishing_probability(surveyed)
-        < Fraction(8808, 10**4)
-    )
-
-
 def test_a_days_equal_events_are_in_one_number() -> None:
     """Four events of one day: their sum is shifted by all of them, far beyond composition."""
     surveyed = survey(ADD_REMOVE, Unit.EVENT, per_period=4)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, patch
@@ -41,12 +42,6 @@ def losses(client: Client, name: str = "event") -> dict[str, int]:
     return dict(client.explain(name).losses)
 
 
-def waiting(folder: Path) -> int:
-    with closing(sqlite3.connect(folder / "state" / "veilcount.db")) as database:
-        rows = database.execute("select count(*) from report where status = 'waiting'")
-        return int(rows.fetchone()[0])
-
-
 # -- an aggregator that does not reply -------------------------------------------------------------
 
 
@@ -68,7 +63,10 @@ def test_no_call_waits_for_an_aggregator(
         client.flush(0.2)
         client.record("theme", "light", arm="A")
         client.close(timeout=0.5)
-    assert server_fixtures.wait_until(lambda: waiting(tmp_path) == PER_DAY + 1)
+    with closing(sqlite3.connect(tmp_path / "state" / "veilcount.db")) as database:
+        count = "select count(*) from report where status = 'waiting'"
+        waiting = partial(database.execute, count)
+        assert server_fixtures.wait_until(lambda: waiting().fetchone() == (PER_DAY + 1,))
 
 
 def test_memory_is_bounded_and_the_rest_is_counted(
