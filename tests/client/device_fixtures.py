@@ -139,14 +139,11 @@ class Wire:
         self.verdict = lambda _: Verdict.CLOSED
 
     def _judge(self, report: Report) -> Verdict:
-        verdict = self.verdict(report)
-        if verdict is not None:
-            return verdict
         key = (report.fingerprint, report.pseudonym, report.slot)
-        if key in self.counted:
-            return Verdict.DUPLICATE
-        self.counted[key] = report
-        return Verdict.COUNTED
+        if (verdict := self.verdict(report)) is None and key not in self.counted:
+            self.counted[key] = report
+            return Verdict.COUNTED
+        return verdict or Verdict.DUPLICATE
 
 
 class Device:

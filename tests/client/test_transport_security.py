@@ -40,14 +40,7 @@ def test_http_to_elsewhere_is_in_clear(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "https://stats.example.org",
-        "http://127.8.9.1",
-        "http://[::1]:80",
-        "http://LOCALHOST",
-        "http://[::1",
-        "",
-    ],
+    ["https://stats.example.org", "http://127.8.9.1", "http://[::1]:80", "http://LOCALHOST", ""],
 )
 def test_tls_the_loopback_and_an_invalid_address_are_not(url: str) -> None:
     assert in_clear(url, "key") == in_clear(url, None) == ""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from veilcount_client.diagnostics.definition_diff import compare
-from veilcount_client.diagnostics.problems import DiagnosticResult
-from veilcount_shared import parse_collections
+from veilcount_shared import Collection, parse_collections
 
+from ..device_fixtures import file
 from .app_file import FILE
 
+Collections = dict[str, Collection]
 ONLY_THEME = FILE[: FILE.index("[saved]")]
 
 
-def differences(new: str, old: str | None = FILE) -> list[DiagnosticResult]:
-    files = [None if text is None else parse_collections(text, lambda _: []) for text in (new, old)]
-    assert files[0] is not None
-    return list(compare(files[0], files[1]))
+def parsed(text: str) -> Collections:
+    return parse_collections(text, lambda _: [])
 
 
-def decisions(new: str, old: str = FILE) -> list[str]:
+def decisions(new: Collections, old: Collections) -> list[str]:
     """Return what is to be decided about a new file."""
-    return [f"{each.subject}: {each.message}" for each in differences(new, old) if not each.ok]
+    return [f"{each.subject}: {each.message}" for each in compare(new, old) if not each.ok]
 
 
 MORE = FILE.replace("epsilon = 0.5", "epsilon = 2")
@@ -55,14 +56,15 @@ CHANGES = {
 
 @pytest.mark.parametrize(("new", "old", "expected"), CHANGES.values(), ids=CHANGES)
 def test_a_change_that_needs_a_decision_is_named(new: str, old: str, expected: list[str]) -> None:
-    found = decisions(new, old)
+    found = decisions(parsed(new), parsed(old))
 
     assert len(found) == len(expected)
     assert all(line.startswith(words) for line, words in zip(found, expected, strict=True)), found
 
 
 def test_what_a_removed_collection_reserved_stays_reserved() -> None:
-    [removed] = [each for each in differences(ONLY_THEME) if each.subject == "saved"]
+    results = compare(parsed(ONLY_THEME), parsed(FILE))
+    [removed] = [each for each in results if each.subject == "saved"]
 
     assert removed.ok
     assert 'replaces = "saved"' in removed.message
@@ -70,27 +72,15 @@ def test_what_a_removed_collection_reserved_stays_reserved() -> None:
 
 def test_without_an_old_file_figures_and_remarks_are_reported() -> None:
     longer = FILE.replace("until = 2027-05-01", "until = 2027-11-01")
-    results = differences(longer, None)
+    results = list(compare(parsed(longer), None))
 
     assert all(each.ok for each in results)
     assert "epsilon 1 per event, 1 per day, 12 per user" in results[0].message
     assert "remark on epsilon" in results[1].message
 
 
-CAMPAIGN = """
-app = "acme-editor"
-[{name}]
-question = "Which theme is active?"
-boolean = true
-epsilon = 1
-unit = "{unit}"
-from = {start}
-until = {until}
-"""
-
-
-def campaign(start: str, until: str, *more: str, name: str = "theme", unit: str = "month") -> str:
-    return CAMPAIGN.format(name=name, start=start, until=until, unit=unit) + "\n".join(more)
+def campaign(start: str, until: str, name: str = "theme", **keys: Any) -> Collections:
+    return file(**{name: {"unit": "month", "from": start, "until": until, **keys}})
 
 
 WINTER = "2026-12-01", "2027-03-01"
@@ -101,18 +91,18 @@ FIRST = campaign("2026-12-15", "2027-03-01")
     ("new", "old", "is_spent"),
     [
         (campaign("2027-03-01", "2027-05-15"), FIRST, True),
-        (campaign("2027-03-01", "2027-05-15", 'replaces = "theme"', name="look"), FIRST, True),
-        (campaign("2027-03-01", "2027-06-01"), campaign(*WINTER, "answers = 3"), True),
+        (campaign("2027-03-01", "2027-05-15", "look", replaces="theme"), FIRST, True),
+        (campaign("2027-03-01", "2027-06-01"), campaign(*WINTER, answers=3), True),
         (campaign("2027-03-01", "2027-06-01", unit="user"), campaign(*WINTER, unit="user"), True),
         (FIRST, FIRST, False),
         (campaign("2026-12-15", "2027-06-01"), FIRST, False),
         (campaign("2027-03-01", "2027-07-01"), FIRST, False),
-        (campaign("2027-03-01", "2027-06-01", name="another"), FIRST, False),
-        (campaign("2027-03-01", "2027-06-01"), campaign(*WINTER, "answers = 2"), False),
+        (campaign("2027-03-01", "2027-06-01", "another"), FIRST, False),
+        (campaign("2027-03-01", "2027-06-01"), campaign(*WINTER, answers=2), False),
     ],
 )
 def test_new_dates_of_the_same_size_have_nothing_left(
-    new: str, old: str, *, is_spent: bool
+    new: Collections, old: Collections, *, is_spent: bool
 ) -> None:
     """Whoever answered all of the old campaign finds the ledger spent: one line says what to do.
 
@@ -126,14 +116,14 @@ def test_new_dates_of_the_same_size_have_nothing_left(
 # -- a time that is paid for is not paid for twice -------------------------------------------------
 
 
-def again(new: str, old: str) -> list[tuple[str, bool]]:
+def again(new: Collections, old: Collections) -> list[tuple[str, bool]]:
     """Return what is reported of who answers a new form when, and whether it is ok."""
-    results = differences(new, old)
+    results = compare(new, old)
     return [(each.message, each.ok) for each in results if "under the old form" in each.message]
 
 
-def under(unit: str, start: str = WINTER[0], until: str = WINTER[1], *more: str) -> str:
-    return campaign(start, until, *more, unit=unit)
+def under(unit: str, start: str = WINTER[0], until: str = WINTER[1], **keys: Any) -> Collections:
+    return campaign(start, until, unit=unit, **keys)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +167,9 @@ def test_a_campaign_that_was_paid_for_as_a_whole_is_over_at_its_end() -> None:
         (under("month", "2026-12-20", "2026-12-31"), under("day", until="2026-12-20")),
     ],
 )
-def test_a_campaign_in_which_something_was_paid_for_is_paid_for(new: str, old: str) -> None:
+def test_a_campaign_in_which_something_was_paid_for_is_paid_for(
+    new: Collections, old: Collections
+) -> None:
     """Of a unit for life, one day is enough; of a month, one of its days, before `from` even."""
     [(message, ok)] = again(new, old)
 
@@ -194,7 +186,9 @@ def test_a_campaign_in_which_something_was_paid_for_is_paid_for(new: str, old: s
         (under("day", "2026-12-03"), under("event"), "on 2026-12-03", "2026-12-04"),
     ],
 )
-def test_the_same_unit_goes_on_with_the_next(new: str, old: str, paid: str, after: str) -> None:
+def test_the_same_unit_goes_on_with_the_next(
+    new: Collections, old: Collections, paid: str, after: str
+) -> None:
     """However `from` moved: the calendar's month has one account."""
     message = f"who answered {paid} under the old form answers the new form from {after} on"
 
@@ -203,8 +197,8 @@ def test_the_same_unit_goes_on_with_the_next(new: str, old: str, paid: str, afte
 
 def test_a_larger_cap_of_the_same_time_leaves_its_difference() -> None:
     """Two answers a day were given: of five, three are left; of an epsilon of 2, one of 1."""
-    twice, five = (under("event", "2026-12-01", "2027-01-01", f"per_day = {n}") for n in (2, 5))
-    louder = under("month").replace("epsilon = 1", "epsilon = 2")
+    twice, five = (under("event", until="2027-01-01", per_day=n) for n in (2, 5))
+    louder = under("month", epsilon=2)
 
     who = "who answered on 2026-12-01 under the old form"
 
@@ -217,24 +211,25 @@ def test_a_larger_cap_of_the_same_time_leaves_its_difference() -> None:
     [
         (under("month"), under("month")),
         (under("month", "2026-09-01", "2026-12-01"), under("day")),
-        (campaign("2026-12-01", "2027-03-01", name="another", unit="day"), under("month")),
+        (campaign("2026-12-01", "2027-03-01", "another", unit="day"), under("month")),
     ],
 )
-def test_nothing_is_reported_where_nothing_is_paid_for_twice(new: str, old: str) -> None:
+def test_nothing_is_reported_where_nothing_is_paid_for_twice(
+    new: Collections, old: Collections
+) -> None:
     """The same series, another time, another account."""
     assert again(new, old) == []
 
 
 def test_a_renamed_collection_is_paid_for_under_its_old_name() -> None:
-    look = campaign("2026-12-01", "2027-03-01", 'replaces = "theme"', name="look", unit="day")
+    look = campaign("2026-12-01", "2027-03-01", "look", replaces="theme", unit="day")
 
     assert again(look, under("month"))[0][0].startswith("unit month -> day: who answered")
 
 
 def test_another_place_to_hold_a_value_is_another_series() -> None:
     """The key is in the canonical form only where the device holds it: either way it is named."""
-    running = under("month", "2026-12-01", "2027-03-01", 'takes = "last"')
-    process, device = (f'{running}\nheld = "{each}"' for each in ("process", "device"))
+    process, device = (under("month", takes="last", held=held) for held in ("process", "device"))
 
     assert decisions(device, process)[0].startswith("theme: held changed: a new series begins")
     assert decisions(process, device)[0].startswith("theme: held changed: a new series begins")

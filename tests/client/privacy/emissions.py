@@ -27,7 +27,7 @@ class Life:
     """What happens to the device, whatever its person does."""
 
     name: str
-    events: tuple[tuple[float, str], ...] = ()
+    events: tuple[tuple[float, str | Callable[[Device], None]], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ def emissions(
     Its thread looks for absences every half hour instead of every minute, which takes much less
     time; one test runs with the true minute.
     """
-    events: list[tuple[float, int, str, Sequence[Any]]] = [
+    events: list[tuple[float, int, Any, Sequence[Any]]] = [
         *((instant, 0, verb, ()) for instant, verb in life.events),
         *((instant, 1, "record", record) for instant, *record in stream),
     ]
@@ -118,9 +118,11 @@ def emissions(
     return [(each.instant, each.body) for each in device.wire.attempts] + closed
 
 
-def happen(device: Device, verb: str, *arguments: Any) -> None:
+def happen(device: Device, verb: str | Callable[[Device], None], *arguments: Any) -> None:
     """Have something happen to a device, or be recorded on it if it runs."""
-    if verb == "record":
+    if callable(verb):
+        verb(device)
+    elif verb == "record":
         if device.runs:
             name, value, segments = arguments
             device.client.record(name, value, **segments)

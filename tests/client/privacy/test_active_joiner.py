@@ -13,8 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -26,7 +28,7 @@ from veilcount_client.delivery.closed_rows import ClosedRows
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.state import QueuedReport
-from veilcount_client.testing import SeededRandomSource, SettableClock
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
@@ -49,8 +51,7 @@ NAMES = {each.fingerprint: name for name, each in COLLECTIONS.items()}
 Row = tuple[str, bytes]  # collection and pseudonym, which is all that tells one from another
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(NamedTuple):
     """What the server knows of one body: when it came, and until when its row was asked to wait."""
 
     instant: float
@@ -66,12 +67,12 @@ class Server:
     owners: dict[Row, int] = field(default_factory=dict)  # what it does not know
     chance: Random = field(default_factory=lambda: Random(7))
 
-    def answer(self, person: int, instant: float, body: bytes) -> Outcome:
-        [report, *_] = decode_binary(body).reports
+    def answer(self, person: int, now: Callable[[], float], body: bytes, _: int) -> Outcome:
+        report = decode_binary(body).reports[0]
         row = NAMES[report.fingerprint], report.pseudonym
         self.owners[row], self.periods[row] = person, report.period
         seconds, outcome = self._choose(row)
-        self.seen[row].append(Attempt(instant, instant + seconds))
+        self.seen[row].append(Attempt(now(), now() + seconds))
         return outcome
 
     def _choose(self, row: Row) -> tuple[float, Outcome]:
@@ -92,22 +93,6 @@ class Server:
         found = [row for row in self.seen if row[0] == name and period in {None, self.periods[row]}]
         self.chance.shuffle(found)
         return found
-
-
-@dataclass
-class Line:
-    """A device's way to the server, which sees no address."""
-
-    server: Server
-    person: int
-    clock: SettableClock
-
-    def send(self, body: bytes, _: int) -> Outcome:
-        return self.server.answer(self.person, self.clock.now(), body)
-
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Take no wish: nobody is forgotten here."""
-        return False
 
 
 # -- ways of joining -------------------------------------------------------------------------------
@@ -173,7 +158,8 @@ def lives(
     for person in range(devices):
         chances = Random(number("active", person))
         clock = clock_at(at(0, 8))
-        line, randomness = Line(server, person, clock), SeededRandomSource(person)
+        line = SimpleNamespace(send=partial(server.answer, person, clock.now))
+        randomness = SeededRandomSource(person)
         with device_in_memory(
             person, collections, clock, plant=plant, wire=line, randomness=randomness
         ) as device:
@@ -220,14 +206,14 @@ def one_back_off() -> Iterator[None]:
         each: Any, outbox: Any, queued_reports: list[QueuedReport], after: float = 0.0, **_: Any
     ) -> None:
         each.quiet = each.now() + max(after, backoff.delay(1, each.randomness))
-        outbox.reschedule({queued_report.number: each.quiet for queued_report in queued_reports})
+        outbox.reschedule({report.number: each.quiet for report in queued_reports})
 
     def send_due(each: Any, outbox: Any, **more: Any) -> None:
         until = getattr(each, "quiet", 0.0)
         if each.now() >= until:
             send(each, outbox, **more)
         else:
-            late = [queued_report.number for queued_report in outbox.lease(each.now(), 0.0, 100)]
+            late = [report.number for report in outbox.lease(each.now(), 0.0, 100)]
             outbox.reschedule(dict.fromkeys(late, until))
 
     send = Uploader._send_due
@@ -257,10 +243,10 @@ def closed_for_all() -> Iterator[None]:
 
 def test_the_joiner_sees_one_back_off() -> None:
     """Where one row's wait is the whole device's, the same joiner pairs far more than chance."""
-    server = lives("ab", plant=one_back_off)
+    server = lives("ab", 24, one_back_off)
     found = joined(server, server.rows("a"), server.rows("b"))
 
-    assert found > chance(), f"{found} of {DEVICES}"
+    assert found > chance(), f"{found} of 24"
 
 
 def test_the_joiner_sees_one_closing() -> None:

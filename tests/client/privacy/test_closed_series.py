@@ -147,7 +147,6 @@ def test_true_values_that_wait_are_dropped(tmp_path: Path) -> None:
 
 
 def test_development_closes_no_row(tmp_path: Path) -> None:
-    """Each record is as if of another person, with a row of its own."""
     device = ClosingDevice(tmp_path, one_collection("it"), development=True)
     for _ in range(3):
         device.send("it")
@@ -177,19 +176,6 @@ def test_the_next_process_knows(tmp_path: Path) -> None:
     device.send("it")
 
     assert (before, device.sent("it")) == (1, 2)
-
-
-def test_only_a_reply_that_was_heard_closes(tmp_path: Path) -> None:
-    """Counted as closed there, the reply lost: the same report goes again, and hears it then."""
-    device = ClosingDevice(tmp_path, one_collection("it", **EVENT))
-    device.wire.loses_reply = True
-    device.send("it")
-    before = device.client.explain("it").reasons
-    device.wire.loses_reply = False
-    device.run_until(at(2))
-
-    assert not any("closed" in each for each in before)
-    assert device.client.explain("it").reasons == (f"closed: {CLOSED}",)
 
 
 def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> None:

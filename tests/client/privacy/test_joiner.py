@@ -159,24 +159,15 @@ def population(
     for person in range(devices):
         chances = Random(number("life", person))
         error = chances.uniform(-30, 30)  # the device's clock is off by as much
-        randomness = SeededRandomSource(person)
-        with (
-            plant(),
-            device_in_memory(
-                person,
-                collections,
-                at(0, 0, error),
-                minute=2 * HOUR,
-                randomness=randomness,
-                jitter=jitter,
-            ) as device,
-        ):
+        options: dict[str, Any] = {"randomness": SeededRandomSource(person), "jitter": jitter}
+        with plant(), device_in_memory(
+            person, collections, at(0, 0, error), minute=2 * HOUR, **options
+        ) as device:  # fmt: skip
             live(device, days, chances, outage=outage)
         for each in device.wire.arrivals:
             row = Row(each.instant - error, len(each.body), each.body, person)
-            for name in {
-                (named[report.fingerprint], report.period) for report in each.batch.reports
-            }:
+            reports = each.batch.reports
+            for name in {(named[report.fingerprint], report.period) for report in reports}:
                 rows.setdefault(name, []).append(row)
     order = Random(1)
     for found in rows.values():
@@ -211,13 +202,7 @@ def test_nobody_joins_a_persons_collections_or_periods(devices: int) -> None:
     Hidden reports leave at an odd second: how far a clock is off does not pair them.
     """
     rows = population(devices, COLLECTIONS, days=2)
-    pairs = [
-        ("a", "b", 0),
-        ("a", "c", 0),
-        ("b", "c", 0),
-        ("a", "a", 1),
-        ("hidden", "hidden_too", 0),
-    ]
+    pairs = [("a", "b", 0), ("a", "c", 0), ("b", "c", 0), ("a", "a", 1), (*HIDDEN, 0)]
 
     assert all(len(rows[name, day]) == devices for name in COLLECTIONS for day in range(2))
     for one, other, day in pairs:
@@ -318,7 +303,7 @@ def in_step() -> AbstractContextManager[object]:
     ) -> None:
         if getattr(each, "quiet", 0.0) <= each.now():
             each.quiet = each.now() + HOUR
-        outbox.reschedule({queued_report.number: each.quiet for queued_report in queued_reports})
+        outbox.reschedule({report.number: each.quiet for report in queued_reports})
 
     return patch.object(uploader.Uploader, "_put_back", put_back)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import stat
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,14 +151,12 @@ def test_a_process_that_was_overtaken_merges_again(tmp_path: Path) -> None:
 
     def overtaken(place: Path) -> object:
         device, second = two_devices(place)
-        read, raced = SqliteState.held, threading.Event()
+        read, others = SqliteState.held, [100]
 
         def race(state: SqliteState, key: bytes, series: str) -> HeldValue | None:
             found = read(state, key, series)
-            if not raced.is_set():
-                raced.set()
-                second.client.record("it", 100)
-                second.work()
+            while others:
+                second.record(value=others.pop())
             return found
 
         device.client.record("it", 7)
@@ -217,9 +214,7 @@ def test_a_value_never_moves_to_another_period(tmp_path: Path) -> None:
 # -- what stays on the disk ------------------------------------------------------------------------
 
 
-def labelled() -> dict[str, Collection]:
-    """Return a question with a label that is found in a file's bytes."""
-    return one_collection("it", unit="month", takes="last", held="device", values=["plain", MARKED])
+LABELLED = one_collection("it", unit="month", takes="last", held="device", values=["plain", MARKED])
 
 
 def is_on_disk(place: Path) -> bool:
@@ -229,7 +224,7 @@ def is_on_disk(place: Path) -> bool:
 
 def holding(place: Path) -> MonthlyDevice:
     """Return a device whose files hold the label."""
-    device = MonthlyDevice(place, labelled())
+    device = MonthlyDevice(place, LABELLED)
     device.client.record("it", MARKED)
     device.restart()
     assert is_on_disk(place)
@@ -296,7 +291,7 @@ def test_a_value_that_another_process_had_in_memory_does_not_come_back(tmp_path:
 
 def test_only_the_owner_reads_the_files(tmp_path: Path) -> None:
     """The directory, the file, its log and its mark."""
-    device = MonthlyDevice(tmp_path / "state", labelled())
+    device = MonthlyDevice(tmp_path / "state", LABELLED)
     device.record(value=MARKED)
     modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in device.place.iterdir()}
 
