@@ -29,7 +29,6 @@ MORE = FILE.replace("epsilon = 0.5", "epsilon = 2")
 MORE_SPENT = "spends more, epsilon 0.5 -> 2 per event, 1 -> 4 per day, 2 -> 8 per user"
 FEWER = FILE.replace("per_day = 2", "per_day = 1")
 LONGER = FILE.replace('"system"]', '"system", "sepia"]')
-LESS = FILE.replace("epsilon = 0.5", "epsilon = 0.25")
 REWORDED = FILE.replace("Was the file saved?", "Did you save?")
 RENAMED = FILE.replace("[saved]", '[stored]\nreplaces = "saved"')
 CHANGES = {
@@ -41,7 +40,6 @@ CHANGES = {
     "more epsilon than the ceiling of the old file": (
         MORE, FILE, ["saved: epsilon changed", f"saved: {MORE_SPENT}", "saved: refused at load"],
     ),
-    "less epsilon": (LESS, FILE, ["saved: epsilon changed"]),
     "a question to which no consent was given": (
         REWORDED, FILE, ["saved: the question is reworded"],
     ),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,10 +11,9 @@ from tempfile import TemporaryDirectory
 from unittest.mock import Mock
 
 import pytest
-from flask import Flask
-from werkzeug.serving import make_server
 
 from tests.aggregator.api.deployment_fixtures import deployment
+from tests.aggregator.cli.server_fixtures import listening
 from veilcount_client import Client
 from veilcount_client.__main__ import run
 from veilcount_client.delivery.transport import Later
@@ -156,7 +153,15 @@ def test_the_doctor_makes_no_state_and_sets_no_ceiling(
 
 
 def test_missing_consent_is_reported(settings: ClientSettings, file: Path) -> None:
-    """A person who was not asked is something to do, a no is not; a new form is asked for again."""
+    """A person who was not asked is something to do, a no is not; a new form is asked for again.
+
+    Of many persons those who consented are counted.
+    """
+    many = replace(settings, persons=True, state=f"{settings.state} of many")
+    with client(many) as app:
+        assert is_wrong(found(many)["consent"], "0 persons consented: call consent(...)")
+        app.person(1).consent(True)
+    assert found(many)["consent"] == DiagnosticResult("consent", True, "1 persons consented")
     with client(settings) as app:
         assert is_wrong(found(settings)["consent"], "not asked")
         app.consent(False)
@@ -168,16 +173,6 @@ def test_missing_consent_is_reported(settings: ClientSettings, file: Path) -> No
 
     assert covered.ok
     assert is_wrong(found(settings)["consent"], "does not cover saved: ask again")
-
-
-def test_of_many_persons_those_who_consented_are_counted(settings: ClientSettings) -> None:
-    many = replace(settings, persons=True)
-    with client(many) as app:
-        assert is_wrong(found(many)["consent"], "0 persons consented: call consent(...)")
-        for person in range(2):
-            app.person(person).consent(True)
-
-    assert found(many)["consent"] == DiagnosticResult("consent", True, "2 persons consented")
 
 
 def test_the_outbox_is_explained(settings: ClientSettings) -> None:
@@ -214,20 +209,9 @@ def test_losses_come_with_advice(settings: ClientSettings) -> None:
 # -- the aggregator --------------------------------------------------------------------------------
 
 
-@contextmanager
-def served(app: Flask) -> Iterator[str]:
-    server = make_server("127.0.0.1", 0, app)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 def test_an_aggregator_in_production_is_ok(tmp_path: Path) -> None:
     """It rejects the test batch by name, counts nothing; a clock is off by more than the jitter."""
-    with deployment(tmp_path, FILE, now=NOW) as aggregator, served(aggregator.app) as url:
+    with deployment(tmp_path, FILE, now=NOW) as aggregator, listening(aggregator.app) as url:
         now = datetime.now(UTC)
         results = found(settings_of(url=url), now)
 
@@ -310,7 +294,7 @@ def test_the_doctor_exits_with_0_if_all_is_well(
     with client(settings) as app:
         app.consent(True)
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
-    with deployment(tmp_path, now=NOW) as aggregator, served(aggregator.app) as url:
+    with deployment(tmp_path, now=NOW) as aggregator, listening(aggregator.app) as url:
         monkeypatch.setenv("VEILCOUNT_URL", url)
 
         assert run(["doctor", "--collections", str(file), "--state-dir", str(settings.state)]) == 0

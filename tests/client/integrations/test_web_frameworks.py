@@ -97,11 +97,7 @@ def site() -> Iterator[ModuleType]:
     settings.configure(
         ALLOWED_HOSTS=["testserver"],
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
-        INSTALLED_APPS=[
-            "django.contrib.auth",
-            "django.contrib.contenttypes",
-            "django.contrib.sessions",
-        ],
+        INSTALLED_APPS=[f"django.contrib.{name}" for name in ("auth", "contenttypes", "sessions")],
         MIDDLEWARE=[
             "django.contrib.sessions.middleware.SessionMiddleware",
             "django.contrib.auth.middleware.AuthenticationMiddleware",

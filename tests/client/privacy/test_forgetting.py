@@ -73,10 +73,6 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- each row once, at a time of its own -----------------------------------------------------------
 
 
-def one_long_process(device: Device) -> None:
-    device.run_for(DAY)
-
-
 def closed_minutes_later(device: Device) -> None:
     """End the process, and start the next one days later: neither a flush nor the end hurries."""
     device.run_for(5 * MINUTE)
@@ -89,7 +85,6 @@ def closed_minutes_later(device: Device) -> None:
 
 
 def killed_at_once(device: Device) -> None:
-    """Die in the moment after, and come back hours later."""
     device.crash()
     device.start_at(device.clock.now() + 5 * HOUR)
     device.run_for(DAY)
@@ -103,7 +98,6 @@ def many_short_processes(device: Device) -> None:
 
 
 def asleep(device: Device) -> None:
-    """Sleep for hours in the same process."""
     set_clock(device.clock, device.clock.now() + 7 * HOUR)
     device.run_for(DAY)
 
@@ -125,14 +119,7 @@ def after_an_outage(device: Device) -> None:
 
 @pytest.mark.parametrize(
     "scenario",
-    [
-        one_long_process,
-        closed_minutes_later,
-        killed_at_once,
-        many_short_processes,
-        asleep,
-        after_an_outage,
-    ],
+    [closed_minutes_later, killed_at_once, many_short_processes, asleep, after_an_outage],
 )
 def test_every_row_is_closed_once_at_a_time_of_its_own(
     tmp_path: Path, scenario: Callable[[Device], None]

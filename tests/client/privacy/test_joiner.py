@@ -51,7 +51,6 @@ class Row:
     """One pseudonym's body, as the joiner has it, and whose it is, which the joiner has not."""
 
     instant: float
-    length: int
     body: bytes
     person: int
 
@@ -99,7 +98,7 @@ def by_seconds(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row
 def by_length(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     """Take one of the same length, the nearest of them."""
     for one in ones:
-        alike = [other for other in others if other.length == one.length]
+        alike = [other for other in others if len(other.body) == len(one.body)]
         if alike:
             yield one, min(alike, key=lambda other: abs(other.instant - one.instant))
 
@@ -165,7 +164,7 @@ def population(
         ) as device:  # fmt: skip
             live(device, days, chances, outage=outage)
         for each in device.wire.arrivals:
-            row = Row(each.instant - error, len(each.body), each.body, person)
+            row = Row(each.instant - error, each.body, person)
             reports = each.batch.reports
             for name in {(named[report.fingerprint], report.period) for report in reports}:
                 rows.setdefault(name, []).append(row)

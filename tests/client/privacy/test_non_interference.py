@@ -143,18 +143,13 @@ def test_no_value_shows_in_what_leaves(life: Life, names: list[str]) -> None:
 def test_no_value_shows_however_the_jitter_falls() -> None:
     """The uploader's randomness changes when things leave, alike for all values."""
     collections = {name: PUBLIC[name] for name in ("many", "event", "most")}
-    one, other = (
-        [
-            emissions(
-                collections,
-                tuple(each for each in doing(VALUES[name]) if each[1] in collections),
-                LIVES[7],
-                word=word,
-                until=at(3),
-            )
-            for word in JITTER_WORDS
-        ]
+    streams = [
+        tuple(record for record in doing(VALUES[name]) if record[1] in collections)
         for name in ("rising", "falling")
+    ]
+    one, other = (
+        [emissions(collections, each, LIVES[7], word=word, until=at(3)) for word in JITTER_WORDS]
+        for each in streams
     )
 
     assert one == other

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from veilcount_client.delivery import loss_reports
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.recording import answer_drawing
 from veilcount_client.recording import recorder as recorder_module
@@ -38,7 +39,8 @@ def forgets_used() -> AbstractContextManager[object]:
     return patch.object(SqliteState, "__init__", opening)
 
 
-def redraws_daily() -> AbstractContextManager[object]:
+@contextmanager
+def redraws_daily() -> Iterator[None]:
     """Wrong: a month's answer is drawn again on another day, with all the spend it takes."""
     original = answer_drawing._next_answer
 
@@ -49,10 +51,11 @@ def redraws_daily() -> AbstractContextManager[object]:
         return 0 if known != today else original(used, answer)
 
     last: dict[str, float] = {}
-    return _all(
+    with (
         patch.object(answer_drawing, "_next_answer", fresh),
         patch("veilcount_client.state.sqlite_commit.spend", lambda *_: DrawOutcome.STORED),
-    )
+    ):
+        yield
 
 
 def hurries_the_hidden() -> AbstractContextManager[object]:
@@ -123,12 +126,11 @@ def copies_the_queue() -> AbstractContextManager[object]:
 
 def reports_hidden_losses() -> AbstractContextManager[object]:
     """Wrong, and once so: what aged in the outbox is reported; absences would not have aged."""
-    from veilcount_client.delivery import loss_reports  # noqa: PLC0415
-
     return patch.object(loss_reports, "Presence", type("Presence", (), {"HIDDEN": "never"}))
 
 
-def spreads_before_it_sweeps() -> AbstractContextManager[object]:
+@contextmanager
+def spreads_before_it_sweeps() -> Iterator[None]:
     """Wrong, and once so: after a restart stored answers get new times, fresh absences do not."""
     original = Device.start
 
@@ -138,12 +140,15 @@ def spreads_before_it_sweeps() -> AbstractContextManager[object]:
         late = state.overdue(now - 1, math.inf, 1000)
         state.reschedule({number: now + 60 * number for number in late})
 
-    return _all(
-        patch.object(Device, "start", start), patch.object(Uploader, "_postpone", lambda *_: None)
-    )
+    with (
+        patch.object(Device, "start", start),
+        patch.object(Uploader, "_postpone", lambda *_: None),
+    ):
+        yield
 
 
-def closes_to_absences_alone() -> AbstractContextManager[object]:
+@contextmanager
+def closes_to_absences_alone() -> Iterator[None]:
     """Wrong: of a closed row no absence is drawn any more, but what is recorded is, and leaves."""
 
     def missing(answers: Recorder, *arguments: Any) -> Iterator[PersonAnswer]:
@@ -154,19 +159,14 @@ def closes_to_absences_alone() -> AbstractContextManager[object]:
 
     closed: list[object] = []
     original = Recorder._missing
-    return _all(
-        patch.object(SqliteState, "close_row", keep), patch.object(Recorder, "_missing", missing)
-    )
-
-
-@contextmanager
-def _all(*patches: AbstractContextManager[object]) -> Iterator[None]:
-    with ExitStack() as stack:
-        for each in patches:
-            stack.enter_context(each)
+    with (
+        patch.object(SqliteState, "close_row", keep),
+        patch.object(Recorder, "_missing", missing),
+    ):
         yield
 
 
+Plant = Callable[[], AbstractContextManager[object]]
 MONTH = one_collection("month", unit="month")
 MOOD = one_collection("mood", presence="hidden")
 LATE = one_collection("mood", presence="hidden", late=0)
@@ -204,19 +204,10 @@ PLANTED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("plant", "collections", "one", "other", "life"),
-    PLANTED,
-    ids=[row[0].__name__ for row in PLANTED],
-)
-def test_the_checker_sees(
-    plant: Callable[[], AbstractContextManager[object]],
-    collections: dict[str, Collection],
-    one: Stream,
-    other: Stream,
-    life: Life,
-) -> None:
+@pytest.mark.parametrize("row", PLANTED, ids=lambda row: row[0].__name__)
+def test_the_checker_sees(row: tuple[Plant, dict[str, Collection], Stream, Stream, Life]) -> None:
     """A planted bug makes two streams differ that the product keeps equal."""
+    plant, collections, one, other, life = row
     expected = emissions(collections, one, life)
 
     assert emissions(collections, other, life) == expected

@@ -1,9 +1,9 @@
 """Hidden presence when more than time changes: the definition, the machine, the clock, a consent.
 
-With the same randomness, an idle and an active person send the same. Before, a
-definition that was removed let the active person's stored report leave (1.0 reports against 0.1),
-one that changed had the old form answered by the active and the new one by the idle, and a state
-that was moved to another machine silenced the active (0 against 0.95).
+With the same randomness, an idle and an active person send the same. Before, a definition that was
+removed let the active person's stored report leave (1.0 reports against 0.1), one that changed had
+the old form answered by the active and the new one by the idle, and a state that was moved to
+another machine silenced the active (0 against 0.95).
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def is_alike(
         (DAILY, AT_THE_END, BACK),
         (DAILY, recording("mood", *"aaa"), AHEAD),
     ],
+    ids=["removed", "changed", "moved", "back after the end", "a clock ahead"],
 )
 def test_idle_and_active_send_alike(
     collections: dict[str, Collection], stream: Stream, life: Life

@@ -63,7 +63,6 @@ class MonthlyDevice(Device):
         self.finish()
 
     def finish(self) -> None:
-        """Run until all is sent."""
         if not self.runs:
             self.start()
         self.run_until(at(32))

@@ -20,20 +20,14 @@ from ..device_fixtures import RaisingValue, one_collection
 
 
 class Word(StrEnum):
-    """A label."""
-
     PLAIN = "a"
 
 
 class Count(IntEnum):
-    """A number."""
-
     THREE = 3
 
 
 class Number:
-    """Is a number only when it is asked to be one."""
-
     def __float__(self) -> float:
         return 7.5
 

@@ -44,7 +44,6 @@ def five(place: Path, keys: dict[str, object]) -> Device:
 
 
 def record(device: Device, times: int) -> None:
-    """Record values in every collection, and store them."""
     for _ in range(times):
         for name in device.collections:
             device.client.record(name, True)
@@ -131,7 +130,6 @@ def test_a_crash_spends_the_slot_and_is_shown_to_the_person_and_reported(tmp_pat
 def wait(device: Device) -> None:
     device.wire.offline()
     record(device, 3)
-    assert device.losses() == {}
     device.wire.online()
 
 

@@ -104,7 +104,7 @@ def test_the_clock_starts_inside_the_campaign_and_can_be_set(veilcount: ClientHa
 
 
 def test_mistakes_that_production_logs_fail_the_test(veilcount: ClientHarness) -> None:
-    """An unknown collection, an undeclared segment, an app without definitions."""
+    """An unknown collection, an undeclared segment, an app without definitions, no open harness."""
     client = veilcount.client(COLLECTIONS)
 
     with pytest.raises(UnknownCollection):
@@ -113,13 +113,9 @@ def test_mistakes_that_production_logs_fail_the_test(veilcount: ClientHarness) -
         client.record("saved", True, arm="C", size=1)
     with pytest.raises(NotUsable, match="definitions"):
         Client(NOBODY)
-    assert veilcount.recorded == []
-
-
-def test_a_harness_that_is_not_open_makes_no_client() -> None:
-    """Outside of it, a client would be a real one."""
     with pytest.raises(RuntimeError, match="open the harness"):
         ClientHarness().client(THEME)
+    assert veilcount.recorded == []
 
 
 # -- consent ---------------------------------------------------------------------------------------
