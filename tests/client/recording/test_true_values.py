@@ -130,6 +130,7 @@ def test_a_crash_spends_the_slot_and_is_shown_to_the_person_and_reported(tmp_pat
 def wait(device: Device) -> None:
     device.wire.offline()
     record(device, 3)
+    assert device.losses() == {}  # while it is on its way
     device.wire.online()
 
 
