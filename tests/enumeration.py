@@ -31,12 +31,10 @@ class EnumeratedRandomSource(RandomSource):
         raise AssertionError("a randomizer draws by below() and bernoulli() only")
 
     def below(self, n: int) -> int:
-        """Return this branch's outcome of n equally likely ones."""
         self.weight /= n
         return self._fall(n)
 
     def bernoulli(self, numerator: int, denominator: int = WORDS) -> bool:
-        """Return this branch's outcome of a Bernoulli draw."""
         assert 0 <= numerator <= denominator
         if numerator in {0, denominator}:
             return numerator > 0
@@ -83,7 +81,6 @@ def _spread(probabilities: Iterable[Fraction]) -> Fraction:
 
 
 def _next(branch: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
-    """Return the branch after this one, None after the last."""
     while branch:
         fallen, outcomes = branch.pop()
         if fallen + 1 < outcomes:

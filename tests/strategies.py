@@ -21,7 +21,6 @@ class Shape:
 
 
 def shapes() -> st.SearchStrategy[Shape]:
-    """Return small shapes, with and without reports."""
     widths = st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple)
     return widths.flatmap(
         lambda widths: st.builds(

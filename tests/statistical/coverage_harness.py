@@ -56,7 +56,6 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """The observed coverage."""
         return self.held / max(self.rounds, 1)
 
 
@@ -125,9 +124,6 @@ def coverage(
     low, high = SupportCounts(n, likely.counts, response, 1).interval(1 - LEVEL, target)
     low, high = (low + high - width * (high - low)) / 2, (low + high + width * (high - low)) / 2
     return float(likely.chances @ ((low <= true + 1e-12) & (true - 1e-12 <= high)))
-
-
-# -- the mean of a number --------------------------------------------------------------------------
 
 
 def level_probabilities(mechanism: MeanMechanism, numbers: Floats) -> Floats:

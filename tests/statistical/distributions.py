@@ -53,7 +53,6 @@ def _with_epsilon(mechanism: AnyMechanism, factor: Fraction) -> AnyMechanism:
 
 @cache
 def messages(mechanism: AnyMechanism) -> list[int]:
-    """All messages that a device may send."""
     if isinstance(mechanism, SubsetSelection):
         return [m for m in range(1 << mechanism.bits) if mechanism.valid(m)]
     return list(range(mechanism.messages))
@@ -82,7 +81,6 @@ def message_distribution(mechanism: AnyMechanism, x: int) -> Floats:
 
 
 def levels(tree: RangeTree) -> Ints:
-    """The level of each message of a tree."""
     return np.array([tree.level(message) for message in messages(tree)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -26,7 +27,7 @@ from tests.statistical.coverage_harness import (
     level_probabilities,
     mean_errors,
 )
-from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.analysis.simulation import Population, simulate
 from veilcount_aggregator.central.discrete_laplace import DiscreteLaplaceNoise
 from veilcount_aggregator.central.opendp_noise import calibrated_scale
 from veilcount_aggregator.estimation import IntervalTarget
@@ -37,7 +38,7 @@ from veilcount_aggregator.estimation.square_wave_em import get_wave
 from veilcount_aggregator.estimation.weighted_estimator import WeightedEstimator
 from veilcount_aggregator.mechanisms.range_tree import tree_weights
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import GRID, Number
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
     MeanMechanism,
@@ -49,9 +50,11 @@ from veilcount_shared.mechanisms.square_wave import BUCKETS
 TARGETS = tuple(IntervalTarget)
 ROUND_OFF = 1e-9
 UNIT = Number(Fraction(0), Fraction(1))
+MIDDLES = ((np.arange(BUCKETS) + 0.5) / BUCKETS)[np.newaxis]
 
 HalfWidth = Callable[[Collection, MeanMechanism, int], float]
 Draw = Callable[[Generator, int, float], Setting]
+Ends = tuple[Floats, Floats]
 
 
 # -- corners ---------------------------------------------------------------------------------------
@@ -111,20 +114,33 @@ def numbers(rng: Generator, n: int, mechanism: MeanMechanism) -> tuple[Floats, I
             return some, rng.multinomial(n, rng.dirichlet(np.ones(5)))
 
 
-def answering(counts: Ints, target: IntervalTarget, rng: Generator) -> Ints:
-    """Who answers: a sample of the population with these shares, or exactly these people."""
-    n = int(counts.sum())
-    return rng.multinomial(n, counts / n) if target.sampled else counts
+@dataclass(frozen=True)
+class Survey:
+    """Who is asked what, and the estimand's true value: of these, or of a population like them."""
 
+    collection: Collection
+    held: Ints
+    target: IntervalTarget
+    true: Floats
+    points: Ints | None = None  # of the grid, that are held; by default, all inputs in turn
 
-def simulated(name: str, rounds: int, once: Callable[[Generator], bool], start: int) -> Setting:
-    """A setting whose coverage is counted over seeded rounds."""
+    def setting(
+        self, name: str, look: Callable[[Ints], Ends], rng: Generator, rounds: int, width: float
+    ) -> Setting:
+        """A setting whose coverage is counted over seeded rounds."""
+        start, n = int(rng.integers(1 << 31)), int(self.held.sum())
 
-    def measure() -> Coverage:
-        rng = np.random.default_rng(start)
-        return Coverage(sum(once(rng) for _ in range(rounds)), rounds)
+        def measure() -> Coverage:
+            rng, covered = np.random.default_rng(start), 0
+            for _ in range(rounds):
+                held = rng.multinomial(n, self.held / n) if self.target.sampled else self.held
+                whom = held if self.points is None else Population(self.points, held)
+                low, high = look(simulate(self.collection, whom, rng))
+                covered += holds(low, self.true, high, width)
+            return Coverage(covered, rounds)
 
-    return Setting(name, measure)
+        about = f"{self.target}, epsilon {self.collection.epsilon}, n {n}, held {self.held.max()}"
+        return Setting(f"{name}, {about}", measure)
 
 
 def holds(low: Floats, true: Floats, high: Floats, width: float) -> bool:
@@ -157,53 +173,43 @@ def group_share(rng: Generator, rounds: int, width: float) -> Setting:
     whole = n if within is None else int(held[within].sum())
     if not whole:
         within, whole = None, n
-    true = np.array([held[group].sum() / whole])
-    collection = of_values(k, epsilon)
+    survey = Survey(of_values(k, epsilon), held, target, np.array([held[group].sum() / whole]))
 
-    def once(rng: Generator) -> bool:
-        counters = simulate(collection, answering(held, target, rng), rng)
-        shown = sums(collection, counters, [group], within=within, target=target.value)
-        return holds(shown.low, true, shown.high, width)
+    def look(counters: Ints) -> Ends:
+        shown = sums(survey.collection, counters, [group], within=within, target=target.value)
+        return shown.low, shown.high
 
     part = "all" if within is None else f"{len(within)} values"
-    name = f"share of {size} of {k} values within {part}, {target}, epsilon {epsilon}, n {n}"
-    return simulated(f"{name}, held {held.max()}", rounds, once, int(rng.integers(1 << 31)))
+    return survey.setting(f"share of {size} of {k} values within {part}", look, rng, rounds, width)
 
 
 def share_of_answered(rng: Generator, rounds: int, width: float) -> Setting:
     """The share of one value among the devices that answered, where presence is hidden."""
-    epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 30), 1 + a_size(rng, 5_000)
+    epsilon, k, n = an_epsilon(rng), 2 + a_size(rng, 30), 1 + a_size(rng, 5_000)
     target, held = TARGETS[rng.integers(2)], people(rng, k + 1, n)
     if not held[:-1].sum():
-        held = np.append(held[:-1], 0) + np.eye(k + 1, dtype=np.int64)[0] * held[-1]
-    place = int(rng.integers(k))
-    true = held[place : place + 1] / held[:-1].sum()
-    collection = of_values(max(k, 2), epsilon, 'presence = "hidden"')
-    if k == 1:  # two values at least
-        held = np.insert(held, 1, 0)
+        held = np.roll(held, 1)
+    place, collection = int(rng.integers(k)), of_values(k, epsilon, 'presence = "hidden"')
+    survey = Survey(collection, held, target, held[place : place + 1] / held[:-1].sum())
 
-    def once(rng: Generator) -> bool:
-        counters = simulate(collection, answering(held, target, rng), rng)
-        shown = shares(collection, counters, among="answered", target=target.value, values=[place])
-        return holds(shown.low, true, shown.high, width)
+    def look(counters: Ints) -> Ends:
+        shown = shares(collection, counters, among="answered", values=[place], target=target.value)
+        return shown.low, shown.high
 
-    name = f"share of {held[:-1].sum()} that answered, {k} values, {target}, epsilon {epsilon}"
-    return simulated(f"{name}, n {n}", rounds, once, int(rng.integers(1 << 31)))
+    name = f"share of {held[:-1].sum()} that answered, {k} values"
+    return survey.setting(name, look, rng, rounds, width)
 
 
 def shares_together(rng: Generator, rounds: int, width: float) -> Setting:
-    """Simultaneous intervals of all values."""
-    epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 400), a_size(rng, 5_000)
-    target, held = TARGETS[rng.integers(2)], people(rng, k + 1, n)
-    collection, true = of_values(k + 1, epsilon), held / n
+    epsilon, k, n = an_epsilon(rng), 2 + a_size(rng, 400), a_size(rng, 5_000)
+    target, held = TARGETS[rng.integers(2)], people(rng, k, n)
+    survey = Survey(of_values(k, epsilon), held, target, held / n)
 
-    def once(rng: Generator) -> bool:
-        counters = simulate(collection, answering(held, target, rng), rng)
-        shown = shares(collection, counters, simultaneous=True, target=target.value)
-        return holds(shown.low, true, shown.high, width)
+    def look(counters: Ints) -> Ends:
+        shown = shares(survey.collection, counters, simultaneous=True, target=target.value)
+        return shown.low, shown.high
 
-    name = f"{k + 1} shares together, {target}, epsilon {epsilon}, n {n}"
-    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+    return survey.setting(f"{k} shares together", look, rng, rounds, width)
 
 
 # -- means -----------------------------------------------------------------------------------------
@@ -272,82 +278,58 @@ def cohort_mean(
 def population_mean(rng: Generator, rounds: int, width: float) -> Setting:
     """The mean of a population that a sample answers for."""
     epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
-    collection = of_number(epsilon=epsilon)
-    mechanism, domain = collection.mechanism, collection.domain
+    collection, target = of_number(epsilon=epsilon), IntervalTarget.POPULATION
+    mechanism = collection.mechanism
     assert isinstance(mechanism, MeanMechanism)
-    assert isinstance(domain, Number)
-    places, counts = numbers(rng, n, mechanism)
-    true, levels = np.array([places @ counts / n]), level_probabilities(mechanism, places)
+    places, held = numbers(rng, n, mechanism)
+    points = np.rint(places * GRID).astype(np.int64)
+    survey = Survey(collection, held, target, np.array([places @ held / n]), points)
 
-    def once(rng: Generator) -> bool:
-        persons = rng.multinomial(n, counts / n)
-        counters = rng.multinomial(persons, levels).sum(axis=0)
-        low, high = DecodedMean.from_counters(mechanism, domain, counters).interval(
-            1 - LEVEL, IntervalTarget.POPULATION
-        )
-        return holds(low, true, high, width)
+    def look(counters: Ints) -> Ends:
+        return DecodedMean.from_counters(mechanism, UNIT, counters).interval(1 - LEVEL, target)
 
-    name = f"population mean, epsilon {epsilon}, n {n}, numbers {places} {counts}"
-    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+    return survey.setting(f"mean of {places}", look, rng, rounds, width)
 
 
 # -- how a number is spread ------------------------------------------------------------------------
 
 
-def spread(rng: Generator, n: int) -> tuple[Ints, float]:
-    """How many of n have a number in each bucket, and the mean of the buckets' middles."""
-    held = people(rng, BUCKETS, n)
-    return held, float(held @ (np.arange(BUCKETS) + 0.5) / n / BUCKETS)
-
-
 def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
     """The unbiased mean from the square wave, which does not depend on its histogram."""
     epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
-    target, (held, true) = TARGETS[rng.integers(2)], spread(rng, n)
+    target, held = TARGETS[rng.integers(2)], people(rng, BUCKETS, n)
     collection = question('range = [0, 1]\nmeasure = "distribution"', epsilon)
     mechanism = collection.mechanism
-    domain = collection.domain
     assert isinstance(mechanism, DistributionMechanism)
-    assert isinstance(domain, Number)
-    wave = get_wave(mechanism)
+    wave, survey = get_wave(mechanism), Survey(collection, held, target, MIDDLES @ held / n)
 
-    def once(rng: Generator) -> bool:
-        counters = simulate(collection, answering(held, target, rng), rng)
-        decoded = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
-        low, high = decoded.interval(1 - LEVEL, target)
-        return holds(low, np.array(true), high, width)
+    def look(counters: Ints) -> Ends:
+        decoded = WeightedEstimator.mean(UNIT, counters, wave.decoded, wave.squares)
+        return decoded.interval(1 - LEVEL, target)
 
-    name = f"mean of a distribution, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
-    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+    return survey.setting("mean of a distribution", look, rng, rounds, width)
 
 
 def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
     """A share between two bounds, the mean, or the curve's band at every edge at once."""
     epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
-    target, (held, _) = TARGETS[rng.integers(2)], spread(rng, n)
+    target, held = TARGETS[rng.integers(2)], people(rng, BUCKETS, n)
     collection = question('range = [0, 1]\nmeasure = "ranges"', epsilon)
     mechanism = collection.mechanism
     assert isinstance(mechanism, RangeTree)
     first, last = np.sort(rng.choice(BUCKETS + 1, 2, replace=False))
     within = np.zeros((1, BUCKETS))
     within[0, first:last] = 1
-    figures = {
-        "share": within,
-        "mean": ((np.arange(BUCKETS) + 0.5) / BUCKETS)[np.newaxis],
-        "curve": np.tri(BUCKETS - 1, BUCKETS),
-    }
+    figures = {"share": within, "mean": MIDDLES, "curve": np.tri(BUCKETS - 1, BUCKETS)}
     figure = list(figures)[rng.integers(3)]
-    parts = figures[figure]
+    parts, survey = figures[figure], Survey(collection, held, target, figures[figure] @ held / n)
 
-    def once(rng: Generator) -> bool:
-        counters = simulate(collection, answering(held, target, rng), rng)
-        shown = TreeReports(tree_weights(mechanism), UNIT, counters, LEVEL, target).read(
-            parts, len(parts)
-        )
-        return holds(shown.low, parts @ held / n, shown.high, width)
+    def look(counters: Ints) -> Ends:
+        reports = TreeReports(tree_weights(mechanism), UNIT, counters, LEVEL, target)
+        shown = reports.read(parts, len(parts))
+        return shown.low, shown.high
 
-    name = f"{figure} of ranges, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
-    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+    return survey.setting(f"{figure} of ranges", look, rng, rounds, width)
 
 
 # -- central releases ------------------------------------------------------------------------------

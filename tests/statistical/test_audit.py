@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import count
 
 import numpy as np
 import pytest
@@ -74,8 +73,8 @@ CASES = {
     "k=64 w=1, eps 4": Case(subset(64, 1), 4, (3, 40), 40_000),
     "mask k=64 w=17, eps 1": Case(subset(64, 17), 1, (3, 40), 60_000),
     "packed k=1024 w=18, eps 4": Case(subset(1024, 18), 4, (5, 900), 40_000, (1, 8, 10)),
-    "plane k=1024 PG(5,4), eps 1": Case(plane(4, 6), 1, (5, 900), 150_000),
     "plane k=1024 PG(2,53), eps 4": Case(plane(53, 3), 4, (5, 900), 40_000),
+    "plane k=1024 PG(5,4), eps 1": Case(plane(4, 6), 1, (5, 900), 150_000),
     "mean, eps 1": Case(MeanMechanism.for_epsilon, 1, (0, GRID), 40_000),
     "mean, eps 4": Case(MeanMechanism.for_epsilon, 4, (0, GRID), 40_000),
     "distribution, eps 1": Case(DistributionMechanism.for_epsilon, 1, (0, GRID), 40_000),
@@ -112,31 +111,17 @@ def test_the_audited_mechanisms_are_those_that_the_planner_takes() -> None:
 
 
 def test_an_honest_mechanism_is_declared_broken_at_most_as_often_as_alpha_says() -> None:
-    """Of 60 audits at alpha = 0.2, 12 at most; of a mechanism that spends 1.1, many more.
+    """Of 40 audits at alpha = 0.2, 8 at most; of a mechanism that spends 1.1, many more.
 
-    Far fewer than 12 are usual: the bounds of both frequencies are rarely wrong at once.
+    Far fewer than 8 are usual: the bounds of both frequencies are rarely wrong at once.
     """
 
     def alarms(truth: float) -> int:
-        return sum(_coin_audit(seed, 0.2, truth=truth).broken for seed in range(60))
+        return sum(_coin_audit(seed, 0.2, truth=truth).broken for seed in range(40))
 
-    assert alarms(1.0) <= 12
-    assert alarms(1.1) > 24
-    assert alarms(1.3) == 60
-
-
-def test_values_are_emitted_in_pairs_of_equal_number() -> None:
-    """`audit` draws as many messages of either value as it says."""
-    calls = count()
-
-    def emit(value: object) -> bytes:
-        next(calls)
-        return bytes([value == "yes"])
-
-    finding = audit(emit, ("yes", "no"), 1, samples=1000)
-
-    assert next(calls) == 2 * finding.samples == 2000
-    assert finding.broken
+    assert alarms(1.0) <= 8
+    assert alarms(1.1) > 12
+    assert alarms(1.3) == 40
 
 
 def _coin_audit(seed: int, alpha: float, *, truth: float) -> AuditResult:

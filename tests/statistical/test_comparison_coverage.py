@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from veilcount_shared import Collection, parse_collections
 
 Ints = NDArray[np.int64]
 Pair = tuple[Ints, Ints]
-Drawn = Callable[[np.random.Generator], Pair]
+Draw = Callable[[int, int, np.random.Generator], Pair]
 Compared = Callable[[np.random.Generator], CompareResult]
 
 ALPHA = 1e-4
@@ -48,17 +49,15 @@ until = 2027-03-01
 """
 VALUES = 'values_file = "values.txt"'
 MEAN = 'range = [0, 1]\nmeasure = "mean"'
-HIDDEN = f'{VALUES}\npresence = "hidden"'
 
 
+@cache
 def collection(domain: str, epsilon: str, k: int = 2, unit: str = "month") -> Collection:
-    """A question that each person answers once a period."""
     text = TEXT.format(domain=domain, epsilon=epsilon, unit=unit)
     return parse_collections(text, lambda _: [f"value {place}" for place in range(k)])["c"]
 
 
 def side(made: Collection, period: int, counters: Counts, common: EstimateQuery) -> SideData:
-    """One period of a collection, with these counters."""
     series = Series(made)
     covered = time_range(series, range(period, period + 1), TODAY)
     return SideData(Side((f"period {period}",)), common, series, covered, (0,), counters)
@@ -93,49 +92,32 @@ def outcome(compared: Compared, rounds: int) -> Outcome:
 # -- the same persons on both sides ----------------------------------------------------------------
 
 
-def of_two_periods(made: Collection, draw: Drawn) -> Callable[[np.random.Generator], CompareResult]:
-    """Compare two periods that these persons answered."""
-
-    def compared(rng: np.random.Generator) -> CompareResult:
-        common = EstimateQuery()
-        a, b = (
-            side(made, period, simulate(made, people, rng), common)
-            for period, people in enumerate(draw(rng))
-        )
-        return compare_sides("c", a, b, common)
-
-    return compared
+def of_two_periods(made: Collection, draw: Draw, n: int, rng: np.random.Generator) -> CompareResult:
+    common, pair = EstimateQuery(), draw(n, made.mechanism.inputs, rng)
+    a, b = (
+        side(made, period, simulate(made, people, rng), common)
+        for period, people in enumerate(pair)
+    )
+    return compare_sides("c", a, b, common)
 
 
-def stable(n: int, size: int) -> Drawn:
-    """Persons who answer the same twice, the first half of the inputs and the second alike."""
-
-    def draw(rng: np.random.Generator) -> Pair:
-        people = _ends(rng.binomial(n, 0.5), n, size)
-        return people, people
-
-    return draw
+def stable(n: int, size: int, rng: np.random.Generator) -> Pair:
+    """Persons who answer the same twice, half of them the first input and half the last."""
+    people = _ends(rng.binomial(n, 0.5), n, size)
+    return people, people
 
 
-def opposed(n: int, size: int) -> Drawn:
+def opposed(n: int, size: int, rng: np.random.Generator) -> Pair:
     """Persons who move from the first to the last input, or back: none stays."""
-
-    def draw(rng: np.random.Generator) -> Pair:
-        people = _ends(rng.binomial(n, 0.5), n, size)
-        return people, people[::-1].copy()
-
-    return draw
+    people = _ends(rng.binomial(n, 0.5), n, size)
+    return people, people[::-1].copy()
 
 
-def opposed_in_part(n: int, size: int) -> Drawn:
+def opposed_in_part(n: int, size: int, rng: np.random.Generator) -> Pair:
     """The same, but only a quarter of the persons answer again."""
-
-    def draw(rng: np.random.Generator) -> Pair:
-        first = rng.binomial(n, 0.5)
-        again = rng.hypergeometric(first, n - first, n // 4)
-        return _ends(first, n, size), _ends(n // 4 - again, n // 4, size)
-
-    return draw
+    first = rng.binomial(n, 0.5)
+    again = rng.hypergeometric(first, n - first, n // 4)
+    return _ends(first, n, size), _ends(n // 4 - again, n // 4, size)
 
 
 def _ends(first: int, n: int, size: int) -> Ints:
@@ -166,10 +148,9 @@ MORE = {
     ids=[*SETTINGS, *MORE],
 )
 def test_a_difference_is_covered_though_the_same_persons_answered_both_periods(
-    domain: str, epsilon: str, draw: Callable[[int, int], Drawn], n: int
+    domain: str, epsilon: str, draw: Draw, n: int
 ) -> None:
-    made = collection(domain, epsilon)
-    found = outcome(of_two_periods(made, draw(n, made.mechanism.inputs)), ROUNDS // 2)
+    found = outcome(partial(of_two_periods, collection(domain, epsilon), draw, n), ROUNDS)
 
     assert found.holds, found
 
@@ -180,8 +161,7 @@ def test_persons_taken_for_disjoint_are_covered_too_seldom(
 ) -> None:
     """At .83 instead of .95, and 17 % of the comparisons find a difference where there is none."""
     monkeypatch.setattr(comparison_sides, "may_share_persons", lambda _a, _b: False)
-    made = collection(*SETTINGS[name])
-    found = outcome(of_two_periods(made, opposed(2_000, made.mechanism.inputs)), ROUNDS)
+    found = outcome(partial(of_two_periods, collection(*SETTINGS[name]), opposed, 2_000), ROUNDS)
 
     assert not found.holds, found
 
@@ -203,27 +183,23 @@ def test_what_is_disjoint_is_no_wider() -> None:
 # -- lists that are picked by their shares ---------------------------------------------------------
 
 
-def of_two_series(n: tuple[int, int], k: int) -> Compared:
-    """Compare the ten largest shares of two definitions; all shares are the same."""
-    series = [collection(VALUES, epsilon, k, "user") for epsilon in ("2", "3")]
-
-    def compared(rng: np.random.Generator) -> CompareResult:
-        common = EstimateQuery(top=10)
-        people = [rng.multinomial(each, np.full(k, 1 / k)) for each in n]
-        a, b = (
-            side(made, 0, simulate(made, held, rng), common)
-            for made, held in zip(series, people, strict=True)
+def of_two_series(n: tuple[int, int], rng: np.random.Generator) -> CompareResult:
+    """Compare the ten largest shares of two definitions; all 150 shares are the same."""
+    common = EstimateQuery(top=10)
+    a, b = (
+        side(made, 0, simulate(made, rng.multinomial(each, np.full(150, 1 / 150)), rng), common)
+        for made, each in zip(
+            (collection(VALUES, epsilon, 150, "user") for epsilon in "23"), n, strict=True
         )
-        return compare_sides("c", a, b, common)
-
-    return compared
+    )
+    return compare_sides("c", a, b, common)
 
 
 @pytest.mark.parametrize(
     "n", [(3_000, 3_000), pytest.param((8_000, 1_000), marks=pytest.mark.full)]
 )
 def test_a_list_of_the_largest_values_is_covered(n: tuple[int, int]) -> None:
-    found = outcome(of_two_series(n, 150), 40)
+    found = outcome(partial(of_two_series, n), 40)
 
     assert found.holds, found
 
@@ -234,7 +210,7 @@ def test_a_list_picked_by_one_side_is_covered_too_seldom(monkeypatch: pytest.Mon
         return np.argsort(-comparison_sides._precision(a, first)[0])
 
     monkeypatch.setattr(comparison_sides, "_most_frequent", by_first)
-    found = outcome(of_two_series((3_000, 3_000), 150), 40)
+    found = outcome(partial(of_two_series, (3_000, 3_000)), 40)
 
     assert not found.holds, found
 

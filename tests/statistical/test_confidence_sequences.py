@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 ALPHA = 1e-4
 MISS = 0.05
 RUNS = 400
-RUNS_OF_MEANS = 40
+RUNS_OF_MEANS = 30
 FEWER = 80  # of those that are compared, in which a planted variant is rejected too
 
 
@@ -232,8 +232,9 @@ def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
 # -- the price, and what is refused ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", IntervalTarget)
-@pytest.mark.parametrize("n", [1_000, 1_000_000])
+@pytest.mark.parametrize(
+    ("n", "target"), [(1_000, IntervalTarget.POPULATION), (1_000_000, IntervalTarget.COHORT)]
+)
 def test_every_look_costs_less_than_double_the_width(n: int, target: IntervalTarget) -> None:
     """What the documents say: 1.8 times as wide, a difference 2.1 or, if dependent, 2.7 times."""
     widths = []

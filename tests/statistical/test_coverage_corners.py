@@ -40,7 +40,7 @@ INTERVALS: dict[str, tuple[Draw, int, int]] = {
     "share of those who answered": (share_of_answered, 3, 100),
     "shares together": (shares_together, 2, 60),
     "cohort mean": (cohort_mean, 10, 100),
-    "population mean": (population_mean, 5, 250),
+    "population mean": (population_mean, 4, 150),
     "mean of a distribution": (mean_of_distribution, 3, 100),
     "ranges": (ranges_of, 2, 80),
     "central noise": (central_noise, 25, 0),
@@ -54,18 +54,16 @@ def drawn(name: str, settings: int = 1, rounds: int = 1, width: float = 1.0) -> 
     return [draw(rng, few_rounds * rounds, width) for _ in range(few_settings * settings)]
 
 
+MANY = pytest.param(18, 9, marks=[pytest.mark.full, pytest.mark.timeout(3_600)])
+
+
+@pytest.mark.parametrize(("settings", "rounds"), [(1, 1), MANY], ids=["few", "many"])
 @pytest.mark.parametrize("name", INTERVALS)
-def test_an_interval_covers_in_settings_drawn_at_random(name: str) -> None:
+def test_an_interval_covers_in_settings_drawn_at_random(
+    name: str, settings: int, rounds: int
+) -> None:
     """Alpha 0.001 for each interval, divided over its settings."""
-    assert list(rejected(drawn(name))) == []
-
-
-@pytest.mark.full
-@pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("name", INTERVALS)
-def test_an_interval_covers_in_many_more_settings(name: str) -> None:
-    """18 times as many settings, each simulated nine times as long."""
-    assert list(rejected(drawn(name, settings=18, rounds=9))) == []
+    assert list(rejected(drawn(name, settings, rounds))) == []
 
 
 @pytest.mark.parametrize("name", INTERVALS)

@@ -1,4 +1,4 @@
-"""Seeded reports follow the claimed distribution, and none of an epsilon 30 % away.
+"""Seeded reports, of clients and simulated, follow the claimed distribution and no other.
 
 The enumeration proves the distribution of small domains; here the same code runs at real sizes.
 All seeds are fixed, so nothing flakes; ALPHA is the probability that a fresh seed rejects a right
@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from math import sqrt
 
 import numpy as np
@@ -31,6 +32,7 @@ from tests.statistical.distributions import (
     supports,
     with_epsilon,
 )
+from veilcount_aggregator.mechanisms import handler_of
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import (
@@ -64,11 +66,20 @@ class Claim:
         assert counts.sum() == self.reports, "every report is a message"
         return counts
 
-    def fits(self, factor: Fraction) -> bool:
-        """Whether the reports may be those of epsilon x factor."""
-        return fits(
-            self.counts, message_distribution(with_epsilon(self.mechanism, factor), self.row)
-        )
+    def simulated(self, path: str) -> Ints:
+        """The reports of as many simulated devices, counted at once or message by message."""
+        handler, generator = handler_of(self.mechanism), np.random.default_rng(5)
+        rows = np.full(self.reports, self.row)
+        if path == "at once":
+            return handler.draw_counters(
+                np.bincount(rows, minlength=self.mechanism.inputs), generator
+            )
+        sent = handler.draw_messages(rows, generator)
+        return np.bincount(sent, minlength=len(messages(self.mechanism)))
+
+    def fits(self, counts: Ints, factor: Fraction = Fraction(1)) -> bool:
+        """Whether the counts may be of reports at epsilon x factor."""
+        return fits(counts, message_distribution(with_epsilon(self.mechanism, factor), self.row))
 
 
 WIDE_MEAN = MeanMechanism.for_epsilon(Fraction(4))
@@ -94,14 +105,23 @@ CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("name", CLAIMS)
-def test_reports_follow_the_claimed_distribution_and_no_other(name: str) -> None:
+REPORTS = [
+    *((name, "client") for name in CLAIMS),
+    *product(
+        ["plane of 8", "plane of 17", "bucket", "bucket 100 of a tree"], ["at once", "messages"]
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "path"), REPORTS)
+def test_reports_follow_the_claimed_distribution_and_no_other(name: str, path: str) -> None:
     """Chi-square over every message; 30 % less and 30 % more epsilon are both rejected."""
     claim = CLAIMS[name]
+    counts = claim.counts if path == "client" else claim.simulated(path)
 
-    assert claim.fits(Fraction(1))
-    assert not claim.fits(LOWER)
-    assert not claim.fits(HIGHER)
+    assert claim.fits(counts)
+    assert not claim.fits(counts, LOWER)
+    assert not claim.fits(counts, HIGHER)
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -143,9 +163,6 @@ def test_a_large_mechanism_supports_the_input_with_p_and_another_with_q(name: st
     assert not agrees(own, reports, with_epsilon(mechanism, HIGHER).P)
 
 
-# -- wrong randomizers are rejected ----------------------------------------------------------------
-
-
 class Lazy(SubsetSelection):
     """A planted mistake: the coin is thrown with floats of 8 bits."""
 
@@ -156,4 +173,6 @@ class Lazy(SubsetSelection):
 
 def test_a_probability_off_by_one_in_sixty_is_rejected() -> None:
     """An error of 4 / 256 in P is far from 30 % in epsilon, and still seen."""
-    assert not Claim(Lazy.for_epsilon(Fraction(1), 10, 1), 3).fits(Fraction(1))
+    claim = Claim(Lazy.for_epsilon(Fraction(1), 10, 1), 3)
+
+    assert not claim.fits(claim.counts)

@@ -86,7 +86,6 @@ def _stream(coin: SubsetSelection, x: int, randomness: RandomSource) -> bytes:
 
 
 def _forked(work: Callable[[], bytes]) -> bytes:
-    """Return what a forked child answers, through a pipe."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Since 3.12 a fork beside running threads warns; this child runs no library and no lock.
@@ -130,21 +129,10 @@ def test_workers_with_system_randomness_do_not() -> None:
 # -- the loss of a bug, enumerated over all outcomes of the randomness -----------------------------
 
 
-def true_bit_over_noise_loss() -> float:
-    """Return its exact loss: the bit of one value is 1 and that of the other 0."""
-    p = Fraction(KEEP, WORDS)
-    q = 1 - p
-    on = p + (1 - p) * q
-    return log(on * (1 - q) / (q * (1 - on)))
-
-
 def plane_loss(*, repaired: bool) -> float:
     """Return its exact loss: of the outcomes that are not sent back to the start."""
-    return log(
-        max_likelihood_ratio(
-            [_projective_distribution(x, repaired=repaired) for x in range(PLANE.k)]
-        )
-    )
+    inputs = [_projective_distribution(x, repaired=repaired) for x in range(PLANE.k)]
+    return log(max_likelihood_ratio(inputs))
 
 
 def _projective_distribution(x: int, *, repaired: bool) -> Distribution:
@@ -166,25 +154,21 @@ def record_loss(attributes: int, *, repaired: bool) -> float:
     def reported(bit: int, randomness: RandomSource) -> int:
         return int.from_bytes(plant(randomness, repaired=repaired)((bit,) * attributes), "big")
 
-    return log(
-        max_likelihood_ratio([enumerate_distribution(partial(reported, bit)) for bit in (0, 1)])
-    )
+    records = [enumerate_distribution(partial(reported, bit)) for bit in (0, 1)]
+    return log(max_likelihood_ratio(records))
 
 
-def test_the_plane_with_the_bug_loses_1_22_exactly() -> None:
-    """Enumerated exhaustively: the odds of a hit grow by 5/4, and the claim of 1 by ln(5/4)."""
-    assert plane_loss(repaired=False) > 1.05
+def test_planted_bugs_lose_their_stated_epsilon() -> None:
+    """Enumerated exhaustively, where 1 is claimed; the wrong probability is p + (1 - p) q for p.
+
+    The odds of a plane's hit grow by 5/4, and its loss by ln(5/4).
+    """
+    p = Fraction(KEEP, WORDS)
+    on = p + (1 - p) ** 2
+
     assert isclose(plane_loss(repaired=False), 1.2231, abs_tol=1e-4)
-    assert plane_loss(repaired=True) <= 1 + CLAIM_TOLERANCE
-
-
-def test_whole_records_lose_the_amplified_epsilon_exactly() -> None:
-    """Enumerated exhaustively: 1.490 of 2 attributes and 2.261 of 5, where 1 is claimed."""
     assert isclose(record_loss(2, repaired=False), 1.4899, abs_tol=1e-4)
     assert isclose(record_loss(5, repaired=False), 2.2609, abs_tol=1e-4)
+    assert isclose(log(on * p / ((1 - p) * (1 - on))), 1.6803, abs_tol=1e-3)
+    assert plane_loss(repaired=True) <= 1 + CLAIM_TOLERANCE
     assert record_loss(5, repaired=True) <= 1 + CLAIM_TOLERANCE
-
-
-def test_the_wrong_probabilities_of_unary_encoding_lose_1_68_exactly() -> None:
-    """p + (1 - p) q in place of p, at a claim of 1."""
-    assert isclose(true_bit_over_noise_loss(), 1.6803, abs_tol=1e-3)

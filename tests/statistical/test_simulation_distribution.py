@@ -10,66 +10,32 @@ probability that a fresh seed rejects a right distribution, on either side.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from tests.statistical.distributions import (
-    ALPHA,
-    HIGHER,
-    LOWER,
-    Floats,
-    Ints,
-    message_distribution,
-    with_epsilon,
-)
-from tests.statistical.distributions import fits as message_fits
+from tests.aggregator.estimation.collection_fixtures import of_number, of_values
+from tests.statistical.distributions import ALPHA, HIGHER, LOWER, Floats, Ints, with_epsilon
 from veilcount_aggregator import tally
 from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
-from veilcount_shared.collection import Measure
-from veilcount_shared.domain import GRID, Choice, Number
-from veilcount_shared.mechanisms import (
-    DistributionMechanism,
-    MeanMechanism,
-    ProjectiveGeometry,
-    RangeTree,
-    SubsetSelection,
-)
-from veilcount_shared.periods import Unit
+from veilcount_shared.domain import GRID
+from veilcount_shared.mechanisms import MeanMechanism, SubsetSelection
 
-ROUNDS = 300  # of a simulation
-FEWER = 150  # of the client, which draws each report by itself
-DEVICES = 600
-
-
-def collection_of(k: int, epsilon: Fraction, measure: Measure | None = None) -> Collection:
-    """A question with k answers, or one for a number."""
-    number = Number(Fraction(0), Fraction(1))
-    return Collection(
-        app="acme",
-        name="q",
-        question="Which?",
-        domain=number if measure else Choice(tuple(range(k))),
-        unit=Unit.DAY,
-        start=date(2026, 1, 1),
-        until=date(2026, 1, 2),
-        epsilon=epsilon,
-        measure=measure,
-    )
+ROUNDS = 80
+DEVICES = 1_000
 
 
 CASES = {
-    "coin": collection_of(2, Fraction(1)),
-    "response": collection_of(8, Fraction(2)),
-    "mask": collection_of(12, Fraction(1)),
-    "packed": collection_of(100, Fraction("3.2")),
-    "mean": collection_of(0, Fraction(1), Measure.MEAN),
-    "wide mean": collection_of(0, Fraction(4), Measure.MEAN),
+    "coin": of_values(2, "1"),
+    "response": of_values(8, "2"),
+    "mask": of_values(12, "1"),
+    "packed": of_values(100, "3.2"),
+    "mean": of_number(epsilon="1"),
+    "wide mean": of_number(epsilon="4"),
 }
 
 
@@ -154,7 +120,7 @@ def by_the_client(collection: Collection) -> Ints:
     randomness, inputs = SeededRandomSource(3), grid(collection).tolist()
     draw = collection.randomizer.randomize
     return np.array(
-        [tally(collection, [draw(each, randomness) for each in inputs]) for _ in range(FEWER)]
+        [tally(collection, [draw(each, randomness) for each in inputs]) for _ in range(ROUNDS)]
     )
 
 
@@ -184,44 +150,3 @@ def test_counters_drawn_one_by_one_are_rejected(name: str) -> None:
     alone = generator.normal(mean, np.sqrt(np.diag(covariance)), size=(ROUNDS, len(mean)))
 
     assert not fits(np.rint(alone).astype(np.int64), mean, covariance)
-
-
-# -- large mechanisms, one input: every message --------------------------------------------------
-
-REPORTS = 60_000
-LARGE = {
-    "plane of 1365": collection_of(600, Fraction(1)),
-    "plane of 4681": collection_of(1024, Fraction(2)),
-    "distribution": collection_of(0, Fraction(1), Measure.DISTRIBUTION),
-    "ranges": collection_of(0, Fraction(1), Measure.RANGES),
-}
-
-
-def one_input(path: str, collection: Collection) -> Ints:
-    """The tally of devices that all hold the same input, a third of the way."""
-    mechanism, generator = collection.mechanism, np.random.default_rng(5)
-    x = mechanism.inputs // 3
-    if path == "at once":
-        devices = np.bincount([x], [REPORTS], mechanism.inputs).astype(int)
-        return simulate(collection, devices, generator)
-    point = x if isinstance(mechanism, ProjectiveGeometry) else x * GRID // mechanism.inputs
-    return tally(collection, simulate_messages(collection, np.full(REPORTS, point), generator))
-
-
-@pytest.mark.parametrize("name", LARGE)
-@pytest.mark.parametrize("path", ["at once", "messages"])
-def test_the_messages_of_a_large_design_follow_their_distribution_and_no_other(
-    path: str, name: str
-) -> None:
-    """Every message by itself; 30 % less and 30 % more epsilon are both rejected."""
-    mechanism = LARGE[name].mechanism
-    assert isinstance(mechanism, ProjectiveGeometry | DistributionMechanism | RangeTree)
-    found = one_input(path, LARGE[name])
-
-    def passes(factor: Fraction) -> bool:
-        claimed = with_epsilon(mechanism, factor)
-        return message_fits(found, message_distribution(claimed, mechanism.inputs // 3))
-
-    assert passes(Fraction(1))
-    assert not passes(LOWER)
-    assert not passes(HIGHER)

@@ -112,10 +112,7 @@ def test_the_server_caps_what_one_pseudonym_sends(
     ids=["mean and worst", "small bars are joined", "too few pseudonyms", "nobody"],
 )
 def test_spend_is_counted_in_bars_of_at_least_20_pseudonyms(
-    histogram: list[int],
-    bars: list[tuple[int, int, int]],
-    mean: Fraction | None,
-    worst: int | None,
+    histogram: list[int], bars: list[tuple[int, int, int]], mean: Fraction | None, worst: int | None
 ) -> None:
     shown = count_spending(make_collection(epsilon="0.5"), histogram)
 
@@ -128,16 +125,19 @@ def test_spend_is_counted_in_bars_of_at_least_20_pseudonyms(
     assert shown.cap == 6
 
 
-def test_spend_is_not_counted_where_periods_are_not_joined() -> None:
-    with pytest.raises(ValueError, match=r"linkage is period.*state the cap instead"):
-        count_spending(make_collection(unit='"day"'), [0, 40])
-
-
-@pytest.mark.parametrize("histogram", [[0] * 13 + [1], [0, -1, 40]])
-def test_an_impossible_histogram_is_refused(histogram: list[int]) -> None:
-    """12 months have 12 slots."""
-    with pytest.raises(ValueError, match="0 to 12 spent slots"):
-        count_spending(make_collection(), histogram)
+@pytest.mark.parametrize(
+    ("unit", "histogram", "reason"),
+    [
+        ("day", [0, 40], r"linkage is period.*state the cap instead"),
+        ("month", [0] * 13 + [1], "0 to 12 spent slots"),
+        ("month", [0, -1, 40], "0 to 12 spent slots"),
+    ],
+)
+def test_spend_that_cannot_be_counted_is_refused(
+    unit: str, histogram: list[int], reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        count_spending(make_collection(unit=f'"{unit}"'), histogram)
 
 
 # -- T answers together ----------------------------------------------------------------------------
@@ -275,18 +275,12 @@ def test_of_a_curator_and_of_very_long_campaigns_the_plain_sum_is_shown() -> Non
     assert (long.answers, long.optimal, long.specific) == (18_250, None, None)
 
 
-# -- the averaging attack --------------------------------------------------------------------------
-
-
 def test_a_frozen_answer_is_no_better_the_thirtieth_time() -> None:
     curve = guessing_curve(select_mechanism(2, 1).mechanism, 365)
 
     assert [point.answers for point in curve] == [1, 7, 30, 90, 365]
     assert {point.frozen for point in curve} == {guessing_probability(ONE, 1)}
     assert curve[-1].fresh > Fraction(999_999, 10**6)
-
-
-# -- one page --------------------------------------------------------------------------------------
 
 
 def test_the_page_has_all_of_it() -> None:

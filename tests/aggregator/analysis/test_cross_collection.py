@@ -9,7 +9,6 @@ from itertools import product
 from tests.aggregator.aggregator_fixtures import make_collections
 from veilcount_aggregator.analysis.budget import compose_collections
 from veilcount_shared import Collection
-from veilcount_shared.composition import parallel_composition
 
 KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil = 2027-12-01\n'
 
@@ -52,6 +51,7 @@ def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
     assert central.worst == worst_person(central.collections, collections) == 12 * 4
     assert (local.plain, central.plain) == (12 * Fraction("8.5"), Fraction(48))
     assert [draw.draw for draw in local.draws] == ["fall", "spring"]
+    assert compose_collections({}).totals == ()
 
 
 def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fraction:
@@ -70,8 +70,3 @@ def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fr
         sum((each.epsilon_user for each in listed if answers(each, *person)), Fraction(0))
         for person in persons
     )
-
-
-def test_nothing_costs_nothing() -> None:
-    assert compose_collections({}).totals == ()
-    assert parallel_composition([]) == 0

@@ -5,20 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.analysis.simulated_collections import choice, collection, number, rng
+from tests.aggregator.estimation.collection_fixtures import of_number, of_values, question
 from veilcount_aggregator.analysis.simulation import (
     Population,
     compare_local_and_central,
     population,
 )
-from veilcount_shared.collection import Measure, Presence
-from veilcount_shared.domain import Choice
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20260101)
 
 
 def test_shares_lie_in_the_intervals_of_both_models() -> None:
     """At one seed: the truth is in nearly all intervals, and the curator's are far narrower."""
     held = Population(np.arange(16), np.arange(1, 17) * 500)
-    shown = compare_local_and_central(choice(16), held, rng())
+    shown = compare_local_and_central(of_values(16), held, rng())
 
     assert shown.n == 68_000
     assert shown.truth.tolist() == (np.arange(1, 17) / 136).tolist()
@@ -29,7 +31,7 @@ def test_shares_lie_in_the_intervals_of_both_models() -> None:
 
 
 def test_a_mean_lies_in_the_intervals_of_both_models() -> None:
-    minutes = number(Measure.MEAN)
+    minutes = of_number(0, 100)
     held = population(minutes, [10, 20, 30.5] * 5000, rng())
     shown = compare_local_and_central(minutes, held, rng())
 
@@ -42,7 +44,7 @@ def test_a_mean_lies_in_the_intervals_of_both_models() -> None:
 
 def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
     held = Population(np.arange(4), np.array([3000, 2000, 1000, 4000]))
-    hidden = collection(Choice(("a", "b", "c")), presence=Presence.HIDDEN)
+    hidden = question('values = ["a", "b", "c"]\npresence = "hidden"')
     shown = compare_local_and_central(hidden, held, rng())
 
     assert shown.truth.tolist() == [0.3, 0.2, 0.1, 0.4]
@@ -50,10 +52,8 @@ def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
 
 
 def test_a_distribution_has_neither_shares_of_values_nor_a_mean() -> None:
+    spread = question('range = [0, 100]\nmeasure = "distribution"')
     nobody = Population(np.array([0]), np.array([0]))
-    for which, held in (
-        (number(Measure.DISTRIBUTION), population(number(Measure.DISTRIBUTION), [1], rng())),
-        (choice(4), nobody),
-    ):
+    for which, held in ((spread, population(spread, [1], rng())), (of_values(4), nobody)):
         with pytest.raises(ValueError, match="values or a mean"):
             compare_local_and_central(which, held, rng())

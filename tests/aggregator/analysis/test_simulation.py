@@ -18,7 +18,8 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tests.aggregator.analysis.simulated_collections import choice, collection, number, rng
+from tests.aggregator.aggregator_fixtures import make_collection
+from tests.aggregator.estimation.collection_fixtures import of_number, of_values, question
 from tests.enumeration import enumerate_distribution
 from tests.statistical.distributions import with_epsilon
 from veilcount_aggregator import tally
@@ -31,13 +32,11 @@ from veilcount_aggregator.analysis.simulation import (
 from veilcount_aggregator.analysis.simulation.population import count_inputs as counted_held
 from veilcount_aggregator.mechanisms import handler_of
 from veilcount_aggregator.mechanisms.mean import MeanHandler
-from veilcount_aggregator.mechanisms.projective_geometry import hyperplanes_through
 from veilcount_aggregator.mechanisms.subset_selection import supports
 from veilcount_aggregator.mechanisms.window import draw_levels
-from veilcount_aggregator.sampling import scattered
 from veilcount_shared import Collection
-from veilcount_shared.collection import Measure, Model, Presence
-from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Number
+from veilcount_shared.collection import Model
+from veilcount_shared.domain import GRID, Number
 from veilcount_shared.mechanisms import (
     MeanMechanism,
     ProjectiveGeometry,
@@ -163,27 +162,6 @@ def test_counts_drawn_item_by_item_have_another_distribution(name: str) -> None:
 # -- the parts -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("q", "t"), [(2, 4), (5, 3), (8, 3), (4, 4)])
-def test_each_hyperplane_through_a_point_is_found_exactly_once(q: int, t: int) -> None:
-    plane = ProjectiveGeometry.for_epsilon(Fraction(1), 7, q, t)
-
-    for x in range(plane.k):
-        found = hyperplanes_through(
-            plane, np.full(plane.support_size, x), np.arange(plane.support_size)
-        ).tolist()
-        assert sorted(found) == [u for u in range(plane.messages) if plane.supports(u, x)]
-
-
-@pytest.mark.parametrize("cells", [1, 2, 13])
-def test_balls_fall_into_cells_that_exist_and_none_is_lost(cells: int) -> None:
-    balls = np.array([0, 1, 100_000])
-    counts = scattered(balls, cells, rng())
-
-    assert counts.shape == (3, cells)
-    assert counts.sum(axis=1).tolist() == balls.tolist()
-    assert abs(counts[2] - 100_000 / cells).max() < 5 * (100_000 / cells) ** 0.5
-
-
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)], ids=str)
 def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> None:
     mechanism = MeanMechanism.for_epsilon(epsilon)
@@ -198,11 +176,11 @@ def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> N
 
 def test_so_many_devices_are_rounded_up_as_the_chance_says() -> None:
     """Counted at once or one by one: within five standard deviations."""
-    which, point, many = number(Measure.MEAN), GRID // 7, 40_000
+    point, many = GRID // 7, 40_000
     low, up = MeanHandler(MeanMechanism.for_epsilon(Fraction(1))).rounded(np.array([point]))
     higher, share = int(low[0]) + 1, float(up[0])
-    at_once = counted_held(which, Population(np.array([point]), np.array([many])), rng())
-    one_by_one = handler_of(which.mechanism).draw_inputs(np.full(many, point), rng())
+    at_once = counted_held(MEAN, Population(np.array([point]), np.array([many])), rng())
+    one_by_one = handler_of(MEAN.mechanism).draw_inputs(np.full(many, point), rng())
 
     assert at_once.sum() == many
     for found in (at_once[higher], (one_by_one == higher).sum()):
@@ -211,21 +189,28 @@ def test_so_many_devices_are_rounded_up_as_the_chance_says() -> None:
 
 # -- messages --------------------------------------------------------------------------------------
 
+MEAN = of_number(0, 100)
+CENTRAL = {"epsilon": None, "model": '"central"', "budget": 1}
+AGES = make_collection(boolean=None, range="[0, 100]", **CENTRAL)
 SENDERS = {
-    "boolean": collection(Boolean()),
-    "response": choice(10, Fraction(3)),
-    "mask": choice(16),
-    "mask of 69": choice(256),
-    "packed": choice(300, Fraction(4)),
-    "plane": choice(600),
-    "mean": number(Measure.MEAN),
-    "distribution": number(Measure.DISTRIBUTION),
-    "ranges": number(Measure.RANGES),
-    "hidden": collection(Choice(("a", "b", "c")), presence=Presence.HIDDEN),
-    "cross": collection(Cross(Boolean(), (("plan", Choice(("free", "paid"))),))),
-    "curator": collection(Boolean(), model=Model.CENTRAL),
-    "curator's number": number(None, Model.CENTRAL),
+    "boolean": make_collection(),
+    "response": of_values(10, "3"),
+    "mask": of_values(16),
+    "mask of 69": of_values(256),
+    "packed": of_values(300, "4"),
+    "plane": of_values(600),
+    "mean": MEAN,
+    "distribution": question('range = [0, 100]\nmeasure = "distribution"'),
+    "ranges": question('range = [0, 100]\nmeasure = "ranges"'),
+    "hidden": question('values = ["a", "b", "c"]\npresence = "hidden"'),
+    "cross": make_collection(cross='{plan = ["free", "paid"]}'),
+    "curator": make_collection(**CENTRAL),
+    "curator's number": AGES,
 }
+
+
+def rng() -> Generator:
+    return np.random.default_rng(20260101)
 
 
 def inputs_of(which: Collection, devices: int) -> Ints:
@@ -255,9 +240,9 @@ def test_simulated_messages_are_those_of_devices_and_tallies_have_them_all(
 
 def test_values_become_inputs_as_on_a_device() -> None:
     """Known values their place, an unknown one `other`, a number its point of the grid."""
-    browsers = collection(Choice(("firefox", "chrome"), "other"))
+    browsers = question('values = ["firefox", "chrome"]\nother = "other"')
     held = population(browsers, ["chrome", "lynx", "chrome", "firefox", None], rng())
-    minutes = population(number(Measure.MEAN), [0, 50, 50.0, 1000], rng())
+    minutes = population(MEAN, [0, 50, 50.0, 1000], rng())
 
     assert held.inputs.tolist() == [0, 1, 2]
     assert held.devices.tolist() == [1, 2, 2]
@@ -267,7 +252,7 @@ def test_values_become_inputs_as_on_a_device() -> None:
 
 def test_values_that_fit_nowhere_are_drawn() -> None:
     """Uniformly, each device by itself: of 4,000 some 1,000 hold each of four values."""
-    held = population(choice(4), ["?"] * 4000, rng())
+    held = population(of_values(4), ["?"] * 4000, rng())
 
     assert held.inputs.tolist() == [0, 1, 2, 3]
     assert abs(held.devices - 1000).max() < 5 * 1000**0.5
@@ -275,8 +260,7 @@ def test_values_that_fit_nowhere_are_drawn() -> None:
 
 def test_a_curators_numbers_are_whole() -> None:
     """39.6 years are 40; the counters are the truth."""
-    ages = number(None, Model.CENTRAL)
-    counters = simulate(ages, population(ages, [39.6, 40, 7], rng()), rng())
+    counters = simulate(AGES, population(AGES, [39.6, 40, 7], rng()), rng())
 
     assert np.flatnonzero(counters).tolist() == [7, 40]
     assert counters[40] == 2
@@ -299,23 +283,20 @@ def test_a_population_is_a_count_of_devices(
 
 def test_an_input_that_the_domain_does_not_have_is_refused() -> None:
     with pytest.raises(ValueError, match="from 0 to 3"):
-        simulate(choice(4), Population(np.array([4]), np.array([1])), rng())
+        simulate(of_values(4), Population(np.array([4]), np.array([1])), rng())
     with pytest.raises(ValueError, match="from 0 to 4,294,967,296"):
-        simulate_messages(number(Measure.MEAN), np.array([GRID + 1]), rng())
+        simulate_messages(MEAN, np.array([GRID + 1]), rng())
     with pytest.raises(ValueError, match="give 4 counts"):
-        simulate(choice(4), np.array([1, 2, 3]), rng())
+        simulate(of_values(4), np.array([1, 2, 3]), rng())
 
 
-# -- size ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("epsilon", [1, 4, 8])
-def test_ten_million_devices_take_little_memory(epsilon: int) -> None:
+@pytest.mark.parametrize("epsilon", ["1", "4", "8"])
+def test_a_million_devices_take_less_than_four_bytes_each(epsilon: str) -> None:
     """Over 1,024 values: a plane, subsets of 18, randomized response."""
-    held = rng().multinomial(10**7, np.full(1024, 1 / 1024))
+    held = rng().multinomial(10**6, np.full(1024, 1 / 1024))
     tracemalloc.start()
-    simulate(choice(1024, Fraction(epsilon)), held, rng())
+    simulate(of_values(1024, epsilon), held, rng())
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert most < 64 << 20
+    assert most < 4_000_000
