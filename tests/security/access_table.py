@@ -11,9 +11,6 @@ from flask import Flask
 from veilcount_aggregator.api import reports
 from veilcount_aggregator.auth.api_keys import Role
 
-REPORTS = "reports"  # the one door in front of Flask
-PAGES = "pages."
-
 
 class Kind(Enum):
     KEY = auto()  # by a key in a header, always
@@ -34,81 +31,54 @@ class AccessRule:
         return f"{self.method} {self.path}"
 
 
-def _all(kind: Kind, role: Role | None, *endpoints: str) -> tuple[AccessRule, ...]:
-    """Return the rules of endpoints of one kind, each written as `METHOD PATH`."""
-    split = (endpoint.split() for endpoint in endpoints)
-    return tuple(AccessRule(method, path, kind, role) for method, path in split)
+def _rules(kind: Kind, role: Role | None, text: str) -> Iterator[AccessRule]:
+    """Yield the rules of one kind: each method, and its paths."""
+    method = ""
+    for word in text.split():
+        if word.startswith("/"):
+            yield AccessRule(method, word, kind, role)
+        else:
+            method = word
 
 
+DEVICES = f"""
+    POST    {reports.PATH}
+    DELETE  /v1/pseudonyms/<fingerprint>/<pseudonym>
+"""
+ANALYSTS = """
+    GET     /v1/collections             /v1/collections/<name>           /v1/plan   /metrics
+            /v1/collections/<name>/estimate   /v1/collections/<name>/compare
+            /v1/collections/<name>/budget     /v1/collections/<name>/contrast
+            /v1/collections/<name>/releases
+    POST    /v1/collections/<name>/releases
+"""
+ADMINS = """
+    GET     /v1/keys   /v1/audit
+    POST    /v1/keys   /v1/collections  /v1/collections/<name>/close
+    DELETE  /v1/keys/<identity>
+"""
+ANYONE = "GET  /healthz  /readyz  /openapi.json  /docs  /assets/<digest>/<name>  /login  /enter"
+ANALYSTS_PAGES = """
+    GET     /   /plan   /operations     /collections/<name>
+            /collections/<name>/estimates.<form>   /collections/<name>/compare
+            /collections/<name>/budget             /collections/<name>/contrast
+            /collections/<name>/releases
+    POST    /collections/<name>/releases
+"""
+ADMINS_PAGES = """
+    GET     /keys      /definitions
+    POST    /keys      /keys/<identity>/revoke
+            /definitions   /definitions/preview   /definitions/<name>/close
+"""
 #: written down by hand: a door that is not in here has not been thought about
 DECIDED = (
-    *_all(
-        Kind.DEVICE,
-        Role.DEVICE,
-        f"POST {reports.PATH}",
-        "DELETE /v1/pseudonyms/<fingerprint>/<pseudonym>",
-    ),
-    *_all(
-        Kind.KEY,
-        Role.ANALYST,
-        "GET /v1/collections",
-        "GET /v1/collections/<name>",
-        "GET /v1/collections/<name>/estimate",
-        "GET /v1/collections/<name>/compare",
-        "GET /v1/collections/<name>/budget",
-        "GET /v1/collections/<name>/contrast",
-        "GET /v1/collections/<name>/releases",
-        "POST /v1/collections/<name>/releases",
-        "GET /v1/plan",
-        "GET /metrics",
-    ),
-    *_all(
-        Kind.KEY,
-        Role.ADMIN,
-        "POST /v1/collections",
-        "POST /v1/collections/<name>/close",
-        "GET /v1/keys",
-        "POST /v1/keys",
-        "DELETE /v1/keys/<identity>",
-        "GET /v1/audit",
-    ),
-    *_all(
-        Kind.OPEN,
-        None,
-        "GET /healthz",
-        "GET /readyz",
-        "GET /openapi.json",
-        "GET /docs",
-        "GET /assets/<digest>/<name>",
-        "GET /login",
-        "GET /enter",
-    ),
-    *_all(Kind.FORM, None, "POST /login", "POST /enter", "POST /logout"),
-    *_all(
-        Kind.PAGE,
-        Role.ANALYST,
-        "GET /",
-        "GET /collections/<name>",
-        "GET /collections/<name>/estimates.<form>",
-        "GET /collections/<name>/compare",
-        "GET /collections/<name>/budget",
-        "GET /collections/<name>/contrast",
-        "GET /collections/<name>/releases",
-        "POST /collections/<name>/releases",
-        "GET /plan",
-        "GET /operations",
-    ),
-    *_all(
-        Kind.PAGE,
-        Role.ADMIN,
-        "GET /keys",
-        "POST /keys",
-        "POST /keys/<identity>/revoke",
-        "GET /definitions",
-        "POST /definitions",
-        "POST /definitions/preview",
-        "POST /definitions/<name>/close",
-    ),
+    *_rules(Kind.DEVICE, Role.DEVICE, DEVICES),
+    *_rules(Kind.KEY, Role.ANALYST, ANALYSTS),
+    *_rules(Kind.KEY, Role.ADMIN, ADMINS),
+    *_rules(Kind.OPEN, None, ANYONE),
+    *_rules(Kind.FORM, None, "POST  /login  /enter  /logout"),
+    *_rules(Kind.PAGE, Role.ANALYST, ANALYSTS_PAGES),
+    *_rules(Kind.PAGE, Role.ADMIN, ADMINS_PAGES),
 )
 
 

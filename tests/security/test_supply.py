@@ -15,8 +15,7 @@ from tests.aggregator.cli.server_fixtures import listening
 from tests.client.delivery.server_fixtures import nobody
 
 from .supply import __main__ as supply
-from .supply.bill import bill
-from .supply.licences import licence, unfree
+from .supply.bill import bill, licence, unfree
 from .supply.lock import PROJECT, flaws, pinned
 
 PARTS = pinned(supply.LOCKS[0])
@@ -78,7 +77,7 @@ def test_what_is_shipped_along_is_free_to_use(monkeypatch: pytest.MonkeyPatch) -
     assert not {"pytest", "locust", "mypy"} & names
     assert unfree(shipped) == []
     assert licence("requests")
-    monkeypatch.setattr("tests.security.supply.licences.licence", lambda _: "AGPL-3.0-only")
+    monkeypatch.setattr("tests.security.supply.bill.licence", lambda _: "AGPL-3.0-only")
     assert unfree(PARTS) == [f"{part.name}: AGPL-3.0-only" for part in shipped]
 
 

@@ -102,52 +102,42 @@ def test_a_release_is_charged_once_and_shown(deployed: Deployment) -> None:
     assert "2026-12-01 0.25 0.75 closed: can be released" in page.text
 
 
-def test_an_insufficient_budget_is_shown_by_the_dry_run_and_refused(
+def test_what_cannot_be_released_is_shown_by_the_dry_run_and_refused(
     deployed: Deployment, analyst: Visitor
 ) -> None:
-    _release(analyst, query="sum", epsilon="0.75", **DAY)
-    dry_run = _dry(analyst, query="histogram", epsilon="0.5", **TWO_DAYS)
-    refused = _release(analyst, query="histogram", epsilon="0.5", **TWO_DAYS)
-
-    assert "It would be refused: 2026-12-01 has epsilon 0.25 left" in dry_run.text
-    assert 'id="release"' not in dry_run.html
-    assert refused.status == 409
-    assert "2026-12-01 has epsilon 0.25 left, and 0.5 is requested" in refused.text
-    assert len(load_releases(deployed.aggregator.store)) == 1
-
-
-def test_an_open_period_is_shown_by_the_dry_run_and_refused(
-    deployed: Deployment, analyst: Visitor
-) -> None:
-    deployed.clocks.now = FIRST + timedelta(days=2)
-    analyst.enter(Role.ANALYST)
-    top = analyst.get(HERE)
-    dry_run = _dry(analyst, query="sum", epsilon="0.5", **DAY)
-
-    assert "No period is closed yet: releases are possible from 2027-01-01." in top.text
-    assert "open until 2027-01-01" in dry_run.text
-    assert _release(analyst, query="sum", epsilon="0.5", **DAY).status == 409
-    assert not load_releases(deployed.aggregator.store)
-
-
-def test_while_locked_nothing_is_released(deployed: Deployment, analyst: Visitor) -> None:
-    lock_releases(deployed.aggregator.store, "restored")
-    page = _dry(analyst, query="sum", epsilon="0.5", **DAY)
-
-    assert "the store may lack recorded spend" in page.text
-    assert 'id="release"' not in page.html
-    assert _release(analyst, query="sum", epsilon="0.5", **DAY).status == 409
-    assert not load_releases(deployed.aggregator.store)
-
-
-def test_without_a_journal_nothing_is_released(deployed: Deployment) -> None:
+    """Too little budget is left; there is no journal; the period is open; the store is locked."""
     aggregator = deployed.aggregator
+    _release(analyst, query="sum", epsilon="0.75", **DAY)
+    spent = _refused(analyst, **TWO_DAYS)
     curator = replace(aggregator.curator, filter=PrivacyFilter(aggregator.store, None))
     without = replace(aggregator, curator=curator)
-    visitor = logged_in(Deployment(without, create_app(without, lambda: 0.0), deployed.clocks))
+    other = logged_in(Deployment(without, create_app(without, lambda: 0.0), deployed.clocks))
+    unwritten = _refused(other, **DAY)
+    deployed.clocks.now = FIRST + timedelta(days=2)
+    analyst.enter(Role.ANALYST)
+    early = _refused(analyst, **DAY)
+    deployed.clocks.now = OVER
+    analyst.enter(Role.ANALYST)
+    lock_releases(aggregator.store, "restored")
+    locked = _refused(analyst, **DAY)
 
-    assert "starts the server with --journal FILE" in visitor.get(HERE).text
-    assert _release(visitor, query="sum", epsilon="0.5", **DAY).status == 409
+    assert "It would be refused: 2026-12-01 has epsilon 0.25 left" in spent
+    assert "2026-12-01 has epsilon 0.25 left, and 0.5 is requested" in spent
+    assert "the store may lack recorded spend" in locked
+    assert "starts the server with --journal FILE" in unwritten
+    assert "No period is closed yet: releases are possible from 2027-01-01." in early
+    assert "open until 2027-01-01" in early
+    assert len(load_releases(aggregator.store)) == 1
+
+
+def _refused(visitor: Visitor, **days: str) -> str:
+    """Return what the page, its dry run and its refusal say."""
+    typed = {"query": "histogram", "epsilon": "0.5", **days}
+    pages = visitor.get(HERE), _dry(visitor, **typed), _release(visitor, **typed)
+
+    assert 'id="release"' not in pages[1].html
+    assert pages[2].status == 409
+    return " ".join(page.text for page in pages)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .advisories import SERVICE, Unanswered, advisories
-from .bill import bill
-from .licences import unfree, unknown
+from .bill import bill, unfree, unknown
 from .lock import Pinned, flaws, pinned
 
 ROOT = Path(__file__).resolve().parents[3]
