@@ -5,7 +5,9 @@ Tests share them and change nothing: one that creates keys, pushes or releases h
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
@@ -20,148 +22,75 @@ BEGAN = datetime(2026, 7, 15, 12, tzinfo=UTC)
 MONTHS = range(5)  # July to November; December has begun
 WORDS = 2_000
 COUNTRIES = 30
+LONG = "What is asked on each person's machine, ever, since the big rewrite of the format?"
 VISITED = 13  # days, of which the first ten or so are closed
 
-FIRST = """
-app = "acme-editor"
+THEME: dict[str, Any] = {"question": "Which theme is active?", "unit": "month", "late": 10}
+DARK: dict[str, Any] = {"question": "Is it dark?", "boolean": True, "unit": "user", "late": 10}
+ARMS = {"segments.arm": ["A", "B"]}
 
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark"]
-epsilon = 1
-unit = "month"
-late = 10
-from = 2026-06-01
-until = 2027-06-01
-"""
-OCTOBER = """unit = "month"
-late = 10
-from = 2026-10-01
-until = 2027-04-01"""
-FILE = f"""
-app = "acme-editor"
 
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-epsilon = 2
-unit = "month"
-late = 10
-from = 2026-07-01
-until = 2027-07-01
-segments = {{arm = ["A", "B"]}}
-purpose = "Which theme to polish first"
-owner = "Editor team"
+def days(first: str, end: str) -> dict[str, date]:
+    return {"from": date.fromisoformat(first), "until": date.fromisoformat(end)}
 
-[opened]
-question = "Was the command palette opened?"
-boolean = true
-epsilon = 0.5
-unit = "day"
-linkage = "collection"
-answers = 20
-late = 5
-from = 2026-11-01
-until = 2027-01-01
 
-[word]
-question = "Which word is looked up first?"
-values_file = "word.txt"
-epsilon = 4
-{OCTOBER}
+def monthly(question: str, **domain: Any) -> dict[str, Any]:
+    """Return a definition that was asked by the month from October on."""
+    terms = {"epsilon": 2, "unit": "month", "late": 10} | days("2026-10-01", "2027-04-01")
+    return {"question": question} | terms | domain
 
-[country]
-question = "Where is the keyboard layout from?"
-values_file = "country.txt"
-epsilon = 3
-{OCTOBER}
 
-[minutes]
-question = "How long was the longest session?"
-range = [0, 240]
-measure = "mean"
-epsilon = 1
-unit = "week"
-late = 10
-from = 2026-11-02
-until = 2027-02-01
+def definitions(collections: dict[str, dict[str, Any]]) -> str:
+    """Return the text of a definitions file."""
+    lines = ['app = "acme-editor"']
+    for name, definition in collections.items():
+        lines.append(f"[{name}]")
+        for key, value in definition.items():
+            lines.append(f"{key} = {value if isinstance(value, date) else json.dumps(value)}")
+    return "\n".join(lines)
 
-[size]
-question = "How large is the largest document, in pages?"
-range = [0, 1000]
-measure = "distribution"
-epsilon = 2
-{OCTOBER}
 
-[latency]
-question = "How long did it take to start, in milliseconds?"
-range = [0, 1000]
-measure = "ranges"
-epsilon = 2
-{OCTOBER}
-segments = {{arm = ["A", "B"]}}
-
-[help]
-question = "Which help was read?"
-values = ["menu", "search", "none of both"]
-presence = "hidden"
-epsilon = 2
-{OCTOBER}
-
-[plan]
-question = "Which plan has which theme?"
-values = ["light", "dark"]
-cross = {{plan = ["free", "paid"]}}
-epsilon = 2
-{OCTOBER}
-
-[dark]
-question = "Is it dark?"
-boolean = true
-epsilon = 1
-unit = "user"
-twin = "dark_curated"
-late = 10
-from = 2026-09-01
-until = 2026-11-01
-
-[dark_curated]
-question = "Is it dark?"
-boolean = true
-model = "central"
-adjacency = "substitute"
-budget = 1
-unit = "user"
-late = 10
-from = 2026-09-01
-until = 2026-11-01
-
-[visits]
-question = "How many pages were visited?"
-range = [0, 9]
-model = "central"
-budget = 1
-unit = "day"
-late = 2
-from = 2026-11-20
-until = 2026-12-20
-
-[quiet]
-question = "Is anybody there?"
-boolean = true
-epsilon = 1
-unit = "month"
-from = 2026-11-01
-until = 2027-02-01
-
-[later]
-question = "What is asked on each person's machine, ever, since the big rewrite of the format?"
-values = ["yes", "no", "perhaps"]
-epsilon = 1
-unit = "month"
-from = 2027-01-01
-until = 2028-01-01
-"""
+FIRST = {
+    "theme": THEME | {"values": ["light", "dark"], "epsilon": 1} | days("2026-06-01", "2027-06-01")
+}
+COLLECTIONS: dict[str, dict[str, Any]] = {
+    "theme": THEME
+    | {"values": ["light", "dark", "system"], "epsilon": 2, "owner": "Editor team"}
+    | {"purpose": "Which theme to polish first"}
+    | ARMS
+    | days("2026-07-01", "2027-07-01"),
+    "opened": {"question": "Was the command palette opened?", "boolean": True, "epsilon": 0.5}
+    | {"unit": "day", "linkage": "collection", "answers": 20, "late": 5}
+    | days("2026-11-01", "2027-01-01"),
+    "word": monthly("Which word is looked up first?", values_file="word.txt", epsilon=4),
+    "country": monthly("Where is the keyboard layout from?", values_file="country.txt", epsilon=3),
+    "minutes": {"question": "How long was the longest session?", "range": [0, 240]}
+    | {"measure": "mean", "epsilon": 1, "unit": "week", "late": 10}
+    | days("2026-11-02", "2027-02-01"),
+    "size": monthly(
+        "How large is the largest document, in pages?", range=[0, 1000], measure="distribution"
+    ),
+    "latency": monthly(
+        "How long did it take to start, in milliseconds?", range=[0, 1000], measure="ranges"
+    )
+    | ARMS,
+    "help": monthly(
+        "Which help was read?", values=["menu", "search", "none of both"], presence="hidden"
+    ),
+    "plan": monthly("Which plan has which theme?", values=["light", "dark"])
+    | {"cross.plan": ["free", "paid"]},
+    "dark": DARK | {"epsilon": 1, "twin": "dark_curated"} | days("2026-09-01", "2026-11-01"),
+    "dark_curated": DARK
+    | {"model": "central", "adjacency": "substitute", "budget": 1}
+    | days("2026-09-01", "2026-11-01"),
+    "visits": {"question": "How many pages were visited?", "range": [0, 9], "unit": "day"}
+    | {"model": "central", "budget": 1, "late": 2}
+    | days("2026-11-20", "2026-12-20"),
+    "quiet": {"question": "Is anybody there?", "boolean": True, "epsilon": 1, "unit": "month"}
+    | days("2026-11-01", "2027-02-01"),
+    "later": {"question": LONG, "values": ["yes", "no", "perhaps"], "epsilon": 1, "unit": "month"}
+    | days("2027-01-01", "2028-01-01"),
+}
 LISTS = {
     "word": "\n".join(f"word-{place:04}" for place in range(WORDS)),
     "country": "\n".join(f"A country with rather a long name, {n:02}" for n in range(COUNTRIES)),
@@ -169,10 +98,10 @@ LISTS = {
 
 
 def stock(made: Deployment) -> None:
-    made.push(FIRST)
+    made.push(definitions(FIRST))
     made.clocks.now = BEGAN - timedelta(days=30)
     counted(send(made, "theme", [700, 500], seed=1))
-    made.push(FILE, **LISTS)
+    made.push(definitions(COLLECTIONS), **LISTS)
     for month in MONTHS:
         made.clocks.now = BEGAN + timedelta(days=31 * month)
         _answer_theme(made, month)

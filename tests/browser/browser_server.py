@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -23,7 +23,6 @@ class Site:
 
     base: str
     deployment: Deployment
-    cookies: dict[Role, dict[str, Any]] = field(default_factory=dict)
 
     def link(self, role: Role) -> str:
         store, now = self.deployment.aggregator.store, self.deployment.clocks.now

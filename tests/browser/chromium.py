@@ -19,6 +19,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.browser.browser_server import Site
 from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.auth.sessions import LINK_WHO, begin_session
+from veilcount_aggregator.dashboard.browser_sessions import COOKIE
 
 BINARY = "/usr/bin/chromium"
 DRIVER = "/usr/bin/chromedriver"
@@ -94,17 +96,12 @@ class Browser:
     # -- going about ---------------------------------------------------------------------------
 
     def enter(self, role: Role = Role.ANALYST) -> None:
-        """Log in by a one-time link; the second time, with the cookie that the first one gave."""
-        known = self.site.cookies.get(role)
-        if known:
-            self.command("Network.setCookie", **known)
-            return
-        self.driver.get(self.site.link(role))
-        self.wait("return location.pathname !== '/enter'")  # which leads on by itself
-        self.wait_until_ready()
-        (cookie,) = self.driver.get_cookies()
-        kept = {name: cookie[name] for name in ("name", "value", "httpOnly", "sameSite")}
-        self.site.cookies[role] = kept | {"url": self.site.base}
+        """Begin a session, and have its cookie."""
+        made = self.site.deployment
+        secret = begin_session(made.aggregator.store, role, LINK_WHO, made.clocks.now)
+        made.aggregator.watch.refresh()
+        cookie = {"url": self.site.base, "httpOnly": True, "sameSite": "Strict"}
+        self.command("Network.setCookie", name=COOKIE, value=secret, **cookie)
 
     def open(self, path: str) -> None:
         """Open a page, and wait until all of it is drawn."""

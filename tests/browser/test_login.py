@@ -40,9 +40,7 @@ def test_a_wrong_key_is_refused_at_its_field_and_a_right_one_leads_to_the_reques
 
 
 def test_after_a_log_out_going_back_shows_no_page(browser: Browser) -> None:
-    browser.site.cookies.pop(Role.ANALYST, None)  # this session ends here
     browser.enter()
-    browser.site.cookies.pop(Role.ANALYST)
     browser.open("/operations")
     browser.follow(".self form button")
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.browser.browser_population import days, definitions
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.browser_sessions import FIELD
 from veilcount_shared.errors import DefinitionError
@@ -26,55 +27,29 @@ EVIL = (
 )
 SHORT = f"""\"'></script><{MARK} x=""" + "'"
 LEADING = ("javascript:marked()", "//elsewhere.example/", "data:text/html,marked")
-NAMES = ("words", "number", "curve", "crossed", "local", "curated")
 
 
-def definitions() -> str:
-    """Return a file whose every text is hostile."""
-    evil, short = json.dumps(EVIL), json.dumps(SHORT)
-    message = "\n".join(f"{key} = {evil}" for key in ("question", "owner", "purpose"))
-    days = "from = 2026-12-01\nuntil = 2026-12-31"
-    values = f'values = [{evil}, {short}, "=1+1", "<b>bold</b>"]'
-    local = f"{message}\n{days}\nepsilon = 1\nunit"
-    return f"""
-app = "acme-editor"
-[words]
-{values}
-other = {json.dumps("other" + SHORT)}
-segments = {{arm = [{evil}, "B"]}}
-{local} = "day"
-[number]
-range = [0, 240]
-measure = "mean"
-{local} = "day"
-[curve]
-range = [-10, 10]
-measure = "distribution"
-{local} = "day"
-[crossed]
-{values}
-cross = {{plan = [{evil}, "paid"]}}
-{local} = "day"
-[local]
-{values}
-twin = "curated"
-{local} = "user"
-[curated]
-{values}
-model = "central"
-adjacency = "substitute"
-budget = 1
-unit = "user"
-{message}
-{days}
-"""
+TEXTS = dict.fromkeys(("question", "owner", "purpose"), EVIL)
+TERMS: dict[str, Any] = TEXTS | {"unit": "day"} | days("2026-12-01", "2026-12-31")
+LOCAL = TERMS | {"epsilon": 1}
+VALUES = {"values": [EVIL, SHORT, "=1+1", "<b>bold</b>"]}
+CENTRAL = {"unit": "user", "model": "central", "adjacency": "substitute", "budget": 1}
+#: every text is hostile
+COLLECTIONS = {
+    "words": LOCAL | VALUES | {"other": "other" + SHORT, "segments.arm": [EVIL, "B"]},
+    "number": LOCAL | {"range": [0, 240], "measure": "mean"},
+    "curve": LOCAL | {"range": [-10, 10], "measure": "distribution"},
+    "crossed": LOCAL | VALUES | {"cross.plan": [EVIL, "paid"]},
+    "local": LOCAL | VALUES | {"unit": "user", "twin": "curated"},
+    "curated": TERMS | VALUES | CENTRAL,
+}
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A deployment whose admin pushed whatever somebody sent him, with answers to it."""
-    with deployment(tmp_path_factory.mktemp("hostile"), definitions(), now=NOW) as made:
-        for name in NAMES:
+    with deployment(tmp_path_factory.mktemp("hostile"), definitions(COLLECTIONS), now=NOW) as made:
+        for name in COLLECTIONS:
             made.verdicts(*(made.report(name) for _ in range(30)))
         made.key(Role.ANALYST, SHORT)
         yield made
@@ -107,7 +82,7 @@ OURS = ("script-src", "connect-src", "form-action", "frame-src", "object-src", "
 HTML = {"Accept": "text/html"}
 
 
-@pytest.mark.parametrize("path", [costly(each) for each in pages(*NAMES)])
+@pytest.mark.parametrize("path", [costly(each) for each in pages(*COLLECTIONS)])
 def test_what_definitions_and_addresses_hold_is_text_on_every_page(
     admin: Visitor, path: str
 ) -> None:
@@ -199,20 +174,10 @@ def test_no_text_of_a_definition_holds_what_a_terminal_or_a_log_obeys(
 ) -> None:
     """It is refused, so no page, log line or terminal ever gets it."""
     texts = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}
-    lists = {"values": "a", "segments": "A"}
-    for key, text in (texts | lists).items():
-        held = texts | lists | {key: f"{text}{odd}b"}
-        lines = [f"{name} = {json.dumps(held[name])}" for name in texts]
-        definition = f"""app = "a"
-[c]
-values = {json.dumps([held["values"], "b"])}
-segments = {{arm = {json.dumps([held["segments"], "B"])}}}
-epsilon = 1
-unit = "day"
-from = 2026-12-01
-until = 2026-12-31
-"""
+    for key in (*texts, "values", "segments.arm"):
+        lists = {name: ["a", "b"] for name in ("values", "segments.arm")}
+        hostile_text = {key: f"a{odd}b" if key in texts else ["a", f"a{odd}b"]}
         with pytest.raises(DefinitionError) as refused:
-            hostile.push(definition + "\n".join(lines))
+            hostile.push(definitions({"c": LOCAL | texts | lists | hostile_text}))
 
         assert odd not in str(refused.value), key

@@ -17,7 +17,6 @@ from veilcount_aggregator.auth.sessions import LASTS, MOST, begin_session, form_
 from veilcount_aggregator.dashboard.browser_sessions import FIELD, HOST_COOKIE
 
 SECOND = timedelta(seconds=1)
-WANTED = "/operations?collection=theme"
 ELSEWHERE = (
     *("https://elsewhere.example/", "//elsewhere.example/", "/\\elsewhere.example", "elsewhere"),
     "/\t/elsewhere.example",
@@ -38,19 +37,11 @@ def revoke_all(deployed: Deployment) -> None:
 # -- with a key ------------------------------------------------------------------------------------
 
 
-def test_a_log_in_leads_to_the_requested_page(deployed: Deployment, visitor: Visitor) -> None:
-    requested = visitor.get(WANTED)
-
-    assert requested.leads_to == "/login?to=%2Foperations%3Fcollection%3Dtheme"
-    assert visitor.get(requested.leads_to).field("to") == WANTED
-    assert visitor.log_in(deployed.key(Role.ANALYST), to=WANTED).leads_to == WANTED
-    assert "analyst UTC day 2026-12-03" in visitor.get("/").text
-
-
 def test_a_log_in_never_leads_to_another_site(deployed: Deployment) -> None:
     key = deployed.key(Role.ANALYST)
 
     assert {Visitor(deployed).log_in(key, to=to).leads_to for to in ELSEWHERE} == {"/"}
+    assert Visitor(deployed).log_in(key, to="/plan?unit=day").leads_to == "/plan?unit=day"
 
 
 def test_unknown_revoked_and_device_keys_open_no_page(

@@ -32,32 +32,26 @@ def page_text(made: Deployment, role: Role = Role.ANALYST, query: str = "") -> s
 # -- verdicts --------------------------------------------------------------------------------------
 
 
-def test_every_verdict_is_counted_by_collection(public: Deployment) -> None:
+def test_verdicts_are_counted_by_collection_and_drawn_by_period(public: Deployment) -> None:
     counted(send(public, "theme", [100, 50, 7]))
+    counted(send(public, "opened", [1, 2], period=1))
     report = public.report("theme")
     public.verdicts(report)
     public.verdicts(report)
     public.verdicts(public.report("opened", slot=9))
     public.verdicts(public.report("theme", fingerprint="0" * 64))
-    public.aggregator.store.commit([], {ServiceCounter(REFUSED, "", -1, "too-large"): 1234})
-    text = page_text(public)
-
-    assert "Collection counted duplicate over budget of unknown definitions" in text
-    assert "theme 158 1 0 0 opened 0 0 1 0 (unknown definitions) 0 0 0 1" in text
-    assert "Body too large: 1,234" in text
-
-
-def test_verdicts_of_the_chosen_collection_are_drawn_by_period(public: Deployment) -> None:
-    counted(send(public, "theme", [5, 0, 0]))
-    counted(send(public, "opened", [1, 2], period=1))
     stale = ServiceCounter(VERDICT, public.series("opened").fingerprint, 2, Verdict.STALE)
-    public.aggregator.store.commit([], {stale: 4})
-    chosen = page_text(public, query="?collection=opened")
+    counters = {ServiceCounter(REFUSED, "", -1, "too-large"): 1234, stale: 4}
+    public.aggregator.store.commit([], counters)
+    text, chosen = page_text(public), page_text(public, query="?collection=opened")
 
+    assert "Collection counted duplicate over budget too late of unknown definitions" in text
+    assert "theme 158 1 0 0 0 opened 3 0 1 4 0 (unknown definitions) 0 0 0 0 1" in text
+    assert "Body too large: 1,234" in text
     assert "Reports for opened by verdict; each bar one day" in chosen
-    assert "2026-12-02 3 0 2026-12-03 0 4" in chosen
-    for query in ("", "?collection=nothing"):
-        assert "Reports for theme by verdict; each bar one month" in page_text(public, query=query)
+    assert "no period 0 1 0 2026-12-02 3 0 0 2026-12-03 0 0 4" in chosen
+    for shown in (text, page_text(public, query="?collection=nothing")):
+        assert "Reports for theme by verdict; each bar one month" in shown
 
 
 def test_secret_counts_are_on_no_page(deployed: Deployment) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-import pytest
-
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
@@ -71,7 +69,7 @@ ROWS = {
 }
 
 
-def test_rows_state_status_sample_and_promise_but_no_secret_count(analyst: Visitor) -> None:
+def test_rows_are_grouped_by_state_and_hold_no_secret_count(analyst: Visitor) -> None:
     shown = rows(analyst)
     texts = {name: " ".join(re.sub(r"<[^>]*>", " ", row).split()) for name, row in shown.items()}
 
@@ -79,11 +77,7 @@ def test_rows_state_status_sample_and_promise_but_no_secret_count(analyst: Visit
         assert [each for each in expected if each not in texts[name]] == []
     assert not re.search(r"\d+ (answers|reports)", texts["visits"])
     assert ["<svg" in shown[name] for name in ("theme", "visits")] == [True, False]
-
-
-def test_collections_are_grouped_by_state_and_open_ones_come_first(analyst: Visitor) -> None:
     titles = re.findall(r"<h2 id=\S+>(\S[^<]*)<span", analyst.get("/").html)
-
     assert [each.strip() for each in titles] == ["Open", "Not begun", "Ended"]
     assert "No matches" in analyst.get("/?find=nowhere").text
 
@@ -91,31 +85,24 @@ def test_collections_are_grouped_by_state_and_open_ones_come_first(analyst: Visi
 # -- status and trend ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("start", "until", "expected"),
-    [
-        ("2026-12-04", "2027-01-01", (State.COMING, "from 2026-12-04", "tomorrow")),
-        ("2026-12-03", "2026-12-04", (State.OPEN, "until 2026-12-04", "tomorrow")),
-        ("2026-12-01", "2029-12-01", (State.OPEN, "until 2029-12-01", "in 1,094 days")),
-        (
-            *("2026-11-01", "2026-12-03"),
-            (State.ENDED, "on 2026-12-03", "late reports until 2027-01-02"),
+def test_the_status_follows_from_the_days(public: Deployment) -> None:
+    expected: dict[tuple[str, str], tuple[State, str] | tuple[State, str, str]] = {
+        ("2026-12-04", "2027-01-01"): (State.COMING, "from 2026-12-04", "tomorrow"),
+        ("2026-12-03", "2026-12-04"): (State.OPEN, "until 2026-12-04", "tomorrow"),
+        ("2026-12-01", "2029-12-01"): (State.OPEN, "until 2029-12-01", "in 1,094 days"),
+        ("2026-11-01", "2026-12-03"): (
+            State.ENDED,
+            "on 2026-12-03",
+            "late reports until 2027-01-02",
         ),
-        ("2026-10-01", "2026-11-03", (State.ENDED, "on 2026-11-03")),
-    ],
-)
-def test_the_status_follows_from_the_days(
-    public: Deployment, start: str, until: str, expected: tuple[State, str, str]
-) -> None:
-    public.push(LATE.format(start=start, until=until))
+        ("2026-10-01", "2026-11-03"): (State.ENDED, "on 2026-11-03"),
+    }
+    for (start, until), status in expected.items():
+        public.push(LATE.format(start=start, until=until))
 
-    assert collection_status(public.series("late"), NOW.date()) == CollectionStatus(*expected)
-
-
-def test_a_closed_collection_has_the_status_closed(public: Deployment) -> None:
+        assert collection_status(public.series("late"), NOW.date()) == CollectionStatus(*status)
     close_collection(public.aggregator.store, "theme", NOW, "test")
     public.aggregator.watch.refresh()
-
     assert collection_status(public.series("theme"), NOW.date()).state is State.CLOSED
 
 

@@ -50,23 +50,15 @@ LONG = definition(f"values = [{', '.join(map(str, range(500)))}]")
 
 @pytest.mark.parametrize("terms", [Terms(), Terms(0.99, at_once=3), Terms(sampled=True)])
 @pytest.mark.parametrize("collection", [YES_NO, THREE, MEAN, RANGES, LONG])
-def test_the_needed_n_is_the_least_that_meets_the_goal(
+def test_the_needed_n_is_the_least_that_meets_the_goal_and_there_the_tone_changes(
     collection: Collection, terms: Terms
 ) -> None:
     model, needed = error_model(collection), sample_adequacy(collection, 1, terms).needed
 
     assert model.half_width(needed, terms) <= model.goal
     assert model.half_width(needed - 1, terms) > model.goal
-
-
-@pytest.mark.parametrize("collection", [YES_NO, MEAN, LONG])
-def test_the_tone_changes_exactly_at_the_goal_and_at_three_times_the_goal(
-    collection: Collection,
-) -> None:
-    model = error_model(collection)
     usable, rough = (model.needed(times * model.goal, Terms()) for times in (1, ROUGH))
     tones = [sample_adequacy(collection, n).tone for n in (usable, usable - 1, rough, rough - 1)]
-
     assert tones == ["good", "weak", "weak", "bad"]
 
 

@@ -13,28 +13,27 @@ from tests.aggregator.queries.simulated_reports import snapshot
 from veilcount_aggregator import queries
 
 
-def test_four_rows_have_their_errors_and_guarantees(answered: Deployment, analyst: Visitor) -> None:
-    page = analyst.get("/collections/theme/contrast")
-    question = queries.ContrastQuery.parse({})
-    (series,) = queries.contrast(snapshot(answered), "theme", question).series
-
-    for line in series.contrast.lines:
-        assert f"{line.devices_as_central:,}" in page.text
-        assert line.guarantee[1:] in page.text
-
-
 def slope(part: Any) -> float:
     rise, run = (log10(part[axis][-1] / part[axis][0]) for axis in ("values", "x"))
     return rise / run
 
 
-def test_local_error_falls_with_the_root_and_central_error_with_n(analyst: Visitor) -> None:
-    picture = analyst.get("/collections/theme/contrast").charts["scaling"]
+def test_four_rows_have_their_errors_and_guarantees_and_lines_their_slopes(
+    answered: Deployment, analyst: Visitor
+) -> None:
+    """The local error falls with the root of n, the central one with n."""
+    page = analyst.get("/collections/theme/contrast")
+    question = queries.ContrastQuery.parse({})
+    (series,) = queries.contrast(snapshot(answered), "theme", question).series
+    picture = page.charts["scaling"]
     local, shuffled, central = picture["parts"]
-    rows = zip(local["values"], shuffled["values"], central["values"], strict=True)
 
+    for line in series.contrast.lines:
+        assert f"{line.devices_as_central:,}" in page.text
+        assert line.guarantee[1:] in page.text
     assert slope(local) == pytest.approx(-0.5, abs=0.001)
     assert slope(central) == pytest.approx(-1, abs=0.001)
+    rows = zip(local["values"], shuffled["values"], central["values"], strict=True)
     assert all(a >= b >= c for a, b, c in rows)
     assert picture["marks"] == [{"x": 8000, "text": "n = 8,000"}]
     assert (picture["x"]["type"], picture["y"]["type"]) == ("log", "log")
