@@ -114,6 +114,7 @@ WRONG_LINES = [
     ("values = [2026-12-01, 2026-12-02]", "values", "2026-12-01", "a string or an integer"),
     ('values = ["a", " b"]', "values", '" b"', "no space around"),
     (f'values = ["a", "{"x" * 201}"]', "values", CUT, "1 to 200 characters"),
+    (f"values = [1, -{2**53}]", "values", str(-(2**53)), "2^53"),
     (f"values = [1, {2**53}]", "values", str(2**53), "2^53"),
     (f"{AB}\nrange = [0, 1]", "values", '["values", "range"]', "exactly one of"),
     ('boolean = true\nvalues_file = "v"', "values", '["values_file", "boolean"]', "exactly one of"),
@@ -124,6 +125,7 @@ WRONG_LINES = [
     # ranges
     ("range = [0.5, -1.25]\nmeasure = 'mean'", "range", "[0.5, -1.25]", "low below high"),
     ("range = [5, 5.0]\nmeasure = 'mean'", "range", "[5, 5]", "low below high"),
+    ("range = 240\nmeasure = 'mean'", "range", "240", "give two numbers"),
     ("range = [0, 120, 240]\nmeasure = 'mean'", "range", "[0, 120, 240]", "give two numbers"),
     ('range = ["a", "b"]\nmeasure = "mean"', "range", '"a"', "give a number"),
     ("range = [false, true]\nmeasure = 'mean'", "range", "false", "give a number"),
@@ -146,6 +148,7 @@ WRONG_LINES = [
     ),
     (f'{CURATED}\ntakes = "any"', "held", "(missing)", 'a month with takes = "any" needs it'),
     # segments
+    ('segments = {arm = "A"}', "segments.arm", '"A"', "give a list"),
     ('segments = {arm = ["A"]}', "segments.arm", '["A"]', "at least two"),
     (
         f"segments = {{a = [1, 2, 3], b = {list(range(11))}}}",
@@ -158,7 +161,9 @@ WRONG_LINES = [
     # cohorts
     (COHORT.format('"a b"', 3, 0), "cohort.draw", '"a b"', "give a letter"),
     (COHORT.format('"d"', 3, 3), "cohort.number", "3", "0 to 2"),
+    (COHORT.format('"d"', 3, -1), "cohort.number", "-1", "0 to 2"),
     (COHORT.format('"d"', 1, 0), "cohort.of", "1", "2 to 1,024"),
+    (COHORT.format('"d"', 1025, 0), "cohort.of", "1025", "2 to 1,024"),
     (COHORT.format('"d"', '"3"', 0), "cohort.of", '"3"', "whole number"),
     # texts
     (f'question = "{"x" * 301}"', "question", CUT, "one line of 1 to 300"),
