@@ -94,17 +94,22 @@ def test_an_honest_population_passes_the_test(k: int, epsilon: str, population: 
         assert not result.failed
 
 
-def test_one_message_sent_again_and_again_is_seen() -> None:
-    """Of a plane one message in ten thousand comes from any honest device; here one in 100."""
-    collection = of_values(2000, "2")
-    counters = received(collection, falling(2000, 20_000), 1)
-    counters[77] += 200
+def test_one_message_sent_again_and_again_is_seen_where_messages_are_kept() -> None:
+    """Of a plane one message in ten thousand comes from any honest device; here one in 100.
 
-    result = poisoning_test(collection, counters)
+    Subsets of several are kept as counts of their members.
+    """
+    plane, subsets = of_values(2000, "2"), of_values(16)
+    counters = received(plane, falling(2000, 20_000))
+    counters[77] += 200
+    result = poisoning_test(plane, counters)
+    untested = poisoning_test(subsets, received(subsets, falling(16, 100)))
 
     assert result.failed
     assert 77 in result.messages
     assert "1 messages came more often" in str(result)
+    assert not untested.tested
+    assert "keep no messages" in str(untested)
 
 
 def test_a_share_of_more_than_everyone_is_seen() -> None:
@@ -140,12 +145,3 @@ def test_a_patient_attacker_is_not_seen_and_the_text_says_so() -> None:
     assert not result.failed
     assert "patient fakes" in str(result)
     assert "only who may report at all can be limited" in str(result)
-
-
-def test_subsets_of_several_keep_no_messages_to_look_at() -> None:
-    collection = of_values(16)
-    counters = received(collection, falling(16, 100), 1)
-    result = poisoning_test(collection, counters)
-
-    assert not result.tested
-    assert "keep no messages" in str(result)

@@ -58,7 +58,7 @@ def _read(name: str, cell: str) -> Any:
     return cell == "true" if kind is bool else kind(cell)
 
 
-@pytest.mark.parametrize("rows_of_a_part", [2, export.ROWS])
+@pytest.mark.parametrize("rows_of_a_part", [1, export.ROWS])
 @pytest.mark.parametrize(("name", "params"), QUERIES, ids=str)
 def test_csv_arrow_and_parquet_have_the_figures_of_json_in_parts_of_any_size(
     stocked: Deployment,
