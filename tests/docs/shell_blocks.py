@@ -32,7 +32,6 @@ PROGRAMS = frozenset({"cat", "curl", "ls", "python"})  # what a page may start a
 PYTEST = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a reader has ours alone, and that one is named
     "PYTEST_PLUGINS": "veilcount_client.testing.fixtures",
-    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")

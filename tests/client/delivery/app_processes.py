@@ -64,7 +64,6 @@ class Apps:
         assert wait_until(lambda: output in self.output), self.log
 
     def kill(self) -> None:
-        """Kill the app and its children, if they run."""
         if self.app is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self.app, signal.SIGKILL)

@@ -191,4 +191,4 @@ def test_memory_does_not_grow(apps: Apps) -> None:
 
 def test_a_signal_handler_may_record(apps: Apps, sink: Server) -> None:
     """Also while the main thread is inside record() itself."""
-    assert apps.run("record_in_a_signal_handler", sink.url, 3000) == "recorded\n"
+    assert apps.run("record_in_a_signal_handler", sink.url, 1000) == "recorded\n"

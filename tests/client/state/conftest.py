@@ -35,7 +35,6 @@ class Engine:
         return self.states[-1]
 
     def close(self) -> None:
-        """Close whatever was opened."""
         for state in self.states:
             state.close()
 

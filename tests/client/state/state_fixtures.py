@@ -16,7 +16,6 @@ LATE = NOW + 86_400.0
 
 
 def pseudonym(person: bytes) -> bytes:
-    """Return the pseudonym of a person's reports."""
     return hashlib.md5(person).digest()  # noqa: S324 - any 16 bytes
 
 
@@ -79,17 +78,14 @@ def withdraw(state: ClientState, person: bytes = ANN) -> None:
 
 
 def lease_all(state: ClientState, now: float = NOW, until: float = NOW + 600) -> list[QueuedReport]:
-    """Lease whatever is due."""
     return state.lease(now, until, 1000)
 
 
 def lease_numbers(state: ClientState, now: float = NOW) -> list[int]:
-    """Lease whatever is due; return the reports' numbers."""
     return [each.number for each in lease_all(state, now)]
 
 
 def statuses(state: ClientState, person: bytes = ANN) -> list[str]:
-    """Return what became of a person's reports."""
     return [sent.status for sent in state.sent(person)]
 
 

@@ -18,14 +18,12 @@ COMPANIONS = [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"]
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A directory of ours."""
     found = tmp_path / "state"
     found.mkdir(mode=0o700)
     return found
 
 
 def refusal(place: Path) -> str:
-    """Return why a state is not opened."""
     with pytest.raises(StateError) as raised:
         SqliteState(place)
     return str(raised.value)

@@ -18,7 +18,6 @@ from .state_fixtures import ANN, SERIES, agree, draw, lease_all
 
 
 def execute(sqlite: SqliteEngine, statement: str) -> None:
-    """Change the file by hand."""
     with closing(sqlite3.connect(sqlite.folder / FILE)) as database, database:
         database.execute(statement)
 
