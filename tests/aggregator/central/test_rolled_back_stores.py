@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +27,12 @@ from tests.redis_server import RedisServer, free_port
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.central.store_confirmation import (
     SETTLING_SECONDS,
     WENT_BACK,
     registered_journals,
+    unconfirmed_journals,
 )
 from veilcount_aggregator.errors import ReleasesWaiting, SettingsError
 from veilcount_aggregator.store import Store, open_store
@@ -223,3 +228,94 @@ def test_a_master_that_was_demoted_and_promoted_again_has_another_incarnation(
 
     assert first[0] == first[1] != again
     assert again.split("-")[0] == first[0].split("-")[0]
+
+
+def test_a_host_that_saw_a_release_finds_it_missing_when_the_one_that_made_it_is_gone(
+    file: Rewindable, tmp_path: Path
+) -> None:
+    file.save()
+    a, b = hosts(file, tmp_path, "a", "b")
+    a.ask("count")
+    b.tick()
+    file.rewind()
+    b.start()
+    b.tick()
+
+    assert len(ReleaseJournal(b.journal).lines()) == 1
+    assert b.refusal("sum") == "ReleasesLocked"
+
+
+def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_know_it(
+    file: Rewindable, tmp_path: Path
+) -> None:
+    (b,) = hosts(file, tmp_path, "b")
+    file.save()
+    b.start()
+    a = Host(tmp_path / "a.jsonl", file)
+    tick(a, b, a)
+    a.ask("count")
+    file.rewind()
+    b.start()
+    b.tick()
+    why = release_lock_reason(b.store) or ""
+    b.unlock(b)
+    b.tick()
+    journals = unconfirmed_journals(b.store)
+
+    assert ReleaseJournal(b.journal).lines() == []
+    assert WENT_BACK in why
+    assert [each.id for each in journals] == [a.state.id]
+    assert b.refusal("sum") == "ReleasesWaiting"
+    a.start()
+    a.tick()
+    assert b.refusal("sum") == "ReleasesLocked"  # A remembers more than the operator gave
+
+
+def test_who_joins_waits_until_all_others_know_of_it(file: Rewindable, tmp_path: Path) -> None:
+    (a,) = hosts(file, tmp_path, "a")
+    b = Host(tmp_path / "b.jsonl", file)
+    b.tick()
+    before = b.refusal("sum", "0.1", 1)
+    a.tick()
+
+    assert before == "ReleasesWaiting"
+    assert b.ask("sum", "0.1", 1).charged
+
+
+@pytest.mark.parametrize("loses", [True, False])
+def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, loses: bool
+) -> None:
+    writes, add = threading.Event(), ReleaseJournal.add
+
+    def announced(*arguments: Any) -> None:
+        writes.set()
+        add(*arguments)
+
+    monkeypatch.setattr(ReleaseJournal, "add", announced)
+    with redis(tmp_path) as store:
+        make(store)
+        (a,) = hosts(store, tmp_path, "a")
+        store.save()
+        a.start()
+        a.tick()
+        refused: list[str] = []
+        a.journal.touch()
+        with a.journal.open("ab") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            writes.clear()
+            request = threading.Thread(target=lambda: refused.append(a.refusal("count")))
+            request.start()
+            assert writes.wait(60)
+            if loses:
+                store.rewind()
+            else:
+                store.restart()
+            fcntl.flock(held, fcntl.LOCK_UN)
+        request.join(60)
+        a.start()
+        a.tick()
+
+        assert refused in (["ReleasesWaiting"], ["StoreUnavailable"])
+        assert a.refusal("sum") == ("ReleasesLocked" if loses else "InsufficientBudget")
+        assert loses or not a.ask("count").charged  # it was paid for, and is free now

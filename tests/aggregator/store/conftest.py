@@ -30,14 +30,14 @@ ENGINE_PARAMS = [
 ]
 
 
-@pytest.fixture(scope="session", params=ENGINE_PARAMS)
+@pytest.fixture(scope="package", params=ENGINE_PARAMS)
 def empty(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
     """An engine: called, it gives the URL of an empty store."""
     with served(request.param, memory) as serving:
         yield serving
 
 
-@pytest.fixture(scope="session", params=ENGINE_PARAMS)
+@pytest.fixture(scope="package", params=ENGINE_PARAMS)
 def another(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
     """A second engine, which runs with the first and may be of another kind."""
     with served(request.param, memory) as serving:
@@ -66,7 +66,7 @@ def target(another: Empty) -> Iterator[Store]:
 # -- servers: each test finds them empty -----------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running(memory: Path) -> Iterator[RedisServer]:
     with TemporaryDirectory(dir=memory) as folder:
         started = RedisServer(Path(folder))
@@ -81,7 +81,7 @@ def server(running: RedisServer) -> RedisServer:
     return running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def together(memory: Path) -> Iterator[RedisCluster]:
     with TemporaryDirectory(dir=memory) as folder:
         started = RedisCluster(Path(folder))
