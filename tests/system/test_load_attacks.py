@@ -49,9 +49,8 @@ class Run:
 
     def place(self, intent: Intent) -> int:
         """Return a body with this intent."""
-        return next(
-            n for n, each in enumerate(self.verdicts.queued_reports) if each.intent is intent
-        )
+        intents = [each.intent for each in self.verdicts.queued_reports]
+        return intents.index(intent)
 
 
 def sent(aggregator: Aggregator, queued_reports: list[QueuedReport]) -> Diary:
@@ -106,38 +105,33 @@ def test_attackers_come_to_nothing(run: Run) -> None:
     assert verdicts[Verdict.COUNTED] > sum(len(each.reports) for each in honest)
 
 
-def test_more_fake_reports_than_the_band_allows_are_noticed(run: Run) -> None:
+def test_fakes_that_move_too_much_or_nothing_are_noticed(run: Run) -> None:
     """The band for one in a hundred does not hold where five are."""
     theme = next(each for each in answers(run.verdicts) if each.name == "theme")
     many = replace(theme, fakes=theme.fakes * 5)
+    same = replace(theme, reports=theme.reports[:1], fakes=theme.reports[:1])
 
     assert list(poisoned(theme, FAKES)) == []
     assert "outside the band for 1 % of fakes" in "".join(poisoned(many, FAKES))
-
-
-def test_fakes_that_move_nothing_show_nothing(run: Run) -> None:
-    theme = next(each for each in answers(run.verdicts) if each.name == "theme")
-    same = replace(theme, reports=theme.reports[:1], fakes=theme.reports[:1])
-
     assert list(poisoned(same, FAKES)) == ["theme: the fakes moved nothing, so nothing is shown"]
 
 
-def test_a_counted_report_over_budget_fails_the_run(run: Run) -> None:
-    place = run.place(Intent.GREEDY)
-    run.verdicts.replies[place] = [(Verdict.COUNTED,) * 28]
-
-    assert "28 answers of one pseudonym were counted, and 20 are allowed" in run.failures
-
-
 @pytest.mark.parametrize(
-    ("intent", "words"), [(Intent.OVER_BUDGET, "beyond"), (Intent.NONSENSE, "nonsense")]
+    ("intent", "verdict", "failure"),
+    [
+        (Intent.GREEDY, Verdict.COUNTED, "{} answers of one pseudonym were counted, and 20 are"),
+        (Intent.OVER_BUDGET, Verdict.STALE, "{} reports (beyond) were refused as stale"),
+        (Intent.NONSENSE, Verdict.STALE, "{} reports (nonsense) were refused as stale"),
+    ],
 )
-def test_nonsense_that_counts_fails_the_run(intent: Intent, words: str, run: Run) -> None:
+def test_an_attack_with_another_verdict_fails_the_run(
+    intent: Intent, verdict: Verdict, failure: str, run: Run
+) -> None:
     place = run.place(intent)
     reports = len(run.verdicts.queued_reports[place].reports)
-    run.verdicts.replies[place] = [(Verdict.STALE,) * reports]
+    run.verdicts.replies[place] = [(verdict,) * reports]
 
-    assert f"{reports} reports ({words}) were refused as stale" in run.failures
+    assert failure.format(reports) in "\n".join(run.failures)
 
 
 def test_garbage_that_is_taken_for_a_batch_fails_the_run(run: Run) -> None:
@@ -146,14 +140,11 @@ def test_garbage_that_is_taken_for_a_batch_fails_the_run(run: Run) -> None:
     assert "1 bodies of garbage were taken for batches" in run.failures
 
 
-def test_more_rows_than_the_limit_fail_the_run(run: Run) -> None:
-    problems = attack_problems(run.aggregator.store, run.verdicts, LIMIT - 1)
+def test_a_limit_that_was_not_kept_or_not_tried_fails_the_run(run: Run) -> None:
+    store = run.aggregator.store
+    over = attack_problems(store, run.verdicts, LIMIT - 1)
+    unattacked = attack_problems(store, ServerVerdicts([]), LIMIT)
 
-    assert f"{BAIT}: {LIMIT} pseudonyms in period 0, and a limit of {LIMIT - 1}" in problems
-
-
-def test_a_run_without_attacks_shows_no_defence(run: Run) -> None:
-    problems = attack_problems(run.aggregator.store, ServerVerdicts([]), LIMIT)
-
-    assert "nothing was sent that is flood: no attack, no defence" in problems
-    assert any("it stayed within the limit, or too few came" in each for each in problems)
+    assert f"{BAIT}: {LIMIT} pseudonyms in period 0, and a limit of {LIMIT - 1}" in over
+    assert "nothing was sent that is flood: no attack, no defence" in unattacked
+    assert any("it stayed within the limit, or too few came" in each for each in unattacked)

@@ -31,35 +31,29 @@ def story(tries: Sequence[Try], first: End = ENDS[0]) -> Story:
     return Story(list(tries), [first, ENDS[1]])
 
 
-def test_devices_that_keep_the_rules_break_none() -> None:
-    assert list(broken(story([VAIN, DONE, OTHER]))) == []
+EARLY = "1 times a real device's row came back before the requested delay"
+LOST = {"evicted (theme)": 3}
 
 
 @pytest.mark.parametrize(
-    ("tries", "first", "problem"),
+    ("tries", "first", "problems"),
     [
-        (
-            [VAIN, replace(DONE, at=12.4), OTHER],
-            ENDS[0],
-            "1 times a real device's row came back before the requested delay",
-        ),
-        ([DONE], ENDS[0], "real devices drew 2 answers, and 1 were acknowledged"),
-        ([DONE, OTHER], replace(ENDS[0], left=False), "1 real devices still hold answers"),
+        ([VAIN, DONE, OTHER], ENDS[0], []),
+        ([VAIN, replace(DONE, at=12.4), OTHER], ENDS[0], [EARLY]),
+        ([VAIN, replace(DONE, at=10.6), OTHER], replace(ENDS[0], hurried=True), []),
+        ([DONE], ENDS[0], ["real devices drew 2 answers, and 1 were acknowledged"]),
+        ([DONE, OTHER], replace(ENDS[0], left=False), ["1 real devices still hold answers"]),
         (
             [DONE, OTHER],
-            replace(ENDS[0], losses={"evicted (theme)": 3}),
-            "real devices gave up 3 answers: evicted (theme)",
+            replace(ENDS[0], losses=LOST),
+            ["real devices gave up 3 answers: evicted (theme)"],
         ),
     ],
 )
-def test_devices_that_do_not_fail_the_run(tries: Sequence[Try], first: End, problem: str) -> None:
-    assert list(broken(story(tries, first))) == [problem]
-
-
-def test_a_device_made_to_hurry_may_come_early() -> None:
-    hurried = replace(ENDS[0], hurried=True)
-
-    assert list(broken(story([VAIN, replace(DONE, at=10.6), OTHER], hurried))) == []
+def test_only_devices_that_break_a_rule_fail_the_run(
+    tries: Sequence[Try], first: End, problems: list[str]
+) -> None:
+    assert list(broken(story(tries, first))) == problems
 
 
 def test_their_reports_are_judged_with_the_others(tmp_path: Path) -> None:

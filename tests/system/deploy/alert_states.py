@@ -13,24 +13,20 @@ import re
 import resource
 import secrets
 import signal
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
+from threading import Timer
 from typing import Any
 from unittest.mock import patch
-
-import requests
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.deploy.files import unit
 from tests.system.deploy.promql import Sample, Scrape, read
-from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.central.store_confirmation import RegisteredJournal
@@ -41,13 +37,15 @@ from veilcount_aggregator.store.redis import shard_health
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
-from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
-from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 STALL_SECONDS = 1.5
 UP = "up"  # Prometheus' own, for each place that it reads
+#: the unit that makes backups records their time
+(BACKUP_METRIC,) = re.findall(
+    r'echo "(\w+) ', "".join(unit("veilcount-backup.service")["ExecStartPost"])
+)
 
 
 @dataclass
@@ -103,32 +101,59 @@ class Scraped:
 
 @contextmanager
 def scraped(folder: Path, **settings: Any) -> Iterator[Scraped]:
-    """Yield an application with definitions, read once."""
+    """Yield an application with definitions."""
     with deployment(folder, FILE, **settings) as deployed:
         yield Scraped(deployed, deployed.key(Role.ANALYST))
 
 
-def repeated(folder: Path, act: Callable[[Deployment], object], **settings: Any) -> Timeline:
-    """Return what is read around an act that comes twice: a rate takes two readings."""
-    with scraped(folder, **settings) as found:
-        found.deployment.verdicts(found.deployment.report("theme"))
-        act(found.deployment)
-        found.scrape(0)
-        found.deployment.clocks.passed += MINUTE
-        act(found.deployment)
-        found.scrape(10 * MINUTE)
-    return found.timeline
+@contextmanager
+def on_redis(folder: Path) -> Iterator[tuple[Scraped, RedisServer]]:
+    """Yield the same on a Redis, and that."""
+    redis = RedisServer(folder)
+    try:
+        with scraped(folder, url=redis.url) as found:
+            yield found, redis
+    finally:
+        redis.kill()
+
+
+Act = Callable[[Deployment], object]
+
+
+def acted(alert: str, *, twice: bool = False, **settings: Any) -> Callable[[Act], Act]:
+    """Register an act that leads to the state of an alert: figures are read before and after.
+
+    Where the alert is on a rate the act comes twice: a series that has just appeared has none.
+    """
+
+    def register(act: Act) -> Act:
+        def timeline(folder: Path) -> Timeline:
+            with scraped(folder, **settings) as found:
+                if twice:
+                    found.deployment.verdicts(found.deployment.report("theme"))
+                    act(found.deployment)
+                found.scrape(0)
+                found.deployment.clocks.passed += MINUTE
+                act(found.deployment)
+                found.scrape(10 * MINUTE)
+            return found.timeline
+
+        STATES[alert] = timeline
+        return act
+
+    return register
 
 
 @state("IntakeDrop")
 def intake_drop(folder: Path) -> Timeline:
     """Ten reports an hour a week ago, and as many now; an hour later three."""
     with scraped(folder) as found:
+        made = found.deployment
         for at, reports in ((0, 1), (HOUR, 10), (2 * HOUR, 10), (7 * DAY, 1), (7 * DAY + HOUR, 10)):
-            found.deployment.verdicts(*(found.deployment.report("theme") for _ in range(reports)))
+            made.verdicts(*(made.report("theme") for _ in range(reports)))
             found.scrape(at)
         found.timeline.quiet = 7 * DAY + HOUR
-        found.deployment.verdicts(*(found.deployment.report("theme") for _ in range(3)))
+        made.verdicts(*(made.report("theme") for _ in range(3)))
         found.scrape(7 * DAY + 2 * HOUR)
     return found.timeline
 
@@ -136,30 +161,53 @@ def intake_drop(folder: Path) -> Timeline:
 @state("StoreUnavailable")
 def store_unavailable(folder: Path) -> Timeline:
     """Redis is set so that no report would be kept safely: devices hear 503."""
-    redis = RedisServer(folder)
-    try:
-        with scraped(folder, url=redis.url) as found:
-            redis.ask("CONFIG", "SET", "appendfsync", "everysec")
-            for at in (0, 10 * MINUTE):
-                assert (
-                    found.deployment.send(Batch((found.deployment.report("theme"),))).status == 503
-                )
-                found.deployment.clocks.passed += MINUTE
-                found.scrape(at)
-    finally:
-        redis.kill()
+    with on_redis(folder) as (found, redis):
+        made = found.deployment
+        redis.ask("CONFIG", "SET", "appendfsync", "everysec")
+        for at in (0, 10 * MINUTE):
+            assert made.send(Batch((made.report("theme"),))).status == 503
+            made.clocks.passed += MINUTE
+            found.scrape(at)
     return found.timeline
 
 
-@state("ReadOnly")
-def read_only(folder: Path) -> Timeline:
-    """As `store copy` leaves its source."""
-    with scraped(folder) as found:
+@state("NotDurable")
+def not_durable(folder: Path) -> Timeline:
+    """A setting of Redis is changed while everything runs; the figures go on, and say so."""
+    with on_redis(folder) as (found, redis):
+        made = found.deployment
         found.scrape(0)
-        found.deployment.aggregator.store.set_read_only(on=True)
-        found.scrape(MINUTE)
-        found.deployment.aggregator.store.set_read_only(on=False)
+        redis.ask("CONFIG", "SET", "appendfsync", "everysec")
+        assert made.send(Batch((made.report("theme"),))).status == 503
+        found.scrape(10 * MINUTE)
     return found.timeline
+
+
+@state("Slow", slow=True)
+def slow(folder: Path) -> Timeline:
+    """Redis answers a request after a second and more: as if its disk did."""
+    with on_redis(folder) as (found, redis):
+        made = found.deployment
+        made.verdicts(made.report("theme"))
+        made.aggregator.flush()
+        found.scrape(0)
+
+        def thaw() -> None:
+            made.clocks.passed += STALL_SECONDS
+            redis.thaw()
+
+        redis.freeze()
+        Timer(STALL_SECONDS, thaw).start()
+        made.verdicts(made.report("theme"))
+        made.aggregator.flush()
+        found.scrape(10 * MINUTE)
+    return found.timeline
+
+
+@acted("ReadOnly")
+def read_only(made: Deployment) -> None:
+    """As `store copy` leaves its source."""
+    made.aggregator.store.set_read_only(on=True)
 
 
 @state("ShardDown", slow=True)
@@ -182,157 +230,111 @@ def shard_down(folder: Path) -> Timeline:
 @state("StoreMemory")
 def store_memory(folder: Path) -> Timeline:
     """A Redis that is half full, and then nearly full."""
-    redis = RedisServer(folder)
-    try:
-        with scraped(folder, url=redis.url) as found, redis.connection() as connection:
-            used = int(connection.info("memory")["used_memory"])
-            for at, limit in ((0, 2 * used), (MINUTE, used + (1 << 18))):
-                redis.ask("CONFIG", "SET", "maxmemory", str(limit))
-                found.scrape(at)
-    finally:
-        redis.kill()
+    with on_redis(folder) as (found, redis), redis.connection() as connection:
+        used = int(connection.info("memory")["used_memory"])
+        for at, limit in ((0, 2 * used), (MINUTE, used + (1 << 18))):
+            redis.ask("CONFIG", "SET", "maxmemory", str(limit))
+            found.scrape(at)
     return found.timeline
 
 
 @state("NotWritable")
 def not_writable(folder: Path) -> Timeline:
     """A Redis that may hold no more refuses writes, and answers reads."""
-    redis = RedisServer(folder)
-    try:
-        with (
-            patch.object(shard_health, "PROBE_SECONDS", 0.0),  # each scrape writes
-            scraped(folder, url=redis.url) as found,
-        ):
-            for at, limit in ((0, "0"), (MINUTE, "1")):
-                redis.ask("CONFIG", "SET", "maxmemory", limit)
-                found.scrape(at)
-            redis.ask("CONFIG", "SET", "maxmemory", "0")
-    finally:
-        redis.kill()
+    with (
+        patch.object(shard_health, "PROBE_SECONDS", 0.0),  # each scrape writes
+        on_redis(folder) as (found, redis),
+    ):
+        for at, limit in ((0, "0"), (MINUTE, "1")):
+            redis.ask("CONFIG", "SET", "maxmemory", limit)
+            found.scrape(at)
+        redis.ask("CONFIG", "SET", "maxmemory", "0")
     return found.timeline
 
 
 @state("AofFailing")
 def aof_failing(folder: Path) -> Timeline:
     """No file of Redis may be longer than a megabyte, and its content is three."""
-    redis = RedisServer(folder)
-    try:
-        with scraped(folder, url=redis.url) as found, redis.connection() as connection:
-            connection.set("large", secrets.token_bytes(3 << 20))
-            found.scrape(0)
-            pid = connection.info("server")["process_id"]
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 20,) * 2)
-            connection.bgrewriteaof()
-            wait_until(lambda: connection.info("persistence")["aof_last_bgrewrite_status"] == "err")
-            found.scrape(MINUTE)
-    finally:
-        redis.kill()
+    with on_redis(folder) as (found, redis), redis.connection() as connection:
+        connection.set("large", secrets.token_bytes(3 << 20))
+        found.scrape(0)
+        pid = connection.info("server")["process_id"]
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 20,) * 2)
+        connection.bgrewriteaof()
+        wait_until(lambda: connection.info("persistence")["aof_last_bgrewrite_status"] == "err")
+        found.scrape(MINUTE)
     return found.timeline
 
 
-@state("ClockSkew")
-def clock_skew(folder: Path) -> Timeline:
+@acted("ClockSkew")
+def clock_skew(made: Deployment) -> None:
     """The host's clock jumps by 40 days while it serves."""
-    with scraped(folder) as found:
-        found.deployment.aggregator.look_at_clock()
-        found.scrape(0)
-        found.deployment.clocks.now += timedelta(days=40)
-        found.deployment.aggregator.look_at_clock()
-        found.scrape(MINUTE)
-    return found.timeline
+    made.aggregator.look_at_clock()
+    made.clocks.now += timedelta(days=40)
+    made.aggregator.look_at_clock()
 
 
-@state("RetentionWaiting")
-def retention_waiting(folder: Path) -> Timeline:
+@acted("RetentionWaiting")
+def retention_waiting(made: Deployment) -> None:
     """The day on record is nine days ago."""
-    with scraped(folder) as found:
-        store, now = found.deployment.aggregator.store, found.deployment.clocks.now
-        for at, day in ((0, now), (MINUTE, now - timedelta(days=9))):
-            confirm_day(store, day, "test")
-            found.deployment.aggregator.look_at_clock()
-            found.scrape(at)
-    return found.timeline
+    confirm_day(made.aggregator.store, made.clocks.now - timedelta(days=9), "test")
+    made.aggregator.look_at_clock()
 
 
-@state("ManyDropped")
-def many_dropped(folder: Path) -> Timeline:
-    """A hundred epochs are dropped within an hour."""
-    with scraped(folder) as found:
-        for at, dropped in ((0, 1), (30 * MINUTE, 100)):
-            found.deployment.aggregator.store.commit([], {DROPPED: dropped})
-            found.scrape(at)
-    return found.timeline
+@acted("ManyDropped", twice=True)
+def many_dropped(made: Deployment) -> None:
+    """A hundred epochs are dropped within a minute."""
+    made.aggregator.store.commit([], {DROPPED: 100})
 
 
-@state("SeriesMemory")
-def series_memory(folder: Path) -> Timeline:
+@acted("SeriesMemory", max_series_memory=400)
+def series_memory(made: Deployment) -> None:
     """A definition's counters take four fifths of what they may."""
-    with scraped(folder, max_series_memory=400) as found:
-        found.scrape(0)
-        found.deployment.verdicts(found.deployment.report("theme"))
-        found.scrape(MINUTE)
-    return found.timeline
+    made.verdicts(made.report("theme"))
 
 
-@state("CountersMemory")
-def counters_memory(folder: Path) -> Timeline:
+@acted("CountersMemory", max_store_memory=1200)
+def counters_memory(made: Deployment) -> None:
     """The counters of all definitions do."""
-    with scraped(folder, max_store_memory=1200) as found:
-        found.deployment.verdicts(found.deployment.report("theme"))
-        found.scrape(0)
-        found.deployment.verdicts(
-            found.deployment.report("alone"), found.deployment.report("opened")
-        )
-        found.scrape(MINUTE)
-    return found.timeline
+    made.verdicts(*map(made.report, ("theme", "alone", "opened")))
 
 
-@state("ReleasesWait")
-def releases_wait(folder: Path) -> Timeline:
+@acted("ReleasesWait")
+def releases_wait(made: Deployment) -> None:
     """A registered journal has not confirmed the store as it is."""
-    with scraped(folder) as found:
-        found.scrape(0)
-        gone = RegisteredJournal("0123", "gone", "of-a-store-before").record()
-        update_records(found.deployment.aggregator.store, lambda: ([gone], None))
-        found.scrape(MINUTE)
-    return found.timeline
+    gone = RegisteredJournal("0123", "gone", "of-a-store-before").record()
+    update_records(made.aggregator.store, lambda: ([gone], None))
 
 
-@state("UnknownCollection")
-def unknown_collection(folder: Path) -> Timeline:
+@acted("UnknownCollection", twice=True)
+def unknown_collection(made: Deployment) -> None:
     """An app sends reports of a definition that was not pushed."""
-    return repeated(folder, lambda made: made.verdicts(made.report("theme", fingerprint="0" * 64)))
+    made.verdicts(made.report("theme", fingerprint="0" * 64))
 
 
-@state("NoKey")
-def no_key(folder: Path) -> Timeline:
+@acted("NoKey", twice=True)
+def no_key(made: Deployment) -> None:
     """The intake is keyed, and devices come without a key."""
-    with scraped(folder) as found:
-        key = found.deployment.key(Role.DEVICE)
-        for at in (0, 10 * MINUTE):
-            found.deployment.verdicts(found.deployment.report("theme"), key=key)
-            found.deployment.send(Batch((found.deployment.report("theme"),)))
-            found.deployment.clocks.passed += MINUTE
-            found.scrape(at)
-    return found.timeline
+    made.verdicts(made.report("theme"), key=made.key(Role.DEVICE))
+    made.send(Batch((made.report("theme"),)))
 
 
-@state("Full")
-def full(folder: Path) -> Timeline:
+@acted("Full", twice=True, max_new_pseudonyms=1)
+def full(made: Deployment) -> None:
     """A period with room for one pseudonym has it, and others come."""
-    return repeated(folder, lambda made: made.verdicts(made.report("theme")), max_new_pseudonyms=1)
+    made.verdicts(made.report("theme"))
 
 
-@state("OverBudget")
-def over_budget(folder: Path) -> Timeline:
+@acted("OverBudget", twice=True)
+def over_budget(made: Deployment) -> None:
     """A slot that the definition does not grant."""
-    return repeated(folder, lambda made: made.verdicts(made.report("theme", slot=9)))
+    made.verdicts(made.report("theme", slot=9))
 
 
-@state("MalformedStale")
-def malformed(folder: Path) -> Timeline:
+@acted("MalformedStale", twice=True)
+def malformed(made: Deployment) -> None:
     """A segment that the definition does not have."""
-    return repeated(folder, lambda made: made.verdicts(made.report("theme", segment=9)))
+    made.verdicts(made.report("theme", segment=9))
 
 
 @state("PoisoningTestFailed")
@@ -342,7 +344,7 @@ def poisoning_test_failed(folder: Path) -> Timeline:
         made = found.deployment
         pack = made.series("theme").collection.pack
         honest = [made.report("theme", message=pack(number % 3)) for number in range(60)]
-        made.verdicts(*honest)
+        made.verdicts(*honest, made.report("alone"))
         found.scrape(0)
         made.verdicts(*(made.report("theme", message=pack(0)) for _ in range(300)))
         found.scrape(MINUTE)
@@ -351,128 +353,40 @@ def poisoning_test_failed(folder: Path) -> Timeline:
 
 @state("BackupOld")
 def backup_old(folder: Path) -> Timeline:
-    """A backup is made, and none for 27 hours; the unit that makes it records its time."""
-    (metric,) = re.findall(
-        r'echo "(\w+) ', "".join(unit("veilcount-backup.service")["ExecStartPost"])
-    )
+    """A backup is made, and none for 27 hours."""
     with scraped(folder) as found:
         found.scrape(0)
-        (first,) = found.timeline.scrapes
-        found.timeline.scrapes[0] = Scrape(0, [*first.samples, Sample(metric, {}, 0.0)])
-    found.timeline.fired = 27 * HOUR
-    return found.timeline
+    (first,) = found.timeline.scrapes
+    backed_up = Scrape(0, [*first.samples, Sample(BACKUP_METRIC, {}, 0.0)])
+    return Timeline([backed_up], fired=27 * HOUR)
 
 
-@state("ReleasesLocked")
-def releases_locked(folder: Path) -> Timeline:
+@acted("ReleasesLocked")
+def releases_locked(made: Deployment) -> None:
     """As `store restore` leaves them."""
+    lock_releases(made.aggregator.store, "restored")
+
+
+@state("Down")
+def down(folder: Path) -> Timeline:
+    """Nobody answers: then Prometheus has its own figure alone."""
     with scraped(folder) as found:
         found.scrape(0)
-        lock_releases(found.deployment.aggregator.store, "restored")
-        found.scrape(MINUTE)
-    return found.timeline
-
-
-# -- a server --------------------------------------------------------------------------------------
-
-
-@dataclass
-class Served:
-    """A real server on a real Redis."""
-
-    server: Server
-    redis: RedisServer
-    campaign: Campaign
-    key: str
-    timeline: Timeline = field(default_factory=Timeline)
-    randomness: SeededRandomSource = field(default_factory=lambda: SeededRandomSource(1))
-
-    def scrape(self, at: float) -> None:
-        """Read its metrics, as if at an instant; a place that cannot be read is down."""
-        try:
-            reply = self.server.ask("GET", "/metrics", headers=self._keyed)
-            samples = list(read(reply.text)) if reply.ok else []
-        except requests.ConnectionError:
-            samples = []
-        up = Sample(UP, {"job": "veilcount"}, float(bool(samples)))
-        self.timeline.add(at, [up, *samples])
-
-    def post(self) -> int:
-        """Send a person's report; return the status."""
-        body = encode_binary(Batch((self.campaign.person(self.randomness)[0],)))
-        headers = {"Content-Type": BINARY_TYPE}
-        return self.server.ask("POST", "/v1/reports", data=body, headers=headers).status_code
-
-    @property
-    def _keyed(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.key}"}
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[Served]:
-    """Yield a server that has taken a report."""
-    (folder / "redis").mkdir()
-    redis, campaign = RedisServer(folder / "redis"), Campaign.write(folder)
-    try:
-        store = open_store(redis.url, make=True)
-        _, key = create_key(store, Role.ANALYST, "prometheus", campaign.now())
-        store.close()
-        journal = str(folder / "releases.jsonl")
-        flags = ("--collections", str(campaign.file), "--journal", journal)
-        with Server(redis.url, folder, *flags) as server:
-            made = Served(server, redis, campaign, key)
-            assert made.post() == 200
-            yield made
-    finally:
-        redis.kill()
-
-
-@state("Down", slow=True)
-def down(folder: Path) -> Timeline:
-    """The server and its workers are killed."""
-    with served(folder) as found:
-        found.scrape(0)
-        found.server.kill()
-        found.scrape(MINUTE)
-    return found.timeline
-
-
-@state("Slow", slow=True)
-def slow(folder: Path) -> Timeline:
-    """Redis answers a request after a second and more: as if its disk did."""
-    with served(folder) as found:
-        found.scrape(0)
-        sender = Thread(target=found.post)
-        found.redis.freeze()
-        sender.start()
-        time.sleep(STALL_SECONDS)
-        found.redis.thaw()
-        sender.join()
-        time.sleep(1.1)  # figures of the service are written each second
-        found.scrape(10 * MINUTE)
-    return found.timeline
-
-
-@state("NotDurable", slow=True)
-def not_durable(folder: Path) -> Timeline:
-    """A setting of Redis is changed while everything runs; the figures go on, and say so."""
-    with served(folder) as found:
-        found.scrape(0)
-        found.redis.ask("CONFIG", "SET", "appendfsync", "everysec")
-        wait_until(lambda: found.post() == 503)
-        found.scrape(MINUTE)
+    found.timeline.add(10 * MINUTE, [Sample(UP, {"job": "veilcount"}, 0)])
     return found.timeline
 
 
 @state("NoAnalysis", slow=True)
 def no_analysis(folder: Path) -> Timeline:
     """The analysis process hangs: it is not replaced, and analysts hear 503."""
-    with served(folder) as found:
-        found.scrape(0)
-        (pid,) = found.server.analysis()
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            found.scrape(MINUTE)
-        finally:
-            os.kill(pid, signal.SIGCONT)
-    return found.timeline
+    url, timeline = f"sqlite:///{folder}/store.db", Timeline()
+    with closing(open_store(url, make=True)) as store:
+        _, key = create_key(store, Role.ANALYST, "prometheus", datetime.now(UTC))
+    with Server(url, folder) as server:
+        (pid,) = server.analysis()
+        for at, how in ((0, signal.SIGCONT), (10 * MINUTE, signal.SIGSTOP)):
+            os.kill(pid, how)
+            reply = server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {key}"})
+            timeline.add(at, list(read(reply.text)))
+        os.kill(pid, signal.SIGCONT)
+    return timeline

@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 import operator
 import re
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,22 +20,16 @@ Labels = frozenset[tuple[str, str]]
 Vector = dict[Labels, float]
 Value = Vector | float
 
-TOKEN = re.compile(
-    r'\s*("[^"]*"|\d+(?:\.\d+)?(?:e[+-]?\d+)?[smhdw]?|[a-zA-Z_:]\w*|=~|!~|!=|==|>=|<=|[-+*/<>=(){}\[\],])'
-)
+TOKEN = re.compile(r'\s*("[^"]*"|\d+(?:\.\d+)?[smhdw]?|[a-zA-Z_]\w*|=~|!=|==|[-*<>=(){}\[\],])')
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
-    ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le,
-    "==": operator.eq, "!=": operator.ne,
+    ">": operator.gt, "<": operator.lt, "==": operator.eq,
 }  # fmt: skip
-ARITHMETIC: dict[str, Callable[[float, float], float]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul,
-    "/": lambda left, right: left / right if right else math.nan,
-}  # fmt: skip
+ARITHMETIC: dict[str, Callable[[float, float], float]] = {"-": operator.sub, "*": operator.mul}
 #: loosest first
-LEVELS = (("or",), ("and", "unless"), tuple(COMPARISONS), ("+", "-"), ("*", "/"))
+LEVELS = (("or",), ("and", "unless"), tuple(COMPARISONS), ("-",), ("*",))
 AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
-    "sum": sum, "min": min, "max": max, "count": len, "avg": statistics.fmean,
+    "sum": sum, "max": max, "count": len,
 }  # fmt: skip
 
 
@@ -83,7 +76,6 @@ class _Parser:
     tokens: list[str]
     scrapes: list[Scrape]
     now: float
-    grouping: tuple[str, ...] = field(default=())
 
     def binary(self, level: int) -> Value:
         """Evaluate operators of one precedence, from left to right."""
@@ -93,8 +85,7 @@ class _Parser:
         while self.tokens and self.tokens[0] in LEVELS[level]:
             name = self.tokens.pop(0)
             on = self.labels() if self.take("on") else None
-            many = self.take("group_left")
-            if many:
+            if self.take("group_left"):
                 self.labels()
             left = _combined(name, left, self.binary(level + 1), on)
         return left
@@ -103,9 +94,8 @@ class _Parser:
         """Evaluate a number, a group, a function, an aggregation or a selector."""
         token = self.tokens.pop(0)
         if token == "(":
-            value = self.binary(0)
-            self.expect(")")
-            return value
+            self.tokens.insert(0, token)
+            return self.grouped()
         if token[0].isdigit():
             return float(token)
         if token in AGGREGATIONS:
@@ -116,25 +106,28 @@ class _Parser:
             self.expect("(", ")")
             return self.now
         if token == "abs":
-            self.expect("(")
-            value = self.binary(0)
-            self.expect(")")
-            return _absolute(value)
+            return {labels: abs(number) for labels, number in self.vector().items()}
         if token == "histogram_quantile":
             return self.quantile()
         if self.tokens and self.tokens[0] == "(":
             raise ValueError(f"not understood: {token}()")
         return self.instant(token)
 
-    def aggregation(self, together: Callable[[Sequence[float]], float]) -> Vector:
-        by = self.labels() if self.take("by") else ()
+    def grouped(self) -> Value:
         self.expect("(")
         value = self.binary(0)
         self.expect(")")
-        by = self.labels() if self.take("by") else by
-        groups: defaultdict[Labels, list[float]] = defaultdict(list)
+        return value
+
+    def vector(self) -> Vector:
+        value = self.grouped()
         assert isinstance(value, dict)
-        for labels, number in value.items():
+        return value
+
+    def aggregation(self, together: Callable[[Sequence[float]], float]) -> Vector:
+        by = self.labels() if self.take("by") else ()
+        groups: defaultdict[Labels, list[float]] = defaultdict(list)
+        for labels, number in self.vector().items():
             groups[_only(labels, by)].append(number)
         return {labels: together(numbers) for labels, numbers in groups.items()}
 
@@ -179,11 +172,11 @@ class _Parser:
 
     def conditions(self) -> list[tuple[str, str, str]]:
         found = []
-        if self.take("{"):
-            while not self.take("}"):
-                label, how, value = (self.tokens.pop(0) for _ in range(3))
-                found.append((label, how, value.strip('"')))
-                self.take(",")
+        while self.take("{") or self.take(","):
+            label, how, value = (self.tokens.pop(0) for _ in range(3))
+            found.append((label, how, value.strip('"')))
+        if found:
+            self.expect("}")
         return found
 
     def offset(self) -> float:
@@ -240,8 +233,8 @@ def _chosen(scrape: Scrape, name: str, conditions: Sequence[tuple[str, str, str]
 def meets(sample: Sample, label: str, how: str, value: str) -> bool:
     """Whether a selector's condition chooses a sample."""
     held = sample.labels.get(label, "")
-    same = bool(re.fullmatch(value, held)) if "~" in how else held == value
-    return same == (how in {"=", "=~"})
+    same = bool(re.fullmatch(value, held)) if how == "=~" else held == value
+    return same == (how != "!=")
 
 
 def _increase(numbers: Sequence[float]) -> float:
@@ -262,12 +255,6 @@ def _quantile(share: float, ends: Sequence[tuple[float, float]]) -> float:
             return low if math.isinf(end) else low + (end - low) * inside
         low, below = end, number
     raise AssertionError("the last bucket holds all")
-
-
-def _absolute(value: Value) -> Value:
-    if isinstance(value, dict):
-        return {labels: abs(number) for labels, number in value.items()}
-    return abs(value)
 
 
 def _combined(name: str, left: Value, right: Value, on: tuple[str, ...] | None) -> Value:

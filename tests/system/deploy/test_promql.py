@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from tests.system.deploy.promql import Scrape, Vector, evaluate, fires, read
@@ -43,7 +41,6 @@ def vector(expression: str, now: float = 160) -> Vector:
         ('requests_total{door="a"}', [40]),
         ('requests_total{door!="a"}', [5, 9]),
         ('requests_total{door=~"a|b"}', [5, 40]),
-        ('requests_total{door!~"a|b"}', [9]),
         ("requests_total offset 1m", [5, 10]),
         ("rate(requests_total[1m])", [0, 0.5]),
         ("increase(requests_total[1m])", [0, 30]),
@@ -51,10 +48,9 @@ def vector(expression: str, now: float = 160) -> Vector:
         ("increase(restarted_total[1m])", [30]),
         ("sum(requests_total)", [54]),
         ("sum by (status) (requests_total)", [14, 40]),
-        ("max(requests_total) by (status)", [9, 40]),
         ("count(requests_total)", [3]),
-        ("requests_total > 8", [9, 40]),
-        ("2 * 3 + requests_total / 5", [7, 7.8, 14]),
+        ("max by (status) (requests_total)", [9, 40]),
+        ("2 * 3 - requests_total * 2", [-74, -12, -4]),
         ("requests_total > 8 and requests_total < 10", [9]),
         ('store{durable!="yes"} == 1', [1]),
         ('store == 1 unless on () requests_total{door="a"}', []),
@@ -63,6 +59,7 @@ def vector(expression: str, now: float = 160) -> Vector:
         ("histogram_quantile(0.75, rate(took_bucket[1m]))", [1.5]),
         ('store * on (x) group_left () sum by (x) (requests_total{door="a"})', [40]),
         ("time() - requests_total > 150", [151, 155]),
+        ("abs(2 - requests_total) < 8", [3, 7]),
     ],
 )  # fmt: skip
 def test_each_construct(expression: str, numbers: list[float]) -> None:
@@ -73,15 +70,11 @@ def test_an_alert_fires_where_anything_is_left() -> None:
     assert fires("requests_total > 39", SCRAPES, 160)
     assert not fires("requests_total > 40", SCRAPES, 160)
     assert not fires("requests_total > 39", SCRAPES, 99)
+    # an empty histogram has no quantile
+    assert not fires("histogram_quantile(0.5, took_bucket) > 0", SCRAPES, 100)
 
 
-def test_an_empty_histogram_has_no_quantile() -> None:
-    (only,) = vector("histogram_quantile(0.5, took_bucket)", 100).values()
-
-    assert math.isnan(only)
-
-
-@pytest.mark.parametrize("expression", ["deriv(store[1h])", "store ? 1", "store store", "1 > 0"])
+@pytest.mark.parametrize("expression", ["deriv(store[1h])", "store / 1", "store store", "1 > 0"])
 def test_what_is_not_known_is_an_error(expression: str) -> None:
     with pytest.raises(ValueError, match=r"not understood|compared"):
         evaluate(expression, SCRAPES, 160)

@@ -86,6 +86,8 @@ def test_a_dead_master_stops_its_own_shard_alone(
     assert (mixed, sorted(_words(verdicts))) == (200, ["counted", "counted", "early"])
     assert sorted(_words(again)) == ["counted", "duplicate", "duplicate"]
     assert metrics.status_code == 200
+    assert "veilcount_figures_complete{} 0" in metrics.text.splitlines()
+    assert "\nveilcount_verdicts_total{" not in metrics.text  # of some: a counter that falls
     for shard in range(3):
         line = f'veilcount_shard_up{{shard="{shard}"}} {int(shard != dead)}'
         assert line in metrics.text.splitlines()
