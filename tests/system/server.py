@@ -53,15 +53,13 @@ class Server:
         command = [sys.executable, "-m", *program, "serve", "--json"]
         place = ["--store", store, "--bind", f"{HOST}:{self.port}"]
         inherited = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
+        path = {"PYTHONPATH": os.pathsep.join(sys.path)}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, *place, *flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=inherited
-                | LIMITS
-                | {"PYTHONPATH": os.pathsep.join(sys.path)}
-                | (environ or {}),
+                env=inherited | LIMITS | path | (environ or {}),
                 start_new_session=True,
             )
         self.ready = self._ready()

@@ -23,11 +23,7 @@ import requests
 
 from veilcount_aggregator.api.request_metrics import ANSWERED
 from veilcount_aggregator.auth.api_keys import ApiKey, Role, create_key, revoke_key
-from veilcount_aggregator.catalog.definitions import (
-    DefinitionSource,
-    add_definitions,
-    load_catalog,
-)
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store import Store, open_store
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Report

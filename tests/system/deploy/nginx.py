@@ -42,7 +42,7 @@ class Nginx:
 
     def written(self) -> str:
         """Return everything that it has written to files."""
-        logs = [*self.folder.rglob("*.log"), *self.folder.glob("said")]
+        logs = [*self.folder.rglob("*.log"), *self.folder.glob("stderr")]
         return "".join(each.read_text(encoding="utf-8", errors="replace") for each in logs)
 
 
@@ -84,7 +84,7 @@ def in_front_of(
     file = folder / "nginx.conf"
     file.write_text(configuration(folder, nginx, *upstreams, more=more), encoding="utf-8")
     command = ["nginx", "-c", str(file), "-p", str(folder), "-g", "daemon off;"]
-    with (folder / "said").open("wb") as errors:
+    with (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(command, stdout=errors, stderr=errors)
         try:
             wait_until(lambda: listens(nginx.port) or process.poll() is not None)

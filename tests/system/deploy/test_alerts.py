@@ -70,8 +70,7 @@ def test_each_alert_watches_what_is_there(name: str, eventful: list[Sample]) -> 
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.full) if name in SLOW else name for name in RULES],
+    "name", [pytest.param(name, marks=pytest.mark.full) if name in SLOW else name for name in RULES]
 )
 def test_each_alert_fires_in_the_state_that_it_is_for(name: str, tmp_path: Path) -> None:
     """And is silent before: on what a real deployment exports, read at the times of a timeline."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from contextlib import closing
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,8 @@ OUR_OWN = {"veilcount"}  # built here, and so without a number
 def instructions() -> list[tuple[str, str]]:
     """Return the Dockerfile's instructions, each on one line."""
     whole = re.sub(r"^#.*\n", "", text("Dockerfile"), flags=re.MULTILINE).replace("\\\n", " ")
-    return [
-        (word, rest.strip())
-        for word, _, rest in (s.partition(" ") for s in whole.split("\n"))
-        if word
-    ]
+    parts = (line.partition(" ") for line in whole.split("\n"))
+    return [(word, rest.strip()) for word, _, rest in parts if word]
 
 
 # -- the image -------------------------------------------------------------------------------------
@@ -117,12 +115,10 @@ def test_redis_is_reached_from_within_alone_and_the_aggregator_by_a_proxy() -> N
 
 def test_all_that_is_kept_is_on_a_volume() -> None:
     """The store, and the journal of releases that a Redis needs."""
-    environment = {f"VEILCOUNT_{name}": "" for name in ("STORE",)} | SERVICES["aggregator"][
-        "environment"
-    ]
-    settings = Settings.from_environment(environment)
+    settings = Settings.from_environment(SERVICES["aggregator"]["environment"])
 
-    for name, folder in (("aggregator", str(settings.journal.parent)), ("redis", "/data")):  # type: ignore[union-attr]  # it is given
+    assert settings.journal is not None
+    for name, folder in (("aggregator", str(settings.journal.parent)), ("redis", "/data")):
         (volume,) = SERVICES[name]["volumes"]
         kept, _, where = volume.partition(":")
         assert kept in COMPOSE["volumes"]
@@ -135,8 +131,7 @@ def test_a_store_is_content_with_the_redis_of_compose(tmp_path: Path) -> None:
     command = SERVICES["redis"]["command"]
     with redis_of(tmp_path / "redis", *command, "--port", str(port), "--bind", HOST):
         wait_until(lambda: answers(HOST, port))
-        store = open_store(f"redis://{HOST}:{port}/0", make=True)
-        health = store.health()
-        store.close()
+        with closing(open_store(f"redis://{HOST}:{port}/0", make=True)) as store:
+            health = store.health()
 
     assert health.durable == "yes", health

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +56,16 @@ def test_the_aggregator_ends_in_time_and_probes_use_its_endpoints() -> None:
 
 
 def test_what_selects_pods_finds_them_and_what_is_mounted_is_there() -> None:
-    labels = [
-        d["spec"]["template"]["metadata"]["labels"] for d in CLUSTER if d["kind"] == "StatefulSet"
-    ]
+    sets = [document["spec"] for document in CLUSTER if document["kind"] == "StatefulSet"]
+    labels = [spec["template"]["metadata"]["labels"] for spec in sets]
     for document in CLUSTER:
         spec = document.get("spec", {})
-        chosen = spec.get("selector") or spec.get("podSelector")
-        if chosen:
+        if chosen := spec.get("selector") or spec.get("podSelector"):
             assert chosen.get("matchLabels", chosen) in labels, document
-    for document in (each for each in CLUSTER if each["kind"] == "StatefulSet"):
-        pod = document["spec"]["template"]["spec"]
+    for spec in sets:
+        pod = spec["template"]["spec"]
         volumes = {each["name"] for each in pod["volumes"]}
-        volumes |= {each["metadata"]["name"] for each in document["spec"]["volumeClaimTemplates"]}
+        volumes |= {each["metadata"]["name"] for each in spec["volumeClaimTemplates"]}
         (container,) = pod["containers"]
         assert {each["name"] for each in container["volumeMounts"]} == volumes
 
@@ -76,10 +74,8 @@ def test_nothing_speaks_to_redis_but_aggregators_and_other_nodes() -> None:
     (rule,) = named("NetworkPolicy", "redis")["spec"]["ingress"]
     nothing = named("NetworkPolicy", "nothing")["spec"]
 
-    assert [each["podSelector"]["matchLabels"]["app"] for each in rule["from"]] == [
-        "veilcount",
-        "redis",
-    ]
+    allowed = [each["podSelector"]["matchLabels"]["app"] for each in rule["from"]]
+    assert allowed == ["veilcount", "redis"]
     assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     for name in ("veilcount", "redis"):
         assert named("PodDisruptionBudget", name)["spec"]["maxUnavailable"] == 1
@@ -104,15 +100,10 @@ class Nodes:
         hosts = [f"127.0.0.{first + number}" for number in range(3)]
         lines = [f"{host} redis-{number}.redis\n" for number, host in enumerate(hosts)]
         self.names.write_text("".join(lines))
-        stack = [self._node(number, host) for number, host in enumerate(hosts)]
-        with stack[0], stack[1], stack[2]:
-            joining = [
-                threading.Thread(target=self._join, args=(n, h)) for n, h in enumerate(hosts)
-            ]
-            for each in joining:
-                each.start()
-            for each in joining:
-                each.join()
+        with ExitStack() as nodes, ThreadPoolExecutor() as joining:
+            for number, host in enumerate(hosts):
+                nodes.enter_context(self._node(number, host))
+            list(joining.map(self._join, range(3), hosts))
             wait_until(lambda: all(self._agrees(host) for host in hosts), 30)
             yield
 
@@ -150,13 +141,6 @@ class Nodes:
 def test_three_nodes_become_a_cluster_and_again_under_other_addresses(tmp_path: Path) -> None:
     """As all pods do when a cluster starts again; what was kept is found."""
     nodes = Nodes(tmp_path)
-    with nodes.running(2):
-        store = open_store(nodes.url(2), make=True)
-        health = store.health()
-        store.close()
-    with nodes.running(12):
-        again = open_store(nodes.url(12))
-        found = again.health()
-        again.close()
-
-    assert health.durable == found.durable == "yes"
+    for first in (2, 12):
+        with nodes.running(first), closing(open_store(nodes.url(first), make=first == 2)) as store:
+            assert store.health().durable == "yes"

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from tests.aggregator.store.series_fixtures import DAILY, report, send
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
@@ -97,19 +95,3 @@ def test_a_store_is_upgraded_while_old_and_new_programs_write(tmp_path: Path) ->
     assert all("upgrade this one" in each.refused[0] for each in old)
     assert not any(each.refused for each in new)
     assert sound == [("ok",)]
-
-
-def test_an_upgrade_that_is_interrupted_leaves_the_old_store_to_old_programs(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "store.db"
-    old = opened(path, OLD, make=True)
-    send(old, DAILY, report(1))
-
-    with pytest.raises(Exception, match="nowhere"):
-        opened(path, (*STEPS, f"{PLANTED};\ninsert into nowhere values (1)"))
-    assert send(old, DAILY, report(1), report(2)) == [
-        Verdict.DUPLICATE,
-        Verdict.COUNTED,
-    ]
-    old.close()

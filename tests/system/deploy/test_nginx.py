@@ -18,7 +18,7 @@ import pytest
 import requests
 
 from tests.system.deploy.nginx import IMPATIENT, Nginx, in_front_of
-from tests.system.deploy.recording_upstream import RecordingUpstream, recording_upstream
+from tests.system.deploy.recording_upstream import RecordingUpstream
 from tests.system.server import HOST, Server, free_port, wait_until
 from tests.system.test_serving import COUNTED, FILE, body, collection
 from veilcount_aggregator.api.problems import PROBLEM_TYPE
@@ -48,13 +48,6 @@ REVEALING = {
 
 
 @pytest.fixture(scope="module")
-def echo() -> Iterator[RecordingUpstream]:
-    """What stands behind."""
-    with recording_upstream() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def proxy(echo: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
     """A proxy in front of it."""
     folder = tmp_path_factory.mktemp("proxy") / "nginx"
@@ -78,17 +71,19 @@ def ask(nginx: Nginx, method: str, path: str, **options: object) -> requests.Res
         return session.request(method, url, verify=str(nginx.certificate), timeout=30, **options)  # type: ignore[arg-type]
 
 
-def connected(nginx: Nginx, context: ssl.SSLContext | None = None) -> ssl.SSLSocket:
+def connected(
+    nginx: Nginx, context: ssl.SSLContext | None = None, session: ssl.SSLSession | None = None
+) -> ssl.SSLSocket:
     """Return a connection."""
+    context = context or nginx.tls()
     plain = socket.create_connection((HOST, nginx.port), 10)
-    return (context or nginx.tls()).wrap_socket(plain, server_hostname="localhost")
+    return context.wrap_socket(plain, server_hostname="localhost", session=session)
 
 
 def head(length: int) -> bytes:
     """Return how a device's request begins."""
-    return (
-        f"POST {REPORTS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
-    )
+    lines = (f"POST {REPORTS} HTTP/1.1", "Host: localhost", f"Content-Length: {length}", "", "")
+    return "\r\n".join(lines).encode()
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", REPORTS), ("DELETE", "/v1/pseudonyms/a/b")])
@@ -115,9 +110,10 @@ def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: Recordi
     assert reply.headers["Set-Cookie"] == "who=me"
 
 
-def test_a_body_that_drips_never_reaches_the_aggregator_and_is_cut_when_it_stops(
+def test_what_drips_never_reaches_the_aggregator_and_is_cut(
     impatient: Nginx, echo: RecordingUpstream
 ) -> None:
+    """A body once it stops; headers after a while, however long they go on."""
     before = echo.connections
     with connected(impatient) as slow:
         slow.sendall(head(1000))
@@ -126,9 +122,19 @@ def test_a_body_that_drips_never_reaches_the_aggregator_and_is_cut_when_it_stops
             time.sleep(PAUSE)
         dripped = echo.connections
         answer = read_until_closed(slow)
+    with connected(impatient) as slow, pytest.raises(OSError, match=r"reset|[Bb]roken|EOF|closed"):
+        drip(slow)
 
     assert dripped == echo.connections == before
     assert b" 200 " not in answer
+
+
+def drip(slow: ssl.SSLSocket) -> None:
+    """Send a header after the other, for as long as somebody listens."""
+    slow.sendall(head(0)[:-2])
+    for place in range(40):
+        slow.sendall(f"X-{place}: 1\r\n".encode())
+        time.sleep(PAUSE)
 
 
 def read_until_closed(connection: ssl.SSLSocket) -> bytes:
@@ -140,22 +146,6 @@ def read_until_closed(connection: ssl.SSLSocket) -> bytes:
         return b""
 
 
-def test_headers_that_drip_are_cut(impatient: Nginx, echo: RecordingUpstream) -> None:
-    before = echo.connections
-    with connected(impatient) as slow, pytest.raises(OSError, match=r"reset|[Bb]roken|EOF|closed"):
-        drip(slow)
-
-    assert echo.connections == before
-
-
-def drip(slow: ssl.SSLSocket) -> None:
-    """Send a header after the other, for as long as somebody listens."""
-    slow.sendall(head(0)[:-2])
-    for place in range(40):
-        slow.sendall(f"X-{place}: 1\r\n".encode())
-        time.sleep(PAUSE)
-
-
 @pytest.mark.parametrize("most", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_no_session_of_tls_is_resumed(proxy: Nginx, most: ssl.TLSVersion) -> None:
     """It would join two bodies of one device."""
@@ -164,8 +154,7 @@ def test_no_session_of_tls_is_resumed(proxy: Nginx, most: ssl.TLSVersion) -> Non
         first.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
         first.recv(4096)
         session = first.session
-    plain = socket.create_connection((HOST, proxy.port), 10)
-    with context.wrap_socket(plain, server_hostname="localhost", session=session) as second:
+    with connected(proxy, context, session) as second:
         assert not second.session_reused
 
 
@@ -181,47 +170,41 @@ def test_old_tls_is_refused(proxy: Nginx) -> None:
         connected(proxy, context)
 
 
-def test_nothing_is_taken_in_clear(proxy: Nginx, echo: RecordingUpstream) -> None:
+def test_nothing_is_taken_in_clear_and_metrics_are_for_the_inside(
+    proxy: Nginx, echo: RecordingUpstream
+) -> None:
     """Who reads a page is sent to https; a device is refused, and keeps what it has."""
     before = len(echo.headers)
     clear = f"http://{HOST}:{proxy.clear}"
     page = requests.get(f"{clear}/collections", allow_redirects=False, timeout=10)
     device = HttpTransport(clear, None, time.time).send(b"body", 1)
     mistaken = HttpTransport(f"http://{HOST}:{proxy.port}", None, time.time).send(b"body", 1)
+    metrics = ask(proxy, "GET", "/metrics")
 
     assert (page.status_code, page.headers["Location"]) == (308, "https://localhost/collections")
     assert [device, mistaken] == [Later("403"), Later("400")]
+    assert metrics.status_code == 404
     assert len(echo.headers) == before
 
 
 def test_a_body_that_is_too_long_stops_at_the_proxy_and_no_device_drops_it(
     proxy: Nginx, echo: RecordingUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Definitions may be longer: they bring their lists of values."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(proxy.certificate))
-    before = echo.connections
+    before, longer = echo.connections, bytes(2 * MAX_BODY)
     outcome = HttpTransport(proxy.url, None, time.time).send(bytes(MAX_BODY + 1), 1)
     whole = ask(proxy, "POST", REPORTS, data=bytes(MAX_BODY))
+    connections = echo.connections
+    pushed = ask(proxy, "POST", "/v1/collections", data=longer, headers=REVEALING)
+    elsewhere = ask(proxy, "POST", "/v1/collections/theme/close", data=longer)
 
     assert outcome == Later("413")
     assert whole.status_code == 200
-    assert echo.connections <= before + 1
-
-
-def test_definitions_may_be_long(proxy: Nginx, echo: RecordingUpstream) -> None:
-    """They bring their lists of values; who pushes them is an admin, with the same headers."""
-    reply = ask(proxy, "POST", "/v1/collections", data=bytes(2 * MAX_BODY), headers=REVEALING)
-    elsewhere = ask(proxy, "POST", "/v1/collections/theme/close", data=bytes(2 * MAX_BODY))
-
-    assert (reply.status_code, elsewhere.status_code) == (200, 413)
+    assert connections <= before + 1
+    assert (pushed.status_code, elsewhere.status_code) == (200, 413)
     assert echo.headers[-1]["x-forwarded-proto"] == "https"
     assert "x-forwarded-for" not in echo.headers[-1]
-
-
-def test_metrics_are_for_the_inside(proxy: Nginx, echo: RecordingUpstream) -> None:
-    before = len(echo.headers)
-
-    assert ask(proxy, "GET", "/metrics").status_code == 404
-    assert len(echo.headers) == before
 
 
 def test_it_writes_no_address_whatever_goes_wrong(tmp_path: Path) -> None:
@@ -276,13 +259,13 @@ def test_doctor_finds_no_problem_through_the_proxy(
     assert (code, [each for each in found if each["state"] == "wrong"]) == (0, [])
 
 
-def test_an_aggregator_that_went_away_is_one_that_devices_do_not_notice(tmp_path: Path) -> None:
+def test_an_aggregator_that_went_away_is_one_that_devices_do_not_notice(
+    echo: RecordingUpstream, tmp_path: Path
+) -> None:
     """Of two, one is away: what it would have got, the other does."""
-    with (
-        recording_upstream() as echo,
-        in_front_of(tmp_path / "n", free_port(), echo.server_address[1]) as nginx,
-    ):
+    before = len(echo.headers)
+    with in_front_of(tmp_path / "n", free_port(), echo.server_address[1]) as nginx:
         answers = [ask(nginx, "POST", REPORTS, data=b"body").status_code for _ in range(6)]
-        wait_until(lambda: len(echo.headers) == 6)
+        wait_until(lambda: len(echo.headers) == before + 6)
 
     assert answers == [200] * 6

@@ -7,28 +7,18 @@ from __future__ import annotations
 
 import ssl
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPSConnection
 from pathlib import Path
 
-import pytest
-
 from tests.system.deploy.nginx import Nginx, in_front_of
-from tests.system.deploy.recording_upstream import RecordingUpstream, recording_upstream
+from tests.system.deploy.recording_upstream import RecordingUpstream
 from tests.system.server import HOST
 
 ADDRESSES = {"server_tokens off;": f"set_real_ip_from {HOST}; real_ip_header X-Test-Address;"}
 SLOW = {"rate=10r/s": "rate=1r/m", "rate=100r/s": "rate=1r/m"}
 FEW = {"burst=200": "burst=4", "burst=1000": "burst=9"}
 CLASSES = {"# 192.0.2.0/24 hosting;": "192.0.2.0/24 hosting; 2001:db8:bad::/48 hosting;"}
-
-
-@pytest.fixture(scope="module")
-def echo() -> Iterator[RecordingUpstream]:
-    """What stands behind."""
-    with recording_upstream() as server:
-        yield server
 
 
 def posted(nginx: Nginx, *addresses: str) -> list[int]:
@@ -46,14 +36,26 @@ def posted(nginx: Nginx, *addresses: str) -> list[int]:
         return list(devices.map(post, addresses))
 
 
-def test_devices_of_one_carrier_address_are_not_limited(
+def test_devices_of_one_carrier_address_are_not_limited_and_a_class_is_all_that_is_passed_on(
     echo: RecordingUpstream, tmp_path: Path
 ) -> None:
     """As many bodies at once as ten thousand devices send in minutes."""
-    with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES) as nginx:
+    classes = {
+        "198.51.100.7": "any",
+        "192.0.2.7": "hosting",
+        "2001:db8:bad:7::1": "hosting",
+        "2001:db8::1": "any",
+    }
+    found = {}
+    with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES | CLASSES) as nginx:
         statuses = posted(nginx, *["198.51.100.7"] * 300)
+        for address in classes:
+            posted(nginx, address)
+            found[address] = echo.headers[-1]["x-veilcount-source-class"]
+            assert address not in str(echo.headers[-1])
 
     assert statuses == [200] * 300
+    assert found == classes
 
 
 def test_a_64_is_one_network_and_a_48_another(echo: RecordingUpstream, tmp_path: Path) -> None:
@@ -76,14 +78,3 @@ def test_a_64_is_one_network_and_a_48_another(echo: RecordingUpstream, tmp_path:
     assert others == [200, 200]
     assert "2001:db8" not in written
     assert "198.51.100" not in written
-
-
-def test_a_class_is_all_that_the_aggregator_learns(echo: RecordingUpstream, tmp_path: Path) -> None:
-    with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES | CLASSES) as nginx:
-        found = {}
-        for address in ("192.0.2.7", "198.51.100.7", "2001:db8:bad:7::1", "2001:db8::1"):
-            posted(nginx, address)
-            found[address] = echo.headers[-1]["x-veilcount-source-class"]
-            assert address not in str(echo.headers[-1])
-
-    assert list(found.values()) == ["hosting", "any", "hosting", "any"]

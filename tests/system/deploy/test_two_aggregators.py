@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,6 @@ from veilcount_client.testing import SettableClock
 
 PERSONS = 4
 PATIENCE = 60.0  # seconds, on a machine that is busy
-A_DAY = 5  # answers of a person: one of theme, four of opened
 
 
 @dataclass
@@ -38,27 +38,16 @@ class App:
     campaign: Campaign
     recorded: int = 0
     left: int = 0  # what the client says has left
-    result: float = 0.0  # when something left last, by the monotonic clock
+    heard_at: float = 0.0  # when something left last, by the monotonic clock
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def live(self) -> None:
-        """Have new persons answer, and flush, until stopped."""
-        round_ = 0
-        while not self.stopping.is_set():
-            self.record(f"round {round_}")
+        """Have new persons answer yesterday's questions, and flush, until stopped."""
+        for number in count():
+            if self.stopping.is_set():
+                return
+            self.recorded += self.campaign.answer(self.client, f"round {number}", PERSONS)
             self.settle(1)
-            round_ += 1
-
-    def record(self, who: str) -> None:
-        """Have some persons answer all of yesterday's questions."""
-        for number in range(PERSONS):
-            person = self.client.person(f"{who} {number}")
-            person.consent(True)
-            person.record("theme", "dark")
-            for _ in range(A_DAY - 1):
-                person.record("opened", "key", arm="B")
-        assert self.client.flush(until="stored")
-        self.recorded += PERSONS * A_DAY
 
     def settle(self, tries: int) -> bool:
         """Have everything leave; the clock of a device that was turned away goes on by hours."""
@@ -76,16 +65,7 @@ def apps(campaign: Campaign, folder: Path, url: str, number: int) -> Iterator[li
     made = []
     for place in range(number):
         clock = SettableClock(campaign.now() - timedelta(hours=12))
-        client = Client(
-            url,
-            collections=campaign.file,
-            state_dir=folder / f"state {place}",
-            persons=True,
-            development=True,
-            jitter=0,
-            clock=clock,
-            strict=True,
-        )
+        client = campaign.client(url, folder / f"state {place}", clock)
         made.append(App(client, clock, campaign))
     threads = [threading.Thread(target=each.live) for each in made]
     for thread in threads:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.system.server import Server
 from veilcount_aggregator.series.series import Series
-from veilcount_client.testing import SeededRandomSource
+from veilcount_client import Client
+from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Report
 
@@ -66,11 +67,32 @@ class Campaign:
 
     def person(self, randomness: SeededRandomSource) -> list[Report]:
         """Return everything that a person answers in the periods that have begun."""
-        return [
-            report
-            for collection in self.collections
-            for report in self._answers(collection, randomness)
-        ]
+        return [each for asked in self.collections for each in self._answers(asked, randomness)]
+
+    def client(self, url: str, state: Path, clock: SettableClock) -> Client:
+        """Return the client that people install, for an app with several persons."""
+        return Client(
+            url,
+            collections=self.file,
+            state_dir=state,
+            persons=True,
+            development=True,
+            jitter=0,
+            clock=clock,
+            strict=True,
+        )
+
+    @staticmethod
+    def answer(client: Client, who: str, persons: int) -> int:
+        """Have persons answer all questions of a day; return how many reports that makes."""
+        for number in range(persons):
+            person = client.person(f"{who} {number}")
+            person.consent(True)
+            person.record("theme", "dark")
+            for _ in range(4):
+                person.record("opened", "key", arm="A")
+        assert client.flush(until="stored")
+        return persons * 5
 
     def serve(self, store: str, *flags: str, port: int | None = None) -> Server:
         """Start a server on a store, which is made if there is none."""

@@ -2,8 +2,8 @@
 
     devices -> proxy -> veilcount serve, two workers -> (proxy ->) store
 
-A fault lasts for a `with`; when it ends, whatever an operator or a supervisor would do by now has
-been done: what was killed is started again, what was full has room.
+When a fault ends, whatever an operator or a supervisor would do by now has been done: what was
+killed is started again, what was full has room.
 """
 
 from __future__ import annotations
@@ -28,6 +28,32 @@ LASTS = 0.4  # seconds: many commits, at any of which it may strike
 LEAST_FILE = 1 << 14  # room for the lines of a log
 
 
+def fault(begin: Callable[[], object], *end: Callable[[], object]) -> Fault:
+    """Return a fault from how it begins, and what it takes to end it."""
+
+    @contextmanager
+    def lasting() -> Iterator[None]:
+        begin()
+        yield
+        for each in end:
+            each()
+
+    return lasting
+
+
+def out_of_memory(redis: RedisServer) -> Fault:
+    """It takes nothing more."""
+    return fault(
+        lambda: redis.ask("CONFIG", "SET", "maxmemory", "1"),
+        lambda: redis.ask("CONFIG", "SET", "maxmemory", "0"),
+    )
+
+
+def moody(way: Proxy, mood: Mood) -> Fault:
+    """A network that is as bad as that."""
+    return fault(lambda: setattr(way, "mood", mood), lambda: setattr(way, "mood", Mood.PASS))
+
+
 class Deployment:
     """A server with its store, and a way to it."""
 
@@ -36,21 +62,21 @@ class Deployment:
         self.campaign = campaign
         self.store = store
         self._port = free_port()
-        self.server = self._serve()
+        self.serve()
         self.way = Proxy(self._port)
 
     @property
     def faults(self) -> dict[str, Fault]:
         """What may go wrong between devices and a server, and with the server, on every store."""
         return {
-            "requests dropped": lambda: self._mood(self.way, Mood.REFUSE),
-            "requests cut": lambda: self._mood(self.way, Mood.HALF_REQUEST),
-            "replies lost": lambda: self._mood(self.way, Mood.LOSE_REPLY),
-            "network silent": lambda: self._mood(self.way, Mood.BLACKHOLE),
+            "requests dropped": moody(self.way, Mood.REFUSE),
+            "requests cut": moody(self.way, Mood.HALF_REQUEST),
+            "replies lost": moody(self.way, Mood.LOSE_REPLY),
+            "network silent": moody(self.way, Mood.BLACKHOLE),
             "worker killed": self.worker_killed,
             "worker stopped": self.worker_stopped,
-            "server killed": self.server_killed,
-            "server stopped": self.server_drained,
+            "server killed": fault(self.kill, self.serve),
+            "server stopped": fault(self.drain, self.serve),
         }
 
     @contextmanager
@@ -59,7 +85,7 @@ class Deployment:
         killed = self.server.workers()[0]
         os.kill(killed, signal.SIGKILL)
         yield
-        wait_until(lambda: self._all_work_but(killed))
+        wait_until(lambda: len({*self.server.workers()} - {killed}) == WORKERS)
 
     @contextmanager
     def worker_stopped(self) -> Iterator[None]:
@@ -69,46 +95,30 @@ class Deployment:
         yield
         os.kill(stopped, signal.SIGCONT)
 
-    @contextmanager
-    def server_killed(self) -> Iterator[None]:
-        """With all its workers."""
-        self.server.kill()
-        yield
-        self.server = self._serve()
+    def serve(self) -> None:
+        """Start a server."""
+        workers = ("--workers", str(WORKERS))
+        self.server: Server = self.campaign.serve(self.store, *workers, port=self._port)
 
-    @contextmanager
-    def server_drained(self) -> Iterator[None]:
-        """By its supervisor, as on every deploy."""
+    def kill(self) -> None:
+        """End the server with all its workers, at once."""
+        self.server.kill()
+
+    def drain(self) -> None:
+        """End the server by its supervisor, as on every deploy."""
         assert self.server.stop() == 0
-        yield
-        self.server = self._serve()
 
     def move(self, store: str) -> None:
         """Serve from another store from now on."""
-        assert self.server.stop() == 0
+        self.drain()
         self.store = store
-        self.server = self._serve()
+        self.serve()
 
     def close(self) -> None:
         """End everything."""
         if self.server.process.poll() is None:
             self.server.kill()
         self.way.close()
-
-    def _all_work_but(self, killed: int) -> bool:
-        """Whether there are as many workers as there should be, with another for this one."""
-        workers = self.server.workers()
-        return len(workers) == WORKERS and killed not in workers
-
-    def _serve(self) -> Server:
-        return self.campaign.serve(self.store, "--workers", str(WORKERS), port=self._port)
-
-    @staticmethod
-    @contextmanager
-    def _mood(way: Proxy, mood: Mood) -> Iterator[None]:
-        way.mood = mood
-        yield
-        way.mood = Mood.PASS
 
 
 class OnSqlite(Deployment):
@@ -147,53 +157,27 @@ class OnRedis(Deployment):
         place.mkdir()
         self.redis = RedisServer(place)
         self.inner = Proxy(self.redis.port)
-        self.direct = self.redis.url
         super().__init__(campaign, f"redis://{HOST}:{self.inner.port}/0")
 
     @property
     def faults(self) -> dict[str, Fault]:
         """What may go wrong with a Redis, or on the way to it."""
         return super().faults | {
-            "calls dropped": lambda: self._mood(self.inner, Mood.REFUSE),
-            "calls cut": lambda: self._mood(self.inner, Mood.HALF_REQUEST),
-            "answers of Redis lost": lambda: self._mood(self.inner, Mood.LOSE_REPLY),
-            "Redis out of reach": lambda: self._mood(self.inner, Mood.BLACKHOLE),
-            "Redis killed": self.redis_killed,
-            "both killed": self.both_killed,
-            "Redis stopped": self.redis_stopped,
-            "Redis out of memory": self.redis_out_of_memory,
+            "calls dropped": moody(self.inner, Mood.REFUSE),
+            "calls cut": moody(self.inner, Mood.HALF_REQUEST),
+            "answers of Redis lost": moody(self.inner, Mood.LOSE_REPLY),
+            "Redis out of reach": moody(self.inner, Mood.BLACKHOLE),
+            "Redis killed": fault(self.redis.kill, self.redis.start),
+            "both killed": fault(self.kill_both, self.redis.start, self.serve),
+            "Redis stopped": fault(self.redis.freeze, self.redis.thaw),
+            "Redis out of memory": out_of_memory(self.redis),
         }
 
-    @contextmanager
-    def redis_killed(self) -> Iterator[None]:
-        """And started on what its disk holds."""
-        self.redis.kill()
-        yield
-        self.redis.start()
-
-    @contextmanager
-    def both_killed(self) -> Iterator[None]:
+    def kill_both(self) -> None:
         """Redis and a worker, then all of the server."""
         self.redis.kill()
         os.kill(self.server.workers()[0], signal.SIGKILL)
         self.server.kill()
-        yield
-        self.redis.start()
-        self.server = self._serve()
-
-    @contextmanager
-    def redis_stopped(self) -> Iterator[None]:
-        """In its tracks."""
-        self.redis.freeze()
-        yield
-        self.redis.thaw()
-
-    @contextmanager
-    def redis_out_of_memory(self) -> Iterator[None]:
-        """It takes nothing more."""
-        self.redis.ask("CONFIG", "SET", "maxmemory", "1")
-        yield
-        self.redis.ask("CONFIG", "SET", "maxmemory", "0")
 
     def close(self) -> None:
         """End everything."""
@@ -213,45 +197,21 @@ class OnCluster(Deployment):
     @property
     def faults(self) -> dict[str, Fault]:
         """What may go wrong with a master."""
+        first, second, third = self.cluster.nodes
+        starts = [node.start for node in self.cluster.nodes]
         return super().faults | {
-            "master killed": self.master_killed,
-            "both killed": self.both_killed,
-            "master stopped": self.master_stopped,
-            "master out of memory": self.master_out_of_memory,
+            "master killed": fault(second.kill, second.start, self.cluster.wait),
+            "both killed": fault(self.kill_all, *starts, self.cluster.wait, self.serve),
+            # not for so long that the others notice
+            "master stopped": fault(third.freeze, third.thaw),
+            # a part of each group is written, and a part is not
+            "master out of memory": out_of_memory(first),
         }
 
-    @contextmanager
-    def master_killed(self) -> Iterator[None]:
-        """One of three, and started on what its disk holds."""
-        self.cluster.nodes[1].kill()
-        yield
-        self.cluster.nodes[1].start()
-        self.cluster.wait()
-
-    @contextmanager
-    def both_killed(self) -> Iterator[None]:
+    def kill_all(self) -> None:
         """All masters and the server."""
         self.cluster.close()
         self.server.kill()
-        yield
-        for node in self.cluster.nodes:
-            node.start()
-        self.cluster.wait()
-        self.server = self._serve()
-
-    @contextmanager
-    def master_stopped(self) -> Iterator[None]:
-        """In its tracks; not for so long that the others notice."""
-        self.cluster.nodes[2].freeze()
-        yield
-        self.cluster.nodes[2].thaw()
-
-    @contextmanager
-    def master_out_of_memory(self) -> Iterator[None]:
-        """A part of each group is written, and a part is not."""
-        self.cluster.nodes[0].ask("CONFIG", "SET", "maxmemory", "1")
-        yield
-        self.cluster.nodes[0].ask("CONFIG", "SET", "maxmemory", "0")
 
     def close(self) -> None:
         """End everything."""

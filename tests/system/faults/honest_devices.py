@@ -43,7 +43,6 @@ class Device:
     wrong: list[str] = field(default_factory=list)
     answered: float = 0.0  # when it was last told anything, by the monotonic clock
     failed: int = 0  # how often it was not
-    longest: float = 0.0  # seconds between two answers
 
     def __post_init__(self) -> None:
         self._randomness = SeededRandomSource(self.seed)
@@ -81,8 +80,7 @@ class Device:
                 self._learn(report, verdict, fresh=report in fresh)
         self.waiting = [each for each in self.waiting if each not in self.acknowledged]
         if whole:
-            before, self.answered = self.answered, time.monotonic()
-            self.longest = max(self.longest, self.answered - before) if before else 0.0
+            self.answered = time.monotonic()
         self.failed += not whole
         return whole
 

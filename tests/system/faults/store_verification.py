@@ -22,12 +22,7 @@ def assert_consistent(url: str, campaign: Campaign, acknowledged: Iterable[Repor
     result = list(acknowledged)
     with closing(open_store(url)) as store:
         bits = list(spent(store.export_pieces()))
-        expected = {
-            bit(series, report)
-            for series in campaign.series
-            for report in result
-            if report.fingerprint == series.fingerprint
-        }
+        expected = bits_of(campaign, result)
 
         assert len(expected) == len(result), "two devices drew the same slot"
         assert expected - set(bits) == set(), "acknowledged, and missing"
@@ -69,6 +64,12 @@ def bit(series: Series, report: Report) -> Bit:
     """Return the bit that a report spends."""
     row = report.pseudonym[:ROW_BYTES]
     return series.fingerprint, series.epoch(report.period), row, report.slot
+
+
+def bits_of(campaign: Campaign, reports: Iterable[Report]) -> set[Bit]:
+    """Return the bits that reports spend."""
+    series = {each.fingerprint: each for each in campaign.series}
+    return {bit(series[each.fingerprint], each) for each in reports}
 
 
 def spent(pieces: Iterable[TransferPiece]) -> Iterator[Bit]:

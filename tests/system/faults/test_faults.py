@@ -1,8 +1,8 @@
 """Every acknowledged report is counted once, whatever breaks in between; and service comes back.
 
 Honest devices live while faults strike in a random order, drawn by a seed that is the test's name.
-After each fault every device must be answered again within a stated time; in the end the store's
-books are held against what was acknowledged, bit by bit.
+After each fault every device must be answered again; in the end the store's books are held against
+what was acknowledged, bit by bit.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from pathlib import Path
 import pytest
 
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.deployments import DEPLOYMENTS, LASTS, Deployment, OnSqlite
+from tests.system.faults.deployments import DEPLOYMENTS, LASTS, Deployment
 from tests.system.faults.honest_devices import Population
 from tests.system.faults.store_verification import assert_consistent
 from tests.system.server import wait_until
 
-COMES_BACK = 5.0  # seconds after a fault within which every device is answered; mostly 0.1
-SETTLES = 20.0
+COMES_BACK = 60.0  # seconds, so that a hang ends; mostly every device is answered after 0.1
+SETTLES = 60.0
 DISK = 16 << 20
 
 #: what a short walk does on each store: those that strike where this store keeps its promise
 STRIKES = {
-    "sqlite": {"worker killed", "worker stopped", "server killed", "disk full", "replies lost"},
+    "sqlite": {
+        *("worker killed", "worker stopped", "server killed", "server stopped", "disk full"),
+        *("requests dropped", "requests cut", "replies lost", "network silent"),
+    },
     "redis": {
         *("Redis killed", "both killed", "Redis stopped", "Redis out of reach"),
         *("Redis out of memory", "answers of Redis lost", "worker killed"),
@@ -40,37 +43,40 @@ GENTLE = {
     *("worker killed", "worker stopped", "Redis stopped", "master stopped"),
     *("network silent", "Redis out of reach"),
 }
-EASY = ("requests dropped", "requests cut", "replies lost", "network silent")
 
 
 @contextmanager
-def deployed(engine: str, folder: Path) -> Iterator[Deployment]:
-    """Start a deployment, and end it."""
-    deployment = DEPLOYMENTS[engine](Campaign.write(folder), folder)
+def deployed(
+    engine: str, folder: Path, seed: int, disk: Path | None = None
+) -> Iterator[tuple[Deployment, Population]]:
+    """Start a deployment with devices, and end both: nothing was lost or counted twice."""
+    deployment = DEPLOYMENTS[engine](Campaign.write(folder), disk or folder)
+    population = Population.create(deployment.campaign, deployment.way.port, seed)
     try:
-        yield deployment
+        with population.living():
+            wait_until(lambda: population.answered_since(0))
+            yield deployment, population
+        population.settle(SETTLES)
+
+        assert population.wrong == []
+        assert population.acknowledged
+        assert_consistent(deployment.store, deployment.campaign, population.acknowledged)
     finally:
+        population.close()
         deployment.close()
 
 
 def walk(
-    deployment: Deployment, steps: list[str], seed: int, lasts: float = LASTS
-) -> dict[str, float]:
-    """Have faults strike one after the other; return how long the last device waited after each."""
-    population = Population.create(deployment.campaign, deployment.way.port, seed)
-    waited: dict[str, float] = {}
-    with population.living():
-        wait_until(lambda: population.answered_since(0))
-        for step in steps:
-            time.sleep(LASTS / 2)
-            waited[step] = max(waited.get(step, 0), strike(deployment, step, population, lasts))
-    population.settle(SETTLES)
-    population.close()
+    engine: str, folder: Path, steps: list[str] | None, seed: int, lasts: float = LASTS
+) -> None:
+    """Have faults strike one after the other, by default 25 of all that there are.
 
-    assert population.wrong == []
-    assert population.acknowledged
-    assert_consistent(deployment.store, deployment.campaign, population.acknowledged)
-    return waited
+    Print how long the last device waited after each.
+    """
+    with deployed(engine, folder, seed) as (deployment, population):
+        for step in steps or random.Random(seed).choices(sorted(deployment.faults), k=25):
+            time.sleep(LASTS / 2)
+            print(f"{step}: {strike(deployment, step, population, lasts):.2f} s")
 
 
 def strike(deployment: Deployment, step: str, population: Population, lasts: float) -> float:
@@ -93,36 +99,19 @@ def test_a_walk_through_faults_loses_and_doubles_nothing(
 ) -> None:
     steps = sorted(STRIKES[engine])
     random.Random(seed).shuffle(steps)
-    with deployed(engine, tmp_path) as deployment:
-        print(walk(deployment, steps, seed))
-
-
-def test_a_bad_network_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    with deployed("sqlite", tmp_path) as deployment:
-        print(walk(deployment, [*EASY, "server stopped"], seed=7))
+    walk(engine, tmp_path, steps, seed)
 
 
 def test_a_full_disk_is_waited_for(small_disk: Path, tmp_path: Path) -> None:
     """A file system of its own, filled to the last byte; then there is room again."""
-    campaign, ballast = Campaign.write(tmp_path), small_disk / "ballast"
-    deployment = OnSqlite(campaign, small_disk)
-    population = Population.create(campaign, deployment.way.port, seed=9)
-    try:
-        with population.living():
-            wait_until(lambda: population.answered_since(0))
-            fill(ballast)
-            before = population.failed
-            wait_until(lambda: population.failed > before + len(population.devices))
-            ballast.unlink()
-            over = time.monotonic()
-            wait_until(lambda: population.answered_since(over), COMES_BACK)
-        population.settle(SETTLES)
-
-        assert population.wrong == []
-        assert_consistent(deployment.store, campaign, population.acknowledged)
-    finally:
-        population.close()
-        deployment.close()
+    ballast = small_disk / "ballast"
+    with deployed("sqlite", tmp_path, 9, small_disk) as (_, population):
+        fill(ballast)
+        before = population.failed
+        wait_until(lambda: population.failed > before + len(population.devices))
+        ballast.unlink()
+        over = time.monotonic()
+        wait_until(lambda: population.answered_since(over), COMES_BACK)
 
 
 @pytest.fixture
@@ -153,10 +142,7 @@ def fill(ballast: Path) -> None:
 @pytest.mark.parametrize("engine", DEPLOYMENTS)
 @pytest.mark.parametrize("seed", range(2, 7))
 def test_a_long_walk_loses_and_doubles_nothing(engine: str, seed: int, tmp_path: Path) -> None:
-    with deployed(engine, tmp_path) as deployment:
-        steps = random.Random(seed).choices(sorted(deployment.faults), k=25)
-        print(engine, seed, steps)
-        print(walk(deployment, steps, seed))
+    walk(engine, tmp_path, None, seed)
 
 
 @pytest.mark.full
@@ -173,5 +159,4 @@ def test_a_long_walk_loses_and_doubles_nothing(engine: str, seed: int, tmp_path:
 def test_a_long_silence_loses_and_doubles_nothing(
     engine: str, step: str, lasts: float, tmp_path: Path
 ) -> None:
-    with deployed(engine, tmp_path) as deployment:
-        print(walk(deployment, [step, step], 1, lasts))
+    walk(engine, tmp_path, [step, step], 1, lasts)

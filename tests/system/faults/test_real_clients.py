@@ -6,8 +6,7 @@ What it says has left was counted once, and it gives up nothing.
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import datetime, timedelta
-from datetime import time as time_of_day
+from datetime import timedelta
 from pathlib import Path
 
 from tests.proxy import HOST, Mood
@@ -23,23 +22,6 @@ PERSONS = 12
 MOODS = [Mood.REFUSE, Mood.LOSE_REPLY, Mood.HALF_REQUEST, Mood.LOSE_REPLY]
 
 
-def record(client: Client, clock: SettableClock, campaign: Campaign) -> int:
-    """Have everyone answer all of the first days; return how many reports that makes."""
-    today = campaign.now().date()
-    for day in range(DAYS_BEFORE):
-        morning = datetime.combine(today - timedelta(DAYS_BEFORE - day), time_of_day(12))
-        clock.set(morning.replace(tzinfo=campaign.now().tzinfo))
-        for number in range(PERSONS):
-            person = client.person(f"person {number}")
-            person.consent(True)
-            person.record("theme", "dark")
-            for _ in range(4):
-                person.record("opened", "key", arm="A")
-        assert client.flush(until="stored")
-    clock.set(campaign.now())
-    return PERSONS * DAYS_BEFORE * 5
-
-
 def delivered(client: Client, clock: SettableClock) -> bool:
     """Whether everything leaves in time; a device that failed waits for hours between two tries."""
     for _ in range(10):
@@ -52,33 +34,28 @@ def delivered(client: Client, clock: SettableClock) -> bool:
 def test_what_a_client_delivers_through_a_bad_network_is_counted_once(tmp_path: Path) -> None:
     campaign, clock = Campaign.write(tmp_path), SettableClock(Campaign.now())
     deployment = OnSqlite(campaign, tmp_path)
-    client = Client(
-        f"http://{HOST}:{deployment.way.port}",
-        collections=campaign.file,
-        state_dir=tmp_path / "state",
-        persons=True,
-        development=True,
-        jitter=0,
-        clock=clock,
-        strict=True,
-    )
+    url = f"http://{HOST}:{deployment.way.port}"
+    reports = 0
     try:
-        reports = record(client, clock, campaign)
-        for mood in MOODS:
-            deployment.way.mood = mood
-            client.flush(timeout=0.5)
-            clock.advance(hours=1)
-        deployment.way.mood = Mood.PASS
-        assert delivered(client, clock)
+        with closing(campaign.client(url, tmp_path / "state", clock)) as client:
+            noon = campaign.now().replace(hour=12)
+            for day in range(DAYS_BEFORE):
+                clock.set(noon - timedelta(DAYS_BEFORE - day))
+                reports += campaign.answer(client, "person", PERSONS)
+            clock.set(campaign.now())
+            for mood in MOODS:
+                deployment.way.mood = mood
+                client.flush(timeout=0.5)
+                clock.advance(hours=1)
+            deployment.way.mood = Mood.PASS
+            assert delivered(client, clock)
     finally:
-        client.close()
         deployment.close()
 
     with closing(open_store(deployment.store)) as store:
         counted = sum(n for series in campaign.series for n in store.report_counts(series).values())
-        lost = sum(
-            n for note, n in store.service_counts().items() if note.word == Verdict.DUPLICATE
-        )
+        noted = store.service_counts().items()
+        lost = sum(n for note, n in noted if note.word == Verdict.DUPLICATE)
 
         assert lost, "no reply was lost: the network was too good"
         assert counted == len(list(spent(store.export_pieces()))) == reports

@@ -53,7 +53,6 @@ class Place:
 
 @pytest.fixture(params=["sqlite", "redis"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """An empty store."""
     folder = tmp_path / "store"
     folder.mkdir()
     if request.param == "sqlite":
@@ -112,7 +111,7 @@ def test_no_mark_is_in_any_sink(place: Place, tmp_path: Path) -> None:
     campaign = Campaign.write(tmp_path)
     with closing(open_store(place.url, make=True)) as store:
         _, key = create_key(store, Role.ADMIN, "test", campaign.now())
-    with campaign.serve(place.url) as server:
+    with campaign.serve(place.url, "--workers", "2") as server:
         result = knock(server, campaign)
         left = sinks(server, place, key)
     left["log at the end"] = server.log.read_bytes()

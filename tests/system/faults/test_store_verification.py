@@ -8,55 +8,35 @@ from pathlib import Path
 
 import pytest
 
+from tests.aggregator.api.deployment_fixtures import open_worker
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.honest_devices import Population
 from tests.system.faults.store_verification import assert_consistent
-from tests.system.server import Server
-from veilcount_aggregator.store.backup import backup
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Report
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the store is that all tests copy."""
-    return tmp_path_factory.mktemp("books")
-
-
-@pytest.fixture(scope="module")
-def campaign(folder: Path) -> Campaign:
-    """What is asked."""
-    return Campaign.write(folder)
-
-
-@pytest.fixture(scope="module")
-def acknowledged(folder: Path, campaign: Campaign) -> list[Report]:
-    """What was acknowledged while the store was filled through a server."""
-    with campaign.serve(f"sqlite:///{folder}/filled.db") as server:
-        return fill(server, campaign)
+from veilcount_shared.verdict import Verdict
 
 
 @pytest.fixture
-def kept(folder: Path, tmp_path: Path, acknowledged: list[Report]) -> tuple[str, list[Report]]:
-    """A copy of the store, and what was acknowledged."""
-    url, copy = f"sqlite:///{folder}/filled.db", tmp_path / "store.db"
-    backup(url, copy)
-    return f"sqlite:///{copy}", acknowledged
+def acknowledged(tmp_path: Path) -> list[Report]:
+    """What was acknowledged while the store was filled."""
+    campaign, randomness = Campaign.write(tmp_path), SeededRandomSource(3)
+    reports = [report for _ in range(5) for report in campaign.person(randomness)]
+    with open_worker(f"sqlite:///{tmp_path}/store.db", campaign.now(), make=True) as worker:
+        worker.push(campaign.file.read_text(encoding="utf-8"))
+        assert set(worker.verdicts(*reports)) == {Verdict.COUNTED}
+    return reports
 
 
-def fill(server: Server, campaign: Campaign) -> list[Report]:
-    """Have some persons send everything."""
-    population = Population.create(campaign, server.port, seed=3, devices=1)
-    for device in population.devices:
-        device.waiting += [
-            report for _ in range(5) for report in campaign.person(device._randomness)
-        ]
-    population.settle(10)
-    population.close()
-    return population.acknowledged
+def verify(folder: Path, acknowledged: list[Report]) -> None:
+    assert_consistent(f"sqlite:///{folder}/store.db", Campaign.write(folder), acknowledged)
 
 
-def test_a_correct_store_passes(campaign: Campaign, kept: tuple[str, list[Report]]) -> None:
-    assert_consistent(kept[0], campaign, kept[1])
+def test_a_correct_store_passes_and_what_it_does_not_hold_is_noticed(
+    tmp_path: Path, acknowledged: list[Report]
+) -> None:
+    verify(tmp_path, acknowledged)
+    with pytest.raises(AssertionError, match="never acknowledged"):
+        verify(tmp_path, acknowledged[1:])
 
 
 @pytest.mark.parametrize(
@@ -68,20 +48,11 @@ def test_a_correct_store_passes(campaign: Campaign, kept: tuple[str, list[Report
         "update spent_rows set rows = zeroblob(8)",
     ],
 )
-def test_a_changed_store_does_not(
-    campaign: Campaign, kept: tuple[str, list[Report]], tmp_path: Path, harm: str
-) -> None:
+def test_a_changed_store_does_not(tmp_path: Path, acknowledged: list[Report], harm: str) -> None:
     with closing(sqlite3.connect(tmp_path / "store.db")) as database:
         changed = database.execute(harm).rowcount
         database.commit()
 
     assert changed
     with pytest.raises(AssertionError):
-        assert_consistent(kept[0], campaign, kept[1])
-
-
-def test_an_acknowledgement_that_nothing_stands_for_is_noticed(
-    campaign: Campaign, kept: tuple[str, list[Report]]
-) -> None:
-    with pytest.raises(AssertionError, match="never acknowledged"):
-        assert_consistent(kept[0], campaign, kept[1][1:])
+        verify(tmp_path, acknowledged)

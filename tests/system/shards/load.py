@@ -6,8 +6,8 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
@@ -16,11 +16,10 @@ from itertools import cycle
 import numpy as np
 
 from tests.system.server import HOST
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_shared import parse_collections
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import period_at
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
@@ -29,10 +28,7 @@ SECONDS = 15.0  # a client's patience
 PAUSE = 0.1  # of a sender after each reply: rates are compared, the server is not exhausted
 
 
-def definition() -> str:
-    """Return a definition that takes reports today."""
-    today = datetime.now(UTC).date()
-    return f"""
+DEFINITION = f"""
 app = "acme"
 
 [theme]
@@ -40,16 +36,16 @@ question = "Which theme is active?"
 values = ["light", "dark", "system"]
 epsilon = 1
 unit = "day"
-from = {today - timedelta(days=2)}
-until = {today + timedelta(days=30)}
+from = {datetime.now(UTC).date() - timedelta(days=2)}
+until = {datetime.now(UTC).date() + timedelta(days=30)}
 """
 
 
 def push_definition(store: RedisStore) -> Series:
     """Load the definition; return its series."""
-    add_definitions(store, DefinitionSource(definition()), datetime.now(UTC), "test")
-    (collection,) = parse_collections(definition(), lambda _: []).values()
-    return Series(collection)
+    add_definitions(store, DefinitionSource(DEFINITION), datetime.now(UTC), "test")
+    (series,) = load_catalog(store).series.values()
+    return series
 
 
 def report(series: Series, pseudonym: bytes) -> Report:
@@ -57,9 +53,7 @@ def report(series: Series, pseudonym: bytes) -> Report:
     period = period_at(series.collection, datetime.now(UTC))
     assert period is not None
     message = next(each for each in range(1 << 16) if series.collection.mechanism.valid(each))
-    slot = period * series.collection.per_period if series.linked else 0
-    packed = series.collection.pack(message)
-    return Report(series.fingerprint, period, 0, pseudonym, slot, packed)
+    return Report(series.fingerprint, period, 0, pseudonym, 0, series.collection.pack(message))
 
 
 def pseudonyms(store: RedisStore, each: int) -> list[list[bytes]]:
@@ -68,18 +62,17 @@ def pseudonyms(store: RedisStore, each: int) -> list[list[bytes]]:
     while min(map(len, found)) < each:
         drawn = np.frombuffer(secrets.token_bytes(16 * 1024), np.uint8).reshape(-1, 16)
         places = store.identity.permutation.apply(np.ascontiguousarray(drawn[:, :12])).places
-        for row, shard in zip(
-            drawn, shard_numbers(places, store.identity.shards).tolist(), strict=True
-        ):
+        shards = shard_numbers(places, store.identity.shards).tolist()
+        for row, shard in zip(drawn, shards, strict=True):
             found[shard].append(row.tobytes())
     return [rows[:each] for rows in found]
 
 
-def post(port: int, reports: Sequence[Report], timeout: float = SECONDS) -> tuple[int, bytes]:
+def post(port: int, *reports: Report) -> tuple[int, bytes]:
     """Send one body on a connection of its own; return the status and what came with it."""
-    connection = HTTPConnection(HOST, port, timeout=timeout)
+    connection = HTTPConnection(HOST, port, timeout=SECONDS)
     try:
-        body = encode_binary(Batch(tuple(reports)))
+        body = encode_binary(Batch(reports))
         connection.request("POST", "/v1/reports", body, {"Content-Type": BINARY_TYPE})
         answer = connection.getresponse()
         return answer.status, answer.read()
@@ -89,16 +82,14 @@ def post(port: int, reports: Sequence[Report], timeout: float = SECONDS) -> tupl
 
 @dataclass
 class Load:
-    """Senders that go round the shards; what came back, by shard and second."""
+    """Senders that go round the shards; what was counted, by shard and second."""
 
     port: int
     series: Series
     rows: list[list[bytes]]
     began: float = field(default_factory=time.monotonic)
     ok: Counter[tuple[int, int]] = field(default_factory=Counter)
-    refused: Counter[tuple[int, int]] = field(default_factory=Counter)
-    slowest: Counter[int] = field(default_factory=Counter)  # in milliseconds, by shard
-    _stop: threading.Event = field(default_factory=threading.Event)
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def rate(self, shard: int, first: float, last: float) -> float:
         """Return the reports of a shard that were counted each second of a time range."""
@@ -109,38 +100,26 @@ class Load:
         """Return the seconds since it began."""
         return time.monotonic() - self.began
 
-    def stop(self) -> None:
-        self._stop.set()
-
-    def send(self, number: int) -> None:
+    def send(self) -> None:
         """Send one report after the other, to each shard in turn."""
         for shard in cycle(range(len(self.rows))):
-            if self._stop.is_set():
+            if self.stopped.is_set():
                 return
-            sent = time.monotonic()
-            pseudonym = self.rows[shard][secrets.randbelow(len(self.rows[shard]))]
-            try:
-                status, _ = post(self.port, [report(self.series, pseudonym)])
-            except OSError:
-                status = 0
-            second = int(self.now())
-            (self.ok if status == 200 else self.refused)[shard, second] += 1
-            self.slowest[shard] = max(self.slowest[shard], int(1000 * (time.monotonic() - sent)))
+            with suppress(OSError):
+                status, _ = post(self.port, report(self.series, secrets.choice(self.rows[shard])))
+                self.ok[shard, int(self.now())] += status == 200
             time.sleep(PAUSE)
 
 
 @contextmanager
 def load(port: int, series: Series, rows: list[list[bytes]], senders: int) -> Iterator[Load]:
     running = Load(port, series, rows)
-    threads = [
-        threading.Thread(target=running.send, args=(number,), daemon=True)
-        for number in range(senders)
-    ]
+    threads = [threading.Thread(target=running.send, daemon=True) for _ in range(senders)]
     for thread in threads:
         thread.start()
     try:
         yield running
     finally:
-        running.stop()
+        running.stopped.set()
         for thread in threads:
             thread.join(SECONDS)

@@ -22,12 +22,6 @@ SENDERS = 48  # more than a worker has threads
 PATIENCE = 40.0
 
 
-def key(store: RedisStore) -> dict[str, str]:
-    """Make an analyst's key; return the header that shows it."""
-    _, secret = create_key(store, Role.ANALYST, "", datetime.now(UTC))
-    return {"Authorization": f"Bearer {secret}"}
-
-
 def shard_at(store: RedisStore, masters: RedisCluster, master: int) -> int:
     """Return the shard that a master has."""
     ports = [store._servers.owner(base).host[1] for base in store.identity.bases]
@@ -36,19 +30,14 @@ def shard_at(store: RedisStore, masters: RedisCluster, master: int) -> int:
 
 def statuses(server: Server, series: Series, rows: list[list[bytes]], at: int) -> list[int]:
     """Return what each shard's report is answered with."""
-    return [post(server.port, [report(series, shard[at])])[0] for shard in rows]
+    return [post(server.port, report(series, shard[at]))[0] for shard in rows]
 
 
-def wait_for_copies(store: RedisStore) -> None:
-    """Wait until each master has the records of now."""
-    wait_until(lambda: _copies(store) >= 3, PATIENCE)
-
-
-def _copies(store: RedisStore) -> int:
-    now = b"%d" % store.generation()
-    return sum(
-        store._servers.owner(base).ask("HGET", base, "generation") == now for base in copy_bases()
-    )
+def copied(store: RedisStore) -> bool:
+    """Whether each master has the records of now."""
+    now, owner = b"%d" % store.generation(), store._servers.owner
+    found = [owner(base).ask("HGET", base, "generation") for base in copy_bases()]
+    return found.count(now) >= 3
 
 
 def test_a_dead_master_stops_its_own_shard_alone(
@@ -57,19 +46,20 @@ def test_a_dead_master_stops_its_own_shard_alone(
     """The worst of them, which has definitions and keys: also a worker and a server that start
     while it is away serve the other shards. A body of several shards is counted where it can be.
     """
-    series, header = push_definition(store), key(store)
+    series = push_definition(store)
+    _, key = create_key(store, Role.ANALYST, "", datetime.now(UTC))
     rows = pseudonyms(store, 20)
     dead = shard_at(store, masters, records)
     expected = [503 if shard == dead else 200 for shard in range(3)]
     with Server(masters.url, tmp_path) as server:
         assert statuses(server, series, rows, 0) == [200] * 3
-        wait_for_copies(store)
+        wait_until(lambda: copied(store), PATIENCE)
         masters.nodes[records].kill()
         try:
             wait_until(lambda: statuses(server, series, rows, 1) == expected, PATIENCE)
             ready = server.ask("GET", "/readyz")
-            mixed, verdicts = post(server.port, [report(series, shard[2]) for shard in rows])
-            metrics = server.ask("GET", "/metrics", headers=header)
+            mixed, verdicts = post(server.port, *(report(series, shard[2]) for shard in rows))
+            metrics = server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {key}"})
             for pid in server.workers():
                 os.kill(pid, signal.SIGKILL)
             wait_until(lambda: _alive(server), PATIENCE)
@@ -80,7 +70,7 @@ def test_a_dead_master_stops_its_own_shard_alone(
             masters.nodes[records].start()
             masters.wait()
         wait_until(lambda: statuses(server, series, rows, 5) == [200] * 3, PATIENCE)
-        again = post(server.port, [report(series, shard[2]) for shard in rows])[1]
+        again = post(server.port, *(report(series, shard[2]) for shard in rows))[1]
 
     assert (ready.status_code, ready.json()["serving"], ready.json()["shards"]) == (200, 2, 3)
     assert (mixed, sorted(_words(verdicts))) == (200, ["counted", "counted", "early"])
@@ -116,10 +106,8 @@ def test_a_hung_master_leaves_the_other_shards_their_rate(
 
     before = [sent.rate(shard, 1, froze) for shard in others]
     during = [sent.rate(shard, froze + 1, thawed) for shard in others]
-    assert all(late > early / 4 for early, late in zip(before, during, strict=True)), (
-        before,
-        during,
-    )
+    kept = [late / early for early, late in zip(before, during, strict=True)]
+    assert min(kept) > 1 / 4, (before, during)
     assert sent.rate(hung, froze + 1, thawed) == 0
 
 
