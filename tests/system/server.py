@@ -22,7 +22,6 @@ ENDING_SECONDS = 30.0
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -66,7 +65,6 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it serves."""
         return f"http://{HOST}:{self.port}"
 
     @property
@@ -75,7 +73,6 @@ class Server:
         return self.process.pid
 
     def workers(self) -> list[int]:
-        """Return the ids of its workers."""
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
         return [int(each) for each in listed.split()]
 
@@ -90,7 +87,6 @@ class Server:
         return self._session.request(method, self.url + path, timeout=30, **options)
 
     def log_text(self) -> str:
-        """Return what it wrote to its log."""
         return self.log.read_text(encoding="utf-8")
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:

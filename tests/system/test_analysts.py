@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import requests
 from bench.reads import Devices, fill, peak, prepare
-from loadtests.analysts import definitions, hammering, parse
+from loadtests.analysts import definitions, parse
 
 from tests.system.server import HOST, Server, wait_until
 from veilcount_aggregator.server.analysis_process.forwarding import MOST_WAITING
 
-VALUES = 20_000
+VALUES = 10_000
 GROWN = 1.25  # of a worker's peak memory: it was 4
 TEXT = definitions(VALUES)
 CSV = f"/v1/collections/plugin/estimate?size={VALUES}"
@@ -34,7 +34,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def key(url: str) -> str:
-    """An analyst's key."""
     return prepare(url, TEXT)
 
 
@@ -53,29 +52,13 @@ def devices(server: Server) -> Devices:
 
 
 def ask(server: Server, key: str, path: str, accept: str = "text/csv, */*") -> requests.Response:
-    """Ask as an analyst, on a connection of its own."""
     headers = {"Authorization": f"Bearer {key}", "Accept": accept, "Connection": "close"}
     return requests.get(server.url + path, headers=headers, timeout=60)
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return what a process has computed."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
-@pytest.mark.full
-def test_four_analysts_do_not_swell_the_intake(server: Server, key: str, devices: Devices) -> None:
-    """They do ask for much, and no device is refused."""
-    devices.send(2.0)
-    before, computed = peak(server.workers()[0]), cpu_seconds(server.analysis()[0])
-    with hammering(server.url, key) as found:
-        devices.send(3.0)
-
-    assert peak(server.workers()[0]) < GROWN * before
-    assert devices.failed == 0
-    assert found.seen() <= {"200", "503"}
-    assert cpu_seconds(server.analysis()[0]) > computed + 0.2
 
 
 def test_what_analysts_ask_is_computed_in_the_analysis_process(server: Server, key: str) -> None:
@@ -85,8 +68,8 @@ def test_what_analysts_ask_is_computed_in_the_analysis_process(server: Server, k
 
     assert reply.status_code == 200
     assert len(reply.content.splitlines()) == VALUES + 1
-    assert int(reply.headers["Content-Length"]) == len(reply.content) > 4_000_000
-    assert peak(server.workers()[0]) - before < 4  # MB
+    assert int(reply.headers["Content-Length"]) == len(reply.content) > 2_000_000
+    assert peak(server.workers()[0]) - before < 2  # MB
     assert peak(server.analysis()[0]) > 0
 
 

@@ -54,8 +54,8 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoResult]:
     """A replay that has just ended, its aggregator still open."""
     campaign = Campaign(NOW)
     url = f"sqlite:///{tmp_path_factory.mktemp('demo')}/store.db?durability=relaxed"
-    with deploy(campaign, DemoClock(campaign.begins), clients=15, store=url) as place:
-        demo = DemoRun.prepare(campaign, place, devices=1_500, clients=15, seed=2)
+    with deploy(campaign, DemoClock(campaign.begins), clients=10, store=url) as place:
+        demo = DemoRun.prepare(campaign, place, devices=1_500, clients=10, seed=2)
         yield demo.play(lambda *_: None)
 
 

@@ -31,7 +31,7 @@ from veilcount_shared.wire import encode_verdicts
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 QUESTIONS = questions(NOW.date())
 PARCELS = draw(QUESTIONS, NOW, devices=60, seed=1)
-MANY = 1_500  # devices: enough that the intervals are narrow
+MANY = 1_000  # devices: enough that the intervals are narrow
 FEWER = {"autosave": 200, "minutes": 100}  # where each has many answers
 SEND = 40  # parcels in one transaction: nothing here is about batches
 
@@ -145,7 +145,6 @@ def _mirrored(queued_report: QueuedReport) -> QueuedReport:
 
 @pytest.mark.parametrize("epsilon", [Fraction(7, 10), Fraction(13, 10)])
 def test_devices_of_another_distribution_fail_the_run(epsilon: Fraction, tmp_path: Path) -> None:
-    """Messages drawn at an epsilon 30 % off, counted as if they were not."""
     question = replace(QUESTIONS["autosave"], epsilon=epsilon)
     queued_reports = draw({"autosave": question}, NOW, MANY, 1)
     with loaded(tmp_path, [_relabelled(each) for each in queued_reports]) as (aggregator, verdicts):

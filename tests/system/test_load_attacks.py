@@ -36,19 +36,15 @@ PARCELS = mixed(draw(questions(NOW.date()), NOW, DEVICES, seed=1), ATTACK)
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is over."""
-
     aggregator: Aggregator
     verdicts: ServerVerdicts
 
     @property
     def failures(self) -> list[str]:
-        """Everything that is wrong with it."""
         store = self.aggregator.store
         return [*judge(store, self.verdicts), *attack_problems(store, self.verdicts, LIMIT)]
 
     def place(self, intent: Intent) -> int:
-        """Return a body with this intent."""
         intents = [each.intent for each in self.verdicts.queued_reports]
         return intents.index(intent)
 
@@ -83,13 +79,11 @@ def aggregator(memory: Path) -> Iterator[Aggregator]:
 
 @pytest.fixture(scope="module")
 def diary(aggregator: Aggregator) -> Diary:
-    """What was sent to it, and what it said."""
     return sent(aggregator, PARCELS)
 
 
 @pytest.fixture
 def run(aggregator: Aggregator, diary: Diary) -> Run:
-    """The run, to be looked at."""
     return Run(aggregator, ServerVerdicts.from_diary(PARCELS, diary))
 
 

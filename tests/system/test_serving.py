@@ -12,19 +12,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import requests
 
 from veilcount_aggregator.api.request_metrics import ANSWERED
-from veilcount_aggregator.auth.api_keys import ApiKey, Role, create_key, revoke_key
+from veilcount_aggregator.auth.api_keys import Role, create_key, revoke_key
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
-from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Report
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
@@ -47,7 +46,6 @@ COUNTED = {"verdicts": ["counted"]}
 
 
 def collection(text: str = KNOWN) -> Collection:
-    """Return the one collection of a file."""
     (only,) = parse_collections(text, lambda _: []).values()
     return only
 
@@ -66,64 +64,26 @@ def send(url: str, what: bytes) -> requests.Response:
         return session.post(f"{url}/v1/reports", what, headers=headers, timeout=30)
 
 
-@contextmanager
-def looked_into(url: str) -> Iterator[Store]:
-    """Open a store beside its servers."""
-    store = open_store(url)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
 def counted(url: str) -> int:
-    """Return how many reports a store has counted."""
-    with looked_into(url) as store:
-        return sum(
-            sum(store.report_counts(each).values()) for each in load_catalog(store).series.values()
-        )
+    with closing(open_store(url)) as store:
+        known = load_catalog(store).series.values()
+        return sum(sum(store.report_counts(each).values()) for each in known)
 
 
 def answered(url: str) -> int:
     """Return the store's count of requests to the report endpoint."""
-    with looked_into(url) as store:
+    with closing(open_store(url)) as store:
         noted = store.service_counts().items()
     return sum(n for note, n in noted if (note.what, note.word[:8]) == (ANSWERED, "reports:"))
 
 
-def new_store(folder: Path) -> str:
-    """Return where a new store is that knows one collection."""
-    url = f"sqlite:///{folder}/store.db"
-    made = open_store(url, make=True)
-    add_definitions(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
-    made.close()
-    return url
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    """Where a store is that knows one collection."""
-    return new_store(tmp_path)
-
-
-class Pair(NamedTuple):
-    """A store, its server of two workers, and an analyst's key."""
-
-    store: str
-    server: Server
-    key: ApiKey
-    secret: str
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """One server for several claims; the key is revoked by one of them, and used by no other."""
-    folder = tmp_path_factory.mktemp("pair")
-    url = new_store(folder)
-    with looked_into(url) as records:
-        key, secret = create_key(records, Role.ANALYST, "", datetime.now(UTC))
-    with Server(url, folder, "--workers", "2") as server:
-        yield Pair(url, server, key, secret)
+    """Where a new store is that knows one collection."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    with closing(open_store(url, make=True)) as made:
+        add_definitions(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
+    return url
 
 
 @contextmanager
@@ -142,42 +102,42 @@ def polled(ask: Callable[[], object]) -> set[object]:
 # -- while it serves -------------------------------------------------------------------------------
 
 
-def test_a_revoked_key_soon_opens_nothing_in_any_worker(pair: Pair) -> None:
-    headers = {"Authorization": f"Bearer {pair.secret}", "Connection": "close"}
-
-    def ask() -> int:
-        return pair.server.ask("GET", "/v1/collections", headers=headers).status_code
-
-    before = polled(ask)
-    with looked_into(pair.store) as records:
-        revoke_key(records, pair.key.id, datetime.now(UTC))
-    wait_until(lambda: polled(ask) <= {401, 429})  # many guesses are not answered in words
-
-    assert before == {200}
-
-
-def test_it_states_how_it_serves_and_new_definitions_reach_all_workers(pair: Pair) -> None:
-    store, server, *_ = pair
+def test_all_workers_hear_of_changes_and_end_with_a_server_that_is_killed(
+    store: str, tmp_path: Path
+) -> None:
+    """Of a revoked key and new definitions, without a restart; none holds the port for ever."""
+    with closing(open_store(store)) as records:
+        key, secret = create_key(records, Role.ANALYST, "", datetime.now(UTC))
+    headers = {"Authorization": f"Bearer {secret}", "Connection": "close"}
     text = FILE.format("spelling")
+    with Server(store, tmp_path, "--workers", "2") as server:
 
-    def ask() -> str:
-        (verdict,) = send(server.url, body(collection(text))).json()["verdicts"]
-        return str(verdict)
+        def status() -> int:
+            return server.ask("GET", "/v1/collections", headers=headers).status_code
 
-    before = polled(ask)
-    with looked_into(store) as records:
-        add_definitions(records, DefinitionSource(text), datetime.now(UTC), "test")
-    wait_until(lambda: polled(ask) == {"counted"})
+        def verdict() -> str:
+            (only,) = send(server.url, body(collection(text))).json()["verdicts"]
+            return str(only)
 
-    assert before == {"unknown_collection"}
-    assert server.ready == {
-        "bind": server.url,
-        "store": store,
-        "durable": "durable: WAL, synchronous=FULL",
-        "workers": 2,
-        "intake": "open",
-    }
-    assert len(server.workers()) == 2
+        before = polled(status) | polled(verdict)
+        with closing(open_store(store)) as records:
+            revoke_key(records, key.id, datetime.now(UTC))
+            add_definitions(records, DefinitionSource(text), datetime.now(UTC), "test")
+        wait_until(lambda: polled(status) <= {401, 429}, 60)  # of many guesses, some are 429
+        wait_until(lambda: polled(verdict) == {"counted"}, 60)
+
+        assert before == {200, "unknown_collection"}
+        assert server.ready == {
+            "bind": server.url,
+            "store": store,
+            "durable": "durable: WAL, synchronous=FULL",
+            "workers": 2,
+            "intake": "open",
+        }
+        assert len(server.workers()) == 2
+        os.kill(server.pid, signal.SIGKILL)
+        server.process.wait()
+    wait_until(lambda: not listens(server.port), 60)
 
 
 def test_on_a_unix_socket_the_figures_of_the_last_second_are_written(
@@ -237,16 +197,6 @@ def test_what_is_in_flight_is_finished(
     assert answers == [COUNTED] * 8
     assert counted(store) == 8
     assert code == 0
-
-
-def test_workers_end_with_a_server_that_is_killed(store: str, tmp_path: Path) -> None:
-    """None of them holds the port for ever."""
-    server = Server(store, tmp_path)
-    os.kill(server.pid, signal.SIGKILL)
-    server.process.wait()
-
-    wait_until(lambda: not listens(server.port))
-    server.stop()
 
 
 def test_any_wsgi_server_may_serve_it_and_fork_after_loading(store: str, tmp_path: Path) -> None:

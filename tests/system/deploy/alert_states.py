@@ -69,7 +69,6 @@ SLOW: set[str] = set()
 
 
 def state(alert: str, *, slow: bool = False) -> Callable[[State], State]:
-    """Register the state of an alert."""
 
     def register(function: State) -> State:
         STATES[alert] = function
@@ -101,7 +100,6 @@ class Scraped:
 
 @contextmanager
 def scraped(folder: Path, **settings: Any) -> Iterator[Scraped]:
-    """Yield an application with definitions."""
     with deployment(folder, FILE, **settings) as deployed:
         yield Scraped(deployed, deployed.key(Role.ANALYST))
 

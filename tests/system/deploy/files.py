@@ -22,12 +22,10 @@ Unit = dict[str, list[str]]
 
 
 def text(name: str) -> str:
-    """Return a file."""
     return (DEPLOY / name).read_text(encoding="utf-8")
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    """Return what a file of YAML holds."""
     return list(yaml.safe_load_all(text(name)))
 
 
@@ -47,7 +45,6 @@ def words(command: str) -> list[str]:
 
 
 def variables(unit_file: Unit) -> dict[str, str]:
-    """Return the variables that a unit sets."""
     return dict(each.split("=", 1) for each in unit_file["Environment"])
 
 

@@ -31,11 +31,9 @@ class Nginx:
 
     @property
     def url(self) -> str:
-        """Where devices send to."""
         return f"https://localhost:{self.port}"
 
     def tls(self, most: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.SSLContext:
-        """Return how to speak to it."""
         context = ssl.create_default_context(cafile=str(self.certificate))
         context.maximum_version = most
         return context
@@ -78,7 +76,6 @@ def configuration(
 def in_front_of(
     folder: Path, *upstreams: int, more: Mapping[str, str] | None = None
 ) -> Iterator[Nginx]:
-    """Serve for these ports of the loopback."""
     folder.mkdir()
     nginx = Nginx(folder, free_port(), free_port(), certified(folder))
     file = folder / "nginx.conf"

@@ -49,7 +49,6 @@ class Scrape(NamedTuple):
 
 
 def read(exposition: str) -> Iterator[Sample]:
-    """Yield the samples of an exposition."""
     for line in exposition.splitlines():
         if match := re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line):
             labels = re.findall(r'(\w+)="([^"]*)"', match[2] or "")
@@ -57,7 +56,6 @@ def read(exposition: str) -> Iterator[Sample]:
 
 
 def evaluate(expression: str, scrapes: Sequence[Scrape], now: float) -> Value:
-    """Return what an expression is at an instant."""
     parser = _Parser(_tokens(expression), sorted(scrapes), now)
     value = parser.binary(0)
     if parser.tokens:
@@ -66,7 +64,6 @@ def evaluate(expression: str, scrapes: Sequence[Scrape], now: float) -> Value:
 
 
 def fires(expression: str, scrapes: Sequence[Scrape], now: float) -> bool:
-    """Whether an alert with this expression would fire."""
     value = evaluate(expression, scrapes, now)
     return bool(value) if isinstance(value, dict) else True
 
@@ -191,7 +188,6 @@ class _Parser:
         return tuple(found)
 
     def take(self, token: str) -> bool:
-        """Take a token if it comes next."""
         if self.tokens and self.tokens[0] == token:
             self.tokens.pop(0)
             return True
@@ -231,7 +227,6 @@ def _chosen(scrape: Scrape, name: str, conditions: Sequence[tuple[str, str, str]
 
 
 def meets(sample: Sample, label: str, how: str, value: str) -> bool:
-    """Whether a selector's condition chooses a sample."""
     held = sample.labels.get(label, "")
     same = bool(re.fullmatch(value, held)) if how == "=~" else held == value
     return same == (how != "!=")

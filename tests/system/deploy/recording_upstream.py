@@ -16,7 +16,6 @@ class RecordingUpstream(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        """Listen at a free port."""
         self.connections = 0
         self.headers: list[dict[str, str]] = []
         super().__init__((HOST, 0), _Request)
@@ -49,7 +48,6 @@ class _Request(BaseHTTPRequestHandler):
 
 @contextmanager
 def recording_upstream() -> Iterator[RecordingUpstream]:
-    """Stand there."""
     server = RecordingUpstream()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

@@ -12,7 +12,6 @@ import redis
 
 @contextmanager
 def redis_of(folder: Path, *command: str) -> Iterator[None]:
-    """Run a Redis in a folder of its own."""
     folder.mkdir(exist_ok=True)
     with (
         (folder / "log").open("ab") as log,
@@ -25,7 +24,6 @@ def redis_of(folder: Path, *command: str) -> Iterator[None]:
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether a Redis answers."""
     try:
         return bool(redis.Redis(host, port).ping())
     except redis.RedisError:

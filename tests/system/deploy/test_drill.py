@@ -46,7 +46,6 @@ DAY = str(NOW.date() - timedelta(9))
 
 
 def release(server: Server, key: str, epsilon: str) -> requests.Response:
-    """Ask for a count of one day."""
     query = {"query": "count", "epsilon": epsilon, "from": DAY, "to": DAY}
     headers = {"Authorization": f"Bearer {key}"}
     return server.ask("POST", "/v1/collections/visits/releases", json=query, headers=headers)

@@ -1,5 +1,5 @@
 """Devices are never all upgraded: what the first release sent is counted, byte by byte, for ever,
-and what it answered is understood.
+and answered as it was.
 
 `tests/vectors/recorded` keeps what its clients sent to its aggregator, what that answered, and the
 counters it had then; and the digests of all vectors of that release.
@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from veilcount_client.delivery.transport import Delivered, Rejected
-from veilcount_client.testing import WsgiTransport
 from veilcount_shared import wire
 from veilcount_shared.errors import WireError
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE
@@ -36,7 +33,6 @@ Exchange = dict[str, Any]
 
 
 def recorded(release: str) -> dict[str, Any]:
-    """Return what was recorded of a release."""
     found: dict[str, Any] = json.loads((RECORDED / f"{release}.json").read_text(encoding="utf-8"))
     return found
 
@@ -114,26 +110,3 @@ def test_what_an_older_client_spelt_is_spelt_so_still_and_no_byte_more_or_less(
         for wrong in (whole[:-1], whole + b"\1"):
             with pytest.raises(WireError):
                 decode(wrong)
-
-
-def test_a_newer_client_understands_an_older_aggregator(release: str) -> None:
-    for exchange in sent(release):
-        verdicts = json.loads(exchange["reply"])["verdicts"]
-        outcome = WsgiTransport(answering(exchange)).send(body(exchange), len(verdicts))
-
-        assert isinstance(outcome, Delivered)
-        assert [str(each) for each in outcome.verdicts] == verdicts
-    (refused,) = [each for each in recorded(release)["exchanges"] if each["status"] == 400]
-    assert WsgiTransport(answering(refused)).send(body(refused), 1) == Rejected("400")
-
-
-def answering(exchange: Exchange) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
-    """Return an aggregator that answers what an older one did."""
-    problem = exchange["status"] != 200
-    kind = "application/problem+json" if problem else "application/json"
-
-    def serve(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        start(f"{exchange['status']} Recorded", [("Content-Type", kind)])
-        return [exchange["reply"].encode()]
-
-    return serve

@@ -23,7 +23,6 @@ AGREED = {"cluster_state": "ok", "cluster_slots_ok": "16384", "cluster_known_nod
 
 
 def named(kind: str, name: str) -> dict[str, Any]:
-    """Return one document of the cluster."""
     (found,) = [d for d in CLUSTER if (d["kind"], d["metadata"]["name"]) == (kind, name)]
     return found
 
@@ -108,7 +107,6 @@ class Nodes:
             yield
 
     def url(self, first: int) -> str:
-        """Where an aggregator begins."""
         return f"redis-cluster://127.0.0.{first}:{self.port}"
 
     def _node(self, number: int, host: str) -> AbstractContextManager[None]:

@@ -5,13 +5,11 @@ Only the seconds that a body may stop for are fewer, where one stops.
 
 from __future__ import annotations
 
-import gzip
 import json
 import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ from tests.system.deploy.nginx import IMPATIENT, Nginx, in_front_of
 from tests.system.deploy.recording_upstream import RecordingUpstream
 from tests.system.server import HOST, Server, free_port, wait_until
 from tests.system.test_serving import COUNTED, FILE, body, collection
-from veilcount_aggregator.api.problems import PROBLEM_TYPE
 from veilcount_aggregator.cli.main import run
 from veilcount_client.delivery.transport import HttpTransport, Later, Rejected
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
@@ -49,7 +46,6 @@ REVEALING = {
 
 @pytest.fixture(scope="module")
 def proxy(echo: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
-    """A proxy in front of it."""
     folder = tmp_path_factory.mktemp("proxy") / "nginx"
     with in_front_of(folder, echo.server_address[1]) as nginx:
         yield nginx
@@ -64,7 +60,6 @@ def impatient(echo: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory)
 
 
 def ask(nginx: Nginx, method: str, path: str, **options: object) -> requests.Response:
-    """Ask on a connection of its own."""
     with requests.Session() as session:
         session.trust_env = False
         url = nginx.url + path
@@ -74,14 +69,12 @@ def ask(nginx: Nginx, method: str, path: str, **options: object) -> requests.Res
 def connected(
     nginx: Nginx, context: ssl.SSLContext | None = None, session: ssl.SSLSession | None = None
 ) -> ssl.SSLSocket:
-    """Return a connection."""
     context = context or nginx.tls()
     plain = socket.create_connection((HOST, nginx.port), 10)
     return context.wrap_socket(plain, server_hostname="localhost", session=session)
 
 
 def head(length: int) -> bytes:
-    """Return how a device's request begins."""
     lines = (f"POST {REPORTS} HTTP/1.1", "Host: localhost", f"Content-Length: {length}", "", "")
     return "\r\n".join(lines).encode()
 
@@ -229,32 +222,23 @@ def test_it_writes_no_address_whatever_goes_wrong(tmp_path: Path) -> None:
 def test_doctor_finds_no_problem_through_the_proxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A real server; devices are counted; a packed bomb and a slow device hurt nobody."""
+    """A real server: devices are counted, and what is no batch is refused in its words."""
     file = tmp_path / "collections.toml"
     file.write_text(FILE.format("autosave"))
-    store = f"sqlite:///{tmp_path}/store.db"
+    flags = ("--dev", "--collections", str(file))
     with (
-        Server(store, tmp_path, "--dev", "--collections", str(file)) as server,
+        Server(f"sqlite:///{tmp_path}/store.db", tmp_path, *flags) as server,
         in_front_of(tmp_path / "nginx", server.port) as nginx,
-        closing(connected(nginx)) as slow,
     ):
-        slow.sendall(head(1000))
-        bomb = gzip.compress(bytes(1 << 20))
-        packed = {"Content-Type": BINARY_TYPE, "Content-Encoding": "gzip"}
-        refused = ask(nginx, "POST", REPORTS, data=bomb, headers=packed)
         kind = {"Content-Type": BINARY_TYPE}
-        counted = [
-            ask(nginx, "POST", REPORTS, data=body(collection()), headers=kind).json()
-            for _ in range(3)
-        ]
+        counted = ask(nginx, "POST", REPORTS, data=body(collection()), headers=kind).json()
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(nginx.certificate))
         garbage = HttpTransport(nginx.url, None, time.time).send(b"garbage", 1)
         capsys.readouterr()
         code = run(["doctor", "--url", nginx.url, "--json"])
         found = json.loads(capsys.readouterr().out)["findings"]
 
-    assert (refused.status_code, refused.headers["Content-Type"]) == (415, PROBLEM_TYPE)
-    assert counted == [COUNTED] * 3
+    assert counted == COUNTED
     assert garbage == Rejected("400")
     assert (code, [each for each in found if each["state"] == "wrong"]) == (0, [])
 

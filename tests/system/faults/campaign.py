@@ -57,17 +57,16 @@ class Campaign:
 
     @staticmethod
     def now() -> datetime:
-        """Return the instant, as servers see it."""
         return datetime.now(UTC)
 
     @property
     def series(self) -> list[Series]:
-        """The same, as a store knows them."""
         return [Series(collection) for collection in self.collections]
 
     def person(self, randomness: SeededRandomSource) -> list[Report]:
         """Return everything that a person answers in the periods that have begun."""
-        return [each for asked in self.collections for each in self._answers(asked, randomness)]
+        answers = (self._answers(collection, randomness) for collection in self.collections)
+        return [report for reports in answers for report in reports]
 
     def client(self, url: str, state: Path, clock: SettableClock) -> Client:
         """Return the client that people install, for an app with several persons."""

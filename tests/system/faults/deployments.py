@@ -24,7 +24,7 @@ from tests.system.server import Server, free_port, wait_until
 Fault = Callable[[], AbstractContextManager[None]]
 
 WORKERS = 2
-LASTS = 0.4  # seconds: many commits, at any of which it may strike
+LASTS = 0.3  # seconds: many commits, at any of which it may strike
 LEAST_FILE = 1 << 14  # room for the lines of a log
 
 
@@ -42,7 +42,6 @@ def fault(begin: Callable[[], object], *end: Callable[[], object]) -> Fault:
 
 
 def out_of_memory(redis: RedisServer) -> Fault:
-    """It takes nothing more."""
     return fault(
         lambda: redis.ask("CONFIG", "SET", "maxmemory", "1"),
         lambda: redis.ask("CONFIG", "SET", "maxmemory", "0"),
@@ -58,7 +57,6 @@ class Deployment:
     """A server with its store, and a way to it."""
 
     def __init__(self, campaign: Campaign, store: str) -> None:
-        """Start serving."""
         self.campaign = campaign
         self.store = store
         self._port = free_port()
@@ -96,7 +94,6 @@ class Deployment:
         os.kill(stopped, signal.SIGCONT)
 
     def serve(self) -> None:
-        """Start a server."""
         workers = ("--workers", str(WORKERS))
         self.server: Server = self.campaign.serve(self.store, *workers, port=self._port)
 
@@ -115,17 +112,13 @@ class Deployment:
         self.serve()
 
     def close(self) -> None:
-        """End everything."""
         if self.server.process.poll() is None:
             self.server.kill()
         self.way.close()
 
 
 class OnSqlite(Deployment):
-    """On a file."""
-
     def __init__(self, campaign: Campaign, folder: Path) -> None:
-        """Make a store."""
         self.file = folder / "store.db"
         super().__init__(campaign, f"sqlite:///{self.file}")
 
@@ -152,7 +145,6 @@ class OnRedis(Deployment):
     """On one Redis, with a way to it that may fail."""
 
     def __init__(self, campaign: Campaign, folder: Path) -> None:
-        """Start a Redis."""
         place = folder / "redis"
         place.mkdir()
         self.redis = RedisServer(place)
@@ -174,29 +166,23 @@ class OnRedis(Deployment):
         }
 
     def kill_both(self) -> None:
-        """Redis and a worker, then all of the server."""
         self.redis.kill()
         os.kill(self.server.workers()[0], signal.SIGKILL)
         self.server.kill()
 
     def close(self) -> None:
-        """End everything."""
         super().close()
         self.inner.close()
         self.redis.kill()
 
 
 class OnCluster(Deployment):
-    """On three masters."""
-
     def __init__(self, campaign: Campaign, folder: Path) -> None:
-        """Start a cluster."""
         self.cluster = RedisCluster(folder / "cluster")
         super().__init__(campaign, self.cluster.url)
 
     @property
     def faults(self) -> dict[str, Fault]:
-        """What may go wrong with a master."""
         first, second, third = self.cluster.nodes
         starts = [node.start for node in self.cluster.nodes]
         return super().faults | {
@@ -209,12 +195,10 @@ class OnCluster(Deployment):
         }
 
     def kill_all(self) -> None:
-        """All masters and the server."""
         self.cluster.close()
         self.server.kill()
 
     def close(self) -> None:
-        """End everything."""
         super().close()
         self.cluster.close()
 

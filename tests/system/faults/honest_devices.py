@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.system.faults.campaign import Campaign
+from tests.system.server import wait_until
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
@@ -22,7 +23,7 @@ from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
 
 HOST = "127.0.0.1"
 PATIENCE = 2.0  # seconds a device waits for an answer
-PAUSE = 0.02
+PAUSE = 0.03
 RETRY = 0.2  # far sooner than a real device: the harder test
 REPLAYED = 0.2  # the share of batches that hold again what was acknowledged
 SUCCESS = {Verdict.COUNTED, Verdict.DUPLICATE}
@@ -85,7 +86,6 @@ class Device:
         return whole
 
     def close(self) -> None:
-        """Hang up."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -145,9 +145,10 @@ class Population:
             for thread in threads:
                 thread.join()
 
-    def answered_since(self, instant: float) -> bool:
-        """Whether every device was answered since."""
-        return all(device.answered > instant for device in self.devices)
+    def await_answers(self, seconds: float = 60.0) -> float:
+        """Wait until every device was answered again; return how long the last one waited."""
+        now = time.monotonic()
+        return wait_until(lambda: all(device.answered > now for device in self.devices), seconds)
 
     def settle(self, seconds: float) -> None:
         """Have everything acknowledged that was ever tried, within so many seconds."""
@@ -160,7 +161,6 @@ class Population:
 
     @property
     def acknowledged(self) -> list[Report]:
-        """Everything that was acknowledged to any of them."""
         return [report for device in self.devices for report in device.acknowledged]
 
     @property
@@ -174,6 +174,5 @@ class Population:
         return [result for device in self.devices for result in device.wrong]
 
     def close(self) -> None:
-        """Hang up."""
         for device in self.devices:
             device.close()

@@ -61,13 +61,11 @@ def _assert_spread(store: Store, series: Series, result: list[Report]) -> None:
 
 
 def bit(series: Series, report: Report) -> Bit:
-    """Return the bit that a report spends."""
     row = report.pseudonym[:ROW_BYTES]
     return series.fingerprint, series.epoch(report.period), row, report.slot
 
 
 def bits_of(campaign: Campaign, reports: Iterable[Report]) -> set[Bit]:
-    """Return the bits that reports spend."""
     series = {each.fingerprint: each for each in campaign.series}
     return {bit(series[each.fingerprint], each) for each in reports}
 

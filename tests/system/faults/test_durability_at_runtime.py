@@ -16,7 +16,6 @@ from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 
 def post(server: Server, campaign: Campaign, seed: int) -> int:
-    """Send a person's report; return the status."""
     body = encode_binary(Batch((campaign.person(SeededRandomSource(seed))[0],)))
     kind = {"Content-Type": BINARY_TYPE}
     return server.ask("POST", "/v1/reports", data=body, headers=kind).status_code

@@ -35,7 +35,6 @@ def campaign(tmp_path: Path) -> Campaign:
 
 @pytest.fixture
 def sent(campaign: Campaign) -> list[Report]:
-    """One report each of some persons."""
     randomness = SeededRandomSource(1)
     return [campaign.person(randomness)[0] for _ in range(SENT)]
 
@@ -51,7 +50,6 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 def post(server: Server, report: Report) -> None:
-    """Send one report, which is counted."""
     body, kind = encode_binary(Batch((report,))), {"Content-Type": BINARY_TYPE}
     reply = server.ask("POST", "/v1/reports", data=body, headers=kind)
 

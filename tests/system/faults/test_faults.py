@@ -22,8 +22,6 @@ from tests.system.faults.honest_devices import Population
 from tests.system.faults.store_verification import assert_consistent
 from tests.system.server import wait_until
 
-COMES_BACK = 60.0  # seconds, so that a hang ends; mostly every device is answered after 0.1
-SETTLES = 60.0
 DISK = 16 << 20
 
 #: what a short walk does on each store: those that strike where this store keeps its promise
@@ -54,9 +52,9 @@ def deployed(
     population = Population.create(deployment.campaign, deployment.way.port, seed)
     try:
         with population.living():
-            wait_until(lambda: population.answered_since(0))
+            population.await_answers()
             yield deployment, population
-        population.settle(SETTLES)
+        population.settle(60)
 
         assert population.wrong == []
         assert population.acknowledged
@@ -85,9 +83,8 @@ def strike(deployment: Deployment, step: str, population: Population, lasts: flo
     with deployment.faults[step]():
         time.sleep(lasts)
     assert step in GENTLE or population.failed > before, f"{step}: it struck nobody"
-    over = time.monotonic()
     try:
-        return wait_until(lambda: population.answered_since(over), COMES_BACK)
+        return population.await_answers()
     except AssertionError:
         raise AssertionError(f"{step}: no answer: {deployment.server.log_text()}") from None
 
@@ -110,8 +107,7 @@ def test_a_full_disk_is_waited_for(small_disk: Path, tmp_path: Path) -> None:
         before = population.failed
         wait_until(lambda: population.failed > before + len(population.devices))
         ballast.unlink()
-        over = time.monotonic()
-        wait_until(lambda: population.answered_since(over), COMES_BACK)
+        population.await_answers()
 
 
 @pytest.fixture
@@ -129,7 +125,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(ballast: Path) -> None:
-    """Take what is left of a disk."""
     with ballast.open("wb", buffering=0) as file:
         for block in (1 << 16, 1):
             with suppress(OSError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -20,15 +19,8 @@ from tests.redis_server import HOST
 from tests.system.faults.campaign import Campaign
 from tests.system.faults.honest_devices import Population
 from tests.system.faults.store_verification import assert_consistent
-from tests.system.server import wait_until
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.redis.store import RedisStore
-
-
-def answered(population: Population) -> None:
-    """Wait until every device was answered again."""
-    now = time.monotonic()
-    wait_until(lambda: population.answered_since(now), 60)
 
 
 def interrupt(cluster: RedisCluster, slot: int) -> None:
@@ -70,20 +62,20 @@ def test_the_runbook_s_commands_grow_a_cluster_and_shrink_it_again(tmp_path: Pat
             assert isinstance(store, RedisStore)
             bases = store.identity.bases
         with population.living():
-            answered(population)
+            population.await_answers()
             more = cluster.grow(3)
             for node in cluster.nodes:  # or a master without slots becomes another's replica
                 node.ask("CONFIG", "SET", "cluster-allow-replica-migration", "no")
             pipeline = ("--cluster-pipeline", "100")
             cli("rebalance", first, "--cluster-use-empty-masters", *pipeline)
             shards = [cluster.holder(key_slot(base)).port for base in bases]
-            answered(population)
+            population.await_answers()
             interrupt(cluster, key_slot(bases[0]))
             cli("fix", first)
-            answered(population)
+            population.await_answers()
             weights = [f"{_name(node.ask('CLUSTER', 'MYID'))}=0" for node in more]
             cli("rebalance", first, "--cluster-weight", *weights)
-            answered(population)
+            population.await_answers()
         population.settle(60)
         population.close()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,18 +12,9 @@ import pytest
 from tests.system.faults.campaign import Campaign
 from tests.system.faults.honest_devices import Population
 from tests.system.faults.store_verification import bits_of, spent
-from tests.system.server import Server, wait_until
-from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import open_store
-from veilcount_shared.report import Report
 
 MENDED = "write-ahead log restored"
-
-
-def missing(url: str, campaign: Campaign, acknowledged: list[Report]) -> int:
-    """Return how many acknowledged reports a store does not hold."""
-    with closing(open_store(url)) as store:
-        return len(bits_of(campaign, acknowledged) - {*spent(store.export_pieces())})
 
 
 def remove(folder: Path, *suffixes: str) -> None:
@@ -50,26 +40,6 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
 FIRST = "all with a suffix"
 
 
-def served_on(population: Population) -> None:
-    """Wait until every device was answered again."""
-    now = time.monotonic()
-    wait_until(lambda: population.answered_since(now))
-
-
-@contextmanager
-def attacked(attack: str, folder: Path, seed: int) -> Iterator[tuple[Campaign, Population, Server]]:
-    """Remove files under load; kill -9 of everything at the end."""
-    campaign = Campaign.write(folder)
-    server = campaign.serve(f"sqlite:///{folder}/store.db", "--workers", "2")
-    population = Population.create(campaign, server.port, seed, devices=4)
-    with population.living():
-        served_on(population)
-        ATTACKS[attack](folder)
-        yield campaign, population, server
-        server.kill()
-    population.close()
-
-
 @pytest.mark.parametrize(
     "attack",
     [each if each == FIRST else pytest.param(each, marks=pytest.mark.full) for each in ATTACKS],
@@ -77,35 +47,22 @@ def attacked(attack: str, folder: Path, seed: int) -> Iterator[tuple[Campaign, P
 def test_a_removed_log_loses_nothing_when_all_processes_are_killed(
     attack: str, tmp_path: Path
 ) -> None:
-    """The files go, and reports are acknowledged."""
-    with attacked(attack, tmp_path, seed=1) as (campaign, population, server):
+    """Two workers under load; the files go, reports are acknowledged, kill -9 of everything."""
+    campaign, url = Campaign.write(tmp_path), f"sqlite:///{tmp_path}/store.db"
+    server = campaign.serve(url, "--workers", "2")
+    population = Population.create(campaign, server.port, seed=1, devices=4)
+    with population.living():
+        population.await_answers()
+        ATTACKS[attack](tmp_path)
         for _ in range(5):
-            served_on(population)
-    acknowledged = population.acknowledged
+            population.await_answers()
+        server.kill()
+    population.close()
     events = {json.loads(line)["event"] for line in server.log_text().splitlines()}
+    with closing(open_store(url)) as store:
+        lost = bits_of(campaign, population.acknowledged) - {*spent(store.export_pieces())}
 
-    assert len(acknowledged) > 100
-    assert missing(f"sqlite:///{tmp_path}/store.db", campaign, acknowledged) == 0
+    assert len(population.acknowledged) > 100
+    assert lost == set()
     assert population.wrong == []
     assert MENDED in events
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("moment", range(8))
-def test_killed_at_any_moment_after_the_removal_nothing_is_lost(
-    moment: int, tmp_path: Path
-) -> None:
-    """Before anyone could look, too: then the store names the file to move, and all is there."""
-    url = f"sqlite:///{tmp_path}/store.db"
-    with attacked("log and index", tmp_path, seed=moment) as (campaign, population, _):
-        time.sleep(0.004 * moment)
-    try:
-        open_store(url).close()
-    except StoreUnfit as error:
-        words = str(error)
-        assert "mv " in words, words
-        source, target = words.partition("mv ")[2].split(". If")[0].split()
-        Path(source).rename(target)
-
-    assert missing(url, campaign, population.acknowledged) == 0
-    assert population.wrong == []

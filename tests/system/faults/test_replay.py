@@ -21,7 +21,11 @@ THREADS = 64
 
 
 @pytest.mark.parametrize(
-    "engine", ["sqlite", "redis", pytest.param("redis-cluster", marks=pytest.mark.full)]
+    "engine",
+    [
+        each if each == "sqlite" else pytest.param(each, marks=pytest.mark.full)
+        for each in DEPLOYMENTS
+    ],
 )
 def test_a_batch_that_is_replayed_by_many_at_once_is_counted_once(
     engine: str, tmp_path: Path

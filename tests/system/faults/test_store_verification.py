@@ -18,7 +18,6 @@ from veilcount_shared.verdict import Verdict
 
 @pytest.fixture
 def acknowledged(tmp_path: Path) -> list[Report]:
-    """What was acknowledged while the store was filled."""
     campaign, randomness = Campaign.write(tmp_path), SeededRandomSource(3)
     reports = [report for _ in range(5) for report in campaign.person(randomness)]
     with open_worker(f"sqlite:///{tmp_path}/store.db", campaign.now(), make=True) as worker:

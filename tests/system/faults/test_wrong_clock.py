@@ -56,7 +56,6 @@ class Place:
             yield server, shift
 
     def report(self, period: int) -> Report:
-        """Return a report of somebody new."""
         pseudonym = secrets.token_bytes(16)
         message = self.series.collection.pack(0)
         return Report(self.series.fingerprint, period, 0, pseudonym, 0, message)
@@ -69,20 +68,17 @@ class Place:
         return found
 
     def figure(self, server: Server, name: str) -> float:
-        """Return one of a server's figures."""
         answer = server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {self.key}"})
         (found,) = re.findall(rf"^veilcount_{name}{{}} (\S+)$", answer.text, re.MULTILINE)
         return float(found)
 
 
 def post(server: Server, *reports: Report) -> requests.Response:
-    """Send reports."""
     body = encode_binary(Batch(reports))
     return server.ask("POST", "/v1/reports", data=body, headers={"Content-Type": BINARY_TYPE})
 
 
 def verdicts(server: Server, *reports: Report) -> list[str]:
-    """Send reports; return their verdicts."""
     answer = post(server, *reports)
 
     assert answer.status_code == 200, answer.text
@@ -143,33 +139,3 @@ def test_a_host_40_days_ahead_destroys_nothing_and_honest_hosts_go_on(tmp_path: 
     assert (held, now) == (PERIODS * PERSONS, held + 1)
     assert set(spent) == {Verdict.DUPLICATE}
     assert new == [Verdict.COUNTED]
-
-
-@pytest.mark.full
-def test_of_a_file_a_wrong_clock_destroys_nothing_either(tmp_path: Path) -> None:
-    """Of a file its host's clock is the only one: the process itself knows that it jumped.
-
-    One that is started with a wrong clock cannot know, but the store knows its last day.
-    """
-    here = place(f"sqlite:///{tmp_path}/store.db", tmp_path)
-    with here.host() as (server, shift):
-        known = here.fill(server)
-        shift.write_text(str(AHEAD.total_seconds()))
-        wait_until(lambda: server.ask("GET", "/readyz").status_code == 503, 60)
-        jumped, why = post(server, *known), server.ask("GET", "/readyz").json()["why"]
-        dropped = runs(shift)
-        shift.write_text("0")
-        wait_until(lambda: server.ask("GET", "/readyz").status_code == 200, 60)
-        back = verdicts(server, *known)
-    with here.host(AHEAD) as (server, shift):
-        dropped += runs(shift)
-        started = post(server, here.report(PERIODS - 1))
-        waiting = here.figure(server, "retention_waiting")
-    with here.host() as (server, _):
-        back += verdicts(server, *known)
-
-    assert re.search(r"jumped 3,456,00\d s forward|jumped 3,455,99\d s forward", why)
-    for refused in (jumped, started):
-        assert (refused.status_code, refused.json()["type"][-5:]) == (503, "clock")
-    assert (dropped, waiting) == ([0] * 6, 1)
-    assert set(back) == {Verdict.DUPLICATE}

@@ -25,7 +25,7 @@ from veilcount_shared.schedule import period_at
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 SECONDS = 15.0  # a client's patience
-PAUSE = 0.1  # of a sender after each reply: rates are compared, the server is not exhausted
+PAUSE = 0.3  # of a sender after each reply: rates are compared, the server is not exhausted
 
 
 DEFINITION = f"""
@@ -42,7 +42,6 @@ until = {datetime.now(UTC).date() + timedelta(days=30)}
 
 
 def push_definition(store: RedisStore) -> Series:
-    """Load the definition; return its series."""
     add_definitions(store, DefinitionSource(DEFINITION), datetime.now(UTC), "test")
     (series,) = load_catalog(store).series.values()
     return series
@@ -97,7 +96,6 @@ class Load:
         return sum(self.ok[shard, second] for second in seconds) / max(1, len(seconds))
 
     def now(self) -> float:
-        """Return the seconds since it began."""
         return time.monotonic() - self.began
 
     def send(self) -> None:
