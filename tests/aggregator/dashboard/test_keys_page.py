@@ -55,16 +55,16 @@ def test_the_own_key_is_named_in_the_audit_log_and_revoking_it_ends_the_session(
     assert visitor.get("/keys").leads_to == "/login?to=%2Fkeys"
 
 
-def test_a_long_label_is_refused_and_the_form_is_kept(admin: Visitor) -> None:
+def test_a_long_label_and_an_unknown_role_or_key_are_refused(
+    deployed: Deployment, admin: Visitor
+) -> None:
+    """The form is kept."""
     page = admin.post("/keys", role="admin", label="x" * 61)
 
     assert page.status == 422
     assert "give up to 60 characters" in page.text
     assert f'value="{"x" * 61}"' in page.html
     assert re.search(r'value="admin" checked', page.html)
-
-
-def test_an_unknown_role_or_key_is_refused(deployed: Deployment, admin: Visitor) -> None:
     assert admin.post("/keys", role="owner").status == 400
     assert admin.post("/keys/00000000/revoke").status == 404
     assert not load_api_keys(deployed.aggregator.store).keys

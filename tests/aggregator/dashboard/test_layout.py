@@ -10,10 +10,8 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from veilcount_aggregator.dashboard.layout import HERE, PLOTLY, TYPES, asset
-from veilcount_aggregator.errors import StoreUnavailable
 
 ASSETS = sorted(each.name for each in HERE.iterdir() if each.suffix in TYPES)
-CSS = asset("dashboard.css").digest
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
@@ -32,48 +30,27 @@ def test_an_asset_is_cached_for_good_under_the_digest_of_its_content(
     assert zipped.headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [f"{CSS}/chart.js", "0000000000000000/dashboard.css", "x/..%2fframe.py", "x/frame.py",
-     "x/templates"],
-)  # fmt: skip
-def test_nothing_else_is_served_from_the_disk(stocked: Deployment, path: str) -> None:
-    assert Visitor(stocked).get(f"/assets/{path}").status == 404
+def test_nothing_else_is_served_from_the_disk(stocked: Deployment) -> None:
+    paths = ("0000000000000000/dashboard.css", "x/..%2fframe.py", "x/frame.py", "x/templates")
+    for path in (f"{asset('dashboard.css').digest}/chart.js", *paths):
+        assert Visitor(stocked).get(f"/assets/{path}").status == 404
 
 
 def test_a_missing_page_is_html_for_people_and_json_for_programs(stocked: Deployment) -> None:
+    """A near name is proposed."""
     visitor = logged_in(stocked)
     program = visitor.get("/nothing")
     visitor.headers = HTML
-    person = visitor.get("/nothing")
+    person, *tabs = (
+        visitor.get(f"/{path}")
+        for path in ("nothing", "collections/visit/compare", "collections/visit/releases")
+    )
 
     assert program.response.content_type == "application/problem+json"
-    assert person.status == 404
+    assert {page.status for page in (program, person, *tabs)} == {404}
     assert "Back to the overview" in person.text
-
-
-@pytest.mark.parametrize("tab", ["compare", "releases"])
-def test_an_unknown_collection_is_reported_with_a_near_name(stocked: Deployment, tab: str) -> None:
-    page = logged_in(stocked).get(f"/collections/visit/{tab}")
-
-    assert page.status == 404
-    assert 'no collection is named "visit": did you mean visits?' in page.text
-
-
-def test_an_unavailable_store_is_reported_without_its_address(
-    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    visitor = logged_in(deployed)
-
-    def fail() -> None:
-        raise StoreUnavailable("sqlite:///secret/place is not reachable")
-
-    monkeypatch.setattr(deployed.aggregator.store, "service_counts", fail)
-    page = visitor.get("/operations")
-
-    assert page.status == 503
-    assert "Store unavailable" in page.text
-    assert "secret" not in page.html
+    for page in tabs:
+        assert 'no collection is named "visit": did you mean visits?' in page.text
 
 
 def test_an_empty_store_has_pages(tmp_path: Path) -> None:

@@ -1,14 +1,19 @@
-"""The conclusion on a sample size, at its thresholds; the changes between definitions."""
+"""Conclusions on a sample size, at its thresholds; changes between definitions; figures.
+
+A figure has as many digits as its interval allows, and no exponent.
+"""
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
+from math import log10
 from typing import Any
 
 import pytest
 
 from veilcount_aggregator.analysis.planning import QuestionShape, plan
+from veilcount_aggregator.dashboard.charts import logarithmic_axis
 from veilcount_aggregator.dashboard.collection.definition_history import changes, lines_of
 from veilcount_aggregator.dashboard.collection.sample_adequacy import (
     GOAL,
@@ -20,6 +25,8 @@ from veilcount_aggregator.dashboard.collection.sample_adequacy import (
     rounded_up,
     sample_adequacy,
 )
+from veilcount_aggregator.dashboard.formatting import FigureFormat
+from veilcount_aggregator.text import number_format
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Held, Measure
 
@@ -148,3 +155,47 @@ def test_held_is_a_line_of_the_definition() -> None:
     assert changes(old, new) == ['held was "process", is "device"']
     assert 'held = "device"' in list(lines_of(new))
     assert not any(line.startswith("held") for line in lines_of(YES_NO))
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def test_the_narrowest_interval_decides_the_digits_of_all_figures() -> None:
+    shares, number, coarse, none = (
+        FigureFormat.for_widths(widths, of_shares=widths != [35.0])
+        for widths in ([0.2, 0.012], [35.0], [0.1], [float("nan"), 0.0])
+    )
+
+    assert (shares.figure(0.31234), shares.size(0.04)) == ("31.2%", "4.0 points")
+    assert shares.ends(0.019, 0.0634) == "1.9 to 6.3"
+    assert [shares.signed(each) for each in (0.041, -0.041)] == ["+4.1", "-4.1"]
+    assert (number.figure(1234.56), number.size(12.3)) == ("1,235", "12")
+    for almost in (0.0, 0.0001, -0.0001):
+        assert (coarse.signed(almost), coarse.bare(almost)) == ("0", "0")
+    assert none.figure(0.5) == FigureFormat.for_widths([], of_shares=True).figure(0.5) == "50.0%"
+
+
+def test_a_half_width_has_two_or_three_digits_and_no_exponent() -> None:
+    shares = {0.0142: "+/- 1.4 points", 1.0: "+/- 100 points", 0.0: "+/- 0 points"}
+    numbers = {1234.0: "+/- 1,230", 0.0004: "+/- 0.0004"}
+
+    assert {x: number_format.around(x, of_shares=True) for x in shares} == shares
+    assert {x: number_format.around(x, of_shares=False) for x in numbers} == numbers
+
+
+@pytest.mark.parametrize(
+    ("figures", "ticks"),
+    [
+        ([0.3, 20.0, None], ["0.2", "0.5", "1", "2", "5", "10", "20"]),
+        ([0.41, 0.45], ["0.2", "0.5"]),
+        ([0.002, 300.0], ["0.001", "0.01", "0.1", "1", "10", "100", "1,000"]),
+        ([None, 0.0], ["1"]),
+    ],
+)
+def test_a_logarithmic_axis_reaches_from_tick_to_tick(
+    figures: list[float | None], ticks: list[str]
+) -> None:
+    drawn = logarithmic_axis("", figures)
+
+    assert [text for _, text in drawn["ticks"]] == ticks
+    assert all(drawn["range"][0] < log10(each) < drawn["range"][1] for each in figures if each)

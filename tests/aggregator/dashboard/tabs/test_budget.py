@@ -95,41 +95,32 @@ def test_mean_and_worst_are_for_analysts_and_the_histogram_for_admins(alone: Dep
     assert (bars["labels"], bars["parts"][0]["values"]) == (["1", "2"], [40, 25])
 
 
-def test_composition_is_below_the_plain_sum_and_a_smaller_delta_costs_more(
+def test_composition_is_below_the_plain_sum_and_an_attack_grows_with_fresh_answers_alone(
     analyst: Visitor,
 ) -> None:
-    usual, strict = (
-        analyst.get(f"/collections/opened/budget{query}") for query in ("", "?delta=0.000000001")
+    """A smaller delta costs more. A yes or no at epsilon 1: 73 % after one, 99.6 % after 30.
+
+    One answer in total and true values do not compose.
+    """
+    usual, strict, once, curated = (
+        analyst.get(f"/collections/{path}").charts
+        for path in (
+            *("opened/budget", "opened/budget?delta=0.000000001"),
+            *("once/budget", "curated/budget"),
+        )
     )
-    ends = [page.charts["composed"]["parts"][-1]["values"][-1] for page in (usual, strict)]
-    parts = usual.charts["composed"]["parts"]
-    plain, together = (part["values"] for part in parts)
+    steps = usual["composed"]["parts"][0]["x"]
+    plain, together = (part["values"] for part in usual["composed"]["parts"])
+    fresh, frozen = (part["values"] for part in usual["attack"]["parts"])
 
-    assert plain == parts[0]["x"]
+    assert plain == steps
     assert all(sum_ >= less for sum_, less in zip(plain, together, strict=True))
-    assert ends[0] < ends[1]
-    assert ends[0] < plain[-1] == 61
-    assert strict.field("delta") == "0.000000001"
-
-
-def test_the_averaging_attack_grows_with_fresh_answers_and_not_with_a_frozen_one(
-    analyst: Visitor,
-) -> None:
-    """A yes or no at epsilon 1: 73 % after one, 99.6 % after 30."""
-    picture = analyst.get("/collections/opened/budget").charts["attack"]
-    fresh, frozen = (part["values"] for part in picture["parts"])
-    seen = picture["parts"][0]["x"]
-
-    assert seen == [1, 7, 30, 61]
+    assert together[-1] < strict["composed"]["parts"][-1]["values"][-1]
+    assert together[-1] < plain[-1] == 61
+    assert usual["attack"]["parts"][0]["x"] == [1, 7, 30, 61]
     assert fresh[:3] == pytest.approx([0.7311, 0.9106, 0.9961], abs=5e-5)
     assert frozen == [frozen[0]] * 4 == [fresh[0]] * 4
-
-
-@pytest.mark.parametrize("name", ["once", "curated"])
-def test_one_answer_in_total_and_true_values_do_not_compose(analyst: Visitor, name: str) -> None:
-    page = analyst.get(f"/collections/{name}/budget")
-
-    assert not page.charts.keys() & {"composed", "attack"}
+    assert not (once.keys() | curated.keys()) & {"composed", "attack"}
 
 
 def test_the_line_of_very_many_answers_ends_early(alone: Deployment) -> None:
