@@ -1,9 +1,10 @@
-"""A real Chromium, and everything that it complains about."""
+"""A real Chromium at pages that this process serves, and everything that it complains about."""
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,12 +17,14 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
+from werkzeug.serving import WSGIRequestHandler, make_server
 
-from tests.browser.browser_server import Site
+from tests.aggregator.api.deployment_fixtures import Deployment
+from veilcount_aggregator.auth import sessions
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.auth.sessions import LINK_WHO, begin_session
 from veilcount_aggregator.dashboard.browser_sessions import COOKIE
 
+HOST = "127.0.0.1"
 BINARY = "/usr/bin/chromium"
 DRIVER = "/usr/bin/chromedriver"
 FLAGS = (
@@ -51,6 +54,36 @@ FOLLOWED = """return [...document.querySelectorAll('.js-plotly-plot')].every(
 #: reported on the console, where every complaint is read
 WATCH = """document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy violated: ' + event.violatedDirective + ' ' + event.blockedURI));"""
+
+
+@dataclass
+class Site:
+    """The address of the pages, and the deployment behind them."""
+
+    base: str
+    deployment: Deployment
+
+    def link(self, role: Role) -> str:
+        store, now = self.deployment.aggregator.store, self.deployment.clocks.now
+        return sessions.link_url(self.base, sessions.create_link(store, role, now))
+
+
+class _Silent(WSGIRequestHandler):
+    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - werkzeug's name
+        """Log nothing."""
+
+
+@contextmanager
+def served(made: Deployment) -> Iterator[Site]:
+    server = make_server(HOST, 0, made.app, threaded=True, request_handler=_Silent)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield Site(f"http://{HOST}:{server.server_port}", made)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @contextmanager
@@ -98,7 +131,8 @@ class Browser:
     def enter(self, role: Role = Role.ANALYST) -> None:
         """Begin a session, and have its cookie."""
         made = self.site.deployment
-        secret = begin_session(made.aggregator.store, role, LINK_WHO, made.clocks.now)
+        store = made.aggregator.store
+        secret = sessions.begin_session(store, role, sessions.LINK_WHO, made.clocks.now)
         made.aggregator.watch.refresh()
         cookie = {"url": self.site.base, "httpOnly": True, "sameSite": "Strict"}
         self.command("Network.setCookie", name=COOKIE, value=secret, **cookie)

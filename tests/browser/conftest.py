@@ -11,8 +11,7 @@ from selenium import webdriver
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.dashboard.conftest import stocked
 from tests.browser.browser_population import NOW
-from tests.browser.browser_server import Site, served
-from tests.browser.chromium import Browser, browsing, chromium
+from tests.browser.chromium import Browser, Site, browsing, chromium, served
 
 __all__ = ["stocked"]
 

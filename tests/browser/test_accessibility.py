@@ -27,6 +27,7 @@ PAGES = (
     ),
 )
 MOST_STOPS = 80
+ELSEWHERE = "http://127.0.0.2:9/"
 LEAD = "document.querySelector('.lead').style"
 ADD = "document.querySelector('main').innerHTML += "
 FAULTS = {
@@ -79,6 +80,9 @@ def test_the_keyboard_reaches_every_control_and_shows_its_focus(browser: Browser
     assert browser.run("return document.activeElement.id") == "main"
 
 
+# -- what would be noticed -------------------------------------------------------------------------
+
+
 def test_the_audit_notices_each_planted_fault(browser: Browser) -> None:
     missed = []
     for fault, complaint in FAULTS.items():
@@ -88,6 +92,36 @@ def test_the_audit_notices_each_planted_fault(browser: Browser) -> None:
             missed.append(fault)
 
     assert missed == []
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        ("console.error('a plain fault')", "a plain fault"),
+        ("setTimeout(() => { throw new Error('thrown') })", "thrown"),
+        ("document.body.append(Object.assign(document.createElement('script'), {text: '1'}))",
+         "policy violated: script-src"),
+        (f"fetch('{ELSEWHERE}').catch(() => 0)", "policy violated: connect-src"),
+        (f"location.href = '{ELSEWHERE}'", f"requested elsewhere: {ELSEWHERE}"),
+    ],
+)  # fmt: skip
+def test_a_complaint_is_noticed(browser: Browser, script: str, complaint: str) -> None:
+    browser.open("/login")
+    browser.run(script)
+
+    browser.expect_complaint(complaint)
+
+
+def test_a_correct_page_causes_no_complaint_and_overflow_is_noticed(browser: Browser) -> None:
+    browser.enter(Role.ANALYST)
+    browser.open("/plan")
+
+    assert browser.complaints() == []
+    assert browser.fits()
+    for wide, style in (("#toml", "width: 3000px"), (".plot", "height: 10px; min-height: 0")):
+        browser.run(f"document.querySelector('{wide}').style.cssText = '{style}'")
+        assert not browser.fits()
+        browser.run(f"document.querySelector('{wide}').style.cssText = ''")
 
 
 def _stops(browser: Browser) -> list[tuple[str, bool, bool]]:

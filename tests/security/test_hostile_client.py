@@ -82,28 +82,24 @@ def test_a_flood_of_pseudonyms_stops_at_the_limit_of_a_period_and_then_adds_noth
     assert small.verdicts(small.report("opened")) == [Verdict.COUNTED]
 
 
-def test_no_guess_hits_a_slot_of_somebody_else(small: Deployment) -> None:
-    """Of sixteen random bytes: some hundred guesses, and each neighbour of the right ones."""
+def test_no_guess_hits_a_slot_of_somebody_else_and_no_repetition_counts(small: Deployment) -> None:
+    """Of sixteen random bytes: some hundred guesses, and each neighbour of the right ones.
+
+    A body is repeated as it is, in another order, with another message, many times.
+    """
     honest = small.report("opened")
     right = int.from_bytes(honest.pseudonym)
     near = [(right ^ 1 << 8 * place).to_bytes(16) for place in range(4, 16)]  # the first 12 count
     guesses = [replace(honest, pseudonym=each) for each in near]
     guessed = small.verdicts(*guesses) + flood(small, "opened", LIMIT // 2)
+    message = small.series("opened").collection.pack(1)
+    changed = [replace(each, message=message) for each in reversed(guesses)]
+    repeated = small.verdicts(*guesses, *guesses) + small.verdicts(*changed)
 
     assert set(guessed) == {Verdict.COUNTED}
+    assert set(repeated) == {Verdict.DUPLICATE}
     assert small.verdicts(honest) == [Verdict.COUNTED]
-
-
-def test_who_repeats_somebody_elses_body_changes_nothing(small: Deployment) -> None:
-    """As it is, in another order, with another message, many times."""
-    reports = [small.report("opened", segment=1) for _ in range(5)]
-    small.verdicts(*reports)
-    other = small.series("opened").collection
-    changed = [replace(each, message=other.pack(1)) for each in reversed(reports)]
-    again = small.verdicts(*reports, *reports) + small.verdicts(*changed)
-
-    assert set(again) == {Verdict.DUPLICATE}
-    assert small.counted("opened") == 5
+    assert small.counted("opened") == len(guessed) + 1
 
 
 def test_one_pseudonym_for_everything_counts_once_a_slot(small: Deployment) -> None:

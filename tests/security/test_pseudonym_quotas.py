@@ -186,25 +186,17 @@ def _flood(made: Deployment) -> None:
 
 def test_what_is_kept_of_an_hour_names_nobody(tmp_path: Path) -> None:
     """An hour, a series, a source, a number; and it goes when later hours come."""
+    kept = []
     with deployment(tmp_path, FILE, source_classes=CLASSES) as made:
-        key = made.key(Role.DEVICE)
-        made.verdicts(*invented(made, 3), key=key, environ=source_class("mobile"))
-        first = _kept(made)
-        made.clocks.now += timedelta(hours=2)
-        made.verdicts(*invented(made, 1), key=key)
-        second = _kept(made)
+        key, hour = made.key(Role.DEVICE), int(made.clocks.now.timestamp()) // 3600
+        for number in (3, 1):
+            made.verdicts(*invented(made, number), key=key, environ=source_class("mobile"))
+            with made.aggregator.store.file.reading() as database:  # type: ignore[attr-defined] # SQLite's
+                kept += database.execute("select * from hourly").fetchall()
+            made.clocks.now += timedelta(hours=2)
 
-    ((hour, series, source, rows),) = first
-    assert (hour, rows) == (int(made.clocks.now.timestamp()) // 3600 - 2, 3)
-    assert source.endswith("/mobile")
-    assert series > 0
-    assert [each[0] for each in second] == [hour + 2]
-
-
-def _kept(made: Deployment) -> list[tuple[int, int, str, int]]:
-    with made.aggregator.store.file.reading() as database:  # type: ignore[attr-defined] # SQLite's
-        rows: list[tuple[int, int, str, int]] = database.execute("select * from hourly").fetchall()
-    return rows
+    assert [(when, rows) for when, _, _, rows in kept] == [(hour, 3), (hour + 2, 1)]
+    assert all(series > 0 and source.endswith("/mobile") for _, series, source, _ in kept)
 
 
 def test_who_spends_an_hours_quota_does_not_learn_how_many_were_there(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from .advisories import SERVICE, Unanswered, advisories
+import requests
+
 from .bill import bill, unfree, unknown
 from .lock import Pinned, flaws, pinned
 
@@ -20,6 +21,32 @@ ROOT = Path(__file__).resolve().parents[3]
 LOCKS = (ROOT / "requirements.lock", ROOT / "bench" / "competitors.lock")
 BILL = ROOT / "build" / "sbom.cdx.json"
 WELL, FOUND, UNASKED = 0, 1, 3
+SERVICE = "https://api.osv.dev"  # the open database of vulnerabilities
+SECONDS = 20.0
+
+
+class Unanswered(Exception):
+    """The service was not reached, or did not answer: nothing is known, for good or ill."""
+
+
+def advisories(parts: Sequence[Pinned], service: str = SERVICE) -> list[str]:
+    """Return the advisories against these releases, each with its release; or say why not."""
+    requested = [{"package": {"purl": part.purl}} for part in parts]
+    try:
+        reply = requests.post(
+            f"{service}/v1/querybatch", json={"queries": requested}, timeout=SECONDS
+        )
+        reply.raise_for_status()
+        results = reply.json()["results"]
+    except (requests.RequestException, ValueError, KeyError, TypeError) as error:
+        raise Unanswered(type(error).__name__) from error
+    if len(results) != len(parts):
+        raise Unanswered(f"{len(results)} answers to {len(parts)} questions")
+    return [
+        f"{part.name} {part.version}: {known['id']}"
+        for part, result in zip(parts, results, strict=True)
+        for known in result.get("vulns", ())
+    ]
 
 
 def main(service: str = SERVICE) -> int:
