@@ -278,6 +278,14 @@ def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_p
     assert refused.problem == "releases-locked"
 
 
+def test_a_journal_that_cannot_be_read_stops_no_start(tmp_path: Path) -> None:
+    (tmp_path / f"store.db{ENDING}").mkdir()
+    with deployment(tmp_path, TEXT) as deployed:
+        verdicts = deployed.verdicts(deployed.report("age"))
+
+    assert verdicts == [Verdict.COUNTED]
+
+
 # -- digests of lines are computed once ------------------------------------------------------------
 
 

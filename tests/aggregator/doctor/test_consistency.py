@@ -13,10 +13,11 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, deployment
 from tests.aggregator.store.series_fixtures import drop_and_delete
-from veilcount_aggregator.doctor import Severity, examine_backups
+from veilcount_aggregator.doctor import Severity, examine_backups, worst
+from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup
 
-from .doctor_fixtures import examine_deployment
+from .doctor_fixtures import examine, examine_deployment
 
 
 @pytest.mark.parametrize(
@@ -78,3 +79,13 @@ def test_the_newest_backup_is_verified(tmp_path: Path) -> None:
     assert {fresh.state, intact.state} == {Severity.OK}
     assert late.state is Severity.WARN
     assert "tuesday.db" in cut.what
+
+
+def test_a_damaged_page_is_found(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/damaged.db"
+    open_store(url, make=True).close()
+    with (tmp_path / "damaged.db").open("r+b") as file:
+        file.seek(-4096 * 2, os.SEEK_END)
+        file.write(os.urandom(4096))
+
+    assert worst(examine(url, deep=True).values()) is Severity.WRONG

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment, open_worker
-from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.retention.retention_guard import (
@@ -208,19 +207,3 @@ def test_while_the_clock_is_in_doubt_the_intake_is_closed_and_the_server_not_rea
     assert "jumped 3,456,000 s forward" in ready.json["why"]
     assert made.ask("GET", "/readyz").status == 200
     assert made.verdicts(report) == [Verdict.COUNTED]
-
-
-def test_metrics_show_what_the_clock_and_retention_do(made: Deployment) -> None:
-    key = made.key(Role.ANALYST)
-    for again in restart(made, days=40):
-        found = again.ask("GET", "/metrics", key=key).body.decode()
-
-        assert "veilcount_retention_waiting{} 1" in found
-        assert "veilcount_clock_skew_seconds{} 0" in found
-        confirm_day(again.aggregator.store, again.clocks.now, "cli")
-        pass_on(again, SETTLING_SECONDS)
-        again.aggregator.drop_expired()
-        found = again.ask("GET", "/metrics", key=key).body.decode()
-
-        assert "veilcount_retention_waiting{} 0" in found
-        assert "veilcount_dropped_epochs_total{} 38" in found

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 
 from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.estimation.collection_fixtures import falling, of_values
+from tests.aggregator.store.series_fixtures import message
 from veilcount_aggregator import tally
 from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.mechanisms import valid_messages
 from veilcount_aggregator.mechanisms.handler import HANDLERS
+from veilcount_aggregator.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.mechanisms import SubsetSelection
 
@@ -51,22 +55,11 @@ def some(collection: Collection) -> list[int]:
         return list(range(1 << bits))
     random = np.random.default_rng(1)
     drawn = [int.from_bytes(random.bytes(bits // 8), "big") for _ in range(2000)]
-    true = [made(seed, collection) for seed in drawn[:200]]
+    chance = Random(1)
+    true = [message(Series(collection), chance) for _ in range(200)]
     flipped = [each ^ 1 << int(random.integers(bits)) for each in true for _ in range(5)]
     low = [each & ((1 << collection.message_bits) - 1) for each in drawn]
     return [*drawn, *low, *true, *flipped, 0, (1 << bits) - 1]
-
-
-def made(seed: int, collection: Collection) -> int:
-    """Return a true message: of a subset, w members drawn."""
-    mechanism = collection.mechanism
-    if not isinstance(mechanism, SubsetSelection):
-        return int(seed % mechanism.messages)
-    drawn = np.random.default_rng(seed % 2**32).permutation(mechanism.k)[: mechanism.w]
-    members: list[int] = sorted(drawn.tolist())
-    if mechanism.masked:
-        return sum(1 << member for member in members)
-    return sum(member << place * mechanism.label_bits for place, member in enumerate(members))
 
 
 @every

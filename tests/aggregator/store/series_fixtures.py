@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -88,15 +89,9 @@ def row(number: int) -> bytes:
 
 
 def report(
-    number: int,
-    period: int = 0,
-    slot: int | None = None,
-    message: int = 0,
-    *,
-    segment: int = 0,
-    otherwise: Verdict = Verdict.COUNTED,
+    number: int, period: int = 0, slot: int | None = None, message: int = 0, **more: Any
 ) -> SlotReport:
-    return SlotReport(row(number), period, slot, message, segment, otherwise)
+    return SlotReport(row(number), period, slot, message, **more)
 
 
 def slot_of(which: Series, sent: SlotReport) -> int:

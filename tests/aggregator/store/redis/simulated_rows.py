@@ -78,13 +78,11 @@ until = 2026-03-05
 
 
 @cache
-def million(*sizes: int) -> Series:
-    """Return the series, with segments of so many values each: 7.5 MB a tally, where whole."""
-    segments = ", ".join(
-        f"s{at} = {[str(value) for value in range(size)]}" for at, size in enumerate(sizes)
-    )
+def million(segments: int) -> Series:
+    """Return the series, with so many segments: 7.5 MB a tally, where whole."""
+    text = TEXT.format(segments=f"s = {[str(value) for value in range(segments)]}")
     values = [f"v{value}" for value in range(VALUES)]
-    return Series(parse_collections(TEXT.format(segments=segments), lambda _: values)["theme"])
+    return Series(parse_collections(text, lambda _: values)["theme"])
 
 
 def random_reports(
