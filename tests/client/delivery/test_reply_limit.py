@@ -6,6 +6,7 @@ Real sockets. What has no limit in `http.client` and urllib3 is sent as fast as 
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from veilcount_client.delivery.deadline import MAX_READ, ReadBudget
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later
 
 from .server_fixtures import HOST
-from .test_deadline import BODY, INTERIM, OK, dripping, listening, send_to
+from .test_deadline import BODY, INTERIM, OK, dripping, listening, outcome, send_to
 
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 FLOODS = {
@@ -48,7 +49,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_flood_ends_by_its_length(flood: str, reads: list[int]) -> None:
     with listening(dripping(*FLOODS[flood], pause=0.0)) as address:
-        result = send_to(f"http://{address}")
+        result = outcome(partial(send_to, f"http://{address}"))
 
     assert isinstance(result, Later)
     assert result.seen
@@ -62,7 +63,7 @@ def test_a_deadline_alone_does_not_end_a_flood(
     monkeypatch.setattr(ReadBudget, "spend", lambda _, size: reads.append(size))
     monkeypatch.setattr(transport, "MAX_SECONDS", 0.3)
     with listening(dripping(*FLOODS["interim responses"], pause=0.0)) as address:
-        assert send_to(f"http://{address}") == Later("TimeoutError")
+        assert outcome(partial(send_to, f"http://{address}")) == Later("TimeoutError")
 
     assert sum(reads) > MAX_READ
 
@@ -73,7 +74,7 @@ def test_between_the_bytes_of_a_drip_the_sender_sleeps(
     """It reads once a byte, and nothing in between."""
     monkeypatch.setattr(transport, "MAX_SECONDS", 1.0)
     with listening(dripping(CHUNKED, b"0")) as address:
-        assert send_to(f"http://{address}") == Later("TimeoutError")
+        assert outcome(partial(send_to, f"http://{address}")) == Later("TimeoutError")
 
     assert len(reads) <= sum(reads) - len(CHUNKED) + 5
 
