@@ -11,11 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilcount_shared.composition import (
-    MAX_ANSWERS,
-    optimal_composition,
-    shuffle_amplification,
-)
+from veilcount_shared.composition import MAX_ANSWERS, optimal_composition, shuffle_amplification
 from veilcount_shared.errors import EpsilonError
 
 HALF, ONE, TWO = Fraction(1, 2), Fraction(1), Fraction(2)

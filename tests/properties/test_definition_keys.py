@@ -10,10 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.properties.definition_harness import (
-    definition_file,
-    parse_definition,
-)
+from tests.properties.definition_harness import definition_file, parse_definition
 from veilcount_shared.collection import (
     Adjacency,
     Cohort,

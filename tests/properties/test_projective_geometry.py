@@ -90,10 +90,7 @@ def test_is_prime_agrees_with_a_sieve() -> None:
     assert [n for n in range(-3, 3200) if is_prime(n)] == sieve
 
 
-GEOMETRIES = [
-    *((2, 3), (2, 8), (3, 5), (4, 4), (5, 3), (16, 3), (53, 3)),
-    (256, 3),
-]
+GEOMETRIES = [*((2, 3), (2, 8), (3, 5), (4, 4), (5, 3), (16, 3), (53, 3)), (256, 3)]
 
 
 def whole(q: int, t: int) -> ProjectiveGeometry:

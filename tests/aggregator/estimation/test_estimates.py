@@ -10,7 +10,6 @@ import pytest
 from tests.aggregator.estimation.collection_fixtures import (
     ONE_OF,
     falling,
-    mean,
     of_number,
     of_values,
     question,
@@ -103,20 +102,6 @@ def test_without_answers_everything_is_possible(
     assert isinstance(shown, NoReports)
     assert (shown.n, shown.frequency, shown.mean) == (0, None, None)
     assert (shown.low.tolist(), shown.high.tolist()) == (low, high)
-
-
-@pytest.mark.parametrize("target", ["population", "cohort"])
-@pytest.mark.parametrize("level", range(0, 15, 7))
-def test_one_answer_has_an_interval_too(level: int, target: str) -> None:
-    """And identical answers have one: no interval has no width."""
-    collection = of_number()
-    for times in (1, 1000):
-        counters = np.zeros(collection.mechanism.counters, np.int64)
-        counters[level] = times
-        shown = mean(collection, counters, target=target)
-
-        assert shown.high - shown.low > 0.05
-        assert shown.low < shown.mean < shown.high
 
 
 # -- intervals -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from veilcount_aggregator.estimation.projective_supports import (
     supports,
 )
 from veilcount_aggregator.estimation.projective_vectors import meets, numbers, vectors
-from veilcount_aggregator.mechanisms import handler_of, share_handler
+from veilcount_aggregator.mechanisms import share_handler
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import get_field
 from veilcount_shared.mechanisms.projective_geometry import points
@@ -88,18 +88,6 @@ def test_a_few_values_are_decoded_alike_without_a_transform() -> None:
     assert isinstance(mechanism, ProjectiveGeometry)
 
     assert (supports(mechanism, counters, places) == supports(mechanism, counters)[places]).all()
-
-
-@pytest.mark.parametrize(("k", "epsilon"), [(16, "1"), (300, "1"), (16, "4"), (2, "1")])
-def test_answers_are_counted_back(k: int, epsilon: str) -> None:
-    collection = of_values(k, epsilon)
-    mechanism = collection.mechanism
-    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
-
-    for n in (0, 1, 77):
-        counters = simulate(collection, falling(k, n), np.random.default_rng(n))
-
-        assert handler_of(mechanism).report_count(counters) == n
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(12, "0.5"), (12, "4"), (300, "1")])

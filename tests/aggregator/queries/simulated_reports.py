@@ -72,19 +72,11 @@ def send_inputs(
     series, n = deployed.series(name), len(inputs)
     rows = simulate_messages(series.collection, inputs, np.random.default_rng(seed))
     slot = period * series.collection.per_period if series.linked else 0
-    pseudonyms = np.frombuffer(secrets.token_bytes(PSEUDONYM_BYTES * n), np.uint8)
-
-    def column(number: int) -> Any:
-        return np.full(n, number, np.int64)
-
+    drawn = np.frombuffer(secrets.token_bytes(PSEUDONYM_BYTES * n), np.uint8)
+    pseudonyms = drawn.reshape(n, PSEUDONYM_BYTES)
+    periods, segments, slots = (np.full(n, each, np.int64) for each in (period, segment, slot))
     columns = ReportColumns(
-        series.fingerprint,
-        np.arange(n),
-        pseudonyms.reshape(n, PSEUDONYM_BYTES),
-        column(period),
-        column(segment),
-        column(slot),
-        rows,
+        series.fingerprint, np.arange(n), pseudonyms, periods, segments, slots, rows
     )
     return deployed.aggregator.take(DecodedBody(n, (columns,)))
 

@@ -117,26 +117,19 @@ COMPARED: list[tuple[dict[str, Words], str, str]] = [
 ]
 
 
-PLANNED: list[tuple[dict[str, Words], str, str]] = [
+PLANNED: list[tuple[dict[str, Words], str, str]] = [  # test_planning.py has what no plan meets
     ({"devices": "10", "epsilon": "1", "error": "0.1"}, "plan", "exactly two"),
-    ({"devices": "0", "epsilon": "1"}, "devices", "give 1 to"),
+    ({"devices": "ten", "epsilon": "1"}, "devices", "whole number"),
     ({"devices": "10", "epsilon": "17"}, "epsilon", "at most 16"),
-    ({"devices": "10", "error": "0"}, "error", "half the width"),
-    ({"devices": "10", "error": "0.00001"}, "error", "out of reach"),
     ({"devices": "10", "epsilon": "1", "trust": "me"}, "trust", "one of local"),
-    ({"devices": "10", "epsilon": "1", "values": "1"}, "values", "give 2 to"),
-    ({"devices": "10", "epsilon": "1", "values": "3", "range": "0..1"}, "values", "either values"),
     ({"devices": "10", "epsilon": "1", "range": "5"}, "range", "such as 0..60"),
     ({"devices": "10", "epsilon": "1", "arms": "3"}, "arms", "give 1 or 2"),
-    ({"devices": "10", "epsilon": "1", "delta": "0"}, "delta", "at least 1e-30"),
-    ({"devices": "10", "epsilon": "1", "periods": "0"}, "periods", "give 1 to"),
 ]
 
 
 OWN: list[tuple[dict[str, Words], str, str]] = [
     ({"n": "0"}, "n", "at least one"),
     ({"delta": "1"}, "delta", "at least 1e-30"),
-    ({"level": "2"}, "level", "between 0 and 1"),
     ({"by": "day"}, "by", "unknown parameter"),
 ]
 CALLS: dict[str, Callable[[Deployment, str, dict[str, Words]], object]] = {
