@@ -212,7 +212,7 @@ def test_a_head_that_drips_is_cut(server: Server) -> None:
 # -- bodies ----------------------------------------------------------------------------------------
 
 HUNDRED_THOUSAND = json.dumps({"version": 1, "reports": [{}] * 100_000}).encode()
-BOMB = gzip.compress(bytes(64 << 20), 1, mtime=0)
+BOMB = gzip.compress(bytes(16 << 20), 1, mtime=0)
 MOST_GROWTH = 40_000  # kilobytes: a few bodies at once, and what the allocator keeps
 ROUNDS = 2
 

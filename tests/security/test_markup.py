@@ -73,7 +73,7 @@ def pages(*names: str) -> list[str]:
 
 def costly(path: str) -> object:
     """Return a page as a parameter; one that computes for seconds is looked at in full runs."""
-    slow = path.endswith("contrast") and path not in pages(*FEW)
+    slow = path.endswith("contrast") and "curated" not in path
     return pytest.param(path, marks=[pytest.mark.full] if slow else [])
 
 

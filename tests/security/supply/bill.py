@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata, version
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -63,6 +64,7 @@ def _dependencies(parts: Sequence[Pinned]) -> list[dict[str, Any]]:
     return [{"ref": ref, "dependsOn": sorted(set(on))} for ref, on in needs.items()]
 
 
+@cache
 def licence(name: str) -> str:
     """Return a package's licence in a word; nothing if it is not installed or does not say."""
     try:
