@@ -1,6 +1,8 @@
-"""Collections for queries."""
+"""Collections for queries, and a clock."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from veilcount_shared import Collection, parse_collections
 
@@ -21,3 +23,13 @@ def make_collection(**keys: object) -> Collection:
     }
     lines = (f"{key} = {value}" for key, value in (defaults | keys).items() if value is not None)
     return make_collections("[c]\n" + "\n".join(lines))["c"]
+
+
+@dataclass
+class SteppedClock:
+    """Seconds since some start, which only a test lets pass."""
+
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now

@@ -1,4 +1,4 @@
-"""A store in a file."""
+"""A store in a file, and a clock that stands still by itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.aggregator.aggregator_fixtures import SteppedClock
 from veilcount_aggregator.store import Store, open_store
 
 
@@ -16,3 +17,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
     url = f"sqlite:///{tmp_path}/store.db?durability=relaxed"
     with closing(open_store(url, make=True)) as opened:
         yield opened
+
+
+@pytest.fixture
+def clock() -> SteppedClock:
+    return SteppedClock()

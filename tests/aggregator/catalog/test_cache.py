@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.aggregator.aggregator_fixtures import make_collection
+from tests.aggregator.aggregator_fixtures import SteppedClock, make_collection
 from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
 from veilcount_aggregator.auth.api_keys import Role, create_key, revoke_key
@@ -50,21 +50,8 @@ def url(tmp_path: Path, store: Store) -> str:
     return f"sqlite:///{tmp_path}/store.db?durability=relaxed"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def watch(store: Store, clock: Clock) -> CatalogCache:
+def watch(store: Store, clock: SteppedClock) -> CatalogCache:
     return CatalogCache(store, clock)
 
 
@@ -72,7 +59,7 @@ def push(store: Store, text: str = FILE, read: ReadCatalog | None = None) -> Non
     add_definitions(store, DefinitionSource(text), NOW, "cli", read)
 
 
-def found(watch: CatalogCache, clock: Clock, name: str) -> CatalogSnapshot:
+def found(watch: CatalogCache, clock: SteppedClock, name: str) -> CatalogSnapshot:
     """Return what is known once a collection is: new definitions are parsed by another thread."""
 
     def look() -> bool:
@@ -87,7 +74,7 @@ def found(watch: CatalogCache, clock: Clock, name: str) -> CatalogSnapshot:
 
 
 def test_what_changes_is_known_within_a_second(
-    store: Store, clock: Clock, watch: CatalogCache
+    store: Store, clock: SteppedClock, watch: CatalogCache
 ) -> None:
     seen = []
 
@@ -115,7 +102,7 @@ def test_what_changes_is_known_within_a_second(
 
 
 def test_the_generation_is_read_twice_a_second_and_records_when_it_changed(
-    store: Store, clock: Clock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: SteppedClock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generation, records = Mock(wraps=store.generation), Mock(wraps=store.records)
     monkeypatch.setattr(store, "generation", generation)
@@ -128,7 +115,7 @@ def test_the_generation_is_read_twice_a_second_and_records_when_it_changed(
 
 
 def test_a_store_that_is_away_leaves_what_was_known(
-    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: SteppedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     push(store)
     watch = CatalogCache(store, clock)
@@ -145,7 +132,7 @@ def test_a_store_that_is_away_leaves_what_was_known(
 
 
 def test_while_one_thread_looks_the_others_go_on(
-    store: Store, clock: Clock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: SteppedClock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking, go = threading.Event(), threading.Event()
 
@@ -167,7 +154,7 @@ def test_while_one_thread_looks_the_others_go_on(
 
 
 def test_no_request_parses_definitions(
-    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: SteppedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a long list is parsed, requests go on with what was known; keys are seen meanwhile."""
     watch, parse = CatalogCache(store, clock), threading.Event()
@@ -193,9 +180,8 @@ def test_no_request_parses_definitions(
 
 
 def test_a_log_in_makes_no_worker_read_definitions_or_keys_again(
-    store: Store, clock: Clock
+    store: Store, clock: SteppedClock
 ) -> None:
-    """Of 20 definitions and 20 keys; neither do the log-in and the new key read the audit log."""
     worker, operator = CountedReads(store), CountedReads(store)
     for n in range(20):
         push(store, f"{FILE}# {n}\n")
@@ -238,7 +224,7 @@ def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
 # -- service counters ------------------------------------------------------------------------------
 
 
-def test_service_counters_are_handed_out_once_a_second(clock: Clock) -> None:
+def test_service_counters_are_handed_out_once_a_second(clock: SteppedClock) -> None:
     service_counters, note = ServiceCounters(clock), ServiceCounter("x", "", -1, "y")
     service_counters.count(note)
     service_counters.count(note, 2)
@@ -258,7 +244,6 @@ def test_service_counters_are_handed_out_once_a_second(clock: Clock) -> None:
 
 
 def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
-    """Each day's own, then; the whole campaign's at once at its end."""
     daily = Series(make_collection(unit='"day"', until="2026-12-31", late=10))
     linked = Series(make_collection(unit='"month"', late=10))
     first = date(2026, 12, 2) + timedelta(days=10)

@@ -61,7 +61,6 @@ def fingerprints(store: Store) -> dict[str, list[str]]:
 
 
 def test_definitions_are_known_for_ever_the_newest_first(store: Store) -> None:
-    """The same file again is no news; the newest file's words are shown, of the same series."""
     new = push(store)
     generation = store.generation()
 
@@ -137,7 +136,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None
 
 
 def test_a_collection_is_closed_once_and_for_good_under_all_its_definitions(store: Store) -> None:
-    """The day is kept, and who did it. Other collections and later definitions are open."""
     push(store)
     push(store, CHANGED)
     gone = close_collection(store, "theme", NOW, "abcd")

@@ -22,7 +22,7 @@ from veilcount_aggregator.central import DiscreteLaplaceNoise
 from veilcount_aggregator.central.opendp_noise import add_noise, calibrated_scale
 
 ALPHA = 1e-9
-DRAWS = 20_000
+DRAWS = 10_000
 
 PRICES = [(1, "1"), (2, "1"), (1, "0.7"), (2, "0.7"), (1, "0.000001"), (120, "0.3"), (1, "16")]
 
@@ -64,7 +64,7 @@ def drawn(scale: float) -> NDArray[np.int64]:
 def fits(noise: NDArray[np.int64], scale: float) -> bool:
     """Chi-square of every value that is likely enough, the tails together."""
     q = np.exp(-1 / scale)
-    edge = max(int(scale * 6), 2)
+    edge = max(int(scale * 5), 2)
     places = np.arange(-edge, edge + 1)
     chances = (1 - q) / (1 + q) * q ** abs(places)
     tail = float(exact_tail(scale, edge)) / 2

@@ -145,7 +145,8 @@ def test_the_certificate_and_hsts_are_checked(
 
 def certificate(folder: Path) -> Path:
     both = folder / "both.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    command = ["openssl", "req", "-x509", *key, "-nodes", "-days", "2"]
     name = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=IP:{HOST}"]
     files = ["-keyout", str(both), "-out", str(folder / "certificate.pem")]
     subprocess.run([*command, *name, *files], check=True, capture_output=True)

@@ -205,7 +205,6 @@ def test_relaxed_durability_is_wrong(file: Path) -> None:
 
 
 def test_definitions_are_followed_to_their_end(file: Path, tmp_path: Path) -> None:
-    """`theme` ends a year after its start, the others in December."""
     empty = f"sqlite:///{tmp_path}/empty.db"
     open_store(empty, make=True).close()
 

@@ -103,7 +103,6 @@ SHAPES = [(10, "4"), (10, "0.5"), (64, "2.5"), (300, "1")]
 
 @pytest.mark.parametrize(("k", "epsilon"), SHAPES)
 def test_parts_add_up_to_the_whole_in_integers_and_in_rows(k: int, epsilon: str) -> None:
-    """More rows than are spread out at once."""
     collection = of_values(k, epsilon)
     inputs = np.repeat(np.arange(k), falling(k, 1000))
     rows = simulate_messages(collection, inputs, np.random.default_rng(2))

@@ -199,7 +199,6 @@ def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(forwarder: For
 def test_a_worker_waits_for_a_bounded_number_of_answers(
     forwarder: Forwarder, application: Application, refused: list[str]
 ) -> None:
-    """The next one is refused immediately; the intake keeps its threads; all get a response."""
     answers: list[bytes] = []
 
     def ask() -> None:

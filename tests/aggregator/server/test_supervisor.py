@@ -117,7 +117,6 @@ def test_it_ends_with_a_parent_that_is_killed() -> None:
 
 @pytest.mark.full
 def test_one_that_never_starts_is_tried_less_and_less_often() -> None:
-    """And the server can end meanwhile."""
     begun: list[float] = []
 
     class Counted(AnalysisProcess):

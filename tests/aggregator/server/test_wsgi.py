@@ -5,25 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from werkzeug.test import Client
 
+from tests.aggregator.aggregator_fixtures import SteppedClock
 from veilcount_aggregator.api.problems import RETRY_SECONDS
 from veilcount_aggregator.server.wsgi import LazyApplication
 from veilcount_aggregator.store import open_store
-
-
-@dataclass
-class Clock:
-    seconds: float = 1_000.0
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
@@ -32,8 +22,8 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def worker(url: str, clock: Clock) -> Iterator[LazyApplication]:
-    made = LazyApplication({"VEILCOUNT_STORE": url}, lambda: clock.seconds)
+def worker(url: str, clock: SteppedClock) -> Iterator[LazyApplication]:
+    made = LazyApplication({"VEILCOUNT_STORE": url}, clock)
     yield made
     if made.opened is not None:
         made.opened.close()
@@ -56,14 +46,14 @@ def test_it_opens_with_its_first_request(url: str, worker: LazyApplication) -> N
 
 
 def test_while_it_cannot_be_opened_it_asks_to_come_back_and_then_it_serves(
-    url: str, worker: LazyApplication, clock: Clock, capsys: pytest.CaptureFixture[str]
+    url: str, worker: LazyApplication, clock: SteppedClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing that makes a device drop its reports; and no try for each of the requests."""
     first = Client(worker).post("/v1/reports", data=b"VC")
     make(url)
     alive = Client(worker).get("/healthz")
     too_early = Client(worker).get("/readyz")
-    clock.seconds += RETRY_SECONDS
+    clock.now += RETRY_SECONDS
     then = Client(worker).get("/readyz")
 
     assert (first.status_code, first.headers["Retry-After"]) == (503, str(RETRY_SECONDS))

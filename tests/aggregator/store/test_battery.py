@@ -106,7 +106,6 @@ def test_the_first_rule_that_holds_decides(store: Store) -> None:
 
 @pytest.mark.parametrize("what", NUMBERS)
 def test_counters_are_what_the_messages_support(store: Store, what: str) -> None:
-    """Of every mechanism, over groups of one to hundreds, as the plainest counting has it."""
     which, chance, model = series(what), random.Random(what), Model()
     for group, many in enumerate((1, 40, 40, 40, 300)):
         reports = [

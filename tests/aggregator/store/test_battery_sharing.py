@@ -168,7 +168,6 @@ def test_another_store_takes_everything_over(store: Store, target: Store) -> Non
 
 
 def test_a_piece_takes_the_place_of_what_stands_there(store: Store, target: Store) -> None:
-    """Also where the target has counted something of its own meanwhile."""
     which = series("plane")
     fill(store)
     pieces = list(store.export_pieces())

@@ -74,7 +74,6 @@ def race(*works: Callable[[], object]) -> list[str]:
 def test_of_backups_and_of_restores_to_one_name_one_is_made_and_it_is_whole(
     source: str, tmp_path: Path
 ) -> None:
-    """The others are refused with its writer, or since it is there already."""
     folder = tmp_path / "backups"
     folder.mkdir()
     to = folder / "today.db"
@@ -152,7 +151,6 @@ def url(request: pytest.FixtureRequest, memory: Path) -> Iterator[str]:
 def test_a_second_copy_is_refused_until_the_first_is_dead_and_then_takes_over_at_once(
     url: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its process is known to be dead: nobody waits until it was silent for long."""
     monkeypatch.setattr(lease_module, "SILENT_SECONDS", 1e6)
     first, pipe = run(copy_slowly, source, url)
     receive(pipe)

@@ -70,7 +70,7 @@ def test_a_backup_is_one_private_file_and_restores_to_the_same_store(
     with closing(sqlite3.connect(file)) as database:
         assert database.execute("pragma journal_mode").fetchone() == ("delete",)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    for url in (f"sqlite:///{tmp_path}/again.db", server.url):
+    for url in [f"sqlite:///{tmp_path}/again.db", server.url][: 1 if read_only else 2]:
         restore(file, url)
         with closing(open_store(url)) as again:
             assert everything(again) == before

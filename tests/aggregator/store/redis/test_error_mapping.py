@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.aggregator.aggregator_fixtures import SteppedClock
 from tests.aggregator.store.redis.simulated_rows import (
     count,
     is_taken,
@@ -167,21 +167,8 @@ def _stopped(*_: object) -> None:
 # -- the circuit breaker by itself: when it opens, who may probe, how many may wait ----------------
 
 
-@dataclass
-class Clock:
-    now: float = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def breaker(clock: Clock) -> CircuitBreaker:
+def breaker(clock: SteppedClock) -> CircuitBreaker:
     return CircuitBreaker("server:1", clock)
 
 
@@ -195,7 +182,9 @@ def test_after_a_time_out_calls_fail_at_once(breaker: CircuitBreaker) -> None:
     assert breaker.state is BreakerState.OPEN
 
 
-def test_one_caller_at_a_time_probes_after_a_pause(breaker: CircuitBreaker, clock: Clock) -> None:
+def test_one_caller_at_a_time_probes_after_a_pause(
+    breaker: CircuitBreaker, clock: SteppedClock
+) -> None:
     for _ in range(10):  # calls that were under way together do not make the pause longer
         breaker.failed("")
     too_early = breaker.begin_probe()
@@ -212,7 +201,7 @@ def test_one_caller_at_a_time_probes_after_a_pause(breaker: CircuitBreaker, cloc
 
 
 def test_the_pause_doubles_with_each_failed_probe_up_to_a_limit(
-    breaker: CircuitBreaker, clock: Clock
+    breaker: CircuitBreaker, clock: SteppedClock
 ) -> None:
     breaker.failed("")
     pauses = []
@@ -228,7 +217,7 @@ def test_the_pause_doubles_with_each_failed_probe_up_to_a_limit(
 
 
 def test_few_calls_wait_for_a_server_that_stands_still(
-    breaker: CircuitBreaker, clock: Clock
+    breaker: CircuitBreaker, clock: SteppedClock
 ) -> None:
     """Any number while it answers soon, as a slow disk does; a few once one has waited long."""
     with ExitStack() as waiting:

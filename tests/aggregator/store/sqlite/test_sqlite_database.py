@@ -85,7 +85,6 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
 def test_only_a_relaxed_store_does_not_wait_for_the_disk(
     path: Path, mode: str, synchronous: int
 ) -> None:
-    """Health shows it. What is deleted is overwritten; the schema is the newest."""
     with closing(open_at(path, mode=mode)) as store:
         with store.file.writing() as database:
             found = {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.aggregator.aggregator_fixtures import SteppedClock
 from tests.aggregator.store.series_fixtures import (
     LINKED,
     SlotReport,
@@ -233,13 +234,6 @@ def test_a_tally_that_fills_up_becomes_dense(store: SqliteStore) -> None:
 # -- health tells what reading alone cannot --------------------------------------------------------
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question writes and looks, whoever asked before."""
@@ -258,7 +252,6 @@ def test_the_probe_writes_to_the_disk(path: Path, store: SqliteStore) -> None:
 
 
 def test_a_full_disk_is_reported(tmp_path: Path) -> None:
-    """At /readyz, until there is space again and a commit has shown it."""
     with small_disk(tmp_path / "disk") as disk:
         store = open_at(disk / "store.db")
         probe = StoreProbe(store)
@@ -330,7 +323,7 @@ def test_damage_that_a_reading_meets_is_reported(path: Path, store: SqliteStore)
 
 def test_probes_are_few(path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "PROBE_SECONDS", 5.0)
-    store.file.condition = WriteHealth(clock := Clock())
+    store.file.condition = WriteHealth(clock := SteppedClock())
     sizes = []
     for _ in range(4):
         for _ in range(20):
@@ -343,7 +336,7 @@ def test_probes_are_few(path: Path, store: SqliteStore, monkeypatch: pytest.Monk
 
 def test_a_failed_commit_is_remembered_through_a_probe(store: SqliteStore) -> None:
     """The probe succeeds meanwhile, and is no report."""
-    store.file.condition = condition = WriteHealth(clock := Clock())
+    store.file.condition = condition = WriteHealth(clock := SteppedClock())
     condition.failed(StoreUnavailable("x"), OSError(5, "I/O error"), probe=False)
 
     assert store.health().trouble == "a write failed: OSError"
