@@ -122,7 +122,7 @@ class Deadline:
         self._timer.join()  # at once: it was cancelled, or has only to shut down what it watches
         for each in self._sockets:
             each.close()
-        if self._passed:
+        if self._passed and (error is None or isinstance(error, Exception)):  # an interrupt goes on
             raise TimeoutError("the exchange took too long") from error
 
     def remaining(self) -> float:
