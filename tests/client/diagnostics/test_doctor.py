@@ -234,6 +234,7 @@ PROBLEM = "application/problem+json"
         (503, "text/plain", "", "busy or down"),
         (400, PROBLEM, '{"type": "urn:veilcount:problem:unknown-version"}', "same release"),
         (400, PROBLEM, "not JSON", "proxy"),
+        (400, PROBLEM, "[]", "proxy"),
         (200, "application/json", '{"verdicts": []}', "development"),
     ],
 )

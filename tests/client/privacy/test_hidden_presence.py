@@ -44,7 +44,7 @@ COLLECTIONS = file(
     mood={"presence": "hidden", "linkage": "collection"},
 )
 FIRST = at(0, 7)
-MINUTES = 2 * HOUR  # between two instants at which an answer falls due
+MINUTES = 3 * HOUR  # between two instants at which an answer falls due
 Plant = Callable[[], AbstractContextManager[object]]
 
 

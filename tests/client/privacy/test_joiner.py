@@ -31,7 +31,7 @@ from veilcount_shared.wire import encode_binary
 
 from ..device_fixtures import HOUR, MINUTE, Device, at, device_in_memory, file, number
 
-DEVICES, MANY = 40, 400  # so many in the suite, and with --full
+DEVICES, MANY = 32, 400  # so many in the suite, and with --full
 ALPHA = 1e-6  # of one way of joining two kinds of rows; all sources are seeded
 COLLECTIONS = file(
     a={"values": ["x", "y", "z"]},
