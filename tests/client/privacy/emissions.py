@@ -84,12 +84,12 @@ def emissions(
     word: int = JITTER_WORDS[0],
     until: float = LAST,
     lazy: bool = False,
-    minute: float = HOUR,
+    minute: float = HOUR / 2,
     plant: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> list[Emission]:
     """Return all that leaves a device: the instant and the bytes of each attempt.
 
-    Its thread looks for absences every hour instead of every minute, which takes much less
+    Its thread looks for absences every half hour instead of every minute, which takes much less
     time; one test runs with the true minute.
     """
     events: list[tuple[float, int, Any, Sequence[Any]]] = [

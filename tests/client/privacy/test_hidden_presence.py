@@ -44,7 +44,6 @@ COLLECTIONS = file(
     mood={"presence": "hidden", "linkage": "collection"},
 )
 FIRST = at(0, 7)
-MINUTES = 3 * HOUR  # between two instants at which an answer falls due
 Plant = Callable[[], AbstractContextManager[object]]
 
 
@@ -71,7 +70,7 @@ def run(life: Life, seed: object, *, active: bool, plant: Plant = nullcontext) -
     with (
         constant_randomizers(),
         device_in_memory(
-            (seed, active), COLLECTIONS, FIRST, minute=MINUTES, plant=plant, randomness=randomness
+            (seed, active), COLLECTIONS, FIRST, minute=HOUR, plant=plant, randomness=randomness
         ) as device,
     ):
         for instant, verb in sorted([*life.events, *(_records() if active else ())]):

@@ -160,7 +160,7 @@ def population(
         error = chances.uniform(-30, 30)  # the device's clock is off by as much
         options: dict[str, Any] = {"randomness": SeededRandomSource(person), "jitter": jitter}
         with plant(), device_in_memory(
-            person, collections, at(0, 0, error), minute=2 * HOUR, **options
+            person, collections, at(0, 0, error), minute=HOUR, **options
         ) as device:  # fmt: skip
             live(device, days, chances, outage=outage)
         for each in device.wire.arrivals:
@@ -223,7 +223,7 @@ def test_a_backlog_does_not_come_in_step(devices: int) -> None:
 
 def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
     """Return the bodies that a client of many persons sends: of which persons their rows are."""
-    device = Device(place, PUBLIC, consent=None, persons=True, **options)
+    device = Device(place, PUBLIC, consent=None, persons=True, jitter=0, **options)
     owners: dict[tuple[str, bytes], int] = {}
     for person in range(DEVICES):
         here = device.client.person(person)

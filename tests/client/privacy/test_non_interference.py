@@ -220,7 +220,7 @@ def test_a_segment_is_the_latest_records_and_not_that_of_the_value_that_stays() 
 # -- one collection and another --------------------------------------------------------------------
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("life", LIVES, ids=repr)
 def test_a_collections_reports_do_not_depend_on_another(life: Life) -> None:
     """Whatever is done with A, the bodies of B are the same, at the same instants.
