@@ -143,9 +143,10 @@ def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> No
     """It adds sampling: at most 0.25 / n for a yes or no, the same in every row."""
     for line in shown.lines:
         added = line.population.rmse**2 - line.cohort.rmse**2
+        wider = line.population.half_width**2 - line.cohort.half_width**2
 
         assert isclose(added, 0.25 / 10**4, rel_tol=1e-6)
-        assert line.population.half_width > line.cohort.half_width
+        assert isclose(wider, 1.959964**2 * added, rel_tol=1e-5)
 
 
 def test_observed_shares_are_named_and_have_less_sampling_error() -> None:
