@@ -139,7 +139,8 @@ class Survey:
                 covered += holds(low, self.true, high, width)
             return Coverage(covered, rounds)
 
-        about = f"{self.target}, epsilon {self.collection.epsilon}, n {n}, held {self.held.max()}"
+        epsilon = float(self.collection.unit_epsilon)
+        about = f"{self.target}, epsilon {epsilon:g}, n {n}, held {self.held.max()}"
         return Setting(f"{name}, {about}", measure)
 
 
