@@ -139,7 +139,7 @@ MORE = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("n", [2_000, pytest.param(40, marks=pytest.mark.full)])
 @pytest.mark.parametrize("draw", [stable, opposed, opposed_in_part])
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def width(question: QuestionShape) -> float:
 # -- any from the other two ------------------------------------------------------------------------
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("question", "trust"), CASES, ids=str)
 def test_the_error_that_devices_and_epsilon_give_needs_them(
     question: QuestionShape, trust: TrustModel
