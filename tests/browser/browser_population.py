@@ -41,7 +41,6 @@ def monthly(question: str, **domain: Any) -> dict[str, Any]:
 
 
 def definitions(collections: dict[str, dict[str, Any]]) -> str:
-    """Return the text of a definitions file."""
     lines = ['app = "acme-editor"']
     for name, definition in collections.items():
         lines.append(f"[{name}]")

@@ -194,7 +194,6 @@ class Browser:
 
     @property
     def path(self) -> str:
-        """Where it is, without the host."""
         return self.driver.current_url.removeprefix(self.site.base)
 
     def run(self, script: str, *arguments: Any) -> Any:
@@ -227,7 +226,6 @@ class Browser:
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, **metrics)
 
     def theme(self, name: str) -> None:
-        """Prefer light or dark, as a system does."""
         preferred = {"name": "prefers-color-scheme", "value": name}
         self.command("Emulation.setEmulatedMedia", features=[preferred])
 
@@ -237,7 +235,6 @@ class Browser:
     # -- what went wrong -----------------------------------------------------------------------
 
     def expects(self, *words: str) -> None:
-        """Name errors of the console that this test causes."""
         self.expected.extend(words)
 
     def requested(self) -> list[str]:

@@ -57,7 +57,6 @@ def test_files_are_chosen_previewed_pushed_and_closed(own_browser: Browser, tmp_
 
 
 def test_a_new_key_is_copied_and_revoked_only_after_a_confirmation(own_browser: Browser) -> None:
-    """Where copying is denied, it is selected."""
     own_browser.enter(Role.ADMIN)
     own_browser.open("/keys")
     own_browser.find("input[value=device]").click()
@@ -111,6 +110,7 @@ def test_a_release_is_dry_run_charged_drawn_and_listed(own_browser: Browser) -> 
 
     own_browser.size(NARROW)
     own_browser.open("/collections/odd/releases")
+    assert "This collection has no releases" in own_browser.text()
     own_browser.follow(".empty a")
     names = own_browser.texts(".plot .yaxislayer-above text")
     assert own_browser.path == "/collections/odd"

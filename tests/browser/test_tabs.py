@@ -21,7 +21,6 @@ STROKE = "return getComputedStyle(document.querySelector('#scaling .js-line')).s
 def test_estimates_are_drawn_and_options_and_dates_change_the_address_and_the_drawing(
     browser: Browser,
 ) -> None:
-    """Bars have whiskers, lines have bands, points have texts."""
     browser.enter()
     browser.open("/collections/theme")
     bars, lines = browser.all("figure.chart .plot")[:2]

@@ -67,7 +67,6 @@ def test_no_server_response_controls_the_terminal(
 
 
 def test_no_key_has_a_label_that_a_terminal_obeys(deployed: Deployment) -> None:
-    """Endpoint, page and command refuse it alike."""
     admin, visitor = deployed.key(Role.ADMIN), logged_in(deployed, Role.ADMIN, "/keys")
     for label in ("\x1b[31m", "a\nb", "\x9b31m", "\u202etxt", "\x00", "a\u2028b"):
         body = json.dumps({"role": "analyst", "label": label}).encode()

@@ -152,7 +152,6 @@ def test_what_a_form_sends_is_text_on_the_page_that_answers(admin: Visitor) -> N
 
 
 def test_markup_that_got_through_would_be_noticed() -> None:
-    """In a text, an attribute, a script, an address."""
     planted = (
         f"<p>{EVIL}</p>",
         f'<input name="to" value="{EVIL}">',

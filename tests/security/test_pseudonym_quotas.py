@@ -233,12 +233,9 @@ def test_metrics_name_the_limit_that_refuses(tmp_path: Path) -> None:
     A label means nothing where no classes are set: otherwise whoever speaks to the intake directly
     would choose a quota of his own.
     """
-    limits: dict[str, Any] = {
-        "max_new_pseudonyms": 25,
-        "max_new_pseudonyms_per_hour": 20,
-        "max_pseudonyms_per_body": 15,
-    }
-    with deployment(tmp_path, FILE, CENTRAL.replace("acme-editor", "other"), **limits) as made:
+    limits: dict[str, Any] = {"max_new_pseudonyms_per_hour": 20, "max_pseudonyms_per_body": 15}
+    other = CENTRAL.replace("acme-editor", "other")
+    with deployment(tmp_path, FILE, other, max_new_pseudonyms=25, **limits) as made:
         made.verdicts(*invented(made, 18))  # 15, and 3 beyond the body's
         made.verdicts(*invented(made, 9), environ=source_class("mobile"))  # 5, 4 beyond the hour's
         made.clocks.now += timedelta(hours=1)

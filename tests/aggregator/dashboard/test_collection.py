@@ -112,7 +112,6 @@ def test_a_page_shows(
 
 
 def test_every_bar_and_point_lies_within_its_interval(analyst: Visitor) -> None:
-    """A point of an open period is hollow."""
     page = analyst.get("/collections/theme")
     bars = first_chart(page)
     (lines,) = [each for each in page.charts.values() if each["kind"] == "lines"]
@@ -183,7 +182,6 @@ def test_one_definition_is_shown_alone_with_its_whole_fingerprint(
     ("query", "fix"),
     [
         ("theme?level=2", "give a number between 0 and 1"),
-        ("theme?by=day", "by"),
         ("theme?nothing=1", "nothing"),
         ("theme?segment=arm:C", "give one of arm:A, arm:B"),
         ("word?find=wrod-0001", "no value has this in its name: did you mean word-0001"),

@@ -37,7 +37,7 @@ def test_nothing_else_is_served_from_the_disk(stocked: Deployment) -> None:
 
 
 def test_a_missing_page_is_html_for_people_and_json_for_programs(stocked: Deployment) -> None:
-    """A near name is proposed."""
+    """A near name is proposed; without a session no page is named."""
     visitor = logged_in(stocked)
     program = visitor.get("/nothing")
     visitor.headers = HTML
@@ -49,6 +49,10 @@ def test_a_missing_page_is_html_for_people_and_json_for_programs(stocked: Deploy
     assert program.response.content_type == "application/problem+json"
     assert {page.status for page in (program, person, *tabs)} == {404}
     assert "Back to the overview" in person.text
+    assert ["<nav" in page.html for page in (person, Visitor(stocked).get("/login"))] == [
+        True,
+        False,
+    ]
     for page in tabs:
         assert 'no collection is named "visit": did you mean visits?' in page.text
 
@@ -62,7 +66,3 @@ def test_an_empty_store_has_pages(tmp_path: Path) -> None:
     assert "No reports yet" in operations
     assert "Nothing was committed yet." in operations
     assert "No open period has new pseudonyms yet." in operations
-
-
-def test_without_a_session_no_page_is_named(stocked: Deployment) -> None:
-    assert "<nav" not in Visitor(stocked).get("/login").html

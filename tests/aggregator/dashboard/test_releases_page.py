@@ -55,14 +55,6 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
         yield logged_in(empty)
 
 
-def test_a_local_collection_has_no_releases_and_the_page_states_why(reader: Visitor) -> None:
-    page = reader.get("/collections/theme/releases")
-
-    assert page.status == 200
-    assert "This collection has no releases" in page.text
-    assert "no true value leaves them" in page.text
-
-
 def test_a_dry_run_states_cost_and_error_charges_nothing_and_reads_no_answer(
     deployed: Deployment, analyst: Visitor, reader: Visitor
 ) -> None:

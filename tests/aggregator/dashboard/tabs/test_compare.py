@@ -92,15 +92,6 @@ def test_a_page_states(
     assert page.lacks(*patterns) == []
 
 
-def test_two_definitions_are_compared(answered: Deployment, analyst: Visitor) -> None:
-    known = answered.aggregator.known().catalog.by_name["once"]
-    newest, oldest = (each.fingerprint for each in known)
-    page = analyst.get("/collections/once/compare")
-
-    assert (page.field("a"), page.field("b")) == (f"series:{newest}", f"series:{oldest}")
-    assert f"under definition {newest[:12]} than under definition {oldest[:12]}" in page.text
-
-
 def test_a_side_without_reports_is_named(alone: Deployment) -> None:
     counted(send(alone, "theme", [10, 10, 10], period=1))
     page = logged_in(alone).get("/collections/theme/compare")
