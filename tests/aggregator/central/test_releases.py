@@ -165,9 +165,7 @@ def test_the_interval_of_a_count_or_sum_covers_with_95_percent(
 
 @pytest.mark.parametrize(("adjacency", "month"), [(ADD_REMOVE, None), (SUBSTITUTE, 1)])
 @pytest.mark.parametrize(
-    "counters",
-    [AGES, np.array([0, 0, 0, 0, 0, 0, 0, 2])],
-    ids=["many", "top"],
+    "counters", [AGES, np.array([0, 0, 0, 0, 0, 0, 0, 2])], ids=["many", "top"]
 )
 def test_a_mean_s_interval_covers_with_95_percent(
     adjacency: object, month: int | None, counters: Counters

@@ -62,9 +62,7 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_healthy_store_has_only_a_remark_on_a_definition_and_is_not_changed(
-    file: Path,
-) -> None:
+def test_a_healthy_store_has_only_a_remark_on_a_definition_and_is_not_changed(file: Path) -> None:
     def content() -> str:
         with opened(file) as store:
             return content_digest(store.export_pieces())
@@ -252,8 +250,7 @@ def count_verdicts(made: Deployment, verdict: Verdict, times: int, fingerprint: 
 
 
 @pytest.mark.parametrize(
-    "verdict",
-    [Verdict.OVER_BUDGET, Verdict.MALFORMED, Verdict.EARLY, Verdict.STALE, Verdict.FULL],
+    "verdict", [Verdict.OVER_BUDGET, Verdict.MALFORMED, Verdict.EARLY, Verdict.STALE, Verdict.FULL]
 )
 def test_verdicts_that_honest_devices_do_not_get_are_reported(
     tmp_path: Path, verdict: Verdict

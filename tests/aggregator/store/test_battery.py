@@ -26,13 +26,7 @@ from tests.aggregator.store.series_fixtures import (
     send,
     series,
 )
-from veilcount_aggregator.store import (
-    Cell,
-    Record,
-    Store,
-    TransferPiece,
-    open_store,
-)
+from veilcount_aggregator.store import Cell, Record, Store, TransferPiece, open_store
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL

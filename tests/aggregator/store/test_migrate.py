@@ -1,8 +1,7 @@
-"""A store is carried to another: whole, once, through interruptions, while writers keep trying."""
+"""A store is carried to another: whole, once, through interruptions, and to one place."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import product
@@ -22,7 +21,6 @@ from tests.aggregator.store.series_fixtures import (
     send,
     series,
 )
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnfit
 from veilcount_aggregator.store import Record, Store, TransferPiece, migrate, open_store
 from veilcount_aggregator.store.migrate import CopyProgress, copy_store, outgoing_copy
@@ -129,34 +127,6 @@ def test_an_interrupted_copy_goes_on(
 
     assert counting.imported == len(pieces_of(store))
     assert digest(target) == digest(store)
-
-
-@each_pair
-def test_writers_lose_nothing_to_a_copy(store: Store, url: str, target: Store) -> None:
-    """Reports acknowledged before it became read-only are in the copy; later ones are refused."""
-    acknowledged: list[int] = []
-    refused = threading.Event()
-
-    def write() -> None:
-        with closing(open_store(url)) as own:
-            for number in range(100_000):
-                try:
-                    send(own, LINKED, report(number, number % 3))
-                except StoreReadOnly:
-                    refused.set()
-                    break
-                acknowledged.append(number)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    wait_until(lambda: len(acknowledged) > 50)
-    copy_store(store, target, where="there")
-    writer.join()
-
-    assert refused.is_set()
-    again = [report(number, number % 3) for number in acknowledged]
-    assert send(target, LINKED, *again) == [DUPLICATE] * len(acknowledged)
-    assert sum(target.report_counts(LINKED).values()) == len(acknowledged)
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError
-from veilcount_aggregator.mechanisms import tally
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import COUNTED, Cell, MemoryLimits
 from veilcount_aggregator.store.memory_limit import PAGE, SPARSE, UNLIMITED, tally_bytes, worst_case
@@ -137,19 +136,6 @@ def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: 
     assert counters[PAGE : PAGE + SPARSE + 1].tolist() == [2] * SPARSE + [1]
     assert counters.sum() == 2 * SPARSE + 2
     assert recounted(store, which.fingerprint) == store.memory_use().total
-
-
-def test_a_group_of_many_makes_whole_pages_at_once(server: RedisServer, store: RedisStore) -> None:
-    """What a page of that many counters takes is accounted once."""
-    which = series("plane")
-    many_reports = random_reports(which, 4_000, 1)
-    store.commit([many_reports], {})
-
-    assert set(kinds(server, store, which).values()) == {"raw"}
-    assert store.memory_use().total == tally_bytes(which.counters)
-    assert recounted(store, which.fingerprint) == tally_bytes(which.counters)
-    expected = tally(which.collection, many_reports.messages)
-    assert (store.counters(which, [Cell(0, 0)]) == expected).all()
 
 
 @pytest.mark.parametrize("many", [1, 300, 6_000])
