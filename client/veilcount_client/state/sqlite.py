@@ -92,9 +92,8 @@ class SqliteState(SqliteFile):
     def close_row(self, key: bytes, series: str, through: int) -> None:
         with self._writing() as database:
             database.execute(
-                "insert into used select ?1, ?2, ?3, ?4 where exists"  # not of one who was forgotten
-                " (select 1 from person where key = ?1) on conflict do update"
-                " set period = ?3, answers = ?4 where period <= ?3",
+                "insert into used select key, ?2, ?3, ?4 from person where key = ?1"
+                " on conflict do update set period = ?3, answers = ?4 where period <= ?3",
                 (key, bytes.fromhex(series), through, ROW_CLOSED),
             )
 
