@@ -89,11 +89,11 @@ class Server:
     def log_text(self) -> str:
         return self.log.read_text(encoding="utf-8")
 
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+    def stop(self) -> int:
         """Ask it to end, and return its exit code."""
         self._session.close()
         if self.process.poll() is None:
-            self.process.send_signal(how)
+            self.process.terminate()
         code = self.process.wait(ENDING_SECONDS)
         self._close()
         return code

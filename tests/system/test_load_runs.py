@@ -135,32 +135,33 @@ def test_a_run_can_be_watched_on_locusts_page() -> None:
 #: code that every Python of a run begins with; what it changes is at work in the server alone
 PLANTED = """
 from dataclasses import replace
-from veilcount_aggregator.ingest.decode import Body
-from veilcount_aggregator.ingest.pipeline import Intake
+from veilcount_aggregator.ingest.pipeline import IntakePipeline
 from veilcount_shared.verdict import Verdict
 
-honest, taken = Intake.take, [0]
+honest, processed = IntakePipeline.process, [0]
 
-def loses(self, body, known, day):
+def changed(body, field, bits):
+    columns = [
+        replace(each, **{field: getattr(each, field) ^ bits(each)}) for each in body.series_columns
+    ]
+    return replace(body, series_columns=tuple(columns))
+
+def loses(self, body, *others):
     return [Verdict.COUNTED] * body.reports
 
-def doubles(self, body, known, day):
-    forged = [replace(sheet, pseudonyms=sheet.pseudonyms ^ 1) for sheet in body.sheets]
-    honest(self, Body(body.reports, tuple(forged)), known, day)
-    return honest(self, body, known, day)
+def doubles(self, body, *others):
+    honest(self, changed(body, "pseudonyms", lambda columns: 1), *others)
+    return honest(self, body, *others)
 
-def moves(self, body, known, day):
-    moved = [
-        replace(sheet, messages=sheet.messages ^ (sheet.messages.shape[1] == 1))
-        for sheet in body.sheets
-    ]
-    return honest(self, Body(body.reports, tuple(moved)), known, day)
+def moves(self, body, *others):
+    moved = changed(body, "messages", lambda columns: columns.messages.shape[1] == 1)
+    return honest(self, moved, *others)
 
-def take(self, body, known, day):
-    taken[0] += 1
-    return (honest if taken[0] % 50 else DEFECT)(self, body, known, day)
+def process(self, body, *others):
+    processed[0] += 1
+    return (honest if processed[0] % 50 else DEFECT)(self, body, *others)
 
-Intake.take = take
+IntakePipeline.process = process
 """
 DEFECTS = {
     "loses": ": lost ",
