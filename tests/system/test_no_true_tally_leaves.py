@@ -47,8 +47,8 @@ adjacency = "add-remove"
 from = 2026-12-01
 until = 2026-12-31
 """
-TRUTH = (4241, 2203, 1475)  # of age, on one day: 7919 answers
-TOGETHER = 6  # reports a batch
+TRUTH = (2203, 1621, 1237)  # of age, on one day: 5061 answers
+TOGETHER = 4  # reports a batch
 AGAIN = 1327  # of them are sent twice
 PUBLIC = 1693  # answers to `once`, of whom everybody gives one: under substitution all have as many
 OVER = datetime(2027, 3, 1, tzinfo=UTC)
