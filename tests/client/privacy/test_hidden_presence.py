@@ -93,7 +93,7 @@ def _records() -> Iterator[tuple[float, str]]:
 def _happen(device: Device, verb: str, instant: float) -> None:
     now = device.clock.now()
     if verb == "record":
-        if device.runs:
+        if device.runs and device.awake:  # in its sleep a machine records nothing
             device.record()
     elif verb in {"sleep", "wake"}:
         set_clock(device.clock, instant if verb == "wake" else now)
