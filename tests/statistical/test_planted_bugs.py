@@ -88,7 +88,7 @@ def _stream(coin: SubsetSelection, x: int, randomness: RandomSource) -> bytes:
 def _forked(work: Callable[[], bytes]) -> bytes:
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # Since 3.12 a fork beside running threads warns; this child runs no library and no lock.
+        # Since 3.12 a fork while threads run warns; this child runs no library and no lock.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:

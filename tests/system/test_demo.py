@@ -78,7 +78,7 @@ def test_every_report_is_counted_once_in_the_period_of_its_answer(result: DemoRe
 
     assert set(sent) == {Verdict.COUNTED}
     assert sent.total() == sum(map(result.counted, result.run.campaign.collections))
-    assert result.real.total() > 100
+    assert result.real.total() > 50  # some 120: how often they answer is drawn by each device
     for name in result.run.campaign.collections:
         truth = result.truth(name)
         reports: Counter[tuple[int, int]] = Counter()

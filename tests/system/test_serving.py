@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -197,6 +198,50 @@ def test_what_is_in_flight_is_finished(
     assert answers == [COUNTED] * 8
     assert counted(store) == 8
     assert code == 0
+
+
+class Load:
+    """Devices that send one report each, until stopped or without a response."""
+
+    def __init__(self, url: str, devices: int = 8) -> None:
+        """Begin."""
+        self.acknowledged = 0
+        self._url = url
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=self._send) for _ in range(devices)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _send(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                answer = send(self._url, body(collection()))
+            except requests.ConnectionError:
+                time.sleep(0.01)
+                continue
+            assert answer.json() == COUNTED
+            with self._lock:
+                self.acknowledged += 1
+
+
+def test_a_server_that_ends_in_mid_load_loses_and_drops_nothing(store: str, tmp_path: Path) -> None:
+    """What was acknowledged is counted, and what was counted was acknowledged."""
+    server = Server(store, tmp_path, "--workers", "2")
+    load = Load(server.url)
+    wait_until(lambda: load.acknowledged > 100)
+
+    code = server.stop()
+    load.stop()
+
+    assert code == 0
+    assert counted(store) == load.acknowledged
 
 
 def test_any_wsgi_server_may_serve_it_and_fork_after_loading(store: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -55,6 +56,21 @@ def consistent(store: RedisStore) -> int:
     assert ledger == reports
     assert store.memory_use().total == recounted(store, LINKED.fingerprint)
     return reports
+
+
+def test_a_redis_that_stands_still_for_a_moment_is_slow_and_not_away(own: RedisServer) -> None:
+    """As one does whose disk takes most of a second for an fsync: its reports are counted."""
+    store = open_redis(own.url, make=True)
+    count(store, rows(10, 1))
+    breaker = store._servers.owner(store.identity.bases[0]).breaker
+    own.freeze()
+    thawing = threading.Timer(0.7, own.thaw)
+    thawing.start()
+
+    assert count(store, rows(10, 2)) == 10
+    assert breaker.state is BreakerState.CLOSED
+    thawing.join()
+    store.close()
 
 
 def test_a_redis_that_hangs_times_out_is_sent_no_more_calls_and_comes_back(
