@@ -13,7 +13,7 @@ import numpy as np
 
 from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection, parse_collections
-from veilcount_shared.report import Report
+from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import BINARY_TYPE
 
 from .ingest_servers import Served
@@ -82,9 +82,8 @@ def bodies(collection: Collection, shape: Shape, number: int, chance: np.random.
 
     A message of a 64-fold choice is any number below 64, and nearly uniform at that.
     """
-    template = pack(
-        [_report(collection, shape, place) for place in range(shape.reports)], test=False
-    )
+    reports = tuple(_report(collection, shape, place) for place in range(shape.reports))
+    template = pack(Batch(reports))
     rows = np.tile(np.frombuffer(template, np.uint8), (number, 1))
     size = len(template)
     first = template.index(_PSEUDONYM)

@@ -20,7 +20,7 @@ from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
 from veilcount_shared.domain import Boolean
-from veilcount_shared.report import Report
+from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import (
     SECRET_BYTES,
     derive_pseudonym,
@@ -61,7 +61,7 @@ class QueuedReport:
     @property
     def body(self) -> bytes:
         """The packed body, padded as the client pads it."""
-        return self.raw or pack(self.reports, test=False)
+        return self.raw or pack(Batch(self.reports))
 
 
 def draw(

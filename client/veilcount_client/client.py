@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from fractions import Fraction
-from types import TracebackType
 from typing import Literal, Self
 
 from veilcount_shared import Collection, RandomSource
@@ -224,10 +223,5 @@ class Client(Respondent):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -9,7 +9,6 @@ VeilcountError (shared)
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 from veilcount_shared.errors import VeilcountError
 
@@ -33,19 +32,14 @@ class ProblemLog:
 
     def __init__(self) -> None:
         """Start without problems."""
-        self._messages: dict[str, str] = {}
-
-    @property
-    def messages(self) -> Mapping[str, str]:
-        """The latest message of each kind."""
-        return self._messages
+        self.messages: dict[str, str] = {}  # the latest of each kind
 
     def add(self, kind: str, message: str) -> None:
         """Log a problem if it is the first of its kind. The message must hold no value."""
-        if kind not in self._messages:
+        if kind not in self.messages:
             log.warning("veilcount, %s: %s", kind, message)
-        self._messages[kind] = message
+        self.messages[kind] = message
 
     def clear(self, kind: str) -> None:
         """Forget a problem that is solved; if it comes back, it is logged again."""
-        self._messages.pop(kind, None)
+        self.messages.pop(kind, None)

@@ -159,12 +159,9 @@ class Session:
         transport = self._transport or HttpTransport(
             settings.url or "", settings.key, self.clock.now
         )
+        claims, jitter = self.reservation.claims, 0.0 if settings.development else settings.jitter
         drawer = AnswerDrawer(
-            state,
-            self._randomness,
-            self.reservation.claims,
-            0.0 if settings.development else settings.jitter,
-            uncapped=settings.development,
+            state, self._randomness, claims, jitter, uncapped=settings.development
         )
         recorder = Recorder(drawer)
         uploader = Uploader(

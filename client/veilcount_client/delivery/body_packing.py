@@ -7,11 +7,10 @@ few lengths.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import replace
 
 from veilcount_shared import RandomSource
-from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_PADDING, Batch, Report
+from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_PADDING, Batch
 from veilcount_shared.wire import encode_binary
 
 from ..state import QueuedReport
@@ -69,12 +68,7 @@ def group_into_bodies(
     return [randomness.shuffled(body) for body in mixed]
 
 
-def pack(reports: Iterable[Report], *, test: bool) -> bytes:
-    """Return a body padded to the next of a few sizes."""
-    return padded(Batch(tuple(reports), test=test))
-
-
-def padded(batch: Batch) -> bytes:
+def pack(batch: Batch) -> bytes:
     """Return a batch padded to the next of a few sizes."""
     bare = len(encode_binary(batch))
     long = -(-bare // (MAX_PADDING + 1)) * (MAX_PADDING + 1)

@@ -19,17 +19,10 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64
 
 from ..recording.recorder import Recorder
-from ..state import (
-    ClientState,
-    Outbox,
-    OutboxLimits,
-    QueuedReport,
-    RowClose,
-    memory_outbox,
-)
+from ..state import ClientState, Outbox, OutboxLimits, QueuedReport, RowClose, memory_outbox
 from ..state.losses import Loss
 from .backoff import FURTHEST, RowBackoff
-from .body_packing import group_into_bodies, pack, padded
+from .body_packing import group_into_bodies, pack
 from .closed_rows import ClosedRows, RowCloses
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .loss_reports import LossReport, LossReports
@@ -126,10 +119,7 @@ class Uploader:
     def _outboxes(self) -> list[tuple[Outbox, float]]:
         """Return the outboxes, each with how long its reports are spread over at most."""
         jitter = self.recorder.drawer.jitter
-        return [
-            (self.state, jitter),
-            (self.recorder.outbox, min(jitter, memory_outbox.JITTER)),
-        ]
+        return [(self.state, jitter), (self.recorder.outbox, min(jitter, memory_outbox.JITTER))]
 
     def _postpone(self, outbox: Outbox, jitter: float) -> None:
         """Give each report that was due while nothing could leave a new time of its own.
@@ -196,7 +186,7 @@ class Uploader:
             self._settle(body.outbox, queued_reports, outcome)
 
     def _send(self, reports: list[Report]) -> Outcome:
-        outcome = self.transport.send(pack(reports, test=self.test), len(reports))
+        outcome = self.transport.send(pack(Batch(tuple(reports), test=self.test)), len(reports))
         for series in {report.fingerprint for report in reports}:
             self.last_failures[series] = outcome.why if isinstance(outcome, Later) else ""
         found = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
@@ -248,6 +238,6 @@ class Uploader:
         self._row_closes.finish(row, done=done)
 
     def _send_loss(self, report: LossReport) -> None:
-        body = padded(Batch(losses=report.losses, test=self.test))
+        body = pack(Batch(losses=report.losses, test=self.test))
         sent = isinstance(self.transport.send(body, 0), Delivered)
         self._losses.finish(report, sent=sent)

@@ -185,14 +185,9 @@ class AnswerDrawer:
                 continue
             series = collection.fingerprint
             last, answers = self.state.used(key, series)
-            first = answers if last == period else 0
+            left = range(answers if last == period else 0, collection.per_period)
             lineage = self.claims[collection.name].lineage
-            self.state.commit(
-                [
-                    ReportDraw(key, lineage, series, period, answer)
-                    for answer in range(first, collection.per_period)
-                ]
-            )
+            self.state.commit([ReportDraw(key, lineage, series, period, each) for each in left])
 
 
 def _next_answer(used: tuple[int, int], answer: PersonAnswer) -> int | None:

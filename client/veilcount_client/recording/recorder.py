@@ -148,9 +148,7 @@ class Recorder:
             return Loss.NOT_SELECTED
         if collection.presence is Presence.HIDDEN and period < first_period(person, collection):
             return Loss.NOT_SELECTED  # the clock was set back: no absence would be drawn either
-        if (
-            self.drawer.uncapped
-        ):  # each record as if of another person: nothing is frozen, nothing adds up
+        if self.drawer.uncapped:  # each as if of another person: nothing is frozen or adds up
             person = replace(person, secret=os.urandom(SECRET_BYTES))
         return PersonAnswer(person, collection, period, record.segment, record.value, record.at)
 
@@ -191,16 +189,9 @@ class Recorder:
                 return
 
     def _for_device(self, answer: PersonAnswer) -> HeldValue:
-        person, collection, due = answer.person, answer.collection, answer.instants[0]
-        return HeldValue(
-            person.key,
-            collection.fingerprint,
-            answer.period,
-            answer.segment,
-            encode(answer.value),
-            answer.at,
-            due,
-        )
+        value, due = encode(answer.value), answer.instants[0]
+        fields = (answer.period, answer.segment, value, answer.at, due)
+        return HeldValue(answer.person.key, answer.collection.fingerprint, *fields)
 
     def _of_device(self, held: HeldValue, collection: Collection) -> PersonAnswer:
         person = self.state.person(held.person)

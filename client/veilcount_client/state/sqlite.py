@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from veilcount_shared.report import Report
@@ -111,21 +112,14 @@ class SqliteState(SqliteFile):
     # -- held values ---------------------------------------------------------------------------
 
     def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
+        person, series, *fields = astuple(new)
         with self._writing() as database:
-            unchanged = held_value(database, new.person, new.series) == old
-            if not (unchanged and consented(database, new.person)):
+            unchanged = held_value(database, person, series) == old
+            if not (unchanged and consented(database, person)):
                 return False
             database.execute(
                 "insert or replace into held values (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    new.person,
-                    bytes.fromhex(new.series),
-                    new.period,
-                    new.segment,
-                    new.value,
-                    new.at,
-                    new.due,
-                ),
+                (person, bytes.fromhex(series), *fields),
             )
         return True
 

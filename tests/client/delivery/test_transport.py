@@ -251,6 +251,6 @@ def test_a_row_is_closed_where_it_is_gone(status: int, *, closed: bool) -> None:
 @pytest.mark.parametrize("reports", [1, 2, 20, 100, 500])
 def test_bodies_have_one_of_a_few_lengths(reports: int) -> None:
     """Padding hides how many reports a body holds, up to a few steps."""
-    body = pack([REPORT] * reports, test=False)
+    body = pack(Batch((REPORT,) * reports))
 
     assert len(body) in SIZES

@@ -21,7 +21,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
 
-from veilcount_client.delivery import body_packing, uploader
+from veilcount_client.delivery import uploader
 from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource
@@ -277,10 +277,10 @@ def revealing_length() -> Iterator[None]:
     """Wrong: the length of a body depends on the device, as that of a name or a version would."""
     length = next(LENGTHS)
 
-    def padded(batch: Batch) -> bytes:
+    def pack(batch: Batch) -> bytes:
         return encode_binary(replace(batch, padding=length))
 
-    with patch.object(body_packing, "padded", padded):
+    with patch.object(uploader, "pack", pack):
         yield
 
 
