@@ -23,6 +23,11 @@ class Unit(StrEnum):
     USER = "user"
 
 
+def period_name(unit: Unit) -> str:
+    """Return what a unit's period is called."""
+    return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(unit, str(unit))
+
+
 def period_number(unit: Unit, start: date, day: date) -> int:
     """Return the number of the period that contains a day; negative before the first."""
     if unit is Unit.WEEK:

@@ -6,10 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from .collection.validation import MAX_CELLS, MAX_SLOTS
-from .errors import (
-    BadField,
-    WrongLength,
-)
+from .errors import BadField, WrongLength
 
 PSEUDONYM_BYTES = 16
 MAX_PERIODS = 1 << 16

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date, timedelta
 
 from veilcount_shared import Collection, lint, periods
 from veilcount_shared.collection.canonical import canonical_fields
 from veilcount_shared.errors import format_value
-from veilcount_shared.periods import Unit
+from veilcount_shared.periods import Unit, period_name
 
 from ..recording import budget_reservation
-from .problems import DiagnosticResult
+from .problems import Collections, DiagnosticResult
 from .state_checks import NotesOverlay
 
 FIGURES = (("event", "epsilon_event"), ("day", "epsilon_day"), ("user", "epsilon_user"))
@@ -29,9 +29,7 @@ _OFTEN = {
 DERIVED = "mechanism"  # follows from the other keys, and is named where none of them changed
 
 
-def compare(
-    new: Mapping[str, Collection], old: Mapping[str, Collection] | None
-) -> Iterator[DiagnosticResult]:
+def compare(new: Collections, old: Collections | None) -> Iterator[DiagnosticResult]:
     """Yield what deserves a decision, collection by collection, with remarks; then what is gone."""
     for name, collection in new.items():
         before = old and (old.get(name) or old.get(collection.replaces or ""))
@@ -120,18 +118,14 @@ def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> F
     left = (new.epsilon_day - old.epsilon_day) // new.unit_epsilon if same else 0
     after = _range(new, paid[1] - DAY)[1]
     if left > 0:
-        return True, f"{who} has at most {left} answers left of the same {_time(new.unit)}"
+        return True, f"{who} has at most {left} answers left of the same {period_name(new.unit)}"
     if after >= new.until:
         return False, f"{who} answers nothing of the new form"
     if same:
         return True, f"{who} answers the new form from {after} on"
-    each = "" if old.unit is Unit.USER else f", and so for every {_time(old.unit)} answered"
+    each = "" if old.unit is Unit.USER else f", and so for every {period_name(old.unit)} answered"
     waits = f"unit {old.unit} -> {new.unit}: {who} gives no {_OFTEN[new.unit]} before {after}"
     return False, f"{waits}{each}: no time is paid for twice"
-
-
-def _time(unit: Unit) -> str:
-    return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(unit, str(unit))
 
 
 def _reach(collection: Collection) -> DayRange:
@@ -160,9 +154,7 @@ def _when(collection: Collection, days: DayRange) -> str:
             return f"on {first} "
 
 
-def _removed(
-    new: Mapping[str, Collection], old: Mapping[str, Collection]
-) -> Iterator[DiagnosticResult]:
+def _removed(new: Collections, old: Collections) -> Iterator[DiagnosticResult]:
     kept = {*new, *(each.replaces for each in new.values())}
     for name in old:
         if name not in kept:
@@ -170,9 +162,7 @@ def _removed(
             yield DiagnosticResult(name, True, message)
 
 
-def _refused(
-    new: Mapping[str, Collection], old: Mapping[str, Collection]
-) -> Iterator[DiagnosticResult]:
+def _refused(new: Collections, old: Collections) -> Iterator[DiagnosticResult]:
     """Yield what a device that began with the old file would refuse to load."""
     notes = NotesOverlay()
     budget_reservation.reserve(notes, old.values())

@@ -7,12 +7,12 @@ not made. What it asks the aggregator is a test batch without a report.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from veilcount_shared import Collection, load_collections
+from veilcount_shared import load_collections
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.wire import VERSION, encode_binary
@@ -22,7 +22,7 @@ from ..delivery.transport import OK, PROBLEM_TYPE, HttpTransport, Reply, in_clea
 from ..settings import JITTER, ClientSettings
 from ..state.factory import state_location
 from . import problems
-from .problems import DiagnosticResult
+from .problems import Collections, DiagnosticResult
 from .state_checks import check_state
 
 GRACE = JITTER  # a clock that is off by more shows in when its periods begin: it marks the device
@@ -43,7 +43,7 @@ def examine(
     yield from _aggregator(settings, collections, now)
 
 
-def _definitions(settings: ClientSettings) -> tuple[Mapping[str, Collection], DiagnosticResult]:
+def _definitions(settings: ClientSettings) -> tuple[Collections, DiagnosticResult]:
     if settings.collections is None:
         message = "none: give --collections or VEILCOUNT_COLLECTIONS the path of your file"
         return {}, DiagnosticResult("definitions", False, message)
@@ -57,7 +57,7 @@ def _definitions(settings: ClientSettings) -> tuple[Mapping[str, Collection], Di
     return collections, DiagnosticResult("definitions", True, ", ".join(collections))
 
 
-def _campaigns(collections: Mapping[str, Collection], now: float) -> Iterator[DiagnosticResult]:
+def _campaigns(collections: Collections, now: float) -> Iterator[DiagnosticResult]:
     """Yield for each campaign whether it is running, as this machine's clock has it."""
     today = instant(now).date()
     for name, each in collections.items():
@@ -67,7 +67,7 @@ def _campaigns(collections: Mapping[str, Collection], now: float) -> Iterator[Di
 
 
 def _aggregator(
-    settings: ClientSettings, collections: Mapping[str, Collection], now: Callable[[], float]
+    settings: ClientSettings, collections: Collections, now: Callable[[], float]
 ) -> Iterator[DiagnosticResult]:
     if settings.url is None:
         message = "none: give --url or VEILCOUNT_URL its address"
@@ -114,10 +114,8 @@ def probe(url: str, key: str | None, fingerprint: str, now: Callable[[], float])
     try:
         reply = HttpTransport(url, key, now).request("POST", "/v1/reports", body)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding
-        kind = type(error).__name__
-        return ProbeResult(
-            False, f"{url} cannot be reached ({kind}): check the address and the network"
-        )
+        why = f"cannot be reached ({type(error).__name__})"
+        return ProbeResult(False, f"{url} {why}: check the address and the network")
     ok, message = _judge(reply)
     return ProbeResult(ok, f"{url} {message}", _time(reply))
 

@@ -16,6 +16,8 @@ from ..settings import ClientSettings
 from ..state import ClientState, PersonState
 from ..state.losses import Loss
 
+Collections = Mapping[str, Collection]  # by name
+
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticResult:

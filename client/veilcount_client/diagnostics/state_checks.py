@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from veilcount_shared import Collection
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from ..clock import instant
@@ -20,7 +19,7 @@ from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from ..state.sqlite_database import FILE
 from . import problems
-from .problems import DiagnosticResult
+from .problems import Collections, DiagnosticResult
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 SELF = ""
@@ -61,10 +60,7 @@ class NotesOverlay:
 
 
 def check_state(
-    location: str | Path,
-    settings: ClientSettings,
-    collections: Mapping[str, Collection],
-    now: float,
+    location: str | Path, settings: ClientSettings, collections: Collections, now: float
 ) -> Iterator[DiagnosticResult]:
     """Check the state of an app; where there is none yet, only what can be known without."""
     shared = "://" in str(location)
@@ -119,7 +115,7 @@ def filesystem(directory: Path) -> str:
 
 
 def _ceilings(
-    notes: NotesOverlay, settings: ClientSettings, collections: Mapping[str, Collection]
+    notes: NotesOverlay, settings: ClientSettings, collections: Collections
 ) -> Iterator[DiagnosticResult]:
     reservation = budget_reservation.reserve(
         notes, collections.values(), settings.ceiling, settings.daily_ceiling
@@ -133,7 +129,7 @@ def _ceilings(
 
 
 def _consent(
-    state: ClientState, settings: ClientSettings, collections: Mapping[str, Collection]
+    state: ClientState, settings: ClientSettings, collections: Collections
 ) -> Iterator[DiagnosticResult]:
     if settings.persons:
         count = len(state.consenting())
@@ -147,9 +143,7 @@ def _consent(
     yield DiagnosticResult("consent", is_decided or problem is None, message)
 
 
-def _closed(
-    state: ClientState, collections: Mapping[str, Collection]
-) -> Iterator[DiagnosticResult]:
+def _closed(state: ClientState, collections: Collections) -> Iterator[DiagnosticResult]:
     names = {each.fingerprint: name for name, each in collections.items()}
     for series in sorted(closed_series(state, names), key=names.__getitem__):
         yield DiagnosticResult(f"closed, {names[series]}", False, problems.CLOSED)
@@ -168,9 +162,7 @@ def _outbox(state: ClientState, now: float) -> DiagnosticResult:
     return DiagnosticResult("outbox", True, f"{waiting} waiting{time if due > now else late}")
 
 
-def _losses(
-    state: ClientState, collections: Mapping[str, Collection]
-) -> Iterator[DiagnosticResult]:
+def _losses(state: ClientState, collections: Collections) -> Iterator[DiagnosticResult]:
     names = {each.fingerprint: name for name, each in collections.items()}
     for (loss, where), count in sorted(state.losses().items()):
         if count > 0 and loss in ADVICE:

@@ -17,11 +17,10 @@ from typing import Any
 
 from ..domain import Boolean, Choice, Cross, Domain, Label, Number
 from ..errors import DefinitionError
-from ..periods import Unit
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
-from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
-from .validation import needs_held
+from .enums import Adjacency, Cohort, Held, Model, Segments, Takes
+from .validation import ENUMS, needs_held
 
 MAX_ABSOLUTE = 10**50
 ReadValues = Callable[[str], Iterable[str]]
@@ -237,25 +236,18 @@ def _one_of(kind: type[StrEnum]) -> Callable[[str, object], StrEnum]:
 
 
 _READERS: dict[str, Callable[[str, object], Any]] = {
+    **{key: _one_of(kind) for key, kind in ENUMS.items()},
     "question": _text,
-    "measure": _one_of(Measure),
     "epsilon": _number,
-    "unit": _one_of(Unit),
     "per_day": _whole,
-    "takes": _one_of(Takes),
-    "held": _one_of(Held),
     "from": _day,
     "until": _day,
     "answers": _whole,
     "late": _whole,
-    "linkage": _one_of(Linkage),
-    "presence": _one_of(Presence),
     "segments": _segments,
     "cohort": _cohort,
-    "model": _one_of(Model),
     "twin": _text,
     "budget": _number,
-    "adjacency": _one_of(Adjacency),
     "owner": _text,
     "purpose": _text,
     "replaces": _text,

@@ -11,7 +11,7 @@ from ..domain import Boolean, Number, check_labels, has_hidden_characters
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..mechanisms.selection import MAX_INPUTS
-from ..periods import Unit
+from ..periods import Unit, period_name
 from .enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_definition(collection: Collection) -> None:
 
 def enums(collection: Collection) -> None:
     """Enumerated keys hold members, not strings: "local" is Model.LOCAL."""
-    for key, kind in _ENUMS.items():
+    for key, kind in ENUMS.items():
         value = getattr(collection, key)
         if value is not None and not isinstance(value, kind):
             members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
@@ -100,7 +100,7 @@ def counts(collection: Collection) -> None:
     if not 1 <= collection.per_period <= MAX_SLOTS:
         raise DefinitionError("per_day", collection.per_period, f"give 1 to {MAX_SLOTS:,}")
     if collection.answers is not None and not 1 <= collection.answers <= collection.periods:
-        fix = f"give 1 to {collection.periods}, the number of {_period_name(collection.unit)}s"
+        fix = f"give 1 to {collection.periods}, the number of {period_name(collection.unit)}s"
         raise DefinitionError("answers", collection.answers, fix)
     if not 0 <= collection.late <= MAX_LATE:
         raise DefinitionError("late", collection.late, f"give 0 to {MAX_LATE} days")
@@ -244,7 +244,8 @@ def lineage(collection: Collection) -> None:
             raise DefinitionError(key, collection.name, "name another collection")
 
 
-_ENUMS: dict[str, type[StrEnum]] = {
+#: what the enumerated keys hold, in the order of their errors
+ENUMS: dict[str, type[StrEnum]] = {
     "unit": Unit,
     "measure": Measure,
     "takes": Takes,
@@ -271,7 +272,3 @@ def _names(collection: Collection) -> Iterator[tuple[str, str]]:
         yield "cross", name
     if collection.cohort:
         yield "cohort.draw", collection.cohort.draw
-
-
-def _period_name(unit: Unit) -> str:
-    return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(unit, str(unit))

@@ -33,9 +33,8 @@ class Selection:
 
     mechanism: SubsetSelection | ProjectiveGeometry
     variance: float  # n times the variance of a frequency near 0
-    ratio: (
-        float  # variance at the uniform distribution, to the best that any mechanism reaches [YB18]
-    )
+    #: variance at the uniform distribution, to the best that any mechanism reaches [YB18]
+    ratio: float
 
     @property
     def bits(self) -> int:

@@ -9,7 +9,7 @@ import binascii
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, get_type_hints
 
 from ..errors import BadField, WireError, WrongLength
 from ..report import MAX_REPORTS, Batch, Losses, Report
@@ -18,15 +18,8 @@ from .version import VERSION, check_size, check_version
 
 _BATCH_KEYS = {"version", "test", "losses", "reports", "padding"}
 _BATCH_NEEDED = {"version", "reports"}
-_REPORT = {
-    "fingerprint": str,
-    "period": int,
-    "segment": int,
-    "pseudonym": bytes,
-    "slot": int,
-    "message": bytes,
-}
-_LOSSES = {"aged": int, "evicted": int, "corrupt": int, "fingerprint": str}
+_REPORT = get_type_hints(Report)
+_LOSSES = get_type_hints(Losses)
 _VERDICTS = frozenset(Verdict)
 _KINDS = {
     dict: "an object",
