@@ -115,7 +115,7 @@ def _growing(folder: Path, kept: Sequence[int], times: int) -> Iterator[Row]:
         limit = MOST_MS if number == KEPT[-1] else None
         yield _row("release, ms", costs[-1], f"{number:,} kept", limit)
     releases.close()
-    power = Power.of(kept, costs)
+    power = Power.fitted_to(kept, costs)
     yield _row("grows as kept^", power.exponent, str(power), MOST_POWER)
 
 

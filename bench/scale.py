@@ -102,7 +102,7 @@ class Needs:
     disk: float  # TB a day that Redis appends
 
     @classmethod
-    def of(cls, fleet: Fleet, costs: Costs = COSTS) -> Needs:
+    def from_fleet(cls, fleet: Fleet, costs: Costs = COSTS) -> Needs:
         """Multiply."""
         more = fleet.reports - 1
         requests = fleet.peak / fleet.reports
@@ -194,19 +194,19 @@ def _head(*names: str) -> Iterator[str]:
 
 
 def _busiest(fleet: Fleet) -> str:
-    needs = Needs.of(fleet)
+    needs = Needs.from_fleet(fleet)
     found = (needs.requests, needs.network, needs.proxy, needs.server, needs.store)
     return _line(fleet.name, *map(_few, found))
 
 
 def _held(fleet: Fleet) -> str:
-    needs = Needs.of(fleet)
+    needs = Needs.from_fleet(fleet)
     found = (fleet.rows_kept / GIGA, needs.memory, needs.shards(), needs.disk)
     return _line(fleet.name, *map(_few, found), needs.first)
 
 
 def _machines(fleet: Fleet) -> str:
-    needs = Needs.of(fleet)
+    needs = Needs.from_fleet(fleet)
     return _line(fleet.name, *map(_few, needs.machines().values()), _few(needs.price()))
 
 

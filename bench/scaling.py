@@ -166,7 +166,7 @@ def _row(
     costs: Sequence[float],
     limit: float | None = None,
 ) -> Row:
-    power = Power.of(sizes, costs)
+    power = Power.fitted_to(sizes, costs)
     row: Row = {
         "cost": cost,
         "grows with": of,

@@ -20,7 +20,7 @@ class Power:
     high: float
 
     @classmethod
-    def of(cls, sizes: Sequence[float], costs: Sequence[float]) -> Power:
+    def fitted_to(cls, sizes: Sequence[float], costs: Sequence[float]) -> Power:
         """Fit a line through the logarithms, by least squares; its slope is the exponent."""
         x, y = np.log(sizes), np.log(costs)
         x = x - x.mean()

@@ -39,7 +39,7 @@ class Aggregator:
 
     settings: Settings
     store: Store
-    watch: CatalogCache
+    catalog_cache: CatalogCache
     intake: IntakePipeline
     committer: GroupCommitter
     service_counters: ServiceCounters
@@ -69,9 +69,9 @@ class Aggregator:
     def _assembled(
         cls, settings: Settings, store: Store, clock: Clock, seconds: Callable[[], float]
     ) -> Aggregator:
-        watch = CatalogCache(store, seconds)
+        catalog_cache = CatalogCache(store, seconds)
         for file in settings.collections:
-            _load(store, watch, read_source(file), clock())
+            _load(store, catalog_cache, read_source(file), clock())
         service_counters = ServiceCounters(seconds)
         limit = PseudonymLimit(
             settings.max_new_pseudonyms,
@@ -89,7 +89,7 @@ class Aggregator:
         return cls(
             settings,
             store,
-            watch,
+            catalog_cache,
             intake,
             committer,
             service_counters,
@@ -101,7 +101,7 @@ class Aggregator:
 
     def known(self) -> CatalogSnapshot:
         """Return the current definitions and keys."""
-        return self.watch.known()
+        return self.catalog_cache.known()
 
     def today(self) -> date:
         """Return the UTC day."""
@@ -169,12 +169,14 @@ class Aggregator:
             self.store.close()
 
 
-def _load(store: Store, watch: CatalogCache, source: DefinitionSource, now: datetime) -> None:
+def _load(
+    store: Store, catalog_cache: CatalogCache, source: DefinitionSource, now: datetime
+) -> None:
     """Load a definitions file; while records are unavailable, all of it has to be known already."""
     try:
         add_definitions(store, source, now, "start")
-        watch.refresh()
+        catalog_cache.refresh()
     except StoreUnavailable:
-        known = watch.known().catalog.series
+        known = catalog_cache.known().catalog.series
         if any(each.fingerprint not in known for each in source.collections().values()):
             raise

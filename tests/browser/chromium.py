@@ -132,8 +132,8 @@ class Browser:
         """Begin a session, and have its cookie."""
         made = self.site.deployment
         store = made.aggregator.store
-        secret = sessions.begin_session(store, role, sessions.LINK_WHO, made.clocks.now)
-        made.aggregator.watch.refresh()
+        secret = sessions.begin_session(store, role, sessions.LINK_ACTOR, made.clocks.now)
+        made.aggregator.catalog_cache.refresh()
         cookie = {"url": self.site.base, "httpOnly": True, "sameSite": "Strict"}
         self.command("Network.setCookie", name=COOKIE, value=secret, **cookie)
 

@@ -45,8 +45,8 @@ def test_every_table_of_the_page_is_what_the_arithmetic_says() -> None:
         f"{DEPLOYMENT.core_hour} a core-hour and {DEPLOYMENT.gigabyte_hour} a GB-hour",
         f"{COSTS.row:g} bytes of Redis and a bit a slot",
         f"`late` + {GRACE} days: {BASE.rows} rows",
-        f"some {Needs.of(BASE).machines()['memory']:.0f} machines",
-        f"would fill {Needs.of(BASE).machines()['cores']:.0f}.",
+        f"some {Needs.from_fleet(BASE).machines()['memory']:.0f} machines",
+        f"would fill {Needs.from_fleet(BASE).machines()['cores']:.0f}.",
     ],
 )
 def test_the_sentences_between_the_tables_hold_too(sentence: str) -> None:
@@ -54,16 +54,16 @@ def test_the_sentences_between_the_tables_hold_too(sentence: str) -> None:
 
 
 def test_memory_ends_first_by_default_and_not_with_one_row_a_campaign() -> None:
-    first = {fleet.name: Needs.of(fleet).first for fleet in FLEETS}
+    first = {fleet.name: Needs.from_fleet(fleet).first for fleet in FLEETS}
 
     assert first[BASE.name] == "memory"
     assert first['`linkage = "collection"`, a year'] == "cores"
-    assert Needs.of(replace(BASE, rows=1)).memory < Needs.of(BASE).memory / 10
-    assert Needs.of(replace(BASE, rows=5)).memory < Needs.of(BASE).memory / 6
+    assert Needs.from_fleet(replace(BASE, rows=1)).memory < Needs.from_fleet(BASE).memory / 10
+    assert Needs.from_fleet(replace(BASE, rows=5)).memory < Needs.from_fleet(BASE).memory / 6
 
 
 def test_relays_take_a_hundredth_of_the_requests_and_a_fortieth_of_the_computing() -> None:
-    alone, relayed = Needs.of(BASE), Needs.of(replace(BASE, reports=100))
+    alone, relayed = Needs.from_fleet(BASE), Needs.from_fleet(replace(BASE, reports=100))
     computed = [each.proxy + each.server + each.store for each in (alone, relayed)]
 
     assert relayed.requests == alone.requests / 100
@@ -123,7 +123,7 @@ def test_a_fit_finds_the_power_and_no_other(exponent: float) -> None:
     sizes = np.array([1e3, 1e4, 1e5, 1e6, 1e7])
     noise = np.random.default_rng(3).normal(0, 0.05, len(sizes))
     costs = 7 * sizes**exponent * np.exp(noise)
-    found = Power.of(sizes.tolist(), costs.tolist())
+    found = Power.fitted_to(sizes.tolist(), costs.tolist())
 
     assert found.low < exponent < found.high
     assert not found.low < exponent + 0.3 < found.high

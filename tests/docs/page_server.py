@@ -42,4 +42,4 @@ class Served:
 
     def refresh(self) -> None:
         """Know what a command has just changed in the store."""
-        self.aggregator.watch.refresh()
+        self.aggregator.catalog_cache.refresh()

@@ -96,7 +96,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             over = begin_session(store, role, key.id, now)
         ids = {key.role: key.id for key in load_api_keys(store).keys.values() if not key.revoked}
         sessions = {role: begin_session(store, role, ids[role], now) for role in Role}
-        made.aggregator.watch.refresh()
+        made.aggregator.catalog_cache.refresh()
         guarded_app = Guarded(made, keys, revoked, sessions, over)
         for endpoint in (GUARDED[0], GUARDED[2], GUARDED[-1]):  # a key's first use is written down
             guarded_app.knock(endpoint, key=keys[endpoint.role or Role.ADMIN])

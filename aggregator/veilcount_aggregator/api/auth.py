@@ -58,7 +58,7 @@ class Authenticator:
         return self._key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
 
     def _key(self, authorization: str, role: Role, most_seconds: float) -> ApiKey:
-        self._aggregator.watch.require_fresh(most_seconds)
+        self._aggregator.catalog_cache.require_fresh(most_seconds)
         scheme, _, secret = authorization.partition(" ")
         found = scheme.lower() == _SCHEME and self._aggregator.known().api_keys.find(secret.strip())
         if not found:

@@ -67,9 +67,13 @@ def push_definitions(api: Api, body: Definitions) -> tuple[PushResult, int]:
     aggregator = api.aggregator
     source = DefinitionSource(body.text, body.files)
     new = add_definitions(
-        aggregator.store, source, aggregator.clock(), api.key.id, aggregator.watch.catalog.read
+        aggregator.store,
+        source,
+        aggregator.clock(),
+        api.key.id,
+        aggregator.catalog_cache.catalog.read,
     )
-    aggregator.watch.refresh()
+    aggregator.catalog_cache.refresh()
     pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each)) for each in new]
     return PushResult(pushed), 201 if new else 200
 
@@ -87,12 +91,16 @@ def show_collection(api: Api, name: str) -> CollectionDetail:
 def close_collection(api: Api, name: str) -> CloseResult:
     """Accept no more reports for a collection, under any of its definitions."""
     aggregator = api.aggregator
-    aggregator.watch.refresh()
+    aggregator.catalog_cache.refresh()
     series_of(api, name)
     closed = close_series(
-        aggregator.store, name, aggregator.clock(), api.key.id, aggregator.watch.catalog.read
+        aggregator.store,
+        name,
+        aggregator.clock(),
+        api.key.id,
+        aggregator.catalog_cache.catalog.read,
     )
-    aggregator.watch.refresh()
+    aggregator.catalog_cache.refresh()
     return CloseResult([series.fingerprint for series in closed])
 
 

@@ -24,7 +24,7 @@ def create_key(api: Api, body: KeyRequest) -> CreatedKey:
     key, secret = api_keys.create_key(
         aggregator.store, body.role, body.label, aggregator.clock(), api.key.id
     )
-    aggregator.watch.refresh()
+    aggregator.catalog_cache.refresh()
     return CreatedKey(key.id, key.role, key.label, secret)
 
 
@@ -36,7 +36,7 @@ def revoke_key(api: Api, identity: str) -> KeyInfo:
         key = api_keys.revoke_key(aggregator.store, identity, aggregator.clock(), api.key.id)
     except SettingsError as error:
         raise refusal("not-found", "no such key: GET /v1/keys lists them") from error
-    aggregator.watch.refresh()
+    aggregator.catalog_cache.refresh()
     return _info(key)
 
 

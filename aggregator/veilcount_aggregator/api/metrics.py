@@ -52,7 +52,7 @@ def show_metrics(api: Api) -> Response:
 def _lines(api: Api) -> list[str]:
     aggregator = api.aggregator
     lines = [*shard_metrics(aggregator.store.shards()), *_analysis_is_up(api.analysis_is_up)]
-    if not aggregator.watch.is_fresh(KEYS_SECONDS):
+    if not aggregator.catalog_cache.is_fresh(KEYS_SECONDS):
         return lines
     with suppress(StoreError):  # written with the next second; what is written is shown
         aggregator.flush()

@@ -97,7 +97,7 @@ def load_api_keys(store: Store) -> ApiKeys:
 
 
 def create_key(
-    store: Store, role: Role, label: str, now: datetime, who: str = "cli"
+    store: Store, role: Role, label: str, now: datetime, actor: str = "cli"
 ) -> tuple[ApiKey, str]:
     """Make a key; return it with its secret, which nobody can ask for again."""
     if len(label) > MOST_LABEL or not label.isprintable():
@@ -108,13 +108,13 @@ def create_key(
     key = ApiKey(identity, role, label, digest_secret(secret), now.date().isoformat())
 
     def decide() -> tuple[list[Record], tuple[ApiKey, str]]:
-        act = audit_record(store, now, who, f"keys create {role}", key.id)
+        act = audit_record(store, now, actor, f"keys create {role}", key.id)
         return [key.record(), act], (key, secret)
 
     return update_records(store, decide)
 
 
-def revoke_key(store: Store, identity: str, now: datetime, who: str = "cli") -> ApiKey:
+def revoke_key(store: Store, identity: str, now: datetime, actor: str = "cli") -> ApiKey:
     """Revoke a key: within a second no worker accepts it."""
 
     def decide() -> tuple[list[Record], ApiKey]:
@@ -125,7 +125,7 @@ def revoke_key(store: Store, identity: str, now: datetime, who: str = "cli") -> 
         if key.revoked:
             return [], key
         gone = replace(key, revoked=now.date().isoformat())
-        return [gone.record(), audit_record(store, now, who, "keys revoke", key.id)], gone
+        return [gone.record(), audit_record(store, now, actor, "keys revoke", key.id)], gone
 
     return update_records(store, decide)
 

@@ -16,19 +16,19 @@ class AuditEntry:
     """One act of an operator or analyst."""
 
     at: str  # to the second, UTC: an operator's act, not a device's
-    who: str  # the key's id, or "cli"
-    act: str
-    of: str
+    actor: str  # the key's id, or "cli"
+    action: str
+    target: str
 
     def record(self, place: int) -> Record:
         """Return the record of the entry."""
         return Record(KIND, f"{place:08}", json.dumps(asdict(self)).encode())
 
 
-def audit_record(store: Store, now: datetime, who: str, act: str, of: str) -> Record:
+def audit_record(store: Store, now: datetime, actor: str, action: str, target: str) -> Record:
     """Return the record of one act, for the change that does it."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return AuditEntry(at, who, act, of).record(store.record_count(KIND))
+    return AuditEntry(at, actor, action, target).record(store.record_count(KIND))
 
 
 def load_audit_log(store: Store) -> list[AuditEntry]:

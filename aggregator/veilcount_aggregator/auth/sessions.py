@@ -29,7 +29,7 @@ MOST = 100  # of one key at a time: the oldest gives way
 
 LINK_KIND = "link"
 LINK_LASTS = timedelta(minutes=15)
-LINK_WHO = "link"
+LINK_ACTOR = "link"
 LINK_PATH = "/enter"
 
 
@@ -39,7 +39,7 @@ class BrowserSession:
 
     digest: str
     role: Role
-    who: str  # the key's id, or that it was a link
+    actor: str  # the key's id, or that it was a link
     until: str
 
     def record(self) -> Record:
@@ -55,7 +55,7 @@ class BrowserSession:
     def is_valid(self, api_keys: ApiKeys, now: datetime) -> bool:
         """Whether the session has not expired and its key was not revoked."""
         valid = {key.id for key in api_keys.keys.values() if not key.revoked}
-        return datetime.fromisoformat(self.until) > now and self.who in (LINK_WHO, *valid)
+        return datetime.fromisoformat(self.until) > now and self.actor in (LINK_ACTOR, *valid)
 
 
 def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
@@ -63,14 +63,14 @@ def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
     return {key: BrowserSession.from_record(value) for key, value in records.items()}
 
 
-def begin_session(store: Store, role: Role, who: str, now: datetime) -> str:
+def begin_session(store: Store, role: Role, actor: str, now: datetime) -> str:
     """Begin a session; return the secret for the browser's cookie."""
     secret = secrets.token_urlsafe(BYTES)
-    session = BrowserSession(digest_secret(secret), role, who, (now + LASTS).isoformat())
+    session = BrowserSession(digest_secret(secret), role, actor, (now + LASTS).isoformat())
 
     def decide() -> tuple[list[Record], str]:
         kept = parse_sessions(store.records(KIND))
-        return [*_gone(kept, who, now), session.record()], secret
+        return [*_gone(kept, actor, now), session.record()], secret
 
     return update_records(store, decide)
 
@@ -91,10 +91,12 @@ def form_token(secret: str) -> str:
     return hmac.new(secret.encode("utf-8", "surrogateescape"), b"form", "sha256").hexdigest()
 
 
-def _gone(kept: Mapping[str, BrowserSession], who: str, now: datetime) -> list[Record]:
+def _gone(kept: Mapping[str, BrowserSession], actor: str, now: datetime) -> list[Record]:
     """Return the removal of expired sessions, and of a key's oldest beyond its limit."""
     over = [each for each in kept.values() if datetime.fromisoformat(each.until) <= now]
-    same = sorted((each for each in kept.values() if each.who == who), key=lambda each: each.until)
+    same = sorted(
+        (each for each in kept.values() if each.actor == actor), key=lambda each: each.until
+    )
     gone = {each.digest for each in (*over, *same[: max(0, len(same) - MOST + 1)])}
     return [Record(KIND, each, None) for each in sorted(gone)]
 
@@ -108,7 +110,7 @@ def create_link(store: Store, role: Role, now: datetime) -> str:
     kept = json.dumps({"role": role, "until": (now + LINK_LASTS).isoformat()}).encode()
 
     def decide() -> tuple[list[Record], str]:
-        act = audit_record(store, now, "cli", f"links make {role}", LINK_WHO)
+        act = audit_record(store, now, "cli", f"links make {role}", LINK_ACTOR)
         return [
             *_expired_links(store, now),
             Record(LINK_KIND, digest_secret(secret), kept),
@@ -133,7 +135,7 @@ def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
             return [], None
         used = [
             Record(LINK_KIND, digest, None),
-            audit_record(store, now, LINK_WHO, "links take", LINK_WHO),
+            audit_record(store, now, LINK_ACTOR, "links take", LINK_ACTOR),
         ]
         return used, Role(json.loads(kept)["role"])
 

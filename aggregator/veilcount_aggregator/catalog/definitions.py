@@ -181,7 +181,11 @@ def load_catalog(store: Store) -> Catalog:
 
 
 def add_definitions(
-    store: Store, source: DefinitionSource, now: datetime, who: str, read: ReadCatalog | None = None
+    store: Store,
+    source: DefinitionSource,
+    now: datetime,
+    actor: str,
+    read: ReadCatalog | None = None,
 ) -> list[Collection]:
     """Store a definitions file; return its collections that are new.
 
@@ -199,14 +203,14 @@ def add_definitions(
         names = ", ".join(each.name for each in news) or "(texts only)"
         return [
             source.record(len(kept)),
-            audit_record(store, now, who, "collections push", names),
+            audit_record(store, now, actor, "collections push", names),
         ], news
 
     return update_records(store, decide)
 
 
 def close_collection(
-    store: Store, name: str, now: datetime, who: str, read: ReadCatalog | None = None
+    store: Store, name: str, now: datetime, actor: str, read: ReadCatalog | None = None
 ) -> list[Series]:
     """Close a collection under all of its definitions; return the series that were open."""
     read = read or CatalogReader(store).read
@@ -216,7 +220,7 @@ def close_collection(
         day = now.date().isoformat().encode()
         records = [Record(CLOSED, series.fingerprint, day) for series in still_open]
         if records:
-            records.append(audit_record(store, now, who, "collections close", name))
+            records.append(audit_record(store, now, actor, "collections close", name))
         return records, [replace(series, closed=True) for series in still_open]
 
     return update_records(store, decide)

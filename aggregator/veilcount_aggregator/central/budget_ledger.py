@@ -34,7 +34,7 @@ class StoredRelease:
     charges: Mapping[str, int]  # by period; JSON has no other keys
     answer: ReleaseContent
     day: str
-    who: str
+    actor: str
 
     @classmethod
     def from_json(cls, line: JournalLine) -> StoredRelease:

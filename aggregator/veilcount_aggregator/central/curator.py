@@ -56,13 +56,13 @@ class Curator:
         return DryRun(question, part_noise(question), standing)
 
     def answer(
-        self, series: Series, request: Mapping[str, object], now: datetime, who: str
+        self, series: Series, request: Mapping[str, object], now: datetime, actor: str
     ) -> ReleaseResult:
         """Return the release that a request asks for, charged if it is new."""
         question = price_query(request, series.collection)
         store = self.filter.store
         paid = self.filter.release(
-            series, question, lambda: draw(store, series, question), now, who
+            series, question, lambda: draw(store, series, question), now, actor
         )
         return ReleaseResult(
             question,

@@ -90,7 +90,7 @@ class PrivacyFilter:
         question: PricedQuery,
         draw: Callable[[], ReleaseContent],
         now: datetime,
-        who: str,
+        actor: str,
     ) -> PaidRelease:
         """Return the answer, charged and durable; or the one that was given before."""
         confirmer = self._confirmer
@@ -105,7 +105,7 @@ class PrivacyFilter:
         def decide() -> tuple[list[Record], tuple[StoredRelease, bool]]:
             self._require_confirmed(mine, incarnation)
             confirmer.require_settled(now)
-            return self._decide(series, question, draw, now, who)
+            return self._decide(series, question, draw, now, actor)
 
         kept, charged = update_records(self.store, decide)
         # Those before it too: whoever made them may have died before their lines were written.
@@ -127,7 +127,7 @@ class PrivacyFilter:
         question: PricedQuery,
         draw: Callable[[], ReleaseContent],
         now: datetime,
-        who: str,
+        actor: str,
     ) -> tuple[list[Record], tuple[StoredRelease, bool]]:
         made = release_records(self.store, series.fingerprint)
         earlier = list(map(self._price, made))
@@ -136,8 +136,8 @@ class PrivacyFilter:
                 return [], (parse_release(record), False)
         require_closed_periods(series, question.charges, utc_day(now))
         require_budget(series, question.charges, earlier)
-        new = _stored_release(series, question, draw(), now, who)
-        act = audit_record(self.store, now, who, "release", series.collection.name)
+        new = _stored_release(series, question, draw(), now, actor)
+        act = audit_record(self.store, now, actor, "release", series.collection.name)
         return [new.record(len(earlier)), act], (new, True)
 
     # -- the journals against the store --------------------------------------------------------
@@ -176,7 +176,7 @@ class PrivacyFilter:
             if seal not in here
         ]
 
-    def restore_missing(self, now: datetime, who: str) -> list[StoredRelease]:
+    def restore_missing(self, now: datetime, actor: str) -> list[StoredRelease]:
         """Enter again what was forgotten, and open the lock; return what was entered."""
         if self.journal is None or not self.journal.path.exists():
             path = str(self.journal.path) if self.journal else ""
@@ -189,14 +189,14 @@ class PrivacyFilter:
 
         def decide() -> tuple[list[Record], list[StoredRelease]]:
             missing = self.forgotten()
-            act = audit_record(self.store, now, who, "store unlock", f"{len(missing)} releases")
+            act = audit_record(self.store, now, actor, "store unlock", f"{len(missing)} releases")
             unlocked = Record(UNLOCKS, secrets.token_hex(UNLOCK_ID_BYTES), b"{}")
             opened = Record(LOCK, RELEASES, None)
             return [*self._appended(missing), *self._known(), act, unlocked, opened], missing
 
         return update_records(self.store, decide)
 
-    def retire(self, id_: str, now: datetime, who: str) -> list[StoredRelease]:
+    def retire(self, id_: str, now: datetime, actor: str) -> list[StoredRelease]:
         """Wait for a journal no more; enter first what its file, if there is one, remembers."""
         if self.journal is not None:
             _refuse_other_journal(self.journal, id_)
@@ -207,7 +207,7 @@ class PrivacyFilter:
                 known = ", ".join(registered_journals(self.store)) or "none is registered"
                 raise SettingsError("ID", id_, f"no such journal: {known}")
             missing = self.forgotten()
-            act = audit_record(self.store, now, who, "journal retired", str(found))
+            act = audit_record(self.store, now, actor, "journal retired", str(found))
             gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, found.label.encode())]
             return [*self._appended(missing), *self._known(but=id_), act, *gone], missing
 
@@ -235,12 +235,12 @@ class PrivacyFilter:
 
 
 def _stored_release(
-    series: Series, question: PricedQuery, answer: ReleaseContent, now: datetime, who: str
+    series: Series, question: PricedQuery, answer: ReleaseContent, now: datetime, actor: str
 ) -> StoredRelease:
     """Return a new release as it will be read: to JSON and back, numbers and lists are the same."""
     charges = {str(period): charge for period, charge in question.charges.items()}
     day = utc_day(now).isoformat()
-    made = StoredRelease(series.fingerprint, question.canonical, charges, answer, day, who)
+    made = StoredRelease(series.fingerprint, question.canonical, charges, answer, day, actor)
     return StoredRelease.from_json(json.loads(json.dumps(made.line())))
 
 

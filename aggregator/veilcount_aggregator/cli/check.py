@@ -88,7 +88,7 @@ def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     A curator spends a period's whole budget on one release; who answers several times in it moves
     it by several answers.
     """
-    quantity, epsilon = Quantity.of(collection), collection.unit_epsilon
+    quantity, epsilon = Quantity.from_collection(collection), collection.unit_epsilon
     if collection.model is Model.CENTRAL:
         return quantity, quantity.central(epsilon / collection.per_period, n, LEVEL)
     return quantity, quantity.local(epsilon, n, LEVEL)

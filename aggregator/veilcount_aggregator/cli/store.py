@@ -29,7 +29,7 @@ from . import options
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
 from .output import Facts, print_json, print_lines, print_result, print_table, spinner, status_line
 
-AGREED, WHO = "destroyed", "cli"
+AGREED, ACTOR = "destroyed", "cli"
 
 
 @click.group("store")
@@ -146,7 +146,7 @@ def unlock(*, url: str | None, journal: Path | None, as_json: bool) -> None:
     settings = Settings(options.required_url(url), journal=journal)
     with options.opened(url) as store:
         entered = PrivacyFilter(store, ReleaseJournal.from_settings(settings)).restore_missing(
-            options.now(), WHO
+            options.now(), ACTOR
         )
         journals = unconfirmed_journals(store)
     lines = [f"{len(entered)} releases are restored from the journal; releases are allowed"]
@@ -186,7 +186,7 @@ def retire_journal(
                 unchanged="releases still wait for this journal",
             )
         kept = None if journal is None else ReleaseJournal(journal)
-        entered = PrivacyFilter(store, kept).retire(id_, options.now(), WHO)
+        entered = PrivacyFilter(store, kept).retire(id_, options.now(), ACTOR)
     line = f"journal {id_} is retired; {len(entered)} of its releases were restored"
     print_result({"retired": id_, "entered": len(entered)}, [line], as_json=as_json)
 
@@ -252,7 +252,7 @@ def confirm_clock(*, url: str | None, yes: bool, as_json: bool) -> None:
             raise NegativeResult(_differs(off))
         if not yes:
             _ask(read_confirmed_day(store), now)
-        made = confirm_day(store, now, WHO)
+        made = confirm_day(store, now, ACTOR)
     line = f"{made.day} is confirmed: servers with this date drop expired rows"
     print_result({"day": str(made.day), "at": made.at}, [line], as_json=as_json)
 
@@ -288,7 +288,7 @@ def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) ->
 
         def record() -> tuple[Sequence[Record], None]:
             entry = " ".join(sorted(chosen))
-            return [audit_record(store, options.now(), WHO, "restore epochs", entry)], None
+            return [audit_record(store, options.now(), ACTOR, "restore epochs", entry)], None
 
         update_records(store, record)  # before the change
         restored = {

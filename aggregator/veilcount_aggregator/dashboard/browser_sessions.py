@@ -38,7 +38,7 @@ class Visit:
 
     secret: str
     role: Role | None = None
-    who: str = ""
+    actor: str = ""
 
     @property
     def token(self) -> str:
@@ -71,7 +71,7 @@ class BrowserSessions:
         session = self._find(secret) if secret else None
         if session is None:
             return Visit(secret or secrets.token_urlsafe(BYTES))
-        return Visit(secret, session.role, session.who)
+        return Visit(secret, session.role, session.actor)
 
     def visit_or_stranger(self) -> Visit:
         """Return the session; one without a role while sessions cannot be read."""
@@ -80,16 +80,16 @@ class BrowserSessions:
         except StoreError:
             return Visit(secrets.token_urlsafe(BYTES))
 
-    def begin(self, response: Response, role: Role, who: str) -> None:
+    def begin(self, response: Response, role: Role, actor: str) -> None:
         """Begin a session, and set its cookie."""
         now = self._aggregator.clock()
-        self.keep(response, begin_session(self._aggregator.store, role, who, now))
-        self._aggregator.watch.refresh()
+        self.keep(response, begin_session(self._aggregator.store, role, actor, now))
+        self._aggregator.catalog_cache.refresh()
 
     def end(self, response: Response, visit: Visit) -> None:
         """End a session."""
         end_session(self._aggregator.store, visit.secret)
-        self._aggregator.watch.refresh()
+        self._aggregator.catalog_cache.refresh()
         response.delete_cookie(_name(), secure=is_secure(), httponly=True, samesite="Strict")
 
     def keep(self, response: Response, secret: str) -> None:
@@ -107,7 +107,7 @@ class BrowserSessions:
         name = digest_secret(secret)
         found = self._known().get(name)
         if found is None and not self._lookups.wait(""):  # begun in another worker, just now
-            self._aggregator.watch.refresh()
+            self._aggregator.catalog_cache.refresh()
             found = self._known().get(name)
         now, ring = self._aggregator.clock(), self._aggregator.known().api_keys
         return found if found is not None and found.is_valid(ring, now) else None

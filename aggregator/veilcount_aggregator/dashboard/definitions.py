@@ -58,9 +58,9 @@ def preview_definitions(context: Context) -> Response | Content:
 def push_definitions(context: Context) -> Response:
     """Push a file: its series are counted from now on."""
     aggregator = context.aggregator
-    source, read = from_preview(request.form), aggregator.watch.catalog.read
-    new = add_definitions(aggregator.store, source, aggregator.clock(), context.visit.who, read)
-    aggregator.watch.refresh()
+    source, read = from_preview(request.form), aggregator.catalog_cache.catalog.read
+    new = add_definitions(aggregator.store, source, aggregator.clock(), context.visit.actor, read)
+    aggregator.catalog_cache.refresh()
     return redirect_to("definitions", pushed=[collection.name for collection in new] or "")
 
 
@@ -68,12 +68,12 @@ def push_definitions(context: Context) -> Response:
 def close_definition(context: Context, name: str) -> Response:
     """Close a collection: reports under any of its definitions are rejected."""
     aggregator = context.aggregator
-    aggregator.watch.refresh()
+    aggregator.catalog_cache.refresh()
     if name not in aggregator.known().catalog.by_name:
         raise CollectionNotFound(name, [])
-    read = aggregator.watch.catalog.read
-    close_collection(aggregator.store, name, aggregator.clock(), context.visit.who, read)
-    aggregator.watch.refresh()
+    read = aggregator.catalog_cache.catalog.read
+    close_collection(aggregator.store, name, aggregator.clock(), context.visit.actor, read)
+    aggregator.catalog_cache.refresh()
     return redirect_to("definitions", closed=name)
 
 

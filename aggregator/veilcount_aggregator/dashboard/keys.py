@@ -38,12 +38,12 @@ def create_key(context: Context) -> Response:
         raise refusal("bad-field", f"role: give {', '.join(ALLOWS)}", "role")
     try:
         key, secret = api_keys.create_key(
-            aggregator.store, Role(role), label, aggregator.clock(), context.visit.who
+            aggregator.store, Role(role), label, aggregator.clock(), context.visit.actor
         )
     except SettingsError as error:
         form = {"role": role, "label": label, "wrong": str(error)}
         return render("keys", 422, **_content(context, form=form))
-    aggregator.watch.refresh()
+    aggregator.catalog_cache.refresh()
     return render("keys", 201, **_content(context), created=key, secret=secret)
 
 
@@ -52,10 +52,10 @@ def revoke_key(context: Context, identity: str) -> Response:
     """Revoke a key: within a second no worker accepts it."""
     aggregator = context.aggregator
     try:
-        api_keys.revoke_key(aggregator.store, identity, aggregator.clock(), context.visit.who)
+        api_keys.revoke_key(aggregator.store, identity, aggregator.clock(), context.visit.actor)
     except SettingsError as error:
         raise refusal("not-found", "no such key") from error
-    aggregator.watch.refresh()
+    aggregator.catalog_cache.refresh()
     return redirect_to("keys")
 
 

@@ -80,7 +80,7 @@ class Dashboard:
         role = context.visit.role
         if role is None or declared.role is None:
             return _to_log_in()
-        self._aggregator.watch.require_fresh(KEYS_SECONDS)  # or its key may be revoked
+        self._aggregator.catalog_cache.require_fresh(KEYS_SECONDS)  # or its key may be revoked
         if not role.opens(declared.role):
             raise refusal("wrong-role", f"this page is for keys of role {declared.role}")
         if request.method == "POST":

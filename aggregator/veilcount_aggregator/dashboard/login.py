@@ -6,7 +6,7 @@ from flask import Response, request
 
 from ..api.problems import ProblemError
 from ..auth.api_keys import Role
-from ..auth.sessions import LINK_PATH, LINK_WHO, redeem_link
+from ..auth.sessions import LINK_ACTOR, LINK_PATH, redeem_link
 from .pages import Content, Context, page, redirect_to, redirect_to_path, render
 
 MESSAGES = {
@@ -46,7 +46,7 @@ def enter(context: Context) -> Response | Content:
     if role is None:
         return _form("/", LINK_INVALID, 403)
     response = redirect_to("overview")
-    context.sessions.begin(response, role, LINK_WHO)
+    context.sessions.begin(response, role, LINK_ACTOR)
     return response
 
 

@@ -29,7 +29,7 @@ ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its in
 
 EVENING = time(20, tzinfo=UTC)
 DAYS_A_WEEK = 7
-WHO = "demo"
+ACTOR = "demo"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class DemoRun:
             "from": period_start(collection, period).date(),
             "to": period_end(collection, period).date() - timedelta(days=1),
         }
-        return aggregator.curator.answer(series, request, self.deployment.clock.instant(), WHO)
+        return aggregator.curator.answer(series, request, self.deployment.clock.instant(), ACTOR)
 
 
 @dataclass(frozen=True)

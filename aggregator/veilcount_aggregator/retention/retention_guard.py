@@ -69,14 +69,14 @@ def needs_confirmation(found: ConfirmedDay | None, day: date) -> bool:
     return found is None or day > found.until
 
 
-def confirm_day(store: Store, now: datetime, who: str) -> ConfirmedDay:
+def confirm_day(store: Store, now: datetime, actor: str) -> ConfirmedDay:
     """Record the day of an instant as confirmed by an operator."""
     made = ConfirmedDay.at_instant(now)
 
     def decide() -> tuple[Sequence[Record], None]:
         return [
             made.record(),
-            audit_log.audit_record(store, now, who, "confirm clock", str(made.day)),
+            audit_log.audit_record(store, now, actor, "confirm clock", str(made.day)),
         ], None
 
     update_records(store, decide)

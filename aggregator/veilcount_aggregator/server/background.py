@@ -130,7 +130,7 @@ class BackgroundThread:
         if same and self._seconds() < self._next_replication:
             return
         with suppress(StoreUnavailable):  # there is nothing new while the records are unavailable
-            self._aggregator.watch.replicate()
+            self._aggregator.catalog_cache.replicate()
             self._replicated = known
         self._next_replication = self._seconds() + REPLICATION_SECONDS
 

@@ -189,7 +189,7 @@ def _refresh() -> None:
     """Reload definitions and keys after a forwarded request changed them."""
     if app.opened is not None:
         with suppress(StoreError):
-            app.opened.aggregator.watch.refresh()
+            app.opened.aggregator.catalog_cache.refresh()
 
 
 def _count_refusal(reason: str) -> None:

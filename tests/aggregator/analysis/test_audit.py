@@ -70,7 +70,7 @@ def test_the_bound_on_epsilon_is_wrong_with_probability_alpha_at_most(
 
 def test_symbols_are_cut_from_the_first_bit_or_to_the_last() -> None:
     """16 bits hold one symbol of 10 at either end, and one grid of bits."""
-    messages = MessageTable.of([b"\xff\x00", b"\x12\x34"], 2)
+    messages = MessageTable.from_messages([b"\xff\x00", b"\x12\x34"], 2)
     first, last = grids([10], 2)
 
     assert list(grids([1, 8, 17], 2)) == [SymbolGrid(1), SymbolGrid(8)]
@@ -81,7 +81,7 @@ def test_symbols_are_cut_from_the_first_bit_or_to_the_last() -> None:
 @pytest.mark.parametrize("size", [3, 20])
 def test_whole_messages_that_differ_have_different_codes(size: int) -> None:
     sent = [b"", b"\0", b"\0\0", b"\1", b"\0\1", b"\1\0", b"a" * size, b"a" * size]
-    codes = WholeMessage().read(MessageTable.of(sent, size))
+    codes = WholeMessage().read(MessageTable.from_messages(sent, size))
 
     assert len(set(codes.tolist())) == 7
     assert codes[-1] == codes[-2]
@@ -100,7 +100,7 @@ def test_whole_messages_that_differ_have_different_codes(size: int) -> None:
 def test_a_reading_is_one_number_of_each_message(
     reading: MessageFeature, expected: list[int]
 ) -> None:
-    messages = MessageTable.of([b"\1\7", b"\2\1\1"], 3)
+    messages = MessageTable.from_messages([b"\1\7", b"\2\1\1"], 3)
 
     assert reading.read(messages).tolist() == expected
 
@@ -184,8 +184,8 @@ def test_nothing_is_found_where_nothing_is() -> None:
 
 
 def test_a_value_seen_once_does_not_lead() -> None:
-    more = MessageTable.of([b"\1"] * 100 + [b"\2"] + [b"\3"] * 9, 1)
-    less = MessageTable.of([b"\1"] * 30 + [b"\3"] * 80, 1)
+    more = MessageTable.from_messages([b"\1"] * 100 + [b"\2"] + [b"\3"] * 9, 1)
+    less = MessageTable.from_messages([b"\1"] * 30 + [b"\3"] * 80, 1)
 
     assert ranked(SymbolAtPlace(SymbolGrid(8), 0), MessagePair(more, less)).tolist() == [1, 2, 3]
 

@@ -210,7 +210,7 @@ def test_the_definition_gives_the_planned_numbers(
 ) -> None:
     planned = plan(question, trust=trust, devices=20_000, error=width(question))
     collection = pasted(question, planned)
-    quantity, each = Quantity.of(collection), 20_000 // question.arms
+    quantity, each = Quantity.from_collection(collection), 20_000 // question.arms
 
     assert collection.unit_epsilon == (planned.device or planned.epsilon)
     shuffled = "only behind an independent shuffler" in planned.toml

@@ -187,7 +187,7 @@ def test_local_noise_costs_what_is_known(k: int, expected: float) -> None:
 
 
 def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
-    quantity = Quantity.of(make_collection())
+    quantity = Quantity.from_collection(make_collection())
     local, _, shuffled, central = shown.lines
 
     assert central.devices_as_local < shuffled.devices_as_local < 10**4

@@ -152,14 +152,14 @@ class Deployment:
     def key(self, role: Role, label: str = "") -> str:
         """Create a key that this worker knows immediately."""
         _, secret = create_key(self.aggregator.store, role, label, self.clocks.now)
-        self.aggregator.watch.refresh()
+        self.aggregator.catalog_cache.refresh()
         return secret
 
     def push(self, text: str, **files: str) -> None:
         """Push definitions and the files they name (without `.txt`), known immediately."""
         source = DefinitionSource(text, {f"{name}.txt": lines for name, lines in files.items()})
         add_definitions(self.aggregator.store, source, self.clocks.now, "cli")
-        self.aggregator.watch.refresh()
+        self.aggregator.catalog_cache.refresh()
 
     def series(self, name: str) -> Series:
         return self.aggregator.known().catalog.by_name[name][0]

@@ -210,7 +210,7 @@ def test_all_releases_are_listed_with_what_each_period_has_left(
     reply = curated.ask("GET", ENDPOINT, key=analyst)
     (series,) = reply.json["series"]
     entries = curated.ask("GET", "/v1/audit", key=curated.key(Role.ADMIN)).json["entries"]
-    acts = [entry for entry in entries if entry["act"] == "release"]
+    acts = [entry for entry in entries if entry["action"] == "release"]
 
     assert fits(reply, schemas.CollectionReleases)
     assert [each["query"] for each in series["releases"]] == ["histogram", "sum"]
@@ -219,8 +219,8 @@ def test_all_releases_are_listed_with_what_each_period_has_left(
     assert [each["remaining"] for each in series["periods"][2:4]] == ["0.25", "0.5"]
     assert (series["periods"][2]["from"], series["periods"][2]["to"]) == tuple(THIRD.values())
     assert (reply.json["locked"], series["budget"]) == (False, "1")
-    assert [act["of"] for act in acts] == ["age", "age"]
-    assert acts[0]["who"] in str(curated.aggregator.store.records("key"))
+    assert [act["target"] for act in acts] == ["age", "age"]
+    assert acts[0]["actor"] in str(curated.aggregator.store.records("key"))
 
 
 # -- what an interval covers -----------------------------------------------------------------------

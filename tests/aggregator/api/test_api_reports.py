@@ -168,7 +168,7 @@ def test_devices_need_a_key_once_there_is_one(deployed: Deployment) -> None:
     known = load_api_keys(store).find(key)
     assert known is not None
     revoke_key(store, known.id, deployed.clocks.now)
-    deployed.aggregator.watch.refresh()
+    deployed.aggregator.catalog_cache.refresh()
 
     assert (without.status, without.problem) == (401, "no-key")
     assert without.headers["WWW-Authenticate"] == 'Bearer realm="veilcount"'

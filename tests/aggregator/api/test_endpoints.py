@@ -237,7 +237,7 @@ def test_what_operators_did_is_written_down(deployed: Deployment, admin: str) ->
     deployed.ask("POST", "/v1/collections/theme/close", key=admin)
     entries = deployed.ask("GET", "/v1/audit", key=admin).json["entries"]
 
-    assert [(each["who"], each["act"]) for each in entries] == [
+    assert [(each["actor"], each["action"]) for each in entries] == [
         ("cli", "collections push"),
         ("cli", "keys create admin"),
         (identity, "keys create device"),

@@ -51,7 +51,7 @@ def url(tmp_path: Path, store: Store) -> str:
 
 
 @pytest.fixture
-def watch(store: Store, clock: SteppedClock) -> CatalogCache:
+def catalog_cache(store: Store, clock: SteppedClock) -> CatalogCache:
     return CatalogCache(store, clock)
 
 
@@ -59,57 +59,57 @@ def push(store: Store, text: str = FILE, read: ReadCatalog | None = None) -> Non
     add_definitions(store, DefinitionSource(text), NOW, "cli", read)
 
 
-def found(watch: CatalogCache, clock: SteppedClock, name: str) -> CatalogSnapshot:
+def found(catalog_cache: CatalogCache, clock: SteppedClock, name: str) -> CatalogSnapshot:
     """Return what is known once a collection is: new definitions are parsed by another thread."""
 
     def look() -> bool:
         clock.now += 0.6
-        return name in watch.known().catalog.by_name
+        return name in catalog_cache.known().catalog.by_name
 
     wait_until(look)
-    return watch.known()
+    return catalog_cache.known()
 
 
 # -- within a second -------------------------------------------------------------------------------
 
 
 def test_what_changes_is_known_within_a_second(
-    store: Store, clock: SteppedClock, watch: CatalogCache
+    store: Store, clock: SteppedClock, catalog_cache: CatalogCache
 ) -> None:
     seen = []
 
     def look() -> None:
         clock.now += 0.6
-        known = watch.known()
+        known = catalog_cache.known()
         theme = known.catalog.by_name.get("theme", ())
         seen.append((len(theme), [each.closed for each in theme], len(known.api_keys.keys)))
 
     look()
     push(store)
-    found(watch, clock, "theme")
+    found(catalog_cache, clock, "theme")
     look()
     close_collection(store, "theme", NOW, "cli")
     look()
     key, secret = create_key(store, Role.DEVICE, "", NOW)
     look()
-    before = watch.known().api_keys.find(secret)
+    before = catalog_cache.known().api_keys.find(secret)
     revoke_key(store, key.id, NOW)
     look()
 
     assert seen == [(0, [], 0), (1, [False], 0), (1, [True], 0), (1, [True], 1), (1, [True], 1)]
     assert before is not None
-    assert watch.known().api_keys.find(secret) is None
+    assert catalog_cache.known().api_keys.find(secret) is None
 
 
 def test_the_generation_is_read_twice_a_second_and_records_when_it_changed(
-    store: Store, clock: SteppedClock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: SteppedClock, catalog_cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generation, records = Mock(wraps=store.generation), Mock(wraps=store.records)
     monkeypatch.setattr(store, "generation", generation)
     monkeypatch.setattr(store, "records", records)
     for _ in range(1000):
         clock.now += 0.00105
-        watch.known()
+        catalog_cache.known()
 
     assert (generation.call_count, records.call_count) == (2, 0)
 
@@ -118,21 +118,21 @@ def test_a_store_that_is_away_leaves_what_was_known(
     store: Store, clock: SteppedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     push(store)
-    watch = CatalogCache(store, clock)
+    catalog_cache = CatalogCache(store, clock)
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "generation", Mock(side_effect=StoreUnavailable("away")))
         clock.now += 1
-        kept = watch.known()
+        kept = catalog_cache.known()
     close_collection(store, "theme", NOW, "cli")
     clock.now += 1
 
     assert "theme" in kept.catalog.by_name
-    assert watch.known().catalog.by_name["theme"][0].closed
+    assert catalog_cache.known().catalog.by_name["theme"][0].closed
 
 
 def test_while_one_thread_looks_the_others_go_on(
-    store: Store, clock: SteppedClock, watch: CatalogCache, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: SteppedClock, catalog_cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking, go = threading.Event(), threading.Event()
 
@@ -143,10 +143,10 @@ def test_while_one_thread_looks_the_others_go_on(
 
     monkeypatch.setattr(store, "generation", slowly)
     clock.now += 1
-    slow = threading.Thread(target=watch.known)
+    slow = threading.Thread(target=catalog_cache.known)
     slow.start()
     looking.wait(60)
-    known = watch.known()
+    known = catalog_cache.known()
     go.set()
     slow.join(60)
 
@@ -157,7 +157,7 @@ def test_no_request_parses_definitions(
     store: Store, clock: SteppedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a long list is parsed, requests go on with what was known; keys are seen meanwhile."""
-    watch, parse = CatalogCache(store, clock), threading.Event()
+    catalog_cache, parse = CatalogCache(store, clock), threading.Event()
     original = definitions._collections
     threads: set[str] = set()
 
@@ -170,12 +170,12 @@ def test_no_request_parses_definitions(
     push(store, FILE, lambda: Catalog({}, {}))
     _, secret = create_key(store, Role.DEVICE, "", NOW)
     clock.now += 0.6
-    meanwhile = watch.known()
+    meanwhile = catalog_cache.known()
     parse.set()
 
     assert "theme" not in meanwhile.catalog.by_name
     assert meanwhile.api_keys.find(secret) is not None
-    assert "theme" in found(watch, clock, "theme").catalog.by_name
+    assert "theme" in found(catalog_cache, clock, "theme").catalog.by_name
     assert threads == {"veilcount-parser"}
 
 
@@ -186,20 +186,20 @@ def test_a_log_in_makes_no_worker_read_definitions_or_keys_again(
     for n in range(20):
         push(store, f"{FILE}# {n}\n")
         key, secret = create_key(store, Role.ANALYST, "", NOW)
-    watch = CatalogCache(worker, clock)
+    catalog_cache = CatalogCache(worker, clock)
     started = dict(worker.reads)
     worker.reads.clear()
     begin_session(operator, Role.ANALYST, key.id, NOW)
-    watch.refresh()
+    catalog_cache.refresh()
     after_log_in = dict(worker.reads)
     revoke_key(operator, key.id, NOW)
-    watch.refresh()
+    catalog_cache.refresh()
 
     assert started == {"source": 40, "key": 20}  # their keys, then what is new of them
     assert after_log_in == {}
     assert worker.reads == {"key": 20}
     assert operator.reads == {"key": 1}
-    assert watch.known().api_keys.find(secret) is None
+    assert catalog_cache.known().api_keys.find(secret) is None
 
 
 # -- records ---------------------------------------------------------------------------------------

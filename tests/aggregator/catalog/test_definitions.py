@@ -140,7 +140,7 @@ def test_a_collection_is_closed_once_and_for_good_under_all_its_definitions(stor
     push(store, CHANGED)
     gone = close_collection(store, "theme", NOW, "abcd")
     again = [close_collection(store, name, NOW, "abcd") for name in ("theme", "nothing")]
-    acts = [(each.who, each.act, each.of) for each in load_audit_log(store)]
+    acts = [(each.actor, each.action, each.target) for each in load_audit_log(store)]
     push(store, FILE + "\n# again\n")
     push(store, FILE.replace("epsilon = 1", "epsilon = 3"))
     known = load_catalog(store).by_name
@@ -174,4 +174,4 @@ def test_two_who_push_at_once_both_are_heard(store: Store) -> None:
     push(store)
 
     assert len(store.records(SOURCE)) == 2
-    assert [each.who for each in load_audit_log(store)] == ["other", "cli"]
+    assert [each.actor for each in load_audit_log(store)] == ["other", "cli"]

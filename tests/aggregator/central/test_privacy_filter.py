@@ -65,7 +65,7 @@ def test_an_answer_is_charged_kept_and_in_the_journal(
     assert kept.charges == {"0": 250_000, "1": 250_000, "2": 250_000}
     assert [spent(store, period) for period in range(4)] == [Fraction(1, 4)] * 3 + [0]
     assert json.loads(journal.read_text())["release"] == kept.line()
-    assert [(act.who, act.act, act.of) for act in load_audit_log(store)] == [
+    assert [(act.actor, act.action, act.target) for act in load_audit_log(store)] == [
         ("key1", "release", "age")
     ]
 
@@ -159,7 +159,7 @@ def test_who_loses_the_last_budget_while_drawing_is_refused(
         PrivacyFilter(store, ReleaseJournal(journal)).release(AGE, question, draw, OVER, "")
     assert draws == [True]
     assert refused.value.remaining == Fraction(1, 4)
-    assert [kept.who for kept in load_releases(store)] == ["faster"]
+    assert [kept.actor for kept in load_releases(store)] == ["faster"]
     assert "never seen" not in journal.read_text()
 
 

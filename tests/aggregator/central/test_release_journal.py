@@ -177,7 +177,9 @@ def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again
     with pytest.raises(InsufficientBudget):
         mine.answer(AGE, wanted("sum", "0.5"), OVER, "")
     assert not mine.answer(AGE, wanted("histogram", "0.5"), OVER, "").charged
-    assert [act.of for act in load_audit_log(again) if act.act == "store unlock"] == ["2 releases"]
+    assert [act.target for act in load_audit_log(again) if act.action == "store unlock"] == [
+        "2 releases"
+    ]
     assert mine.filter.restore_missing(OVER, "cli") == []  # nothing is charged twice
     assert spent(again) == Fraction(3, 4)
 
@@ -264,7 +266,7 @@ def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_p
     url = f"sqlite:///{tmp_path}/store.db?durability=relaxed"
     with deployment(tmp_path, TEXT):
         pass
-    lost = forgotten | {"answer": {}, "day": "2027-01-01", "who": ""}
+    lost = forgotten | {"answer": {}, "day": "2027-01-01", "actor": ""}
     ReleaseJournal(tmp_path / f"store.db{ENDING}").keep([lost])
     with open_worker(url) as deployed:
         why = release_lock_reason(deployed.aggregator.store)

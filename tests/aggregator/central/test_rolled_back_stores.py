@@ -134,9 +134,9 @@ def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_ret
         assert len(entered) == 1
         assert b.refusal("sum") == "InsufficientBudget"
         assert b.ask("sum", 1, 1).charged
-        assert [act.of for act in load_audit_log(b.store) if act.act == "journal retired"] == [
-            f"{a.state.label} ({a.state.id})"
-        ]
+        assert [
+            act.target for act in load_audit_log(b.store) if act.action == "journal retired"
+        ] == [f"{a.state.label} ({a.state.id})"]
         a.start()  # it was not gone after all: it is a journal like any new one
         tick(a, b)
         assert set(registered_journals(b.store)) == {a.state.id, b.state.id}

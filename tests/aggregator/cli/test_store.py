@@ -124,7 +124,7 @@ def test_a_day_is_confirmed_at_once_with_yes(typed: Type, store: str) -> None:
     assert (before, result.code) == (None, 0)
     assert result.json["day"] == day_of(store)
     assert abs(datetime.fromisoformat(result.json["at"]) - datetime.now(UTC)) < timedelta(hours=1)
-    assert (last_act(store).who, last_act(store).act) == ("cli", "confirm clock")
+    assert (last_act(store).actor, last_act(store).action) == ("cli", "confirm clock")
 
 
 def test_the_time_is_confirmed_by_a_person(
@@ -155,7 +155,7 @@ def test_drops_of_all_collections_are_taken_back(
 
     assert [first.json, again.json] == [{"restored": {"theme": 1}}, {"restored": {"theme": 0}}]
     assert swept.out.split() == ["collection", "restored", "epochs", "theme", "0"]
-    assert (last_act(store).act, last_act(store).of) == ("restore epochs", "theme")
+    assert (last_act(store).action, last_act(store).target) == ("restore epochs", "theme")
 
 
 # -- central releases ------------------------------------------------------------------------------

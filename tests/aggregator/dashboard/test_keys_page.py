@@ -47,7 +47,9 @@ def test_the_own_key_is_named_in_the_audit_log_and_revoking_it_ends_the_session(
     ada, app = id_of(deployed, "Ada"), id_of(deployed, "the app")
     for key in (app, ada):
         visitor.post(f"/keys/{key}/revoke")
-    acts = [(act.who, act.act, act.of) for act in load_audit_log(deployed.aggregator.store)]
+    acts = [
+        (act.actor, act.action, act.target) for act in load_audit_log(deployed.aggregator.store)
+    ]
 
     assert "Ada yours" in own
     assert "You are logged in with this one" in own

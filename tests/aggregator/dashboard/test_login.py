@@ -31,7 +31,7 @@ def revoke_all(deployed: Deployment) -> None:
     store = deployed.aggregator.store
     for key in load_api_keys(store).keys.values():
         revoke_key(store, key.id, deployed.clocks.now)
-    deployed.aggregator.watch.refresh()
+    deployed.aggregator.catalog_cache.refresh()
 
 
 # -- with a key ------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def add_sessions(deployed: Deployment) -> None:
     for second in range(1, MOST + 1):
         now = deployed.clocks.now + second * SECOND
         begin_session(deployed.aggregator.store, Role.ANALYST, key.id, now)
-    deployed.aggregator.watch.refresh()
+    deployed.aggregator.catalog_cache.refresh()
 
 
 def let_it_expire(deployed: Deployment) -> None:

@@ -102,7 +102,7 @@ def test_the_status_follows_from_the_days(public: Deployment) -> None:
 
         assert collection_status(public.series("late"), NOW.date()) == CollectionStatus(*status)
     close_collection(public.aggregator.store, "theme", NOW, "test")
-    public.aggregator.watch.refresh()
+    public.aggregator.catalog_cache.refresh()
     assert collection_status(public.series("theme"), NOW.date()).state is State.CLOSED
 
 

@@ -86,7 +86,7 @@ def test_a_release_is_charged_once_and_shown(deployed: Deployment) -> None:
 
     assert done == again
     assert done.endswith("shown=1#shown")
-    assert (release.charges, release.who) == ({"0": 250_000}, key.id)
+    assert (release.charges, release.actor) == ({"0": 250_000}, key.id)
     assert "This was released before" in dry_run.text
     assert "Released counts with their intervals, 2026-12-01" in page.text
     assert "Answers withheld" in page.text

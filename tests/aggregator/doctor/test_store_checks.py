@@ -139,7 +139,14 @@ def admin_in_daily_use(store: Store, file: Path) -> None:
 
 def release_missing_in_store(store: Store, file: Path) -> None:
     add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
-    line = {"fingerprint": "f", "canonical": "q", "charges": {}, "answer": {}, "day": "", "who": ""}
+    line = {
+        "fingerprint": "f",
+        "canonical": "q",
+        "charges": {},
+        "answer": {},
+        "day": "",
+        "actor": "",
+    }
     ReleaseJournal(file.with_name("sound.db.releases.jsonl")).keep([line])
 
 

@@ -40,7 +40,7 @@ def test_an_open_period_is_marked(stocked: Deployment) -> None:
 def test_a_closed_collection_has_no_open_period(empty: Deployment) -> None:
     open_period = only(estimate(empty, "once"))[1].open_period
     close_collection(empty.aggregator.store, "once", empty.clocks.now, "cli")
-    empty.aggregator.watch.refresh()
+    empty.aggregator.catalog_cache.refresh()
     _, closed = only(estimate(empty, "once"))
 
     assert (open_period, closed.open_period) == (True, False)

@@ -130,7 +130,7 @@ def test_after_a_long_shutdown_an_operator_confirms_the_day(made: Deployment) ->
         confirm_day(again.aggregator.store, again.clocks.now, "cli")
 
         assert (before, dropped(again)) == (0, 38)
-        assert load_audit_log(again.aggregator.store)[-1].act == "confirm clock"
+        assert load_audit_log(again.aggregator.store)[-1].action == "confirm clock"
 
 
 def test_a_jump_while_it_runs_drops_nothing_and_its_time_does_not_count(made: Deployment) -> None:

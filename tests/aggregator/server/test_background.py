@@ -74,7 +74,7 @@ def test_a_tick_reloads_the_records(
 
     ticker.tick()
 
-    wait_until(lambda: aggregator.watch.known().catalog.by_name.keys() == {"autosave"})
+    wait_until(lambda: aggregator.catalog_cache.known().catalog.by_name.keys() == {"autosave"})
 
 
 def dropped(aggregator: Aggregator) -> int:
@@ -89,7 +89,7 @@ def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for
     clocks.now = datetime(2026, 12, 3, tzinfo=UTC)
     add_definitions(aggregator.store, DefinitionSource(FILE), clocks.now, "test")
     clocks.seconds += SECONDS
-    aggregator.watch.refresh()  # waits for the thread that parses definitions
+    aggregator.catalog_cache.refresh()  # waits for the thread that parses definitions
     found = []
     for _ in range(4):
         ticker.tick()

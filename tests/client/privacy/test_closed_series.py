@@ -191,7 +191,7 @@ def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> Non
         device.client.record("it", True)
         counted = device.client.flush()
         close_collection(aggregator.aggregator.store, "it", TODAY, "operator")
-        aggregator.aggregator.watch.refresh()
+        aggregator.aggregator.catalog_cache.refresh()
         device.client.record("it", True)
         refused = device.client.flush()
         device.client.record("it", True)

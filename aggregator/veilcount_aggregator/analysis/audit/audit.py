@@ -83,7 +83,9 @@ def judge(
         raise ValueError(f"{samples} messages of one value, {len(second)} of the other")
     _check(claimed, samples, alpha)
     size = max(1, *map(len, first), *map(len, second))
-    pair = MessagePair(MessageTable.of(first, size), MessageTable.of(second, size))
+    pair = MessagePair(
+        MessageTable.from_messages(first, size), MessageTable.from_messages(second, size)
+    )
     half = samples // 2
     found = most_revealing(pair.part(0, half), list(grids(symbol_bits, size)), alpha)
     unseen = pair.part(half, samples)

@@ -58,7 +58,7 @@ class MessageTable:
     _cut: dict[SymbolGrid, Table] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, sent: Sequence[bytes], size: int) -> MessageTable:
+    def from_messages(cls, sent: Sequence[bytes], size: int) -> MessageTable:
         """Return messages of at most `size` bytes as a table."""
         filled = b"".join(message.ljust(size, b"\0") for message in sent)
         table = np.frombuffer(filled, np.uint8).reshape(len(sent), size)

@@ -86,7 +86,7 @@ def levels(
 ) -> UnitComparison:
     """Return the table for a collection's campaign, by default at its own user epsilon."""
     user = two_values_epsilon(collection, collection.epsilon_user) if user is None else user
-    setting = _Setting(collection, Quantity.of(collection), n, user, level)
+    setting = _Setting(collection, Quantity.from_collection(collection), n, user, level)
     return UnitComparison(
         collection=collection.name,
         n=n,

@@ -136,7 +136,7 @@ def compare_trust_models(
     """Return the four rows for n answers: predicted, or with the shares that were observed."""
     if n < 1:
         raise ValueError(f"n = {n}: give at least one answer")
-    quantity = Quantity.of(collection)
+    quantity = Quantity.from_collection(collection)
     sampling = quantity.sampling(frequencies)
     epsilon = collection.unit_epsilon * collection.substitution_factor
     setting = _Setting(quantity, epsilon, delta, n, level, sampling)

@@ -99,7 +99,7 @@ class Quantity:
     name: str = "share"
 
     @classmethod
-    def of(cls, collection: Collection) -> Quantity:
+    def from_collection(cls, collection: Collection) -> Quantity:
         """Return what a collection estimates."""
         if isinstance(collection.domain, Number):
             return cls.of_range(collection.domain, collection.measure or Measure.MEAN)

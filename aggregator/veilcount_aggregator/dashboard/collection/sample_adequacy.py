@@ -85,7 +85,7 @@ class ErrorModel:
 @lru_cache(maxsize=1024)
 def error_model(collection: Collection) -> ErrorModel:
     """Return the error of a local collection's figures."""
-    quantity, handler = Quantity.of(collection), handler_of(collection.mechanism)
+    quantity, handler = Quantity.from_collection(collection), handler_of(collection.mechanism)
     if handler.has_shares and collection.inputs > LISTED:
         rare = share_handler(collection).rare_variance()
         return ErrorModel(rare, 0.0, SIGNIFICANT, True, collection.inputs)

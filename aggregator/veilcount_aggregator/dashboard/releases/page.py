@@ -79,7 +79,7 @@ def release(context: Context, name: str) -> Response:
     typed = ReleaseForm.parse(request.form)
     try:
         result = aggregator.curator.answer(
-            series, typed.request(series.collection), aggregator.instant(), context.visit.who
+            series, typed.request(series.collection), aggregator.instant(), context.visit.actor
         )
     except (QueryError, ReleaseRefused) as error:
         return _page(context, snapshot, choice, typed, wrong=error, status=HTTPStatus.CONFLICT)
