@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -78,9 +79,11 @@ class Server:
 
     def analysis(self) -> list[int]:
         """Return the id of its analysis process: the child of a thread that watches over it."""
-        threads = Path(f"/proc/{self.pid}/task").iterdir()
-        listed = [(each / "children").read_text(encoding="ascii") for each in threads]
-        return sorted({int(pid) for line in listed for pid in line.split()} - {*self.workers()})
+        pids: set[int] = set()
+        for thread in Path(f"/proc/{self.pid}/task").iterdir():
+            with suppress(OSError):  # it has ended meanwhile
+                pids |= {*map(int, (thread / "children").read_text(encoding="ascii").split())}
+        return sorted(pids - {*self.workers()})
 
     def ask(self, method: str, path: str, **options: Any) -> requests.Response:
         """Send a request, on a connection that is kept."""
