@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from flask import Flask, request
+from granian.constants import Interfaces
 
 from veilcount_aggregator.server.listen_address import ListenAddress
 from veilcount_aggregator.server.worker_supervisor import WorkerSupervisor
@@ -28,4 +29,4 @@ def _load() -> Flask:
 
 if __name__ == "__main__":
     bind = ListenAddress.parse(f"127.0.0.1:{sys.argv[1]}")
-    WorkerSupervisor(bind, 1).serve(target_loader=_load, wrap_loader=False)
+    WorkerSupervisor(bind, 1, Interfaces.WSGI).serve(target_loader=_load, wrap_loader=False)

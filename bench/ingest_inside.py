@@ -10,8 +10,8 @@ from typing import cast
 
 import numpy as np
 from tests.redis_server import RedisServer
-
 from veilcount_aggregator.ingest.group_commit import GroupCommitter
+
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server.worker_supervisor import THREADS

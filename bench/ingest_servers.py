@@ -17,7 +17,7 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, free_port, wait_until
 
-from veilcount_aggregator.server.worker_supervisor import THREADS
+THREADS = 32
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 

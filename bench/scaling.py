@@ -18,9 +18,9 @@ from statistics import median
 from time import process_time
 
 import numpy as np
+from veilcount_aggregator.ingest.group_commit import GroupCommitter
 
 from veilcount_aggregator.ingest.decode import decode_body
-from veilcount_aggregator.ingest.group_commit import GroupCommitter
 from veilcount_aggregator.ingest.pipeline import IntakePipeline
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters

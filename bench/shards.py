@@ -18,8 +18,8 @@ from statistics import median
 
 import numpy as np
 from tests.redis_cluster import RedisCluster
-
 from veilcount_aggregator.ingest.group_commit import GroupCommitter
+
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import ROW_BYTES, SeriesReports

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from veilcount_shared.collection import Model
+from veilcount_shared.errors import VeilcountError
 from veilcount_shared.verdict import Verdict
 
 from .catalog.cache import CatalogCache, CatalogSnapshot
@@ -18,17 +19,18 @@ from .central.privacy_filter import PrivacyFilter
 from .central.release_journal import ReleaseJournal
 from .central.store_confirmation import SETTLING_SECONDS
 from .errors import ClockUntrusted, StoreError, StoreUnavailable
-from .ingest.decode import DecodedBody
-from .ingest.group_commit import GroupCommitter
-from .ingest.pipeline import IntakePipeline, require_trusted_day
+from .ingest.decode import DecodedBody, DecodedGroup, decode_group
+from .ingest.group_intake import IntakeRequest
+from .ingest.pipeline import IntakePipeline, JudgingDays, Outcome
 from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
 from .ingest.service_counters import ServiceCounters
+from .ingest.store_writer import StoreWriter
 from .queries import Snapshot
 from .retention.clock_guard import Clock, ClockGuard
 from .retention.retention_guard import DROPPED, RetentionGuard
 from .series.series import utc_day
 from .settings import Settings
-from .store import MemoryLimits, Store, open_store
+from .store import VERDICTS, MemoryLimits, Store, open_store
 
 HOUR = 3600
 
@@ -40,8 +42,7 @@ class Aggregator:
     settings: Settings
     store: Store
     catalog_cache: CatalogCache
-    intake: IntakePipeline
-    committer: GroupCommitter
+    pipeline: IntakePipeline
     service_counters: ServiceCounters
     curator: Curator
     clock: Clock
@@ -80,8 +81,8 @@ class Aggregator:
             settings.max_pseudonyms_per_body,
         )
         memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
-        committer = GroupCommitter(store, service_counters)
-        intake = IntakePipeline(committer.commit, service_counters, limit, memory)
+        writer = StoreWriter(store, service_counters, seconds)
+        pipeline = IntakePipeline(writer.commit, service_counters, limit, memory)
         settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
         curator = Curator(PrivacyFilter(store, ReleaseJournal.from_settings(settings), settling))
         guard = ClockGuard(store, clock, seconds)
@@ -90,8 +91,7 @@ class Aggregator:
             settings,
             store,
             catalog_cache,
-            intake,
-            committer,
+            pipeline,
             service_counters,
             curator,
             clock,
@@ -113,17 +113,53 @@ class Aggregator:
             self.flush()
         return Snapshot(self.known().catalog, self.store, self.today())
 
-    def origin(self, key: str, label: str) -> RequestOrigin:
+    def origin(self, key: str, network: str) -> RequestOrigin:
         """Return a request's origin, for quotas: its device key's id and its proxy's label."""
-        known = label in self.settings.source_classes
-        return RequestOrigin(int(self.clock().timestamp()) // HOUR, key, label if known else ANY)
+        known = network in self.settings.source_classes
+        return RequestOrigin(int(self.clock().timestamp()) // HOUR, key, network if known else ANY)
 
     def take(self, body: DecodedBody, origin: RequestOrigin | None = None) -> list[Verdict]:
         """Return the verdicts of a body, once they are durable."""
+        (outcome,) = self._process({origin: DecodedGroup.from_body(body)})[origin]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return [VERDICTS[code] for code in outcome.tolist()]
+
+    def take_group(self, requests: Sequence[IntakeRequest]) -> list[Outcome]:
+        """Return what each request of a group gets. One never spoils another's."""
+        try:
+            return self._take_group(requests)
+        except VeilcountError as error:
+            return [error] * len(requests)
+        except Exception as error:  # noqa: BLE001 - raised again where the request is answered
+            if len(requests) == 1:
+                return [error]
+            return [outcome for each in requests for outcome in self.take_group([each])]
+
+    def _take_group(self, requests: Sequence[IntakeRequest]) -> list[Outcome]:
+        places: dict[RequestOrigin | None, list[int]] = {}
+        for place, request in enumerate(requests):
+            places.setdefault(self.origin(request.key, request.network), []).append(place)
+        groups = {
+            origin: decode_group(
+                [requests[at].body for at in of_origin], takes_tests=self.settings.dev
+            )
+            for origin, of_origin in places.items()
+        }
+        found = self._process(groups)
+        by_place = {
+            place: outcome
+            for origin, of_origin in places.items()
+            for place, outcome in zip(of_origin, found[origin], strict=True)
+        }
+        return [by_place[place] for place in range(len(requests))]
+
+    def _process(
+        self, groups: Mapping[RequestOrigin | None, DecodedGroup]
+    ) -> dict[RequestOrigin | None, list[Outcome]]:
         self.guard.refuse_if_doubted()
         known, day = self.known().catalog.series, self.today()
-        require_trusted_day(body, known, day, self.retention.sure(day))
-        return self.intake.process(body, known, day, origin)
+        return self.pipeline.process(groups, known, JudgingDays(day, self.retention.sure(day)))
 
     def instant(self) -> datetime:
         """Return the time for a decision that cannot be undone; raise if the clock is in doubt."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from ..auth.api_keys import ApiKey, Role, record_key_use
+from ..auth.api_keys import ApiKey, ApiKeys, Role, record_key_use
 from ..auth.rate_limit import RateLimits
 from ..catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
 from ..errors import StoreError
@@ -40,32 +40,43 @@ class Authenticator:
         self._marked: dict[str, str] = {}  # by a key's id: the day on which it was last marked
 
     def admit_device(self, authorization: str) -> str:
-        """Return the id of a device key ("": none is required), or refuse; enforces its rate."""
-        who = NOBODY
-        if not self._aggregator.known().api_keys.intake_is_open:
-            who = self._key(authorization, Role.DEVICE, DEVICE_KEYS_SECONDS).id
-        seconds = self._devices.wait(who)
+        """Return the id of a device key ("": none is required), or refuse; enforces its rate.
+
+        It never waits for the store: what was read last decides.
+        """
+        cache, key_id = self._aggregator.catalog_cache, NOBODY
+        if not cache.current.api_keys.intake_is_open:
+            cache.require_recent(DEVICE_KEYS_SECONDS)
+            key = self._key(authorization, Role.DEVICE, cache.current.api_keys)
+            if self._is_unmarked(key):
+                threading.Thread(target=self._mark, args=(key,), daemon=True).start()
+            key_id = key.id
+        seconds = self._devices.wait(key_id)
         if seconds:
             raise refusal("too-many", Retry_After=str(seconds))
-        return who
+        return key_id
 
     def admit(self, authorization: str, role: Role) -> ApiKey:
         """Return the key of a request, or refuse one without this role."""
-        return self._key(authorization, role, KEYS_SECONDS)
+        return self._marked_key(authorization, role, KEYS_SECONDS)
 
     def admit_with_stale_keys(self, authorization: str) -> ApiKey:
         """Return an analyst's key for status of the service only: accepted while keys are stale."""
-        return self._key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
+        return self._marked_key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
 
-    def _key(self, authorization: str, role: Role, most_seconds: float) -> ApiKey:
+    def _marked_key(self, authorization: str, role: Role, most_seconds: float) -> ApiKey:
         self._aggregator.catalog_cache.require_fresh(most_seconds)
+        key = self._key(authorization, role, self._aggregator.known().api_keys)
+        self._mark(key)
+        return key
+
+    def _key(self, authorization: str, role: Role, keys: ApiKeys) -> ApiKey:
         scheme, _, secret = authorization.partition(" ")
-        found = scheme.lower() == _SCHEME and self._aggregator.known().api_keys.find(secret.strip())
+        found = scheme.lower() == _SCHEME and keys.find(secret.strip())
         if not found:
             raise self._unknown(shown=bool(authorization))
         if not found.role.opens(role):
             raise refusal("wrong-role", f"this endpoint requires a key of role {role}")
-        self._mark(found)
         return found
 
     def _unknown(self, *, shown: bool) -> ProblemError:
@@ -76,14 +87,15 @@ class Authenticator:
         why = ', error="invalid_token"' if shown else ""
         return refusal("no-key", WWW_Authenticate=_REALM + why)
 
+    def _is_unmarked(self, key: ApiKey) -> bool:
+        day = self._aggregator.today().isoformat()
+        return key.used < day and self._marked.get(key.id) != day
+
     def _mark(self, key: ApiKey) -> None:
         """Record the day on which a key was used; a failure to write it refuses nothing."""
-        day = self._aggregator.today().isoformat()
-        if key.used >= day or self._marked.get(key.id) == day:
-            return
         with self._lock:
-            if self._marked.get(key.id) == day:
+            if not self._is_unmarked(key):
                 return
-            self._marked[key.id] = day
+            self._marked[key.id] = self._aggregator.today().isoformat()
         with suppress(StoreError):
             record_key_use(self._aggregator.store, key, self._aggregator.clock())

@@ -27,6 +27,7 @@ from msgspec import Struct
 from veilcount_shared.wire import JSON_TYPE
 
 from ..auth.api_keys import ApiKey, Role
+from ..ingest.group_intake import GroupIntake
 from ..queries import CollectionNotFound
 from ..queries.export import Stream
 from ..queries.query_params import QueryParams
@@ -51,6 +52,7 @@ class Api:
     """What the views of one worker share."""
 
     aggregator: Aggregator
+    intake: GroupIntake
     authenticator: Authenticator
     gate: ComputationGate
     probe: StoreProbe

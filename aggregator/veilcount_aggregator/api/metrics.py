@@ -57,13 +57,13 @@ def _lines(api: Api) -> list[str]:
     with suppress(StoreError):  # written with the next second; what is written is shown
         aggregator.flush()
     try:
-        lines += list(exposition(aggregator, api.fake_report_flags))
+        lines += list(exposition(aggregator, api.fake_report_flags, api.intake.waiting))
     except StoreError:  # no shard responds, or one just went away: the lines above show it
         lines += _complete(complete=False)
     return lines
 
 
-def exposition(aggregator: Aggregator, flags: FakeReportFlags) -> Iterator[str]:
+def exposition(aggregator: Aggregator, flags: FakeReportFlags, waiting: int) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
     store, complete = aggregator.store.reachable_part()
     noted = store.service_counts()
@@ -81,7 +81,7 @@ def exposition(aggregator: Aggregator, flags: FakeReportFlags) -> Iterator[str]:
         yield from memory_metrics(aggregator, store, series, public=not secret)
     yield from poisoning_metrics(store, series, flags)
     if not secret:
-        yield from queue_metrics(aggregator.committer.queues())
+        yield from queue_metrics(waiting)
     if complete:
         yield from service_metrics(_by_what(noted), intake=not secret)
 

@@ -1,26 +1,29 @@
-"""Endpoint of devices' reports, `POST /v1/reports`, in plain WSGI.
+"""Endpoint of devices' reports, `POST /v1/reports`: what comes before Flask, and without it.
 
-In front of Flask, whose dispatch costs about three times as much as all the rest of the request.
-Requests of other paths are passed on to Flask unchanged.
+`ReportsEndpoint` decides and does no I/O: what a request's head is answered with, and what the
+outcome of its body is answered with. Between the two the body is read and waits for its group: on
+the event loop of a worker (`server.rsgi`), or on a thread of any WSGI server (`WsgiReports`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from http import HTTPStatus
+from typing import Any, NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication
 
 from veilcount_shared.errors import BadField, WireError
-from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
 from ..auth.api_keys import Role
-from ..errors import ClockUntrusted, Overloaded, StoreError
-from ..ingest.decode import DecodedBody, decode_body, too_large
+from ..errors import ClockUntrusted, Overloaded, StoreError, StoreUnavailable
+from ..ingest.decode import RequestBody, too_large
 from ..ingest.decode.json_fast import JsonBatch
-from ..ingest.pseudonym_limit import RequestOrigin
-from ..service import Aggregator
+from ..ingest.group_intake import ANSWER_SECONDS, GroupIntake, IntakeRequest
+from ..ingest.pipeline import Outcome
+from ..store import VERDICTS, Codes
 from ..structured_logging import FaultLog
 from .auth import Authenticator
 from .endpoint import ENDPOINTS, Endpoint
@@ -37,13 +40,14 @@ from .schemas import Verdicts
 
 PATH = "/v1/reports"
 ENDPOINT = "reports"
-SOURCE_CLASS = "HTTP_X_VEILCOUNT_SOURCE_CLASS"  # as WSGI spells the header
+SOURCE_CLASS = "X-Veilcount-Source-Class"
 _DIGITS = len(str(MAX_BODY))
 
 Environ = dict[str, Any]
 Headers = list[tuple[str, str]]
 
-_ALWAYS: Headers = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
+_ALWAYS: Headers = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
+_VERDICTS: Headers = [("content-type", JSON_TYPE), *_ALWAYS]
 
 
 ENDPOINTS.append(
@@ -62,87 +66,124 @@ ENDPOINTS.append(
 )
 
 
-class ReportsEndpoint:
-    """Takes batches; hands everything else on."""
+class ReportResponse(NamedTuple):
+    """What a device is answered."""
 
-    def __init__(
-        self,
-        onward: WSGIApplication,
-        aggregator: Aggregator,
-        *,
-        authority: Authenticator,
-        figures: RequestMetrics,
-        faults: FaultLog,
-        seconds: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Stand in front of `onward`; `seconds` is a clock that never goes back."""
-        self._onward = onward
-        self._aggregator = aggregator
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class ReportsEndpoint:
+    """Admits requests by their head, and answers them by the outcome of their body."""
+
+    def __init__(self, authority: Authenticator, figures: RequestMetrics, faults: FaultLog) -> None:
         self._authority = authority
         self._figures = figures
         self._faults = faults
-        self._seconds = seconds
 
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request."""
-        if environ["PATH_INFO"] != PATH:
-            return self._onward(environ, start_response)
-        begun = self._seconds()
-        status, headers, body = self._answer(environ)
-        self._figures.answered(ENDPOINT, int(status[:3]), self._seconds() - begun)
-        start_response(status, [*headers, ("Content-Length", str(len(body))), *_ALWAYS])
-        return [body]
-
-    def _answer(self, environ: Environ) -> tuple[str, Headers, bytes]:
-        try:
-            verdicts = self._aggregator.take(*self._body(environ))
-        except (ProblemError, Overloaded, ClockUntrusted) as error:
-            return self._problem(problem_from_error(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is no fault of the device's
-            return self._problem(self._fault(error))
-        return "200 OK", [("Content-Type", JSON_TYPE)], reply(verdicts)
-
-    def _body(self, environ: Environ) -> tuple[DecodedBody, RequestOrigin]:
-        """Return what a request brings, and its origin, or refuse: the cheapest check first."""
-        if environ["REQUEST_METHOD"] != "POST":
+    def admit(self, method: str, authorization: str, length: str) -> tuple[str, int | None]:
+        """Return a request's device key and the announced length of its body, or refuse it."""
+        if method != "POST":
             raise refusal("wrong-method", Allow="POST")
-        try:
-            size = _size(environ)
-            key = self._authority.admit_device(environ.get("HTTP_AUTHORIZATION", ""))
-            raw = _read(environ, size)
-            coding = environ.get("HTTP_CONTENT_ENCODING", "")
-            body = decode_body(environ.get("CONTENT_TYPE", ""), coding, raw)
-            if body.test and not self._aggregator.settings.dev:
-                why = "test batches are for an aggregator in development mode"
-                raise BadField("test", why)
-        except WireError as error:
-            raise ProblemError(problem_from_error(error)) from error
-        return body, self._aggregator.origin(key, environ.get(SOURCE_CLASS, ""))
+        size = _size(length)
+        return self._authority.admit_device(authorization), size
 
-    def _fault(self, error: Exception) -> Problem:
-        """Note a fault of ours; return what may be said of it."""
+    def respond(self, outcome: Outcome, seconds: float) -> ReportResponse:
+        """Return the response to a request that took so long, and count it."""
+        if isinstance(outcome, Exception):
+            response = self._refuse(self._problem(outcome))
+        else:
+            response = ReportResponse(200, _VERDICTS, reply(outcome))
+        self._figures.answered(ENDPOINT, response.status, seconds)
+        return response
+
+    def _problem(self, error: Exception) -> Problem:
+        """Return what may be said of an error; a fault of ours is logged."""
+        if isinstance(error, ProblemError | WireError | Overloaded | ClockUntrusted):
+            return problem_from_error(error)
         if isinstance(error, StoreError):
             self._faults.log("store", ENDPOINT, error, reason=str(error))
             return problem_from_error(error)
         self._faults.log("failed", ENDPOINT, error)
         return internal_error()
 
-    def _problem(self, problem: Problem) -> tuple[str, Headers, bytes]:
+    def _refuse(self, problem: Problem) -> ReportResponse:
         self._figures.refused(problem.kind.name)
-        status = problem.kind.status
-        headers = [("Content-Type", PROBLEM_TYPE), *problem.headers.items()]
-        return f"{status.value} {status.phrase}", headers, problem.body
+        headers = [("content-type", PROBLEM_TYPE), *problem.headers.items(), *_ALWAYS]
+        return ReportResponse(problem.status, headers, problem.body)
 
 
-def reply(verdicts: Sequence[Verdict]) -> bytes:
+class WsgiReports:
+    """The endpoint on any WSGI server: the thread of a request waits for its group."""
+
+    def __init__(
+        self,
+        onward: WSGIApplication,
+        endpoint: ReportsEndpoint,
+        intake: GroupIntake,
+        refresh: Callable[[], object],
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Stand in front of `onward`; `refresh` keeps definitions and keys up to date."""
+        self._onward = onward
+        self._endpoint = endpoint
+        self._intake = intake
+        self._refresh = refresh
+        self._seconds = seconds
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request; those of other paths are handed on."""
+        if environ["PATH_INFO"] != PATH:
+            return self._onward(environ, start_response)
+        begun = self._seconds()
+        try:
+            outcome = self._outcome(environ)
+        except Exception as error:  # noqa: BLE001 - answered as what it is
+            outcome = error
+        status, headers, body = self._endpoint.respond(outcome, self._seconds() - begun)
+        phrase = HTTPStatus(status).phrase
+        start_response(f"{status} {phrase}", [*headers, ("content-length", str(len(body)))])
+        return [body]
+
+    def _outcome(self, environ: Environ) -> Outcome:
+        self._refresh()
+        key, size = self._endpoint.admit(
+            environ["REQUEST_METHOD"],
+            environ.get("HTTP_AUTHORIZATION", ""),
+            environ.get("CONTENT_LENGTH") or "",
+        )
+        raw = _read(environ, size)
+        kind, coding = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_CONTENT_ENCODING", "")
+        pending: Future[Outcome] = Future()
+        network = environ.get(_SOURCE_CLASS, "")
+        self._intake.submit(IntakeRequest(RequestBody(kind, coding, raw), key, network, pending))
+        try:
+            return pending.result(ANSWER_SECONDS)
+        except TimeoutError:
+            pending.cancel()
+            return unanswered()
+
+
+_SOURCE_CLASS = "HTTP_" + SOURCE_CLASS.upper().replace("-", "_")
+_WORDS = [f'"{verdict}"' for verdict in VERDICTS]
+_ONE = [f'{{"verdicts":[{word}]}}'.encode() for word in _WORDS]
+
+
+def reply(codes: Codes) -> bytes:
     """Return what `encode_verdicts` does, in a tenth of the time: no word needs an escape."""
-    words = '","'.join(verdicts)
-    return f'{{"verdicts":["{words}"]}}'.encode() if verdicts else b'{"verdicts":[]}'
+    if len(codes) == 1:
+        return _ONE[int(codes[0])]
+    return f'{{"verdicts":[{",".join([_WORDS[code] for code in codes.tolist()])}]}}'.encode()
 
 
-def _size(environ: Environ) -> int | None:
+def unanswered() -> StoreUnavailable:
+    """Return the error of a request that has waited for as long as any may."""
+    return StoreUnavailable(f"the store has not answered for {ANSWER_SECONDS:g} s")
+
+
+def _size(length: str) -> int | None:
     """Return the length that was announced, or refuse it unread."""
-    length: str = environ.get("CONTENT_LENGTH") or ""
     if not length:
         return None
     if not (length.isascii() and length.isdigit()):

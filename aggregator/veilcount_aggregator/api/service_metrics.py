@@ -2,8 +2,7 @@
 the availability, memory and append-only file of each shard's server.
 
 Shards are named by their numbers, and the part that keeps definitions and keys `records`; no label
-is an address. What a server says of its memory stands at each shard that it has; what waits for a
-server, and its commits, at the first of its shards.
+is an address. What a server says of its memory stands at each shard that it has.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..ingest.group_commit import COMMIT_MICROSECONDS, COMMITS, GROUP, SEVERAL
+from ..ingest.group_intake import GROUP
 from ..ingest.pipeline import POSTPONED
+from ..ingest.store_writer import COMMIT_MICROSECONDS, COMMITS
 from ..store import ShardHealth
-from .exposition import Labels, head, line, metric
+from .exposition import Labels, gauge, head, line, metric
 from .reports import ENDPOINT
 from .request_metrics import ANALYSIS_REFUSED, ANSWERED, BUCKET_LABELS, MICROSECONDS, REFUSED
 
@@ -52,24 +52,20 @@ def shard_metrics(shards: Sequence[ShardHealth]) -> Iterator[str]:
     yield from metric("shard_breaker", "gauge", says, states)
 
 
-def queue_metrics(queues: Mapping[int, int]) -> Iterator[str]:
-    """Yield how many reports wait for each server."""
-    waiting = [(_label(_shard(lane)), reports) for lane, reports in queues.items()]
-    says = "Reports that wait for the shard's server in the worker that answers."
-    yield from metric("shard_waiting_reports", "gauge", says, waiting)
+def queue_metrics(waiting: int) -> Iterator[str]:
+    """Yield how many requests wait for the store."""
+    says = "Requests that wait for the store in the worker that answers."
+    yield from gauge("waiting_requests", says, waiting)
 
 
-def commit_metrics(commits: Mapping[str, int], microseconds: Mapping[str, int]) -> Iterator[str]:
-    """Yield how many commits each server made, and how long they took, over all workers."""
-    numbers = [(_label(_shard(int(lane))), number) for lane, number in commits.items()]
-    seconds = [(_label(_shard(int(lane))), took / 1e6) for lane, took in microseconds.items()]
-    yield from metric("shard_commits_total", "counter", "Commits.", numbers)
+def _commits(words: Words) -> Iterator[str]:
+    """Yield how many commits there were, and how long they took, over all workers."""
+    number, microseconds = (
+        sum(words.get(each.what, {}).values()) for each in (COMMITS, COMMIT_MICROSECONDS)
+    )
+    yield from metric("commits_total", "counter", "Commits of groups.", [((), number)])
     says = "Seconds from a commit to its acknowledgement, added up."
-    yield from metric("shard_commit_seconds_total", "counter", says, seconds)
-
-
-def _shard(lane: int) -> str:
-    return "several" if lane == SEVERAL else str(lane)
+    yield from metric("commit_seconds_total", "counter", says, [((), microseconds / 1e6)])
 
 
 def _label(shard: str) -> Labels:
@@ -89,7 +85,7 @@ def service_metrics(words: Words, *, intake: bool) -> Iterator[str]:
     yield from _requests(words, intake=intake)
     yield from _analysis_refused(words)
     if intake:
-        yield from commit_metrics(words.get(COMMITS, {}), words.get(COMMIT_MICROSECONDS, {}))
+        yield from _commits(words)
         postponed = [((), sum(words.get(POSTPONED, {}).values()))]
         says = "Reports that devices send again, since their shard was away."
         yield from metric("postponed_total", "counter", says, postponed)

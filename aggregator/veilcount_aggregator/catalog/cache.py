@@ -73,6 +73,11 @@ class CatalogCache:
                 self._lock.release()
         return self._known
 
+    @property
+    def current(self) -> CatalogSnapshot:
+        """The cache as it is: whoever must not wait for the store has others refresh it."""
+        return self._known
+
     def refresh(self) -> None:
         """Compare with the store now, and wait until new definitions are parsed."""
         with self._refreshing:
@@ -96,8 +101,12 @@ class CatalogCache:
     def require_fresh(self, most_seconds: float) -> None:
         """Raise if the records could not be read for so long."""
         if not self.is_fresh(most_seconds):
-            why = f"keys and definitions could not be read for {most_seconds:g} s: no key is taken"
-            raise StoreUnavailable(why)
+            raise _stale(most_seconds)
+
+    def require_recent(self, most_seconds: float) -> None:
+        """Raise if the records were not read for so long, without waiting for them."""
+        if self._seconds() - self._read_at > most_seconds:
+            raise _stale(most_seconds)
 
     def replicate(self) -> None:
         """Have a copy of the records on every shard, for processes that start without them."""
@@ -149,3 +158,9 @@ class CatalogCache:
         else:
             keys = known.api_keys
         return CatalogSnapshot(generation, generations, catalog, keys)
+
+
+def _stale(seconds: float) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"keys and definitions could not be read for {seconds:g} s: no key is taken"
+    )

@@ -1,4 +1,4 @@
-"""Which reports of a body are within its limit of pseudonyms.
+"""Which reports of each body are within its limit of pseudonyms.
 
 A body of one device has one pseudonym, however many reports; a body of a flood has as many as fit.
 """
@@ -10,21 +10,22 @@ from numpy.typing import NDArray
 
 from veilcount_shared.report import PSEUDONYM_BYTES
 
-from .decode import DecodedBody
+from .decode import DecodedGroup
 
 _NAME = np.dtype(f"S{PSEUDONYM_BYTES}")  # of one length, so that zeros at the end differ too
 
 
-def within_limit(body: DecodedBody, most: int | None) -> NDArray[np.bool_] | None:
-    """Return which reports are of the first so many pseudonyms; None: all of them are."""
-    if most is None or body.reports <= most:  # nearly always
+def within_limit(group: DecodedGroup, most: int | None) -> NDArray[np.bool_] | None:
+    """Return which reports are of the first so many pseudonyms of their body; None: all are."""
+    sizes = np.diff(group.starts)
+    if most is None or sizes.max(initial=0) <= most:  # nearly always
         return None
-    names = np.empty(body.reports, _NAME)
-    for columns in body.series_columns:
+    names = np.empty(group.reports, _NAME)
+    for columns in group.series_columns:
         names[columns.places] = np.ascontiguousarray(columns.pseudonyms).view(_NAME).ravel()
-    _, first, of = np.unique(names, return_index=True, return_inverse=True)
-    if len(first) <= most:
-        return None
-    last = np.sort(first)[most - 1]
-    admitted: NDArray[np.bool_] = first[of] <= last
+    admitted = np.ones(group.reports, np.bool_)
+    for body in np.flatnonzero(sizes > most).tolist():
+        reports = slice(group.starts[body], group.starts[body + 1])
+        _, first, of = np.unique(names[reports], return_index=True, return_inverse=True)
+        admitted[reports] = first[of] <= np.sort(first)[min(most, len(first)) - 1]
     return admitted

@@ -1,21 +1,24 @@
-"""From a decoded body and a day to verdicts, without HTTP.
+"""From the bodies of a group of requests to verdicts, without HTTP.
 
-A bad report in a good batch gets its verdict and the rest count. A report's age is judged here, but
-the store looks up spent slots first: a late retry learns that it had succeeded.
+A bad report in a good batch gets its verdict and the rest count; a bad body in a good group gets
+its error and the others count. A report's age is judged here, but the store looks up spent slots
+first: a late retry learns that it had succeeded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from veilcount_shared.report import Losses
 from veilcount_shared.verdict import Verdict
 
-from ..errors import ClockUntrusted
+from ..errors import ClockUntrusted, StoreError, StoreUnavailable
 from ..mechanisms import valid_messages
 from ..series.series import Series
 from ..store import (
@@ -34,24 +37,76 @@ from ..store import (
 )
 from ..store.memory_limit import DEFAULT_LIMITS
 from .body_limit import within_limit
-from .decode import DecodedBody, ReportColumns
+from .decode import DecodedGroup, ReportColumns
 from .pseudonym_limit import PseudonymLimit, RequestOrigin
 from .service_counters import ServiceCounters
 
 Commit = Callable[[Sequence[SeriesReports]], list[Codes]]
 Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
-PlacedReports = tuple[
-    np.ndarray[tuple[int], np.dtype[np.intp]], SeriesReports
-]  # with their places in the batch
+Places = np.ndarray[tuple[int], np.dtype[np.intp]]
+#: what a request gets: the verdicts of its reports, or why there are none
+Outcome = Codes | Exception
 
 LOSS = "loss"
 POSTPONED = "postponed"
 BY_BODY = "body"
 
 
+class JudgingDays(NamedTuple):
+    """The day by which reports are judged, and the latest day that needs no confirmation."""
+
+    day: date
+    sure: date
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedGroup:
+    """A group with the verdicts that are known, and what the store has to decide."""
+
+    group: DecodedGroup
+    verdicts: Codes
+    errors: dict[int, Exception]
+    batches: list[tuple[Places, SeriesReports]] = field(default_factory=list)
+
+    def bodies_of(self, places: Places) -> Places:
+        """Return the body of each report."""
+        return self.group.starts.searchsorted(places, side="right") - 1
+
+    def settle(self, codes: Sequence[Codes]) -> None:
+        """Take what the store decided.
+
+        A body of which no report could be decided is refused as a whole, and comes back.
+        """
+        undecided = False
+        for (places, _), found in zip(self.batches, codes, strict=True):
+            self.verdicts[places] = found
+            undecided |= bool((found == UNDECIDED).any())
+        if undecided:
+            self._refuse_undecided()
+
+    def _refuse_undecided(self) -> None:
+        committed = np.concatenate([places for places, _ in self.batches])
+        decided = set(self.bodies_of(committed[self.verdicts[committed] != UNDECIDED]).tolist())
+        for body in set(self.bodies_of(committed).tolist()) - decided:
+            self.errors[body] = StoreUnavailable("all shards of this request's reports are away")
+
+    def fail(self, error: StoreError) -> None:
+        """Refuse every body that has reports for the store, which failed."""
+        for places, _ in self.batches:
+            self.errors.update(dict.fromkeys(self.bodies_of(places).tolist(), error))
+
+    def outcomes(self) -> list[Outcome]:
+        """Return what each body's request gets."""
+        starts = self.group.starts.tolist()
+        return [
+            self.errors.get(body) or self.verdicts[begin:end]
+            for body, (begin, end) in enumerate(pairwise(starts))
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class IntakePipeline:
-    """Turns bodies into verdicts: checks, limits, commits and counts."""
+    """Turns decoded bodies into verdicts: checks, limits, commits and counts."""
 
     commit: Commit
     service_counters: ServiceCounters
@@ -60,21 +115,57 @@ class IntakePipeline:
 
     def process(
         self,
-        body: DecodedBody,
+        groups: Mapping[RequestOrigin | None, DecodedGroup],
         known: Mapping[str, Series],
-        day: date,
-        origin: RequestOrigin | None = None,
-    ) -> list[Verdict]:
-        """Return one verdict for each report, in the batch's order; what is counted is durable.
+        days: JudgingDays,
+    ) -> dict[RequestOrigin | None, list[Outcome]]:
+        """Return what each request gets, by its origin; what is counted is durable.
 
         Without an origin (a caller in this process) only the periods' limits hold.
         """
-        if body.losses is not None:
-            self._count_losses(body.losses, known)
-        verdicts = np.full(body.reports, CODES[Verdict.UNKNOWN_COLLECTION], np.uint8)
-        batches: list[PlacedReports] = []
-        admitted = within_limit(body, self.limit.for_body(origin))
-        for columns in body.series_columns:
+        judged = {
+            origin: self._judge(group, known, days, origin) for origin, group in groups.items()
+        }
+        reports = [reports for each in judged.values() for _, reports in each.batches]
+        try:
+            codes = iter(self.commit(reports) if reports else ())
+        except StoreError as error:
+            for each in judged.values():
+                each.fail(error)
+        else:
+            for each in judged.values():
+                each.settle([next(codes) for _ in each.batches])
+        return {origin: self._outcomes(each) for origin, each in judged.items()}
+
+    def _outcomes(self, judged: JudgedGroup) -> list[Outcome]:
+        """Return the outcomes, with a retriable verdict for each report whose shard failed.
+
+        Of protocol 1's verdicts with which a device keeps a report and sends it again, `early` says
+        nothing wrong of the definition. One that was counted after all is then a duplicate.
+        """
+        undecided = judged.verdicts == UNDECIDED
+        if undecided.any():
+            postponed = undecided & ~np.isin(
+                judged.bodies_of(np.arange(len(undecided))), list(judged.errors)
+            )
+            self.service_counters.count(ServiceCounter(POSTPONED, "", -1, ""), int(postponed.sum()))
+            judged.verdicts[undecided] = CODES[Verdict.EARLY]
+        return judged.outcomes()
+
+    def _judge(
+        self,
+        group: DecodedGroup,
+        known: Mapping[str, Series],
+        days: JudgingDays,
+        origin: RequestOrigin | None,
+    ) -> JudgedGroup:
+        verdicts = np.full(group.reports, CODES[Verdict.UNKNOWN_COLLECTION], np.uint8)
+        judged = JudgedGroup(group, verdicts, dict(group.errors))
+        for losses in group.losses:
+            self._count_losses(losses, known)
+        refused = _untrusted(judged, known, days)
+        admitted = within_limit(group, self.limit.for_body(origin))
+        for columns in group.series_columns:
             series = known.get(columns.fingerprint)
             if series is None:
                 self._count("", Verdict.UNKNOWN_COLLECTION, len(columns))
@@ -86,24 +177,10 @@ class IntakePipeline:
             accepted = codes == COUNTED
             if not accepted.all():
                 self._count_rejected(series, codes)
-            batches += self._by_limit(series, columns, accepted, day, origin)
-        for (places, _), codes in zip(
-            batches, self.commit([each for _, each in batches]) if batches else (), strict=True
-        ):
-            verdicts[places] = self._decided(codes)
-        return [VERDICTS[code] for code in verdicts.tolist()]
-
-    def _decided(self, codes: Codes) -> Codes:
-        """Return a retriable verdict for each report whose shard failed, others being counted.
-
-        Of protocol 1's verdicts with which a device keeps a report and sends it again, `early` says
-        nothing wrong of the definition. One that was counted after all is then a duplicate.
-        """
-        undecided = codes == UNDECIDED
-        if undecided.any():
-            self.service_counters.count(ServiceCounter(POSTPONED, "", -1, ""), int(undecided.sum()))
-            return np.where(undecided, CODES[Verdict.EARLY], codes)
-        return codes
+            if refused is not None:
+                accepted &= ~refused[columns.places]
+            judged.batches.extend(self._by_limit(series, columns, accepted, days.day, origin))
+        return judged
 
     def _by_limit(
         self,
@@ -112,7 +189,7 @@ class IntakePipeline:
         accepted: Chosen,
         day: date,
         origin: RequestOrigin | None,
-    ) -> Iterator[PlacedReports]:
+    ) -> Iterator[tuple[Places, SeriesReports]]:
         """Yield the reports that fit their definition, those of one limit together."""
         quota, memory = self.limit.quota(series, origin), self.limit.memory(series, self.memory)
         groups: list[tuple[Chosen | slice, int]] = []
@@ -157,24 +234,28 @@ class IntakePipeline:
                 )
 
 
-def require_trusted_day(
-    body: DecodedBody, known: Mapping[str, Series], day: date, sure: date
-) -> None:
-    """Raise `ClockUntrusted` if a report is stale by an unconfirmed day, but not by the day `sure`.
+def _untrusted(
+    judged: JudgedGroup, known: Mapping[str, Series], days: JudgingDays
+) -> Chosen | None:
+    """Return which reports are of bodies that wait for the day to be confirmed, if any are.
 
-    Devices drop stale reports; refused ones come back once the day is confirmed or corrected.
+    Those with a report that is stale by an unconfirmed day, but not by the day `sure`: devices drop
+    stale reports; refused ones come back once the day is confirmed or corrected.
     """
-    if sure >= day:
-        return
-    for columns in body.series_columns:
+    if days.sure >= days.day:
+        return None
+    waiting = ClockUntrusted(
+        f"a report would be stale on {days.day}, a day that waits for confirmation:"
+        " `veilcount store confirm-clock`"
+    )
+    for columns in judged.group.series_columns:
         series = known.get(columns.fingerprint)
         if series is not None:
-            oldest, (sure_oldest, _) = series.open_periods(day)[0], series.open_periods(sure)
-            if ((columns.periods < oldest) & (columns.periods >= sure_oldest)).any():
-                raise ClockUntrusted(
-                    f"a report would be stale on {day}, a day that waits for confirmation:"
-                    " `veilcount store confirm-clock`"
-                )
+            oldest, sure_oldest = (series.open_periods(day)[0] for day in (days.day, days.sure))
+            stale = (columns.periods < oldest) & (columns.periods >= sure_oldest)
+            bodies = judged.bodies_of(columns.places[stale])
+            judged.errors.update(dict.fromkeys(bodies.tolist(), waiting))
+    return np.isin(judged.bodies_of(np.arange(len(judged.verdicts))), list(judged.errors))
 
 
 def check_reports(series: Series, columns: ReportColumns) -> Codes:

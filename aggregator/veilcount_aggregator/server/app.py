@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from flask import Flask, Response, g, request
@@ -15,12 +16,13 @@ from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
 from ..api.json_io import problem_response
 from ..api.problems import Problem, problem_from_error, problem_from_status
-from ..api.reports import ReportsEndpoint
+from ..api.reports import ReportsEndpoint, WsgiReports
 from ..api.request_metrics import COMPUTING, RequestMetrics
 from ..api.routes import Api, blueprints
 from ..api.store_probe import StoreProbe
 from ..dashboard import Dashboard
 from ..errors import StoreError
+from ..ingest.group_intake import Deliver, GroupIntake, settle_all
 from ..service import Aggregator
 from ..structured_logging import FaultLog
 
@@ -36,37 +38,57 @@ HEADERS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class WebApplication:
+    """What answers the requests of one process: devices' reports, and by Flask all others."""
+
+    flask: Flask
+    reports: ReportsEndpoint
+    intake: GroupIntake
+
+
 def create_app(
     aggregator: Aggregator,
     seconds: Callable[[], float] = time.monotonic,
     analysis_is_up: Callable[[], bool] | None = None,
 ) -> Flask:
-    """Return the web application of an aggregator; `seconds` is a monotonic clock.
+    """Return the web application of an aggregator as WSGI; `seconds` is a monotonic clock."""
+    return assemble(aggregator, seconds, analysis_is_up).flask
 
-    `analysis_is_up` probes the analysis process, if this server has one.
+
+def assemble(
+    aggregator: Aggregator,
+    seconds: Callable[[], float] = time.monotonic,
+    analysis_is_up: Callable[[], bool] | None = None,
+    deliver: Deliver = settle_all,
+) -> WebApplication:
+    """Put together what answers requests for an aggregator; `seconds` is a monotonic clock.
+
+    `analysis_is_up` probes the analysis process, if this server has one; `deliver` brings the
+    outcomes of reports to the requests that wait for them.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=MAX_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would repeat the path, and no device follows one
     authenticator = Authenticator(aggregator, seconds)
     metrics = RequestMetrics(aggregator.service_counters)
+    intake = GroupIntake(
+        aggregator.take_group, aggregator.service_counters, deliver=deliver, seconds=seconds
+    )
     faults, gate = FaultLog(seconds), ComputationGate(partial(metrics.unanalyzed, COMPUTING))
-    api = Api(aggregator, authenticator, gate, StoreProbe(aggregator.store), analysis_is_up)
+    probe = StoreProbe(aggregator.store)
+    api = Api(aggregator, intake, authenticator, gate, probe, analysis_is_up)
     for blueprint in blueprints(api):
         app.register_blueprint(blueprint)
     pages = Dashboard(aggregator, authenticator, seconds, gate)
     app.register_blueprint(pages.blueprint)
     _handle_errors(app, pages, faults)
     _count(app, metrics, seconds)
-    app.wsgi_app = ReportsEndpoint(  # type: ignore[method-assign] # as Flask's own documentation does it
-        app.wsgi_app,
-        aggregator,
-        authority=authenticator,
-        figures=metrics,
-        faults=faults,
-        seconds=seconds,
+    reports = ReportsEndpoint(authenticator, metrics, faults)
+    app.wsgi_app = WsgiReports(  # type: ignore[method-assign] # as Flask's own documentation does it
+        app.wsgi_app, reports, intake, aggregator.known, seconds
     )
-    return app
+    return WebApplication(app, reports, intake)
 
 
 def _handle_errors(app: Flask, pages: Dashboard, faults: FaultLog) -> None:

@@ -15,13 +15,12 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any, cast
 from urllib.parse import urlsplit
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from veilcount_shared.errors import VeilcountError
 
@@ -36,13 +35,12 @@ from ..structured_logging import configure_logging, log_event
 from .analysis_process.forwarding import Forwarder
 from .analysis_process.supervisor import AnalysisProcess
 from .analysis_process.worker import run as run_analysis
-from .app import create_app
+from .app import WebApplication, assemble
 from .listen_address import ListenAddress
-from .worker_supervisor import DRAIN_SECONDS, NAME, WorkerSupervisor
+from .rsgi import RsgiApplication
+from .worker_supervisor import DRAIN_SECONDS, WorkerSupervisor
 from .wsgi import app
-
-if TYPE_CHECKING:
-    from _typeshed import OptExcInfo
+from .wsgi_threads import WsgiThreads
 
 MAX_ARENAS = 2
 _M_ARENA_MAX = -8  # malloc.h
@@ -118,7 +116,7 @@ def prepare(settings: Settings, bind: ListenAddress) -> StartupSummary:
 def _opened(settings: Settings, bind: ListenAddress) -> StartupSummary:
     aggregator = Aggregator.open(settings)
     try:
-        create_app(aggregator)
+        assemble(aggregator)
         health = aggregator.store.health()
         intake = "open" if aggregator.known().api_keys.intake_is_open else "keyed"
     finally:
@@ -148,7 +146,7 @@ def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     server = WorkerSupervisor(bind, settings.workers)
     threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
     try:
-        server.serve(target_loader=partial(_load, analysis.address), wrap_loader=False)
+        server.serve(target_loader=cast("Any", partial(_load, analysis.address)), wrap_loader=False)
     except SystemExit as ended:  # a worker that ended before its server is no failure
         return 0 if server.interrupt_signal else int(ended.code or 0)
     finally:
@@ -167,7 +165,7 @@ def _analyze(megabytes: int, listener: socket.socket, parent: int) -> int:
             app.opened.close()
 
 
-def _load(analysis: str) -> WSGIApplication:
+def _load(analysis: str) -> RsgiApplication:
     """Load the application in a worker, before its first request.
 
     A store that is unavailable now may return. Until the worker serves, SIGTERM ends it at once
@@ -177,12 +175,18 @@ def _load(analysis: str) -> WSGIApplication:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     forwarder = Forwarder(app, analysis, changed=_refresh, refused=_count_refusal)
-    app.analysis_is_up = forwarder.is_up  # before it is opened: the metrics are built with it
+    application = RsgiApplication(_opened_here, WsgiThreads(forwarder))
+    # Before it is opened, since it is put together with these.
+    app.analysis_is_up, app.deliver = forwarder.is_up, application.deliver
     opening = threading.Thread(target=_open, daemon=True)
     opening.start()
     opening.join(OPENING_SECONDS)  # a store that hangs must not fail the liveness probe
     threading.Thread(target=_exit_with_server, daemon=True).start()
-    return hide_server_name(forwarder)
+    return application
+
+
+def _opened_here() -> WebApplication | None:
+    return None if app.opened is None else app.opened.web
 
 
 def _refresh() -> None:
@@ -200,20 +204,6 @@ def _count_refusal(reason: str) -> None:
 def _open() -> None:
     with suppress(VeilcountError):  # it was logged
         app.open()
-
-
-def hide_server_name(onward: WSGIApplication) -> WSGIApplication:
-    """Wrap an application: its `Server` header is ours, where Granian would add its own."""
-
-    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        def begin(
-            status: str, headers: list[tuple[str, str]], error: OptExcInfo | None = None, /
-        ) -> Callable[[bytes], object]:
-            return start(status, [*headers, ("Server", NAME)], error)
-
-        return onward(environ, begin)
-
-    return answer
 
 
 def _exit_with_server() -> None:

@@ -23,7 +23,7 @@ from ..structured_logging import log_event
 from .listen_address import ListenAddress
 
 NAME = "veilcount"
-THREADS = 32  # a worker's requests at once: what a group commit can group
+MOST_CONNECTIONS = 16_384  # of a worker at once: one that waits takes a few kilobytes
 DRAIN_SECONDS = 8  # less than the ten that a container gets
 HEADER_MILLISECONDS = 10_000
 HEADER_BYTES = 64 << 10  # roughly: beyond it, a stranger's headers would fill our memory
@@ -67,15 +67,17 @@ class WorkerSupervisor(MPServer):
     Granian ends the whole server when one worker dies twice within five seconds of being replaced.
     """
 
-    def __init__(self, bind: ListenAddress, workers: int) -> None:
+    def __init__(
+        self, bind: ListenAddress, workers: int, interface: Interfaces = Interfaces.RSGI
+    ) -> None:
         super().__init__(
             NAME,
             address=bind.host,
             port=bind.port,
             uds=bind.path,
-            interface=Interfaces.WSGI,
+            interface=interface,
             workers=workers,
-            blocking_threads=THREADS,
+            backpressure=MOST_CONNECTIONS,
             http=HTTPModes.http1,
             http1_settings=HTTP1Settings(
                 header_read_timeout=HEADER_MILLISECONDS, max_buffer_size=HEADER_BYTES

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.util import Finalize
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.wire import JSON_TYPE
@@ -24,11 +24,12 @@ from .. import blas_threads  # noqa: F401 - before whatever imports numpy
 from ..api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
 from ..api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_from_error
 from ..errors import StoreError, StoreUnavailable
+from ..ingest.group_intake import Deliver, settle_all
 from ..retention.clock_guard import Clock
 from ..service import Aggregator
 from ..settings import Settings
 from ..structured_logging import FaultLog, configure_logging
-from .app import create_app
+from .app import WebApplication, assemble
 from .background import BackgroundThread
 
 NAME = "worker"
@@ -44,7 +45,7 @@ class OpenApplication:
     pid: int
     aggregator: Aggregator
     background: BackgroundThread
-    app: WSGIApplication
+    web: WebApplication
     faults: FaultLog
 
     def close(self) -> None:
@@ -75,6 +76,7 @@ class LazyApplication:
         ] = []  # a parent's stays referenced: closing it here would close it there
         self._retries = seconds()
         self.analysis_is_up: Callable[[], bool] | None = None  # probes it, if the server has one
+        self.deliver: Deliver = settle_all
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Respond to one request; the liveness probe depends on no store."""
@@ -86,7 +88,7 @@ class LazyApplication:
             if environ["PATH_INFO"] == READY_PATH:
                 return _reply(start, UNAVAILABLE, JSON_TYPE, NOT_OPEN)
             return _not_ready(error, start)
-        return opened.app(environ, start)
+        return opened.web.flask(environ, start)
 
     def open(self) -> OpenApplication:
         """Return the application of this process; open it on first use."""
@@ -118,9 +120,9 @@ class LazyApplication:
             self._retries = self._seconds() + RETRY_SECONDS
             faults.log("store", NAME, error, reason=str(error))
             raise
-        application = create_app(aggregator, analysis_is_up=self.analysis_is_up)
+        web = assemble(aggregator, analysis_is_up=self.analysis_is_up, deliver=self.deliver)
         opened = OpenApplication(
-            os.getpid(), aggregator, BackgroundThread(aggregator, faults), application, faults
+            os.getpid(), aggregator, BackgroundThread(aggregator, faults), web, faults
         )
         opened.background.start()
         # Not `atexit`: processes forked by `multiprocessing` end without it.

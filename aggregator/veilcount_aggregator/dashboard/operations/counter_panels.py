@@ -16,7 +16,7 @@ from veilcount_shared.verdict import Verdict
 from ...api.problems import PROBLEM_KINDS
 from ...api.reports import ENDPOINT
 from ...api.request_metrics import ANSWERED, BUCKET_BOUNDS, BUCKET_LABELS, MICROSECONDS, REFUSED
-from ...ingest.group_commit import GROUP, SIZES
+from ...ingest.group_intake import GROUP, SIZES
 from ...series.series import Series
 from ...store import VERDICT, Cell, ServiceCounter, Store
 from ...text.privacy_guarantees import counts_are_public

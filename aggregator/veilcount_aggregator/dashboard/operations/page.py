@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -42,7 +42,7 @@ def operations(context: Context) -> Content:
         "figures": figures(aggregator, health),
         "findings": found,
         "tones": TONES,
-        "shards": shard_rows(aggregator.store, aggregator.committer.queues()),
+        "shards": shard_rows(aggregator.store),
         "complete": complete,
         **_reports(snapshot),
         **_service(aggregator, snapshot),
@@ -179,18 +179,15 @@ def _clock(reading: ClockReading) -> tuple[str, str]:
 # -- shards ----------------------------------------------------------------------------------------
 
 
-ShardRow = tuple[str, str, str, str, str, str]  # name, tone, state, pending, memory, file
+ShardRow = tuple[str, str, str, str, str]  # name, tone, state, memory, file
 
 
-def shard_rows(store: Store, queues: Mapping[int, int]) -> list[ShardRow]:
+def shard_rows(store: Store) -> list[ShardRow]:
     """Return the shards of a store that has several, and the server of its records."""
     found = store.shards()
-    return [_shard(shard, queues) for shard in found] if len(found) > 2 else []  # noqa: PLR2004 - records and one shard
-
-
-def _shard(shard: ShardHealth, queues: Mapping[int, int]) -> ShardRow:
-    pending = f"{queues.get(int(shard.name), 0):,}" if shard.name.isdecimal() else ""
-    return shard.name, *_state(shard), pending, _memory(shard), _file(shard)
+    if len(found) <= 2:  # noqa: PLR2004 - records and one shard
+        return []
+    return [(each.name, *_state(each), _memory(each), _file(each)) for each in found]
 
 
 def _state(shard: ShardHealth) -> tuple[str, str]:

@@ -6,3 +6,6 @@ from .decode import BodyTooLarge as BodyTooLarge
 from .decode import UnsupportedBody as UnsupportedBody
 from .decode import decode_body as decode_body
 from .decode import too_large as too_large
+from .group import DecodedGroup as DecodedGroup
+from .group import RequestBody as RequestBody
+from .group import decode_group as decode_group

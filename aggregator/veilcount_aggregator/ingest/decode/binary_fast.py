@@ -23,6 +23,8 @@ _BEGINNING = b"VC\x01"  # the letters and the version
 _HEAD = Struct(">3sBB")  # those, the flags, the number of series
 _SERIES = Struct(">32sH")
 _REPORTS = Struct(">BH")  # the number of losses, the number of reports
+#: bytes before the reports of a body of one series
+PREFIX = _HEAD.size + _SERIES.size + _REPORTS.size
 _REPORT = 22  # bytes of a report before its message
 _PADDING = 2
 _ZEROS = bytes(1 << 16)
@@ -50,6 +52,29 @@ def decode_packed_fast(body: bytes) -> DecodedBody | None:
         return None
     found = _all_columns(body, losses_at + _REPORTS.size, series, reports)
     return None if found is None else DecodedBody(reports, found, test=flags == 1)
+
+
+def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
+    """Return bodies of one length and one `prefix` as one body, if all are surely right.
+
+    They are alike where devices report one series: what precedes the reports, and the padding that
+    follows them, is the same in each.
+    """
+    first = decode_packed_fast(bodies[0])
+    if first is None or len(first.series_columns) != 1:
+        return None
+    columns = first.series_columns[0]
+    series = _Series(bytes.fromhex(columns.fingerprint), columns.messages.shape[1])
+    table = _table(series.width)
+    end = PREFIX + first.reports * table.itemsize
+    padding = bodies[0][end:]
+    if any(body[end:] != padding for body in bodies):
+        return None
+    rows = np.frombuffer(b"".join([body[PREFIX:end] for body in bodies]), table)
+    if rows["series"].any() or not _within(rows):
+        return None
+    whole = _columns(series, np.arange(len(rows)), rows)
+    return DecodedBody(len(rows), (whole,), test=first.test)
 
 
 def _sound(series: Sequence[_Series]) -> bool:

@@ -87,6 +87,21 @@ _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")  # ! is no letter of any base
 
 def decode_json_fast(body: bytes) -> DecodedBody | None:
     """Return the body if it is surely right and has reports."""
+    batch = parse_json_fast(body)
+    return None if batch is None else merge_json([batch])
+
+
+def merge_json(batches: Sequence[JsonBatch]) -> DecodedBody | None:
+    """Return the reports of batches as one body, if all are surely right."""
+    reports = [report for batch in batches for report in batch.reports]
+    found = _all_columns(reports)
+    if found is None:
+        return None
+    return DecodedBody(len(reports), found, test=any(batch.test is True for batch in batches))
+
+
+def parse_json_fast(body: bytes) -> JsonBatch | None:
+    """Return the batch, if all but the bytes in its reports is surely right."""
     if not body.isascii() or b"\\" in body:
         return None
     try:
@@ -95,12 +110,7 @@ def decode_json_fast(body: bytes) -> DecodedBody | None:
         return None
     if not batch.reports or batch.losses or (batch.padding or "").strip("0"):
         return None
-    if body.count(b":") != _keys(batch):
-        return None
-    found = _all_columns(batch.reports)
-    return (
-        None if found is None else DecodedBody(len(batch.reports), found, test=batch.test is True)
-    )
+    return batch if body.count(b":") == _keys(batch) else None
 
 
 def _keys(batch: JsonBatch) -> int:

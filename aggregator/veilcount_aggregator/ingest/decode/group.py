@@ -1,0 +1,137 @@
+"""The bodies of many requests as one: numpy's fixed costs are paid once a group, not once a body.
+
+Devices of one series send packed bodies that differ in their reports alone: those are read as one
+table, and the reports of JSON bodies become one set of columns. Every other body is decoded by
+itself, and so is each of a set in which one is not surely right: an error belongs to its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_shared.errors import BadField, WireError
+from veilcount_shared.report import Losses
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
+
+from .binary_fast import PREFIX, decode_alike
+from .columns import DecodedBody, ReportColumns
+from .decode import decode_body
+from .json_fast import merge_json, parse_json_fast
+
+ONE_BY_ONE = b""  # the kind of bodies that have nothing in common
+JSON = b"json"
+
+Kind = tuple[int, bytes]
+
+
+class RequestBody(NamedTuple):
+    """The body of a request, and the headers that say how to read it."""
+
+    content_type: str
+    encoding: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedGroup:
+    """The bodies of a group: columns whose places count the reports of all bodies, in order."""
+
+    starts: NDArray[np.intp]  # the first report of each body; and one beyond the last
+    series_columns: Sequence[ReportColumns]
+    losses: Sequence[Losses] = ()
+    errors: Mapping[int, WireError] = field(default_factory=dict)  # of the bodies that cannot be read
+
+    @property
+    def reports(self) -> int:
+        """How many reports all bodies have."""
+        return int(self.starts[-1])
+
+    @classmethod
+    def from_body(cls, body: DecodedBody) -> DecodedGroup:
+        """Return a group of one body."""
+        losses = () if body.losses is None else (body.losses,)
+        return cls(np.array([0, body.reports]), body.series_columns, losses)
+
+
+class _Part(NamedTuple):
+    """Some bodies of a group, decoded as one."""
+
+    bodies: Sequence[int]
+    sizes: Sequence[int]
+    decoded: DecodedBody
+
+
+def decode_group(bodies: Sequence[RequestBody], *, takes_tests: bool) -> DecodedGroup:
+    """Decode the bodies of a group; `takes_tests`: also those that are marked as tests."""
+    errors: dict[int, WireError] = {}
+    parts = []
+    for part in _parts(bodies, errors):
+        if part.decoded.test and not takes_tests:
+            why = BadField("test", "test batches are for an aggregator in development mode")
+            errors.update(dict.fromkeys(part.bodies, why))
+        else:
+            parts.append(part)
+    sizes = np.zeros(len(bodies) + 1, np.intp)
+    for part in parts:
+        sizes[np.array(part.bodies) + 1] = part.sizes
+    starts = sizes.cumsum()
+    columns = [each for part in parts for each in _placed(part, starts)]
+    losses = [part.decoded.losses for part in parts if part.decoded.losses is not None]
+    return DecodedGroup(starts, columns, losses, errors)
+
+
+def _parts(bodies: Sequence[RequestBody], errors: dict[int, WireError]) -> Iterator[_Part]:
+    kinds: dict[Kind, list[int]] = {}
+    for place, body in enumerate(bodies):
+        kinds.setdefault(_kind(body), []).append(place)
+    for (_, kind), places in kinds.items():
+        part = _decode_alike(kind, places, bodies) if len(places) > 1 else None
+        if part is not None:
+            yield part
+            continue
+        for place in places:
+            try:
+                decoded = decode_body(*bodies[place])
+            except WireError as error:
+                errors[place] = error
+            else:
+                yield _Part([place], [decoded.reports], decoded)
+
+
+def _kind(body: RequestBody) -> Kind:
+    """Return what bodies have in common that can be decoded as one."""
+    if body.encoding or len(body.raw) > MAX_BODY:
+        return 0, ONE_BY_ONE
+    if body.content_type == BINARY_TYPE:
+        return len(body.raw), body.raw[:PREFIX]
+    return 0, JSON if body.content_type == JSON_TYPE else ONE_BY_ONE
+
+
+def _decode_alike(kind: bytes, places: list[int], bodies: Sequence[RequestBody]) -> _Part | None:
+    """Return bodies of one kind as one, if all are surely right."""
+    raws = [bodies[place].raw for place in places]
+    if kind == ONE_BY_ONE:
+        return None
+    if kind == JSON:
+        batches = [parse_json_fast(raw) for raw in raws]
+        sound = [batch for batch in batches if batch is not None and batch.test is not True]
+        merged = merge_json(sound) if len(sound) == len(raws) else None
+        return None if merged is None else _Part(places, [len(batch.reports) for batch in sound], merged)
+    packed = decode_alike(raws)
+    if packed is None:
+        return None
+    return _Part(places, [packed.reports // len(raws)] * len(raws), packed)
+
+
+def _placed(part: _Part, starts: NDArray[np.intp]) -> Iterator[ReportColumns]:
+    """Yield the columns of a part with their places in the group."""
+    sizes = np.array(part.sizes)
+    before = sizes.cumsum() - sizes  # where each body begins in the part
+    moved = np.repeat(starts[np.array(part.bodies)] - before, sizes)
+    for columns in part.decoded.series_columns:
+        yield replace(columns, places=columns.places + moved[columns.places])

@@ -1,0 +1,178 @@
+"""The application of a worker: devices' reports on its event loop, everything else on threads.
+
+The loop never waits for the store: it reads bodies, hands them to the intake's thread and answers
+when their group is durable. A body that never comes costs its connection a few kilobytes until its
+deadline, and no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from veilcount_shared.wire import MAX_BODY
+
+from ..api.health import ALIVE, ALIVE_PATH
+from ..api.problems import refusal
+from ..api.reports import PATH, SOURCE_CLASS, unanswered
+from ..ingest.decode import RequestBody, too_large
+from ..ingest.group_intake import ANSWER_SECONDS, IntakeRequest, Settled, settle_all
+from ..ingest.pipeline import Outcome
+from .app import WebApplication
+from .worker_supervisor import NAME
+from .wsgi_threads import WsgiThreads
+
+BODY_SECONDS = 10.0  # until a body has come as a whole
+SWEEP_SECONDS = 0.25
+_JSON = [("content-type", "application/json"), ("cache-control", "no-store"), ("server", NAME)]
+_SERVER = ("server", NAME)
+
+
+class RequestProtocol(Protocol):
+    """A request's body and its response, as RSGI has them."""
+
+    async def __call__(self) -> bytes:
+        """Return the body."""
+
+    def __aiter__(self) -> Any:
+        """Return the pieces of the body."""
+
+    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        """Respond."""
+
+
+class Deadline:
+    """The deadline of one wait, while it lasts."""
+
+    __slots__ = ("at", "expire", "over")
+
+    def __init__(self, at: float, expire: Callable[[], object]) -> None:
+        self.at = at
+        self.expire = expire
+        self.over = False
+
+
+class Deadlines:
+    """Deadlines of one length, which are looked at now and then.
+
+    A timer for each would cost a loop about as much as it does for a request otherwise.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._queue: deque[Deadline] = deque()
+
+    def begin(self, expire: Callable[[], object]) -> Deadline:
+        """Return a deadline at which `expire` is called, unless it is over before."""
+        deadline = Deadline(self._clock() + self._seconds, expire)
+        self._queue.append(deadline)
+        return deadline
+
+    def sweep(self) -> None:
+        """Call what has expired."""
+        now = self._clock()
+        while self._queue and (self._queue[0].over or self._queue[0].at <= now):
+            deadline = self._queue.popleft()
+            if not deadline.over:
+                deadline.expire()
+
+
+class RsgiApplication:
+    """One worker's application, which Granian calls by `__rsgi__`."""
+
+    def __init__(
+        self,
+        opened: Callable[[], WebApplication | None],
+        threads: WsgiThreads,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take reports for the `opened` application; `threads` has all other requests."""
+        self._opened = opened
+        self._threads = threads
+        self._seconds = seconds
+        self._bodies = Deadlines(BODY_SECONDS, seconds)
+        self._answers = Deadlines(ANSWER_SECONDS, seconds)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        path = scope.path
+        if path == PATH:
+            await self._take(scope, protocol)
+        elif path == ALIVE_PATH and scope.method == "GET":
+            protocol.response_bytes(200, _JSON, ALIVE)
+        else:
+            await self._threads.respond(scope, protocol)
+
+    async def _take(self, scope: Any, protocol: RequestProtocol) -> None:
+        app, begun = self._opened(), self._seconds()
+        if app is None:
+            await self._threads.respond(scope, protocol)  # which opens it, or says why it cannot
+            return
+        try:
+            outcome = await self._outcome(app, scope, protocol)
+        except Exception as error:  # noqa: BLE001 - answered as what it is
+            outcome = error
+        status, headers, body = app.reports.respond(outcome, self._seconds() - begun)
+        protocol.response_bytes(status, [*headers, _SERVER], body)
+
+    async def _outcome(self, app: WebApplication, scope: Any, protocol: RequestProtocol) -> Outcome:
+        header = scope.headers.get
+        key, size = app.reports.admit(
+            scope.method, header("authorization") or "", header("content-length") or ""
+        )
+        raw = await self._body(protocol, size)
+        body = RequestBody(header("content-type") or "", header("content-encoding") or "", raw)
+        assert self._loop is not None  # noqa: S101 - it runs on it
+        pending: asyncio.Future[Outcome] = self._loop.create_future()
+        app.intake.submit(IntakeRequest(body, key, header(SOURCE_CLASS) or "", pending))
+        deadline = self._answers.begin(lambda: pending.set_result(unanswered()))
+        outcome = await pending
+        deadline.over = True
+        return outcome
+
+    async def _body(self, protocol: RequestProtocol, size: int | None) -> bytes:
+        """Return the body; refuse one that is too large, or does not come in time."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - each request is one
+        deadline = self._bodies.begin(task.cancel)
+        try:
+            return await (protocol() if size is not None else _limited(protocol))
+        except asyncio.CancelledError:
+            if not deadline.over and deadline.at <= self._seconds():
+                task.uncancel()
+                raise refusal("incomplete") from None
+            raise
+        except RuntimeError:  # the device went away
+            raise refusal("incomplete") from None
+        finally:
+            deadline.over = True
+
+    def deliver(self, settled: Settled) -> None:
+        """Tell outcomes to requests of the loop, from the intake's thread."""
+        assert self._loop is not None  # noqa: S101 - there are no requests without it
+        self._loop.call_soon_threadsafe(settle_all, settled)
+
+    def _sweep(self) -> None:
+        self._bodies.sweep()
+        self._answers.sweep()
+        assert self._loop is not None  # noqa: S101 - it runs on it
+        self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+
+async def _limited(protocol: RequestProtocol) -> bytes:
+    """Return a body of unknown length, as far as it is within the limit."""
+    pieces, size = [], 0
+    async for piece in protocol:
+        size += len(piece)
+        if size > MAX_BODY:
+            raise too_large()
+        pieces.append(piece)
+    return b"".join(pieces)
