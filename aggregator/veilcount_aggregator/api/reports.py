@@ -46,8 +46,8 @@ _DIGITS = len(str(MAX_BODY))
 Environ = dict[str, Any]
 Headers = list[tuple[str, str]]
 
-_ALWAYS: Headers = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
-_VERDICTS: Headers = [("content-type", JSON_TYPE), *_ALWAYS]
+_ALWAYS: Headers = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
+_VERDICTS: Headers = [("Content-Type", JSON_TYPE), *_ALWAYS]
 
 
 ENDPOINTS.append(
@@ -110,7 +110,7 @@ class ReportsEndpoint:
 
     def _refuse(self, problem: Problem) -> ReportResponse:
         self._figures.refused(problem.kind.name)
-        headers = [("content-type", PROBLEM_TYPE), *problem.headers.items(), *_ALWAYS]
+        headers = [("Content-Type", PROBLEM_TYPE), *problem.headers.items(), *_ALWAYS]
         return ReportResponse(problem.status, headers, problem.body)
 
 
@@ -143,7 +143,7 @@ class WsgiReports:
             outcome = error
         status, headers, body = self._endpoint.respond(outcome, self._seconds() - begun)
         phrase = HTTPStatus(status).phrase
-        start_response(f"{status} {phrase}", [*headers, ("content-length", str(len(body)))])
+        start_response(f"{status} {phrase}", [*headers, ("Content-Length", str(len(body)))])
         return [body]
 
     def _outcome(self, environ: Environ) -> Outcome:
