@@ -60,7 +60,7 @@ class BodyReader(io.RawIOBase):
 
 async def _following(pieces: Any) -> bytes:
     """Return the next piece that is not empty; b"": it was the last."""
-    async for piece in pieces:
+    while (piece := await anext(pieces, None)) is not None:
         if piece:
             return bytes(piece)
     return b""

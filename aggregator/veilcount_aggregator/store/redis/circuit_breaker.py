@@ -56,7 +56,7 @@ class CircuitBreaker:
     def check(self) -> None:
         """Raise StoreUnavailable where a call would fail at once; a probe that is due passes."""
         with self._lock:
-            if self._state is not BreakerState.CLOSED and not self._probe_is_due():
+            if self._state is not BreakerState.CLOSED and not self.probe_is_due():
                 raise StoreUnavailable(self._refusal())
             self._refuse_if_stalled()
 
@@ -79,10 +79,14 @@ class CircuitBreaker:
             with self._lock:
                 del self._calls[token]
 
+    def probe_is_due(self) -> bool:
+        """Whether a caller should probe the server now."""
+        return self._state is BreakerState.OPEN and self._seconds() >= self._probes_at
+
     def begin_probe(self) -> bool:
         """Return whether this caller is to probe the server now, and so no other."""
         with self._lock:
-            if not self._probe_is_due():
+            if not self.probe_is_due():
                 return False
             self._state = BreakerState.HALF_OPEN
             return True
@@ -109,9 +113,6 @@ class CircuitBreaker:
                 return
             self._state, self._why = BreakerState.OPEN, why
             self._probes_at = self._seconds() + self._pause
-
-    def _probe_is_due(self) -> bool:
-        return self._state is BreakerState.OPEN and self._seconds() >= self._probes_at
 
     def _refuse_if_stalled(self) -> None:
         oldest = next(iter(self._calls.values()), None)

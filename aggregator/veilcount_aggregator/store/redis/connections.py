@@ -12,6 +12,7 @@ work for long on a large answer. A probe: 1 s; that one timed out opens no break
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -114,6 +115,11 @@ class RedisNode:
             self.breaker.succeeded()
             self._examine()
 
+    def probe_beside(self) -> None:
+        """Do so on a thread: a group has reports for other servers, which do not wait for it."""
+        if self.breaker.probe_is_due():
+            threading.Thread(target=self.probe_if_due, daemon=True).start()
+
     def _examine(self) -> None:
         """Refuse a server that is back with settings that lose data."""
         try:
@@ -195,7 +201,10 @@ class _Call:
 
     def send(self) -> None:
         """Send all commands, or keep why not."""
-        self._server.probe_if_due()
+        if self._wait is Wait.COMMIT:
+            self._server.probe_beside()
+        else:
+            self._server.probe_if_due()
         try:
             self._stack.enter_context(self._server.breaker.call())
             self._connection = self._connect()
