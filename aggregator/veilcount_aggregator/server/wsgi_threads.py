@@ -60,10 +60,12 @@ class BodyReader(io.RawIOBase):
 
 async def _following(pieces: Any) -> bytes:
     """Return the next piece that is not empty; b"": it was the last."""
-    while (piece := await anext(pieces, None)) is not None:
-        if piece:
-            return bytes(piece)
-    return b""
+    try:
+        while not (piece := await anext(pieces)):  # with a default it ends the process (3.11)
+            pass
+    except StopAsyncIteration:
+        return b""
+    return bytes(piece)
 
 
 class WsgiThreads:
