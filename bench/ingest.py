@@ -18,7 +18,7 @@ import numpy as np
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 
-from .ingest_inside import bytes_a_row, group_and_direct
+from .ingest_inside import bytes_a_row
 from .ingest_load import CONNECTIONS, BodyFile, Heard, Shape, definitions, load, question
 from .ingest_servers import Served, engine, served
 from .table import Row, Table
@@ -190,10 +190,6 @@ def _cluster(what: str, shape: Shape) -> Figure:
 
 
 def _alone(folder: Path, effort: Effort) -> Iterator[Row]:
-    rates = group_and_direct(folder, effort.seconds, effort.rounds)
-    yield _row("requests/s", median(each for each, _ in rates), "10 ms a commit, in groups")
-    yield _row("requests/s", median(each for _, each in rates), "10 ms a commit, each alone")
-    yield _least("group / direct", median(grouped / direct for grouped, direct in rates), 12)
     yield _row("p99 / p50", _spread(folder, effort), "two workers on SQLite, n = 1", limit=4)
     size = bytes_a_row(folder / "memory", effort.rows)
     yield _row("bytes a pseudonym", size, f"Redis, 64 slots, {effort.rows:,} of them", limit=32)
@@ -220,13 +216,3 @@ def _row(what: str, value: float, *where: str, limit: float | None = None) -> Ro
     if limit is None:
         return row
     return {**row, "target": f"<= {limit:g}", "met": value <= limit}
-
-
-def _least(what: str, value: float, limit: float) -> Row:
-    return {
-        "what": what,
-        "value": value,
-        "where": "",
-        "target": f">= {limit:g}",
-        "met": value >= limit,
-    }

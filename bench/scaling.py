@@ -18,12 +18,12 @@ from statistics import median
 from time import process_time
 
 import numpy as np
-from veilcount_aggregator.ingest.group_commit import GroupCommitter
 
-from veilcount_aggregator.ingest.decode import decode_body
-from veilcount_aggregator.ingest.pipeline import IntakePipeline
+from veilcount_aggregator.ingest.decode import DecodedGroup, decode_body
+from veilcount_aggregator.ingest.pipeline import IntakePipeline, JudgingDays
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
+from veilcount_aggregator.ingest.store_writer import StoreWriter
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE
@@ -74,13 +74,14 @@ def _a_body(folder: Path, times: int) -> list[float]:
     store = open_store(f"sqlite:///{folder}/bodies.db?durability=relaxed", make=True)
     service_counters = ServiceCounters(time.monotonic)
     intake = IntakePipeline(
-        GroupCommitter(store, service_counters).commit,
+        StoreWriter(store, service_counters, time.monotonic).commit,
         service_counters,
         PseudonymLimit(NEW_PSEUDONYM_LIMIT, lambda: b""),
     )
 
     def take(raw: bytes) -> None:
-        intake.process(decode_body(BINARY_TYPE, "", raw), known, day)
+        group = DecodedGroup.from_body(decode_body(BINARY_TYPE, "", raw))
+        intake.process({None: group}, known, JudgingDays(day, day))
 
     costs = []
     for reports in REPORTS:

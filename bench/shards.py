@@ -1,14 +1,13 @@
 """What more shards than masters cost: one cluster of three masters, stores of several numbers.
 
-What 32 threads of requests bring is committed through the real queue, in turn on each store; CPU is
-that of this process and of the masters, as the kernel counts it, a request.
+Groups of 32 requests are committed, in turn on each store; CPU is that of this process and of the
+masters, as the kernel counts it, a request.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -18,9 +17,7 @@ from statistics import median
 
 import numpy as np
 from tests.redis_cluster import RedisCluster
-from veilcount_aggregator.ingest.group_commit import GroupCommitter
 
-from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import ROW_BYTES, SeriesReports
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
@@ -30,7 +27,7 @@ from .table import Row, Table
 
 SHARDS = (3, 12, 16, 48)
 REPORTS = (1, 100)
-THREADS = 32
+GROUP = 32
 SLOTS = 128
 COLUMNS = {"shards": "", "n": "", "requests/s": ",.0f", "app": ".4g", "Redis": ".4g", "/ 3": ".3g"}
 NOTES = (
@@ -77,25 +74,13 @@ def _store(stack: ExitStack, folder: Path, shards: int) -> tuple[RedisStore, lis
 
 
 def _load(store: RedisStore, pids: Sequence[int], reports: int, seconds: float) -> Cost:
-    """Have threads commit requests for so long."""
-    committer = GroupCommitter(store, ServiceCounters(time.monotonic))
-    series = Series(question(SLOTS))
-    done = [0] * THREADS
+    """Commit groups for so long, as the thread of an intake does."""
+    series, chance, requests = Series(question(SLOTS)), np.random.default_rng(), 0
     app, redis, begun = time.process_time(), _computed(pids), time.perf_counter()
-
-    def work(number: int) -> None:
-        chance = np.random.default_rng()
-        while time.perf_counter() - begun < seconds:
-            committer.commit([_request(series, chance, reports)])
-            done[number] += 1
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took, requests = time.perf_counter() - begun, sum(done)
-    each = 1e6 / requests
+    while time.perf_counter() - begun < seconds:
+        store.commit([_request(series, chance, reports) for _ in range(GROUP)], {})
+        requests += GROUP
+    took, each = time.perf_counter() - begun, 1e6 / requests
     used = (time.process_time() - app) * each, (_computed(pids) - redis) * each
     return Cost(requests / took, *used)
 

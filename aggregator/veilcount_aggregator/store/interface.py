@@ -32,7 +32,7 @@ mark can be taken back. Both steps use the store's own clock if it has one: a ca
 so that their logic is written once, above the engines.
 
 An engine raises `StoreError`s only; after one, nothing of the call was written, or (the reply was
-lost) all of it, lane by lane: every method here can be repeated safely, except that service
+lost) all of it, shard by shard: every method here can be repeated safely, except that service
 counters may then count twice. Where rows are spread over shards, each shard has its share of a
 period's limit, of an hour's quota and of the limits on memory.
 """
@@ -86,16 +86,8 @@ class Store(Protocol):
     def commit(self, group: Sequence[SeriesReports], counts: ServiceCounts) -> list[Codes]:
         """Judge and count a group in one durable transaction; return each report's verdict.
 
-        In a group of several lanes some may fail: their reports are UNDECIDED. It raises where
-        all of them fail.
-        """
-
-    def lane(self, group: Sequence[SeriesReports]) -> int:
-        """Return which of the store's lanes a group belongs to; -1: to several.
-
-        Groups of one lane are committed one after the other, those of two lanes side by side. A
-        group of several lanes is one transaction in each of them, and may fail in some of them.
-        StoreUnavailable: the lane is known to be down, so that nobody need wait in it.
+        Where the rows are spread over shards, each has a transaction of its own, all at the same
+        time. Some may fail: their reports are UNDECIDED. It raises where all of them fail.
         """
 
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:

@@ -33,7 +33,7 @@ HOURLY_FULL = np.uint8(len(Verdict))
 #: `full` by a limit on the memory of counters
 MEMORY_FULL = np.uint8(len(Verdict) + 1)
 
-#: in place of a verdict: the report's lane failed, and whether it was counted is not known
+#: in place of a verdict: the report's shard failed, and whether it was counted is not known
 UNDECIDED = np.uint8(255)
 
 #: how much of a pseudonym is kept: two of 10^9 agree in it by chance once in 10^11 times

@@ -44,7 +44,7 @@ class DecodedGroup:
     starts: NDArray[np.intp]  # the first report of each body; and one beyond the last
     series_columns: Sequence[ReportColumns]
     losses: Sequence[Losses] = ()
-    errors: Mapping[int, WireError] = field(default_factory=dict)  # of the bodies that cannot be read
+    errors: Mapping[int, WireError] = field(default_factory=dict)  # of bodies that cannot be read
 
     @property
     def reports(self) -> int:
@@ -121,7 +121,8 @@ def _decode_alike(kind: bytes, places: list[int], bodies: Sequence[RequestBody])
         batches = [parse_json_fast(raw) for raw in raws]
         sound = [batch for batch in batches if batch is not None and batch.test is not True]
         merged = merge_json(sound) if len(sound) == len(raws) else None
-        return None if merged is None else _Part(places, [len(batch.reports) for batch in sound], merged)
+        sizes = [len(batch.reports) for batch in sound]
+        return None if merged is None else _Part(places, sizes, merged)
     packed = decode_alike(raws)
     if packed is None:
         return None

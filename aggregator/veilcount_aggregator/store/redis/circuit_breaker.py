@@ -53,13 +53,6 @@ class CircuitBreaker:
         """Whether calls go through."""
         return self._state
 
-    def check(self) -> None:
-        """Raise StoreUnavailable where a call would fail at once; a probe that is due passes."""
-        with self._lock:
-            if self._state is not BreakerState.CLOSED and not self.probe_is_due():
-                raise StoreUnavailable(self._refusal())
-            self._refuse_if_stalled()
-
     @contextmanager
     def call(self) -> Iterator[None]:
         """Make one call, unless the breaker is open or too many calls wait already.

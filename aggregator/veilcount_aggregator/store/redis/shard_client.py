@@ -90,13 +90,6 @@ class ShardClient:
             raise StoreUnavailable("no server of the cluster has the slot of a shard at the moment")
         return owner
 
-    def first_of(self, owner: RedisNode, bases: Sequence[bytes]) -> int:
-        """Return the first of these bases that a server has: it names the server's commits."""
-        if not self.address.cluster:
-            return 0
-        owners = map(self._topology.owner, bases)
-        return next(at for at, found in enumerate(owners) if found and found.host == owner.host)
-
     def first_answering(self, bases: Sequence[bytes]) -> int:
         """Return the first of these bases whose server answered the last call; 0: none did."""
         for at, base in enumerate(bases):

@@ -108,27 +108,6 @@ class RedisStore(RedisRecords):
         alone = 0 if group else self._servers.first_answering(self.identity.bases)
         return intake.commit(servers, self.identity, self._limits, group, counts, alone=alone)
 
-    def lane(self, group: Sequence[SeriesReports]) -> int:
-        """Return the first shard of the server that has a group's rows; a body has one row.
-
-        Not the shard: what a server gets in one go it writes to its disk in one go, and groups that
-        are divided by shards too are smaller the more shards there are (`./dev bench shards`).
-        """
-        owners = {owner.host: owner for owner in map(self._servers.owner, self._bases_of(group))}
-        if len(owners) > 1:
-            return -1
-        (owner,) = owners.values()
-        owner.breaker.check()
-        return self._servers.first_of(owner, self.identity.bases)
-
-    def _bases_of(self, group: Sequence[SeriesReports]) -> list[bytes]:
-        if self.identity.shards == 1:
-            return list(self.identity.bases)
-        rows = np.concatenate([reports.rows for reports in group])
-        places = self.identity.permutation.apply(rows).places
-        found = shard_numbers(places, self.identity.shards)
-        return [self.identity.bases[shard] for shard in set(found.tolist())]
-
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         permuted = self.identity.permutation.apply(np.frombuffer(row, np.uint8))
         base = self.identity.bases[int(shard_numbers(permuted.places, self.identity.shards)[0])]

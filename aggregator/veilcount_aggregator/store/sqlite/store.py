@@ -70,9 +70,6 @@ class SqliteStore(SqliteRecords):
         with self.changing() as database:
             return intake.commit_group(database, group, counts)
 
-    def lane(self, group: Sequence[SeriesReports]) -> int:  # noqa: ARG002 - one file has one writer
-        return 0
-
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         with self.changing() as database:
             return intake.close_row(database, series, epochs, row)
