@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from veilcount_shared.collection import Model
-from veilcount_shared.errors import VeilcountError
 from veilcount_shared.verdict import Verdict
 
 from .catalog.cache import CatalogCache, CatalogSnapshot
@@ -18,10 +17,10 @@ from .central.curator import Curator
 from .central.privacy_filter import PrivacyFilter
 from .central.release_journal import ReleaseJournal
 from .central.store_confirmation import SETTLING_SECONDS
-from .errors import ClockUntrusted, StoreError, StoreUnavailable
+from .errors import ClockUntrusted, Overloaded, StoreError, StoreUnavailable
 from .ingest.decode import DecodedBody, DecodedGroup, decode_group
 from .ingest.group_intake import IntakeRequest
-from .ingest.pipeline import IntakePipeline, JudgingDays, Outcome
+from .ingest.pipeline import IntakeFailed, IntakePipeline, JudgingDays, Outcome
 from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
 from .ingest.service_counters import ServiceCounters
 from .ingest.store_writer import StoreWriter
@@ -129,11 +128,11 @@ class Aggregator:
         """Return what each request of a group gets. One never spoils another's."""
         try:
             return self._take_group(requests)
-        except VeilcountError as error:
+        except (StoreError, ClockUntrusted, Overloaded) as error:
             return [error] * len(requests)
-        except Exception as error:  # noqa: BLE001 - raised again where the request is answered
+        except Exception as error:  # noqa: BLE001 - logged where the request is answered
             if len(requests) == 1:
-                return [error]
+                return [IntakeFailed(error)]
             return [outcome for each in requests for outcome in self.take_group([each])]
 
     def _take_group(self, requests: Sequence[IntakeRequest]) -> list[Outcome]:

@@ -22,7 +22,6 @@ from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import HOST, Server
 from tests.system.test_serving import KNOWN, body, collection, counted
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
-from veilcount_aggregator.server.worker_supervisor import THREADS
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
@@ -266,38 +265,26 @@ def test_a_body_without_an_end_is_read_no_further_than_a_body_can_be(
 # -- bodies that never come ------------------------------------------------------------------------
 
 
-def test_31_bodies_that_never_come_keep_nobody_and_32_keep_all(
-    server: Server, folder: Path
-) -> None:
-    """A worker reads so many at once, and cannot cut them: this is why a proxy reads them first.
+MOST_DRIPPING = 600  # twenty times the threads of a worker
 
-    Whoever waits is answered as soon as one of them gives up, and nothing is counted of them.
-    """
+
+def test_bodies_that_never_come_keep_nobody(server: Server, folder: Path) -> None:
+    """Each is refused at its deadline; meanwhile reports are taken, and pages are served."""
     url = f"sqlite:///{folder}/store.db?durability=relaxed"
     before = counted(url)
     with ExitStack() as dripping:
+        slow = []
+        for _ in range(MOST_DRIPPING):
+            slow.append(dripping.enter_context(connected(server.port)))
+            slow[-1].sendall(head(*POST, "Content-Length: 99") + b"VC")
+        served = [say(server.port, head("GET", path)).statuses for path in ("/healthz", "/docs")]
+        taken = send(server.url, body(collection()))
+        refused = [listen(each).statuses for each in slow]
 
-        def drip() -> None:
-            connection = dripping.enter_context(connected(server.port))
-            connection.sendall(head(*POST, "Content-Length: 99") + b"VC")
-
-        for _ in range(THREADS - 1):
-            drip()
-        served = say(server.port, head("GET", "/healthz")).statuses
-        drip()
-        time.sleep(0.5)  # until the last of them is read, too
-        with connected(server.port) as waiting:
-            waiting.sendall(head("GET", "/healthz"))
-            waiting.settimeout(0.5)
-            kept = listen(waiting)
-            dripping.close()
-            waiting.settimeout(PATIENCE)
-            answered = listen(waiting)
-
-    assert served == [200]
-    assert kept.raw == b""
-    assert answered.statuses == [200]
-    assert counted(url) == before
+    assert served == [[200], [200]]
+    assert taken.json() == {"verdicts": ["counted"]}
+    assert refused == [[408]] * MOST_DRIPPING
+    assert counted(url) == before + 1
 
 
 # -- what is told ----------------------------------------------------------------------------------

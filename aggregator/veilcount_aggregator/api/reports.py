@@ -22,7 +22,7 @@ from ..errors import ClockUntrusted, Overloaded, StoreError, StoreUnavailable
 from ..ingest.decode import RequestBody, too_large
 from ..ingest.decode.json_fast import JsonBatch
 from ..ingest.group_intake import ANSWER_SECONDS, GroupIntake, IntakeRequest
-from ..ingest.pipeline import Outcome
+from ..ingest.pipeline import IntakeFailed, Outcome
 from ..store import VERDICTS, Codes
 from ..structured_logging import FaultLog
 from .auth import Authenticator
@@ -100,6 +100,9 @@ class ReportsEndpoint:
 
     def _problem(self, error: Exception) -> Problem:
         """Return what may be said of an error; a fault of ours is logged."""
+        if isinstance(error, IntakeFailed):
+            self._faults.log("failed", ENDPOINT, error.error)
+            return internal_error()
         if isinstance(error, ProblemError | WireError | Overloaded | ClockUntrusted):
             return problem_from_error(error)
         if isinstance(error, StoreError):

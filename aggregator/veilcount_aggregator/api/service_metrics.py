@@ -105,7 +105,7 @@ def _requests(words: Words, *, intake: bool) -> Iterator[str]:
         refused = [((("problem", word),), n) for word, n in words.get(REFUSED, {}).items()]
         groups = [((("up_to", word),), n) for word, n in words.get(GROUP, {}).items()]
         yield from metric("refused_total", "counter", "Batches refused whole.", refused)
-        yield from metric("groups_total", "counter", "Commits, by their requests.", groups)
+        yield from metric("groups_total", "counter", "Groups of requests, by their size.", groups)
 
 
 def _analysis_refused(words: Words) -> Iterator[str]:

@@ -153,12 +153,10 @@ class GroupIntake:
     def _take(self, group: list[IntakeRequest]) -> None:
         self._service_counters.count(ServiceCounter(GROUP, "", -1, str(_size_class(len(group)))))
         self._begun = self._seconds()
-        try:
-            outcomes = self._process(group)
-        finally:
-            self._begun = None
-            with self._lock:
-                self._bytes -= sum(len(request.body.raw) for request in group)
+        outcomes = self._process(group)
+        self._begun = None
+        with self._lock:
+            self._bytes -= sum(len(request.body.raw) for request in group)
         self._deliver(list(zip(group, outcomes, strict=True)))
 
 

@@ -52,6 +52,14 @@ POSTPONED = "postponed"
 BY_BODY = "body"
 
 
+class IntakeFailed(Exception):  # noqa: N818 - what became of the request
+    """An unexpected error of ours, which is no fault of any body."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
 class JudgingDays(NamedTuple):
     """The day by which reports are judged, and the latest day that needs no confirmation."""
 

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from veilcount_shared.wire import MAX_BODY
@@ -158,7 +159,8 @@ class RsgiApplication:
     def deliver(self, settled: Settled) -> None:
         """Tell outcomes to requests of the loop, from the intake's thread."""
         assert self._loop is not None  # noqa: S101 - there are no requests without it
-        self._loop.call_soon_threadsafe(settle_all, settled)
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            self._loop.call_soon_threadsafe(settle_all, settled)
 
     def _sweep(self) -> None:
         self._bodies.sweep()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, product, repeat
 from pathlib import Path
 from typing import Any
 from unittest.mock import DEFAULT, Mock
 
+import numpy as np
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
@@ -25,6 +25,7 @@ from veilcount_aggregator.errors import (
     StoreUnavailable,
     StoreUnfit,
 )
+from veilcount_aggregator.store import VERDICTS
 from veilcount_client.delivery.transport import Delivered, Later, Rejected
 from veilcount_client.testing.doubles import WsgiTransport
 from veilcount_shared.errors import BadField, DefinitionError
@@ -97,12 +98,12 @@ def test_json_is_counted_like_packed_and_the_answer_is_kept_by_nobody(deployed: 
 
 
 def test_a_reply_is_spelled_as_the_protocol_does() -> None:
-    lists: list[Sequence[Verdict]] = [
-        each for size in range(4) for each in product(Verdict, repeat=size)
-    ]
+    codes = range(len(VERDICTS))
+    lists = [list(each) for size in range(4) for each in product(codes, repeat=size)]
 
-    for verdicts in [*lists, list(Verdict) * 111]:
-        assert reply(verdicts) == encode_verdicts(verdicts)
+    for chosen in [*lists, list(codes) * 111]:
+        verdicts = [VERDICTS[code] for code in chosen]
+        assert reply(np.array(chosen, np.uint8)) == encode_verdicts(verdicts)
 
 
 def test_a_body_without_a_length_is_read_to_its_end_or_to_the_limit(deployed: Deployment) -> None:
@@ -212,7 +213,7 @@ def test_guesses_are_answered_slowly(deployed: Deployment) -> None:
 
 def broken(deployed: Deployment, error: Exception) -> None:
     """Let the next commit fail, and those after it do as the store does."""
-    committer: Any = deployed.aggregator.intake.commit.__self__  # type: ignore[attr-defined] # a method
+    committer: Any = deployed.aggregator.pipeline.commit.__self__  # type: ignore[attr-defined] # a method
     committer._store = Mock(wraps=committer._store)
     committer._store.commit.side_effect = chain([error], repeat(DEFAULT))
 

@@ -191,8 +191,8 @@ def test_faults_leave_no_mark_either(tmp_path: Path, written: io.StringIO) -> No
         raise RuntimeError(f"{MARK} {group} {notes}")
 
     with deployment(tmp_path, FILE) as deployed:
-        committer = deployed.aggregator.intake.commit.__self__  # type: ignore[attr-defined] # a method
-        committer._store = Mock(lane=lambda _: 0, commit=fail)
+        committer = deployed.aggregator.pipeline.commit.__self__  # type: ignore[attr-defined] # a method
+        committer._store = Mock(commit=fail)
         for kind, body, more in bodies(deployed):
             deployed.ask("POST", "/v1/reports", body, kind=kind, environ=marked() | more)
 

@@ -14,7 +14,7 @@ from veilcount_aggregator.api.request_metrics import ANSWERED, MICROSECONDS, REF
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.operations.counter_panels import commit_chart, latencies
 from veilcount_aggregator.dashboard.operations.page import pseudonym_quotas
-from veilcount_aggregator.ingest.group_commit import GROUP
+from veilcount_aggregator.ingest.group_intake import GROUP
 from veilcount_aggregator.retention.retention_guard import confirm_day
 from veilcount_aggregator.store import VERDICT, ServiceCounter
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE

@@ -12,9 +12,9 @@ import pytest
 
 from tests.aggregator.aggregator_fixtures import make_collection
 from tests.report_check import check_report, verdict_from_error
-from veilcount_aggregator.ingest.decode import DecodedBody
+from veilcount_aggregator.ingest.decode import DecodedBody, DecodedGroup
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
-from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, check_reports
+from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, JudgingDays, check_reports
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series, utc_day
@@ -51,7 +51,11 @@ class Desk:
 
     def process(self, body: DecodedBody, day: date, series: Iterable[Series]) -> list[Verdict]:
         known = {each.fingerprint: each for each in series}
-        return IntakePipeline(self.commit, self.service_counters, LIMIT).process(body, known, day)
+        pipeline = IntakePipeline(self.commit, self.service_counters, LIMIT)
+        found = pipeline.process({None: DecodedGroup.from_body(body)}, known, JudgingDays(day, day))
+        (codes,) = found[None]
+        assert not isinstance(codes, Exception)
+        return [VERDICTS[code] for code in codes.tolist()]
 
     def take(self, *reports: Report, day: date, series: Sequence[Series] = ()) -> list[Verdict]:
         body = DecodedBody(len(reports), columns_from_reports(reports))

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.ingest.decode import DecodedBody
+from veilcount_aggregator.ingest.decode import DecodedBody, DecodedGroup
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
-from veilcount_aggregator.ingest.group_commit import GroupCommitter
-from veilcount_aggregator.ingest.pipeline import IntakePipeline
+from veilcount_aggregator.ingest.pipeline import IntakePipeline, JudgingDays
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit, limit_secret_reader
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
+from veilcount_aggregator.ingest.store_writer import StoreWriter
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store import VERDICTS, Store, open_store
 from veilcount_shared import parse_collections
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
@@ -67,7 +67,8 @@ class Unvaried(PseudonymLimit):
 def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
     """What the attacker takes for the number of honest pseudonyms, period by period."""
     service_counters = ServiceCounters(lambda: 0.0)
-    intake = IntakePipeline(GroupCommitter(store, service_counters).commit, service_counters, limit)
+    writer = StoreWriter(store, service_counters, lambda: 0.0)
+    intake = IntakePipeline(writer.commit, service_counters, limit)
     packed = which.collection.pack(0)
 
     def fill(period: int, number: int) -> list[Verdict]:
@@ -75,8 +76,12 @@ def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
             Report(which.fingerprint, period, 0, secrets.token_bytes(16), 0, packed)
             for _ in range(number)
         ]
-        body = DecodedBody(number, columns_from_reports(reports))
-        return intake.process(body, {which.fingerprint: which}, which.collection.until)
+        group = DecodedGroup.from_body(DecodedBody(number, columns_from_reports(reports)))
+        until = which.collection.until
+        days = JudgingDays(until, until)
+        (codes,) = intake.process({None: group}, {which.fingerprint: which}, days)[None]
+        assert not isinstance(codes, Exception)
+        return [VERDICTS[code] for code in codes.tolist()]
 
     found = []
     for period in range(PERIODS):

@@ -90,8 +90,6 @@ def test_a_redis_that_hangs_times_out_is_sent_no_more_calls_and_comes_back(
         for _ in range(3):
             with pytest.raises(StoreUnavailable, match="does not answer: no answer within"):
                 count(store, rows(10, 2))
-            with pytest.raises(StoreUnavailable, match="does not answer: no answer within"):
-                store.lane([row_reports(rows(10, 2))])
     own.thaw()
     wait_until(lambda: is_taken(store), 60)
     count(store, rows(10, 2))

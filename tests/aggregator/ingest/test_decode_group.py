@@ -1,0 +1,108 @@
+"""The bodies of a group are read as one, to what each of them says alone."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.aggregator.ingest.test_decode import KINDS, columns
+from tests.strategies import batches
+from veilcount_aggregator.ingest.decode import (
+    DecodedBody,
+    RequestBody,
+    UnsupportedBody,
+    decode_body,
+    decode_group,
+)
+from veilcount_shared.errors import BadField, WireError
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_binary, encode_json
+
+DEVICE = Report("ab" * 32, 3, 1, bytes(range(16)), 2, b"\1\2")
+#: bodies that are refused, each in its way; the first three look like those of devices
+WRONG = [
+    RequestBody(BINARY_TYPE, "", encode_binary(Batch((DEVICE,)))[:-1] + b"\1"),
+    RequestBody(BINARY_TYPE, "", encode_binary(Batch((replace(DEVICE, slot=1023),)))[:-3]),
+    RequestBody(JSON_TYPE, "", encode_json(Batch((DEVICE,))).replace(b'"slot":2', b'"slot":-2')),
+    RequestBody(JSON_TYPE, "", b"{}"),
+    RequestBody(JSON_TYPE, "gzip", b"no gzip"),
+    RequestBody(BINARY_TYPE, "gzip", b"VC"),
+    RequestBody("text/plain", "", b""),
+    RequestBody(JSON_TYPE, "", bytes(MAX_BODY + 1)),
+]
+
+
+def spelled(batch: Batch, how: str) -> RequestBody:
+    if how == "packed":
+        return RequestBody(BINARY_TYPE, "", encode_binary(batch))
+    raw = encode_json(batch)
+    return RequestBody(JSON_TYPE, how, gzip.compress(raw) if how else raw)
+
+
+def of_device(number: int) -> Batch:
+    """Return what one of many alike devices sends."""
+    report = replace(DEVICE, pseudonym=number.to_bytes(16, "big"), message=bytes([number, 1]))
+    return Batch((report, replace(report, slot=3)))
+
+
+devices = st.integers(0, 255).map(of_device)
+bodies = st.builds(spelled, st.one_of(devices, batches()), st.sampled_from(["packed", "", "gzip"]))
+
+
+def alone(body: RequestBody, *, takes_tests: bool) -> object:
+    """Return what a body says, or the class and the place of its error."""
+    try:
+        found = decode_body(*body)
+        if found.test and not takes_tests:
+            raise BadField("test", "")
+    except WireError as error:
+        return type(error), error.place
+    return columns(replace(found, test=False))
+
+
+def together(group: list[RequestBody], *, takes_tests: bool) -> list[object]:
+    """Return the same of each body, as the group has it."""
+    found = decode_group(group, takes_tests=takes_tests)
+    losses = iter(found.losses)
+    said: list[object] = []
+    for body, (begin, end) in enumerate(pairwise(found.starts.tolist())):
+        if (error := found.errors.get(body)) is not None:
+            assert begin == end
+            said.append((type(error), error.place))
+            continue
+        parts = []
+        for each in found.series_columns:
+            here = (each.places >= begin) & (each.places < end)
+            if here.any():
+                names = ("pseudonyms", "periods", "segments", "slots", "messages")
+                mine = {name: getattr(each, name)[here] for name in names}
+                parts.append(replace(each, places=each.places[here] - begin, **mine))
+        parts.sort(key=lambda each: int(each.places[0]))
+        of_body = decode_body(*group[body]).losses and next(losses)
+        said.append(columns(DecodedBody(end - begin, tuple(parts), of_body)))
+    return said
+
+
+@given(group=st.lists(st.one_of(bodies, st.sampled_from(WRONG)), max_size=12), dev=st.booleans())
+def test_a_group_says_what_its_bodies_say_alone(group: list[RequestBody], dev: bool) -> None:  # noqa: FBT001 - drawn
+    """Alike or not, good or bad, with losses, compressed, marked as tests: and none is mixed up."""
+    assert together(group, takes_tests=dev) == [alone(body, takes_tests=dev) for body in group]
+
+
+def test_one_bad_body_among_many_alike_is_refused_alone() -> None:
+    """Whatever is wrong with it: the others are read by themselves then."""
+    for wrong in WRONG:
+        group = [spelled(of_device(number), "packed") for number in range(5)]
+        group += [spelled(of_device(number), "") for number in range(5)]
+        group.insert(7, wrong)
+        found = decode_group(group, takes_tests=False)
+
+        assert list(found.errors) == [7]
+        assert found.reports == 20
+        assert isinstance(found.errors[7], WireError)
+    assert isinstance(decode_group([WRONG[6]], takes_tests=True).errors[0], UnsupportedBody)
+    assert KINDS["packed"] == BINARY_TYPE
