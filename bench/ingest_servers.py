@@ -17,11 +17,11 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, free_port, wait_until
 
-THREADS = 32
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 
 ROOT = Path(__file__).parents[1]
+THREADS = 32
 STARTING, ENDING = 60.0, 30.0  # seconds
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PARENT, _USER, _SYSTEM = 1, 11, 12  # places behind the name, in proc(5)

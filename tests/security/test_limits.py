@@ -9,7 +9,6 @@ import gzip
 import json
 import re
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import pytest
 
 from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import HOST, Server
-from tests.system.test_serving import KNOWN, body, collection, counted
+from tests.system.test_serving import KNOWN, body, collection, counted, send
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY

@@ -52,7 +52,7 @@ POSTPONED = "postponed"
 BY_BODY = "body"
 
 
-class IntakeFailed(Exception):  # noqa: N818 - what became of the request
+class IntakeFailed(Exception):
     """An unexpected error of ours, which is no fault of any body."""
 
     def __init__(self, error: Exception) -> None:

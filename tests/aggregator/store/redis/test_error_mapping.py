@@ -190,9 +190,7 @@ def test_after_a_time_out_calls_fail_at_once(breaker: CircuitBreaker) -> None:
     breaker.failed("no answer within 2 s")
 
     with pytest.raises(StoreUnavailable, match="server:1 does not answer: no answer within 2 s"):
-        breaker.check()
-    with pytest.raises(StoreUnavailable), breaker.call():
-        pass
+        breaker.call().__enter__()
     assert breaker.state is BreakerState.OPEN
 
 
@@ -202,13 +200,14 @@ def test_one_caller_at_a_time_probes_after_a_pause(
     for _ in range(10):  # calls that were under way together do not make the pause longer
         breaker.failed("")
     too_early = breaker.begin_probe()
+    is_due = breaker.probe_is_due()
     clock.now += PAUSE_SECONDS
-    breaker.check()  # a probe is due: whoever comes is let through, to make it
+    assert (is_due, breaker.probe_is_due()) == (False, True)
     first, second = breaker.begin_probe(), breaker.begin_probe()
 
     assert (too_early, first, second) == (False, True, False)
     with pytest.raises(StoreUnavailable):
-        breaker.check()
+        breaker.call().__enter__()
     breaker.succeeded()
     with breaker.call():
         assert breaker.state is BreakerState.CLOSED
@@ -240,8 +239,6 @@ def test_few_calls_wait_for_a_server_that_stands_still(
         clock.now += STALL_SECONDS + 0.1
 
         with pytest.raises(StoreUnavailable, match="24 calls wait"):
-            breaker.check()
-        with pytest.raises(StoreUnavailable), breaker.call():
-            pass
+            breaker.call().__enter__()
     with breaker.call():
         assert breaker.state is BreakerState.CLOSED
