@@ -119,9 +119,10 @@ class RsgiApplication:
             return
         try:
             outcome = await self._outcome(app, scope, protocol)
+            response = app.reports.respond(outcome, self._seconds() - begun)
         except Exception as error:  # noqa: BLE001 - answered as what it is
-            outcome = error
-        status, headers, body = app.reports.respond(outcome, self._seconds() - begun)
+            response = app.reports.respond(error, self._seconds() - begun)
+        status, headers, body = response
         protocol.response_bytes(status, [*headers, _SERVER], body)
 
     async def _outcome(self, app: WebApplication, scope: Any, protocol: RequestProtocol) -> Outcome:

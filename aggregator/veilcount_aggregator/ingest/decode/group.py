@@ -98,7 +98,8 @@ def _parts(bodies: Sequence[RequestBody], errors: dict[int, WireError]) -> Itera
             try:
                 decoded = decode_body(*bodies[place])
             except WireError as error:
-                errors[place] = error
+                # A traceback would keep the body, in a cycle with these very frames.
+                errors[place] = error.with_traceback(None)
             else:
                 yield _Part([place], [decoded.reports], decoded)
 
