@@ -20,7 +20,7 @@ from time import process_time
 import numpy as np
 
 from veilcount_aggregator.ingest.decode import DecodedGroup, decode_body
-from veilcount_aggregator.ingest.pipeline import IntakePipeline, JudgingDays
+from veilcount_aggregator.ingest.pipeline import IntakeDays, IntakePipeline
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.ingest.store_writer import StoreWriter
@@ -81,7 +81,7 @@ def _a_body(folder: Path, times: int) -> list[float]:
 
     def take(raw: bytes) -> None:
         group = DecodedGroup.from_body(decode_body(BINARY_TYPE, "", raw))
-        intake.process({None: group}, known, JudgingDays(day, day))
+        intake.process({None: group}, known, IntakeDays(day, day))
 
     costs = []
     for reports in REPORTS:

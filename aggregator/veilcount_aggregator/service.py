@@ -20,7 +20,7 @@ from .central.store_confirmation import SETTLING_SECONDS
 from .errors import ClockUntrusted, Overloaded, StoreError, StoreUnavailable
 from .ingest.decode import DecodedBody, DecodedGroup, decode_group
 from .ingest.group_intake import IntakeRequest
-from .ingest.pipeline import IntakeFailed, IntakePipeline, JudgingDays, Outcome
+from .ingest.pipeline import IntakeDays, IntakeFailed, IntakePipeline, Outcome
 from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
 from .ingest.service_counters import ServiceCounters
 from .ingest.store_writer import StoreWriter
@@ -158,7 +158,7 @@ class Aggregator:
     ) -> dict[RequestOrigin | None, list[Outcome]]:
         self.guard.refuse_if_doubted()
         known, day = self.known().catalog.series, self.today()
-        return self.pipeline.process(groups, known, JudgingDays(day, self.retention.sure(day)))
+        return self.pipeline.process(groups, known, IntakeDays(day, self.retention.sure(day)))
 
     def instant(self) -> datetime:
         """Return the time for a decision that cannot be undone; raise if the clock is in doubt."""

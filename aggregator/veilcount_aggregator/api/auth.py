@@ -14,7 +14,6 @@ from contextlib import suppress
 from ..auth.api_keys import ApiKey, ApiKeys, Role, record_key_use
 from ..auth.rate_limit import RateLimits
 from ..catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
-from ..errors import StoreError
 from ..service import Aggregator
 from .problems import ProblemError, refusal
 
@@ -97,5 +96,5 @@ class Authenticator:
             if not self._is_unmarked(key):
                 return
             self._marked[key.id] = self._aggregator.today().isoformat()
-        with suppress(StoreError):
+        with suppress(Exception):
             record_key_use(self._aggregator.store, key, self._aggregator.clock())

@@ -35,7 +35,7 @@ GROUP = "group"
 
 
 class Pending(Protocol):
-    """What the outcome of a request is told to: a future, of a thread or of an event loop."""
+    """Where the outcome of a request is delivered: a future, of a thread or of an event loop."""
 
     def set_result(self, outcome: Outcome, /) -> object:
         """Take the outcome."""
@@ -54,7 +54,7 @@ class IntakeRequest:
     pending: Pending
 
     def settle(self, outcome: Outcome) -> None:
-        """Tell the outcome, unless it came too late."""
+        """Deliver the outcome, unless nobody waits any more."""
         if not self.pending.done():
             self.pending.set_result(outcome)
 
@@ -65,7 +65,7 @@ Deliver = Callable[[Settled], object]
 
 
 def settle_all(settled: Settled) -> None:
-    """Tell each request its outcome."""
+    """Deliver each outcome."""
     for request, outcome in settled:
         request.settle(outcome)
 

@@ -60,7 +60,7 @@ class IntakeFailed(Exception):
         self.error = error
 
 
-class JudgingDays(NamedTuple):
+class IntakeDays(NamedTuple):
     """The day by which reports are judged, and the latest day that needs no confirmation."""
 
     day: date
@@ -125,7 +125,7 @@ class IntakePipeline:
         self,
         groups: Mapping[RequestOrigin | None, DecodedGroup],
         known: Mapping[str, Series],
-        days: JudgingDays,
+        days: IntakeDays,
     ) -> dict[RequestOrigin | None, list[Outcome]]:
         """Return what each request gets, by its origin; what is counted is durable.
 
@@ -164,7 +164,7 @@ class IntakePipeline:
         self,
         group: DecodedGroup,
         known: Mapping[str, Series],
-        days: JudgingDays,
+        days: IntakeDays,
         origin: RequestOrigin | None,
     ) -> JudgedGroup:
         verdicts = np.full(group.reports, CODES[Verdict.UNKNOWN_COLLECTION], np.uint8)
@@ -242,9 +242,7 @@ class IntakePipeline:
                 )
 
 
-def _untrusted(
-    judged: JudgedGroup, known: Mapping[str, Series], days: JudgingDays
-) -> Chosen | None:
+def _untrusted(judged: JudgedGroup, known: Mapping[str, Series], days: IntakeDays) -> Chosen | None:
     """Return which reports are of bodies that wait for the day to be confirmed, if any are.
 
     Those with a report that is stale by an unconfirmed day, but not by the day `sure`: devices drop

@@ -45,7 +45,7 @@ class RequestProtocol(Protocol):
         """Respond."""
 
 
-class Deadline:
+class Expiry:
     """The deadline of one wait, while it lasts."""
 
     __slots__ = ("at", "expire", "over")
@@ -56,7 +56,7 @@ class Deadline:
         self.over = False
 
 
-class Deadlines:
+class ExpiryQueue:
     """Deadlines of one length, which are looked at now and then.
 
     A timer for each would cost a loop about as much as it does for a request otherwise.
@@ -65,11 +65,11 @@ class Deadlines:
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._queue: deque[Deadline] = deque()
+        self._queue: deque[Expiry] = deque()
 
-    def begin(self, expire: Callable[[], object]) -> Deadline:
+    def begin(self, expire: Callable[[], object]) -> Expiry:
         """Return a deadline at which `expire` is called, unless it is over before."""
-        deadline = Deadline(self._clock() + self._seconds, expire)
+        deadline = Expiry(self._clock() + self._seconds, expire)
         self._queue.append(deadline)
         return deadline
 
@@ -95,8 +95,8 @@ class RsgiApplication:
         self._opened = opened
         self._threads = threads
         self._seconds = seconds
-        self._bodies = Deadlines(BODY_SECONDS, seconds)
-        self._answers = Deadlines(ANSWER_SECONDS, seconds)
+        self._bodies = ExpiryQueue(BODY_SECONDS, seconds)
+        self._answers = ExpiryQueue(ANSWER_SECONDS, seconds)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -31,7 +31,7 @@ from ..service import Aggregator
 from ..settings import Settings
 from ..store import DurabilityState
 from ..store.factory import redact_url
-from ..structured_logging import configure_logging, log_event
+from ..structured_logging import FaultLog, configure_logging, log_event
 from .analysis_process.forwarding import Forwarder
 from .analysis_process.supervisor import AnalysisProcess
 from .analysis_process.worker import run as run_analysis
@@ -175,7 +175,7 @@ def _load(analysis: str) -> RsgiApplication:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     forwarder = Forwarder(app, analysis, changed=_refresh, refused=_count_refusal)
-    application = RsgiApplication(_opened_here, WsgiThreads(forwarder))
+    application = RsgiApplication(_opened_here, WsgiThreads(forwarder, FaultLog()))
     # Before it is opened, since it is put together with these.
     app.analysis_is_up, app.deliver = forwarder.is_up, application.deliver
     opening = threading.Thread(target=_open, daemon=True)

@@ -16,12 +16,15 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
+from ..api.problems import PROBLEM_TYPE, internal_error
+from ..structured_logging import FaultLog
 from .worker_supervisor import NAME
 
 THREADS = 32
 CHUNK = 1 << 16
 IN_MEMORY = 1 << 20  # bytes of a response
 BODY_SECONDS = 10.0  # for each piece of a request's body
+ENDPOINT = "response"  # in the log
 _PLAIN = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 
 Header = tuple[str, str]
@@ -71,8 +74,12 @@ async def _following(pieces: Any) -> bytes:
 class WsgiThreads:
     """Answers requests by a WSGI application, on threads."""
 
-    def __init__(self, application: WSGIApplication, threads: int = THREADS) -> None:
+    def __init__(
+        self, application: WSGIApplication, faults: FaultLog, threads: int = THREADS
+    ) -> None:
+        """Answer by this application, which handles its own errors; `faults` has what is left."""
         self._application = application
+        self._faults = faults
         self._pool = ThreadPoolExecutor(threads, "veilcount-request")
 
     async def respond(self, scope: Any, protocol: Any) -> None:
@@ -82,7 +89,11 @@ class WsgiThreads:
             "wsgi.input": io.BufferedReader(BodyReader(protocol, loop)),
             "wsgi.input_terminated": True,
         }
-        status, headers, body = await loop.run_in_executor(self._pool, self._answer, environ)
+        try:
+            status, headers, body = await loop.run_in_executor(self._pool, self._answer, environ)
+        except Exception as error:  # noqa: BLE001 - answered as what it is
+            self._break_off(protocol, error)
+            return
         with body:
             size = body.seek(0, io.SEEK_END)
             body.seek(0)
@@ -92,6 +103,13 @@ class WsgiThreads:
             stream = protocol.response_stream(status, [*headers, ("content-length", str(size))])
             while piece := await loop.run_in_executor(self._pool, body.read, CHUNK):
                 await stream.send_bytes(piece)
+
+    def _break_off(self, protocol: Any, error: Exception) -> None:
+        """Respond in place of a body that broke off: nothing of it was sent."""
+        self._faults.log("failed", ENDPOINT, error)
+        problem = internal_error()
+        headers = {"content-type": PROBLEM_TYPE, **problem.headers, "server": NAME}
+        protocol.response_bytes(problem.status, list(headers.items()), problem.body)
 
     def _answer(self, environ: WSGIEnvironment) -> tuple[int, list[Header], Any]:
         head: list[tuple[int, list[Header]]] = []

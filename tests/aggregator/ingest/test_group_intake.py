@@ -27,7 +27,7 @@ PATIENCE = 60.0
 
 
 class Desk:
-    """A store that takes a group when it is told to, and an intake in front of it."""
+    """A store that takes a group when the test lets it, and an intake in front of it."""
 
     def __init__(self, **limits: Any) -> None:
         self.groups: list[list[bytes]] = []

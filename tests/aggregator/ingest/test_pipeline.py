@@ -14,7 +14,7 @@ from tests.aggregator.aggregator_fixtures import make_collection
 from tests.report_check import check_report, verdict_from_error
 from veilcount_aggregator.ingest.decode import DecodedBody, DecodedGroup
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
-from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, JudgingDays, check_reports
+from veilcount_aggregator.ingest.pipeline import LOSS, IntakeDays, IntakePipeline, check_reports
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series, utc_day
@@ -52,7 +52,7 @@ class Desk:
     def process(self, body: DecodedBody, day: date, series: Iterable[Series]) -> list[Verdict]:
         known = {each.fingerprint: each for each in series}
         pipeline = IntakePipeline(self.commit, self.service_counters, LIMIT)
-        found = pipeline.process({None: DecodedGroup.from_body(body)}, known, JudgingDays(day, day))
+        found = pipeline.process({None: DecodedGroup.from_body(body)}, known, IntakeDays(day, day))
         (codes,) = found[None]
         assert not isinstance(codes, Exception)
         return [VERDICTS[code] for code in codes.tolist()]

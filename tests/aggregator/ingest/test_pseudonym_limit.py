@@ -15,7 +15,7 @@ import pytest
 
 from veilcount_aggregator.ingest.decode import DecodedBody, DecodedGroup
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
-from veilcount_aggregator.ingest.pipeline import IntakePipeline, JudgingDays
+from veilcount_aggregator.ingest.pipeline import IntakeDays, IntakePipeline
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit, limit_secret_reader
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.ingest.store_writer import StoreWriter
@@ -78,7 +78,7 @@ def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
         ]
         group = DecodedGroup.from_body(DecodedBody(number, columns_from_reports(reports)))
         until = which.collection.until
-        days = JudgingDays(until, until)
+        days = IntakeDays(until, until)
         (codes,) = intake.process({None: group}, {which.fingerprint: which}, days)[None]
         assert not isinstance(codes, Exception)
         return [VERDICTS[code] for code in codes.tolist()]

@@ -115,7 +115,7 @@ class RedisNode:
             self.breaker.succeeded()
             self._examine()
 
-    def probe_beside(self) -> None:
+    def probe_in_background(self) -> None:
         """Do so on a thread: a group has reports for other servers, which do not wait for it."""
         if self.breaker.probe_is_due():
             threading.Thread(target=self.probe_if_due, daemon=True).start()
@@ -202,7 +202,7 @@ class _Call:
     def send(self) -> None:
         """Send all commands, or keep why not."""
         if self._wait is Wait.COMMIT:
-            self._server.probe_beside()
+            self._server.probe_in_background()
         else:
             self._server.probe_if_due()
         try:
