@@ -1,11 +1,13 @@
-"""The baseline of the intake: Flask that reads a body and answers 204, on the same servers.
+"""The baselines of the intake: what reads a body and answers 204, on the same servers.
 
-A server loads `app` from here; `python -m bench.ingest_bare PORT` is the one of `veilcount serve`.
+`app` is Flask's; `python -m bench.ingest_bare PORT KIND` serves one as `veilcount serve` does.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from flask import Flask, request
 from granian.constants import Interfaces
@@ -13,6 +15,7 @@ from granian.constants import Interfaces
 from veilcount_aggregator.server.listen_address import ListenAddress
 from veilcount_aggregator.server.worker_supervisor import WorkerSupervisor
 
+THREADS = 32
 app = Flask(__name__)
 
 
@@ -23,10 +26,30 @@ def read() -> tuple[str, int]:
     return "", 204
 
 
-def _load() -> Flask:
-    return app
+async def rsgi(_: Any, protocol: Any) -> None:
+    """Do the same on an event loop."""
+    await protocol()
+    protocol.response_empty(204, [])
+
+
+async def asgi(_: Any, receive: Any, send: Any) -> None:
+    """Do the same by ASGI."""
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+KINDS: dict[str, tuple[Interfaces, Callable[..., Any]]] = {
+    "bare Flask": (Interfaces.WSGI, app),
+    "bare RSGI": (Interfaces.RSGI, rsgi),
+    "bare ASGI": (Interfaces.ASGI, asgi),
+}
 
 
 if __name__ == "__main__":
     bind = ListenAddress.parse(f"127.0.0.1:{sys.argv[1]}")
-    WorkerSupervisor(bind, 1, Interfaces.WSGI).serve(target_loader=_load, wrap_loader=False)
+    interface, target = KINDS[sys.argv[2]]
+    supervisor = WorkerSupervisor(bind, 1, interface)
+    supervisor.blocking_threads = THREADS if interface is Interfaces.WSGI else 1
+    supervisor.serve(target_loader=lambda: target, wrap_loader=False)

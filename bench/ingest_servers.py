@@ -74,9 +74,10 @@ def served(
     definitions: Path,
     workers: int = 1,
     *,
+    bare: str = "",
     limited: bool = False,
 ) -> Iterator[Served]:
-    """Serve a store, or (None) nothing: bare Flask.
+    """Serve a store, or (None) nothing: what is `bare`.
 
     Not limited: a benchmark may send in one body, and in an hour, what devices send in many.
     """
@@ -86,7 +87,7 @@ def served(
     settings = Settings(url, files, workers=workers)
     if not limited:
         settings = replace(settings, max_pseudonyms_per_body=1_000, max_new_pseudonyms_per_hour=0)
-    command = (_granian if server == "granian" else _gunicorn)(settings, port, bare=store is None)
+    command = (_granian if server == "granian" else _gunicorn)(settings, port, bare)
     log = definitions.parent / f"{server}-{port}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -100,14 +101,14 @@ def served(
         process.wait(ENDING)
 
 
-def _granian(settings: Settings, port: int, *, bare: bool) -> list[str]:
+def _granian(settings: Settings, port: int, bare: str) -> list[str]:
     if bare:
-        return [sys.executable, "-m", "bench.ingest_bare", str(port)]
+        return [sys.executable, "-m", "bench.ingest_bare", str(port), bare]
     bind = f"{HOST}:{port}"
     return [sys.executable, "-m", "veilcount_aggregator", "serve", "--bind", bind]
 
 
-def _gunicorn(settings: Settings, port: int, *, bare: bool) -> list[str]:
+def _gunicorn(settings: Settings, port: int, bare: str) -> list[str]:
     threads, workers = str(THREADS), str(settings.workers)
     return [
         *(sys.executable, "-m", "gunicorn", "--worker-class", "gthread", "--threads", threads),

@@ -26,7 +26,7 @@ from .service_counters import ServiceCounters
 
 MAX_WAITING_BYTES = 8 << 20
 MAX_GROUP_BYTES = 128 << 10  # some 2,000 reports
-GATHER_SECONDS = 0.001
+GATHER_SECONDS = 0.003
 RETRY_SECONDS = 2
 #: how long a request waits at most: longer than a commit waits for Redis (2 s)
 ANSWER_SECONDS = 4.0
@@ -94,6 +94,7 @@ class GroupIntake:
         self._wake = threading.Lock()  # held while nothing has arrived
         self._wake.acquire()
         self._idle = False
+        self._wanted = 1  # requests that end the wait
         self._begun: float | None = None
         self._thread: threading.Thread | None = None
 
@@ -120,27 +121,31 @@ class GroupIntake:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="veilcount-intake", daemon=True)
             self._thread.start()
-        if self._idle:
+        if self._idle and len(self._queue) >= self._wanted:
             self._idle = False
             self._wake.release()
 
     def _run(self) -> None:
-        gathers = False
+        taken = 0
         while True:
-            self._sleep()
-            if gathers:
-                time.sleep(GATHER_SECONDS)
+            if taken > 1:
+                self._wait_for(taken, GATHER_SECONDS)
+            self._wait_for(1)
             group = self._next_group()
-            gathers = len(group) > 1
+            taken = len(group)
             self._take(group)
 
-    def _sleep(self) -> None:
-        """Wait until there is a request."""
+    def _wait_for(self, requests: int, seconds: float = -1) -> None:
+        """Wait until so many requests are here, at most for so long."""
         with self._lock:
-            self._idle = not self._queue
-            sleeps = self._idle
-        if sleeps:
-            self._wake.acquire()
+            self._wanted = requests
+            self._idle = len(self._queue) < requests
+            waits = self._idle
+        if waits and not self._wake.acquire(timeout=seconds):
+            with self._lock:
+                if not self._idle:  # it was released meanwhile
+                    self._wake.acquire()
+                self._idle = False
 
     def _next_group(self) -> list[IntakeRequest]:
         with self._lock:

@@ -46,14 +46,17 @@ class RequestProtocol(Protocol):
 
 
 class Expiry:
-    """The deadline of one wait, while it lasts."""
+    """The deadline of one wait, until it is over; then it keeps nothing of the request alive."""
 
-    __slots__ = ("at", "expire", "over")
+    __slots__ = ("at", "expire")
 
     def __init__(self, at: float, expire: Callable[[], object]) -> None:
         self.at = at
-        self.expire = expire
-        self.over = False
+        self.expire: Callable[[], object] | None = expire
+
+    def end(self) -> None:
+        """Let nothing happen at the deadline."""
+        self.expire = None
 
 
 class ExpiryQueue:
@@ -76,10 +79,10 @@ class ExpiryQueue:
     def sweep(self) -> None:
         """Call what has expired."""
         now = self._clock()
-        while self._queue and (self._queue[0].over or self._queue[0].at <= now):
-            deadline = self._queue.popleft()
-            if not deadline.over:
-                deadline.expire()
+        while self._queue and (self._queue[0].expire is None or self._queue[0].at <= now):
+            expire = self._queue.popleft().expire
+            if expire is not None:
+                expire()
 
 
 class RsgiApplication:
@@ -137,7 +140,7 @@ class RsgiApplication:
         app.intake.submit(IntakeRequest(body, key, header(SOURCE_CLASS) or "", pending))
         deadline = self._answers.begin(lambda: pending.set_result(unanswered()))
         outcome = await pending
-        deadline.over = True
+        deadline.end()
         return outcome
 
     async def _body(self, protocol: RequestProtocol, size: int | None) -> bytes:
@@ -148,14 +151,14 @@ class RsgiApplication:
         try:
             return await (protocol() if size is not None else _limited(protocol))
         except asyncio.CancelledError:
-            if not deadline.over and deadline.at <= self._seconds():
+            if deadline.at <= self._seconds():
                 task.uncancel()
                 raise refusal("incomplete") from None
             raise
         except RuntimeError:  # the device went away
             raise refusal("incomplete") from None
         finally:
-            deadline.over = True
+            deadline.end()
 
     def deliver(self, settled: Settled) -> None:
         """Tell outcomes to requests of the loop, from the intake's thread."""
