@@ -81,7 +81,7 @@ def _a_body(folder: Path, times: int) -> list[float]:
 
     def take(raw: bytes) -> None:
         group = DecodedGroup.from_body(decode_body(BINARY_TYPE, "", raw))
-        intake.process({None: group}, known, IntakeDays(day, day))
+        intake.process([(None, group)], known, IntakeDays(day, day))
 
     costs = []
     for reports in REPORTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -112,14 +112,9 @@ class Aggregator:
             self.flush()
         return Snapshot(self.known().catalog, self.store, self.today())
 
-    def origin(self, key: str, network: str) -> RequestOrigin:
-        """Return a request's origin, for quotas: its device key's id and its proxy's label."""
-        known = network in self.settings.source_classes
-        return RequestOrigin(int(self.clock().timestamp()) // HOUR, key, network if known else ANY)
-
     def take(self, body: DecodedBody, origin: RequestOrigin | None = None) -> list[Verdict]:
         """Return the verdicts of a body, once they are durable."""
-        (outcome,) = self._process({origin: DecodedGroup.from_body(body)})[origin]
+        ((outcome,),) = self._process([(origin, DecodedGroup.from_body(body))])
         if isinstance(outcome, Exception):
             raise outcome
         return [VERDICTS[code] for code in outcome.tolist()]
@@ -136,26 +131,24 @@ class Aggregator:
             return [outcome for each in requests for outcome in self.take_group([each])]
 
     def _take_group(self, requests: Sequence[IntakeRequest]) -> list[Outcome]:
-        places: dict[RequestOrigin | None, list[int]] = {}
+        places: dict[tuple[str, str], list[int]] = {}
         for place, request in enumerate(requests):
-            places.setdefault(self.origin(request.key, request.network), []).append(place)
-        groups = {
-            origin: decode_group(
-                [requests[at].body for at in of_origin], takes_tests=self.settings.dev
-            )
-            for origin, of_origin in places.items()
-        }
-        found = self._process(groups)
-        by_place = {
-            place: outcome
-            for origin, of_origin in places.items()
-            for place, outcome in zip(of_origin, found[origin], strict=True)
-        }
-        return [by_place[place] for place in range(len(requests))]
+            network = request.network if request.network in self.settings.source_classes else ANY
+            places.setdefault((request.key, network), []).append(place)
+        hour = int(self.clock().timestamp()) // HOUR
+        groups = []
+        for source, of_source in places.items():
+            bodies = [requests[place].body for place in of_source]
+            group = decode_group(bodies, takes_tests=self.settings.dev)
+            groups.append((RequestOrigin(hour, *source), group))
+        outcomes: dict[int, Outcome] = {}
+        for of_source, found in zip(places.values(), self._process(groups), strict=True):
+            outcomes.update(zip(of_source, found, strict=True))
+        return [outcomes[place] for place in range(len(requests))]
 
     def _process(
-        self, groups: Mapping[RequestOrigin | None, DecodedGroup]
-    ) -> dict[RequestOrigin | None, list[Outcome]]:
+        self, groups: Sequence[tuple[RequestOrigin | None, DecodedGroup]]
+    ) -> list[list[Outcome]]:
         self.guard.refuse_if_doubted()
         known, day = self.known().catalog.series, self.today()
         return self.pipeline.process(groups, known, IntakeDays(day, self.retention.sure(day)))

@@ -123,27 +123,26 @@ class IntakePipeline:
 
     def process(
         self,
-        groups: Mapping[RequestOrigin | None, DecodedGroup],
+        groups: Sequence[tuple[RequestOrigin | None, DecodedGroup]],
         known: Mapping[str, Series],
         days: IntakeDays,
-    ) -> dict[RequestOrigin | None, list[Outcome]]:
-        """Return what each request gets, by its origin; what is counted is durable.
+    ) -> list[list[Outcome]]:
+        """Return what each request of each group gets; what is counted is durable.
 
-        Without an origin (a caller in this process) only the periods' limits hold.
+        A group's requests have one origin. Without one (a caller in this process) only the periods'
+        limits hold.
         """
-        judged = {
-            origin: self._judge(group, known, days, origin) for origin, group in groups.items()
-        }
-        reports = [reports for each in judged.values() for _, reports in each.batches]
+        judged = [self._judge(group, known, days, origin) for origin, group in groups]
+        reports = [reports for each in judged for _, reports in each.batches]
         try:
             codes = iter(self.commit(reports) if reports else ())
         except StoreError as error:
-            for each in judged.values():
+            for each in judged:
                 each.fail(error)
         else:
-            for each in judged.values():
+            for each in judged:
                 each.settle([next(codes) for _ in each.batches])
-        return {origin: self._outcomes(each) for origin, each in judged.items()}
+        return list(map(self._outcomes, judged))
 
     def _outcomes(self, judged: JudgedGroup) -> list[Outcome]:
         """Return the outcomes, with a retriable verdict for each report whose shard failed.

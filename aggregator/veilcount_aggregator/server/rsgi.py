@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from veilcount_shared.wire import MAX_BODY
 
@@ -32,6 +31,9 @@ _JSON = [("content-type", "application/json"), ("cache-control", "no-store"), ("
 _SERVER = ("server", NAME)
 
 
+T = TypeVar("T")
+
+
 class RequestProtocol(Protocol):
     """A request's body and its response, as RSGI has them."""
 
@@ -45,44 +47,32 @@ class RequestProtocol(Protocol):
         """Respond."""
 
 
-class Expiry:
-    """The deadline of one wait, until it is over; then it keeps nothing of the request alive."""
-
-    __slots__ = ("at", "expire")
-
-    def __init__(self, at: float, expire: Callable[[], object]) -> None:
-        self.at = at
-        self.expire: Callable[[], object] | None = expire
-
-    def end(self) -> None:
-        """Let nothing happen at the deadline."""
-        self.expire = None
-
-
-class ExpiryQueue:
-    """Deadlines of one length, which are looked at now and then.
+class Waits(Generic[T]):
+    """What waits, oldest first, and since when; what waits for too long is looked for now and then.
 
     A timer for each would cost a loop about as much as it does for a request otherwise.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._clock = clock
-        self._queue: deque[Expiry] = deque()
+        self._since: dict[T, float] = {}
 
-    def begin(self, expire: Callable[[], object]) -> Expiry:
-        """Return a deadline at which `expire` is called, unless it is over before."""
-        deadline = Expiry(self._clock() + self._seconds, expire)
-        self._queue.append(deadline)
-        return deadline
+    def begin(self, waiting: T, now: float) -> None:
+        """Add what waits from now on."""
+        self._since[waiting] = now
 
-    def sweep(self) -> None:
-        """Call what has expired."""
-        now = self._clock()
-        while self._queue and (self._queue[0].expire is None or self._queue[0].at <= now):
-            expire = self._queue.popleft().expire
-            if expire is not None:
-                expire()
+    def end(self, waiting: T) -> bool:
+        """Remove it; return whether it was still there."""
+        return self._since.pop(waiting, None) is not None
+
+    def overdue(self, now: float) -> Iterator[T]:
+        """Remove and yield what has waited for too long."""
+        while self._since:
+            waiting, since = next(iter(self._since.items()))
+            if since + self._seconds > now:
+                return
+            del self._since[waiting]
+            yield waiting
 
 
 class RsgiApplication:
@@ -98,8 +88,8 @@ class RsgiApplication:
         self._opened = opened
         self._threads = threads
         self._seconds = seconds
-        self._bodies = ExpiryQueue(BODY_SECONDS, seconds)
-        self._answers = ExpiryQueue(ANSWER_SECONDS, seconds)
+        self._bodies: Waits[asyncio.Task[object]] = Waits(BODY_SECONDS)
+        self._answers: Waits[asyncio.Future[Outcome]] = Waits(ANSWER_SECONDS)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -138,27 +128,27 @@ class RsgiApplication:
         assert self._loop is not None  # noqa: S101 - it runs on it
         pending: asyncio.Future[Outcome] = self._loop.create_future()
         app.intake.submit(IntakeRequest(body, key, header(SOURCE_CLASS) or "", pending))
-        deadline = self._answers.begin(lambda: pending.set_result(unanswered()))
+        self._answers.begin(pending, self._seconds())
         outcome = await pending
-        deadline.end()
+        self._answers.end(pending)
         return outcome
 
     async def _body(self, protocol: RequestProtocol, size: int | None) -> bytes:
         """Return the body; refuse one that is too large, or does not come in time."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - each request is one
-        deadline = self._bodies.begin(task.cancel)
+        self._bodies.begin(task, self._seconds())
         try:
             return await (protocol() if size is not None else _limited(protocol))
         except asyncio.CancelledError:
-            if deadline.at <= self._seconds():
-                task.uncancel()
-                raise refusal("incomplete") from None
-            raise
+            if self._bodies.end(task):
+                raise
+            task.uncancel()
+            raise refusal("incomplete") from None
         except RuntimeError:  # the device went away
             raise refusal("incomplete") from None
         finally:
-            deadline.end()
+            self._bodies.end(task)
 
     def deliver(self, settled: Settled) -> None:
         """Tell outcomes to requests of the loop, from the intake's thread."""
@@ -167,8 +157,12 @@ class RsgiApplication:
             self._loop.call_soon_threadsafe(settle_all, settled)
 
     def _sweep(self) -> None:
-        self._bodies.sweep()
-        self._answers.sweep()
+        now = self._seconds()
+        for task in self._bodies.overdue(now):
+            task.cancel()
+        for pending in self._answers.overdue(now):
+            if not pending.done():
+                pending.set_result(unanswered())
         assert self._loop is not None  # noqa: S101 - it runs on it
         self._loop.call_later(SWEEP_SECONDS, self._sweep)
 

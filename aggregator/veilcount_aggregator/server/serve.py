@@ -7,8 +7,8 @@ separate process, at a lower priority and in memory of its own (`analysis_proces
 from __future__ import annotations
 
 import ctypes
-import logging
 import gc
+import logging
 import multiprocessing
 import os
 import signal

@@ -8,7 +8,7 @@ updates it, and the engine writes what has changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,8 +40,8 @@ _DEFERRED = int(HOURLY_FULL)
 
 #: an epoch and the first bytes of a pseudonym
 Row = tuple[int, bytes]
-#: whether the counters of a cell have memory for one report more: what they need is reserved
-Fits = Callable[[Cell, MemoryLimits], bool]
+#: whether the counters have memory for so many more reports of each cell: it is reserved then
+Fits = Callable[[Mapping[Cell, int], MemoryLimits], bool]
 #: row, period, segment, slot, and the verdict if the slot is free
 _Report = tuple[Row, int, int, int, int]
 
@@ -60,7 +60,7 @@ class SeriesState:
     changed: set[Row] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)  # periods with new rows
     charged: set[Quota] = field(default_factory=set)  # quotas with new rows
-    steps: Counter[tuple[int, int]] = field(default_factory=Counter)  # (epoch, spent before)
+    steps: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # epoch, spent, and now
     counted: dict[Cell, list[Bytes]] = field(default_factory=dict)
     refused: Counter[tuple[int, int]] = field(default_factory=Counter)  # (period, verdict's code)
 
@@ -71,20 +71,79 @@ class SeriesState:
 
 def assign_verdicts(state: SeriesState, reports: SeriesReports, rows: Sequence[Row]) -> Codes:
     """Return the verdict of each report, in order, and update the state."""
+    if _count_all(state, reports, rows):
+        return np.full(len(rows), COUNTED)
     verdicts: list[int] = []
-    places: dict[tuple[int, int], list[int]] = {}
+    places: dict[Cell, list[int]] = {}
     for place, report in enumerate(_reports(reports, rows)):
         verdict = _verdict(state, reports, report)
         verdicts.append(verdict)
         _, period, segment, _, _ = report
         if verdict == _COUNTED:
             _spend(state, reports.quota, report)
-            places.setdefault((period, segment), []).append(place)
+            places.setdefault(Cell(period, segment), []).append(place)
         else:
             state.refused[period, verdict] += 1
-    for cell, chosen in places.items():
-        state.counted.setdefault(Cell(*cell), []).append(reports.messages[chosen])
+    _count(state, reports, places)
     return np.array(verdicts, np.uint8)
+
+
+def _count(state: SeriesState, reports: SeriesReports, places: Mapping[Cell, list[int]]) -> None:
+    for cell, chosen in places.items():
+        state.counted.setdefault(cell, []).append(reports.messages[chosen])
+
+
+def _count_all(state: SeriesState, reports: SeriesReports, rows: Sequence[Row]) -> bool:
+    """Count all reports if none is refused, as nearly always; else change nothing: a fast path."""
+    masks = _masks(rows, reports.slots.tolist())
+    if masks is None or (reports.default_verdicts != COUNTED).any():
+        return False
+    had = {row: state.spent[row] for row in masks}
+    periods = reports.periods.tolist()
+    begun = dict(zip(reversed(rows), reversed(periods), strict=True))  # each row's first period
+    new = Counter(begun[row] for row, spent in had.items() if not spent)
+    if not (_are_free(state, had, masks) and _are_within(state, reports, new)):
+        return False
+    places: dict[Cell, list[int]] = {}
+    for place, cell in enumerate(zip(periods, reports.segments.tolist(), strict=True)):
+        places.setdefault(Cell._make(cell), []).append(place)
+    if not state.fits({cell: len(chosen) for cell, chosen in places.items()}, reports.memory):
+        return False
+    for row, mask in masks.items():
+        _advance(state, row, had[row], had[row] | mask)
+    for period, number in new.items():
+        _grow(state, reports.quota, period, number)
+    _count(state, reports, places)
+    return True
+
+
+def _are_free(state: SeriesState, had: Mapping[Row, int], masks: Mapping[Row, int]) -> bool:
+    """Whether all rows may spend these slots."""
+    return all(
+        row[0] >= state.dropped
+        and not had[row] & mask
+        and (had[row] | mask).bit_count() <= state.most
+        for row, mask in masks.items()
+    )
+
+
+def _are_within(state: SeriesState, reports: SeriesReports, new: Counter[int]) -> bool:
+    """Whether so many new rows of each period are within all limits."""
+    most, quota = reports.new_pseudonym_limit, reports.quota
+    return all(state.new_rows[period] + number <= most for period, number in new.items()) and (
+        not new or quota is None or state.hourly[quota] + new.total() <= quota.limit
+    )
+
+
+def _masks(rows: Sequence[Row], slots: Sequence[int]) -> dict[Row, int] | None:
+    """Return the slots that each row is to spend; None: one of them twice."""
+    masks: dict[Row, int] = {}
+    for row, slot in zip(rows, slots, strict=True):
+        mask = masks.get(row, 0)
+        if mask >> slot & 1:
+            return None
+        masks[row] = mask | 1 << slot
+    return masks
 
 
 def row_keys(reports: SeriesReports) -> list[Row]:
@@ -96,9 +155,9 @@ def row_keys(reports: SeriesReports) -> list[Row]:
 def histogram_change(state: SeriesState, epoch: int) -> dict[int, int]:
     """Return by how much each number of spent slots has gained or lost rows in an epoch."""
     change: Counter[int] = Counter()
-    for (of, had), rows in state.steps.items():
+    for (of, had, has), rows in state.steps.items():
         if of == epoch:
-            change[had + 1] += rows
+            change[has] += rows
             change[had] -= rows
     del change[0]  # rows that have spent nothing are no rows
     return change
@@ -123,7 +182,7 @@ def _verdict(state: SeriesState, reports: SeriesReports, report: _Report) -> int
         return limited
     if had.bit_count() >= state.most:
         return _OVER_BUDGET
-    return _COUNTED if state.fits(Cell(period, segment), reports.memory) else _MEMORY_FULL
+    return _COUNTED if state.fits({Cell(period, segment): 1}, reports.memory) else _MEMORY_FULL
 
 
 def _limited(state: SeriesState, reports: SeriesReports, period: int) -> int:
@@ -139,12 +198,20 @@ def _limited(state: SeriesState, reports: SeriesReports, period: int) -> int:
 def _spend(state: SeriesState, quota: Quota | None, report: _Report) -> None:
     row, period, _, slot, _ = report
     had = state.spent[row]
-    state.spent[row] = had | 1 << slot
-    state.changed.add(row)
-    state.steps[row[0], had.bit_count()] += 1
+    _advance(state, row, had, had | 1 << slot)
     if not had:
-        state.new_rows[period] += 1
-        state.grown.add(period)
-        if quota is not None:
-            state.hourly[quota] += 1
-            state.charged.add(quota)
+        _grow(state, quota, period, 1)
+
+
+def _advance(state: SeriesState, row: Row, had: int, has: int) -> None:
+    state.spent[row] = has
+    state.changed.add(row)
+    state.steps[row[0], had.bit_count(), has.bit_count()] += 1
+
+
+def _grow(state: SeriesState, quota: Quota | None, period: int, new: int) -> None:
+    state.new_rows[period] += new
+    state.grown.add(period)
+    if quota is not None:
+        state.hourly[quota] += new
+        state.charged.add(quota)

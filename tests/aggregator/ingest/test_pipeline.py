@@ -52,8 +52,8 @@ class Desk:
     def process(self, body: DecodedBody, day: date, series: Iterable[Series]) -> list[Verdict]:
         known = {each.fingerprint: each for each in series}
         pipeline = IntakePipeline(self.commit, self.service_counters, LIMIT)
-        found = pipeline.process({None: DecodedGroup.from_body(body)}, known, IntakeDays(day, day))
-        (codes,) = found[None]
+        group = DecodedGroup.from_body(body)
+        ((codes,),) = pipeline.process([(None, group)], known, IntakeDays(day, day))
         assert not isinstance(codes, Exception)
         return [VERDICTS[code] for code in codes.tolist()]
 

@@ -79,7 +79,7 @@ def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
         group = DecodedGroup.from_body(DecodedBody(number, columns_from_reports(reports)))
         until = which.collection.until
         days = IntakeDays(until, until)
-        (codes,) = intake.process({None: group}, {which.fingerprint: which}, days)[None]
+        ((codes,),) = intake.process([(None, group)], {which.fingerprint: which}, days)
         assert not isinstance(codes, Exception)
         return [VERDICTS[code] for code in codes.tolist()]
 

@@ -44,16 +44,21 @@ class SeriesMemoryBudget:
         self._used = int(database.execute(_USED, (number,)).fetchone()[0])
         self._next: dict[Cell, int] = {}  # what the next report of a cell needs
 
-    def fits(self, cell: Cell, limits: MemoryLimits) -> bool:
-        """Reserve what a report's counters need, and return whether it is there."""
-        needs = self._next.get(cell)
-        if needs is None:
-            needs = self._first(cell)
+    def fits(self, reports: Mapping[Cell, int], limits: MemoryLimits) -> bool:
+        """Reserve what the counters of so many more reports need, and return whether it is there.
+
+        If it is not, nothing is reserved.
+        """
+        each, needs = self._each(), 0
+        for cell, number in reports.items():
+            first = self._next.get(cell)
+            if first is None:
+                first = self._next[cell] = self._first(cell)
+            needs += first + (number - 1) * each if first else 0
         if needs and (self._used + needs > limits.series or not self._store.take(needs, limits)):
-            self._next[cell] = needs
             return False
         self._used += needs
-        self._next[cell] = self._each() if needs else 0
+        self._next.update({cell: each if self._next[cell] else 0 for cell in reports})
         return True
 
     def _first(self, cell: Cell) -> int:
@@ -260,7 +265,7 @@ def _write(database: sqlite3.Connection, number: int, state: SeriesState) -> Non
     )
     charged = [(q.hour, number, q.source, state.hourly[q]) for q in state.charged]
     database.executemany(_CHARGE, charged)
-    for epoch in {epoch for epoch, _ in state.steps}:
+    for epoch in {epoch for epoch, *_ in state.steps}:
         _move(database, number, epoch, histogram_change(state, epoch))
     for cell, found in state.counted.items():
         SqliteTally(database, number, cell).add(state.series, found)
