@@ -11,6 +11,7 @@ import gc
 import logging
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import sys
@@ -45,6 +46,12 @@ from .wsgi_threads import WsgiThreads
 
 MAX_ARENAS = 2
 _M_ARENA_MAX = -8  # malloc.h
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets us: each connection is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def limit_malloc_arenas() -> None:
@@ -142,6 +149,7 @@ def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     os.environ.update(replace(settings, collections=pending).environment())
     configure_logging(sys.stderr)
     limit_malloc_arenas()  # before processes are forked
+    raise_file_limit()
     analysis = AnalysisProcess(partial(_analyze, settings.analysis_memory))
     analysis.start()
     server = WorkerSupervisor(bind, settings.workers)

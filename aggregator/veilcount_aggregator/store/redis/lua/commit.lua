@@ -150,7 +150,9 @@ local function write_rows(base, batch)
   end
   local operations = {}
   for spent, by in pairs(batch.moves) do
-    add(operations, spent - 1, by)
+    if by ~= 0 then  -- a row that spent many passed through most of them
+      add(operations, spent - 1, by)
+    end
   end
   call_in_parts('BITFIELD', base .. ':spent:' .. batch.series .. ':' .. batch.epoch, operations)
 end
