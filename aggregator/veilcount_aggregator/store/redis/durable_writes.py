@@ -1,20 +1,20 @@
-"""Writes that are acknowledged only if they are durable, which is checked right behind each one.
+"""Writes that are acknowledged only if they are durable, which is checked right behind them.
 
-On the same connection, in the same round trip, a write is followed by
+On the same connection, in the same round trip, the writes of a group to one server are followed by
 
 - `CONFIG GET` of the settings that durability rests on. Redis executes it in the same turn of its
-  event loop as the write, or in a later one, and with `appendfsync always` it syncs before it sends
-  the answers of a turn: so a write whose reply has `always` is on the disk, and no report is
-  acknowledged after a setting was changed. (Functions may not ask for settings.) What is left is a
-  change by another client within that very turn. Where CONFIG is forbidden, nothing is checked.
+  event loop as the last write, or in a later one, and with `appendfsync always` it syncs before it
+  sends the answers of a turn, what earlier turns wrote too: so a write whose reply has `always` is
+  on the disk, and no report is acknowledged after a setting was changed. (Functions may not ask for
+  settings.) What is left is a change by another client within that very turn. Where CONFIG is
+  forbidden, nothing is checked.
 - with `?replicas=N`, `WAIT N`: the number of replicas that have this connection's last write, and
   with it all writes before it in the stream. A replica that syncs always sends its word after its
   sync. From Redis 7.2 on `WAITAOF 1 N`, which promises just that, of the master's own disk too.
 
-Several writes to one server wait for its replicas once, behind the last of them: one after the
-other, four shards of a server whose replica hangs would take four times as long, which is longer
-than a commit may take. What has to be sent again (its keys moved, the library was missing) is sent
-by itself, and waited for by itself.
+Both come once, behind the last write: one after the other, four shards of a server whose replica
+hangs would take four times as long, which is longer than a commit may take. What has to be sent
+again (its keys moved, the library was missing) is sent by itself, and waited for by itself.
 
 Every call that is acknowledged writes something (a report that is not counted adds to a service
 counter), so that the answer to a retry, `duplicate`, waits for what the first attempt wrote.
@@ -93,7 +93,7 @@ class DurableWriter:
         answers: list[Any] = [None] * len(commands)
         for (host, places), sent in zip(groups.items(), sent_by_server, strict=True):
             found = list(islice(replies, len(sent)))
-            refused = self._refused(sent, found)
+            refused = self._refused(sent, found) or self._moved(sent[-1], host)
             paired = zip(sent, found, strict=True)
             writes = (answer for command, answer in paired if not command.confirms)
             for at, answer in zip(places, writes, strict=True):
@@ -103,12 +103,16 @@ class DurableWriter:
     def _of_group(
         self, command: Command, host: Host | None, answer: Any, refused: StoreError | None
     ) -> Any:
-        """Return what a write of a group is answered with: one that moved was not waited for."""
+        """Return what a write of a group is answered with."""
         if isinstance(answer, StoreError):
             return answer
-        if refused is None and self._host(command) != host:
-            return StoreUnavailable("a shard moved while it was written: ask again")
-        return refused or answer
+        return refused or self._moved(command, host) or answer
+
+    def _moved(self, command: Command, host: Host | None) -> StoreError | None:
+        """Return why a command is not acknowledged that another server may have answered."""
+        if self._host(command) == host:
+            return None
+        return StoreUnavailable("a shard moved while it was written: ask again")
 
     def _alone(self, command: Command, wait: Wait) -> Any:
         """Ask one, with what confirms it; both again where its server could not do it."""
@@ -125,16 +129,14 @@ class DurableWriter:
             return None
 
     def _followed(self, writes: Sequence[Command]) -> list[Command]:
-        """Return writes to one server, each with its question, and behind the last the wait."""
-        address = self._servers.address
-        sent: list[Command] = []
-        for write in writes:
-            sent.append(write)
-            if address.durable and self._monitor.settings_are_seen:
-                sent.append(Command(write.base, CONFIG_GET, confirms=True))
+        """Return writes to one server, and behind them what confirms all of them."""
+        address, last = self._servers.address, writes[-1].base
+        questions: list[Words] = []
+        if address.durable and self._monitor.settings_are_seen:
+            questions.append(CONFIG_GET)
         if address.replicas:
-            sent.append(Command(writes[-1].base, self._wait_for(address.replicas), confirms=True))
-        return sent
+            questions.append(self._wait_for(address.replicas))
+        return [*writes, *(Command(last, words, confirms=True) for words in questions)]
 
     def _wait_for(self, replicas: int) -> Words:
         if self._monitor.has_waitaof:
