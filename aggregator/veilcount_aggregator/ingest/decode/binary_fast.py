@@ -38,8 +38,17 @@ class _Series(NamedTuple):
     width: int
 
 
-def decode_packed_fast(body: bytes) -> DecodedBody | None:
-    """Return the body if it is surely right and has reports."""
+class _Head(NamedTuple):
+    """What precedes the reports of a body."""
+
+    test: bool
+    series: Sequence[_Series]
+    reports: int
+    end: int
+
+
+def _parse_head(body: bytes) -> _Head | None:
+    """Return the head of a body if it is surely right, has reports and no losses."""
     if len(body) < _HEAD.size:
         return None
     beginning, flags, count = _HEAD.unpack_from(body)
@@ -50,8 +59,18 @@ def decode_packed_fast(body: bytes) -> DecodedBody | None:
     losses, reports = _REPORTS.unpack_from(body, losses_at)
     if losses or not 1 <= reports <= MAX_REPORTS or not _sound(series):
         return None
-    found = _all_columns(body, losses_at + _REPORTS.size, series, reports)
-    return None if found is None else DecodedBody(reports, found, test=flags == 1)
+    return _Head(flags == 1, series, reports, losses_at + _REPORTS.size)
+
+
+def decode_packed_fast(body: bytes) -> DecodedBody | None:
+    """Return the body if it is surely right and has reports."""
+    head = _parse_head(body)
+    if head is None:
+        return None
+    if len(head.series) == 1:
+        return decode_alike([body])
+    found = _all_columns(body, head)
+    return None if found is None else DecodedBody(head.reports, found, test=head.test)
 
 
 def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
@@ -60,21 +79,20 @@ def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
     They are alike where devices report one series: what precedes the reports, and the padding that
     follows them, is the same in each.
     """
-    first = decode_packed_fast(bodies[0])
-    if first is None or len(first.series_columns) != 1:
+    head = _parse_head(bodies[0])
+    if head is None or len(head.series) != 1:
         return None
-    columns = first.series_columns[0]
-    series = _Series(bytes.fromhex(columns.fingerprint), columns.messages.shape[1])
+    (series,) = head.series
     table = _table(series.width)
-    end = PREFIX + first.reports * table.itemsize
+    end = PREFIX + head.reports * table.itemsize
     padding = bodies[0][end:]
-    if any(body[end:] != padding for body in bodies):
+    if not _ends(bodies[0], end) or any(body[end:] != padding for body in bodies):
         return None
     rows = np.frombuffer(b"".join([body[PREFIX:end] for body in bodies]), table)
     if rows["series"].any() or not _within(rows):
         return None
     whole = _columns(series, np.arange(len(rows)), rows)
-    return DecodedBody(len(rows), (whole,), test=first.test)
+    return DecodedBody(len(rows), (whole,), test=head.test)
 
 
 def _sound(series: Sequence[_Series]) -> bool:
@@ -87,19 +105,20 @@ def _sound(series: Sequence[_Series]) -> bool:
     )
 
 
-def _all_columns(
-    body: bytes, start: int, series: Sequence[_Series], reports: int
-) -> tuple[ReportColumns, ...] | None:
-    """Return one columns a series: in one view where all reports have one length, else gathered."""
+def _all_columns(body: bytes, head: _Head) -> tuple[ReportColumns, ...] | None:
+    """Return columns for each of several series: in one view where all reports have one length,
+    else gathered.
+    """
+    series, count, start = head.series, head.reports, head.end
     if len({each.width for each in series}) == 1:
         table = _table(series[0].width)
-        if not _ends(body, start + reports * table.itemsize):
+        if not _ends(body, start + count * table.itemsize):
             return None
-        rows = np.frombuffer(body, table, reports, start)
+        rows = np.frombuffer(body, table, count, start)
         places = _places(rows["series"], len(series))
-        parts = [rows] if len(series) == 1 else [rows[where] for where in places]
+        parts = [rows[where] for where in places]
     else:
-        offsets = _offsets(body, start, series, reports)
+        offsets = _offsets(body, start, series, count)
         if offsets is None:
             return None
         raw = np.frombuffer(body, np.uint8)
@@ -137,9 +156,7 @@ def _ends(body: bytes, end: int) -> bool:
 
 
 def _places(numbers: NDArray[np.uint8], count: int) -> list[Places]:
-    """Return where each series' reports stand; nothing if they are not numbered by first use."""
-    if count == 1:
-        return [] if numbers.any() else [np.arange(len(numbers))]
+    """Return where each series' reports are; nothing if they are not numbered by first use."""
     newest = np.maximum.accumulate(numbers.astype(np.intp))
     if newest[0] or newest[-1] != count - 1 or (np.diff(newest) > 1).any():
         return []
