@@ -8,3 +8,4 @@ from veilcount_client import NotUsable as NotUsable
 from veilcount_client import Person as Person
 from veilcount_client import Receipt as Receipt
 from veilcount_client import UnknownCollection as UnknownCollection
+from veilcount_client import UnknownValue as UnknownValue

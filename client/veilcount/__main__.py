@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 from veilcount_client.__main__ import COMMANDS, WRONG_USAGE, run
 
-AGGREGATOR_NEEDS = ("click", "granian", "msgspec", "numpy", "opendp")
+AGGREGATOR_NEEDS = ("click", "granian", "msgspec", "numpy")
 INSTALL = "pip install 'veilcount[aggregator]'"
 
 

@@ -6,5 +6,6 @@ from .diagnostics.explain import Explanation as Explanation
 from .errors import ClientError as ClientError
 from .errors import NotUsable as NotUsable
 from .errors import UnknownCollection as UnknownCollection
+from .errors import UnknownValue as UnknownValue
 from .recording.receipt import Receipt as Receipt
 from .state.losses import Loss as Loss

@@ -17,7 +17,7 @@ from veilcount_shared.errors import UnknownSegment
 from .clock import Clock
 from .delivery.transport import Transport
 from .diagnostics.explain import Explanation, explain
-from .errors import NotUsable
+from .errors import NotUsable, UnknownValue
 from .recording.budget_reservation import Reservation
 from .recording.receipt import Receipt, ReportExample, example, receipt
 from .recording.recorder import RecordCall
@@ -46,6 +46,8 @@ class Respondent:
             return
         worker, losses = consents.worker, consents.worker.recorder.losses
         try:
+            if session.looks_at_values:
+                session.check_value(collection, value)
             if self._person == SELF and session.own_consent is not True:
                 losses.add(Loss.NO_CONSENT, name)
                 return
@@ -53,6 +55,8 @@ class Respondent:
             call = RecordCall(self._person, collection, value, cell, session.clock.now())
             if not worker.put(call):
                 losses.add(Loss.QUEUE_FULL, name)
+        except UnknownValue:  # of a strict client; no log line depends on a value
+            raise
         except Exception as error:
             is_segment = isinstance(error, UnknownSegment)
             if is_segment:
@@ -108,13 +112,21 @@ class Respondent:
             session.own_consent = None
 
     def receipt(self) -> Receipt:
-        """Return what left this device and what it cost, for the person; NotUsable if no state."""
+        """Return what left this device and what it cost, for the person.
+
+        It never raises: a receipt that cannot be made is empty, and its `problem` says why.
+        """
         session = self._session
         if session.consents is None:
-            problems = "; ".join(session.problems.messages.values())
-            raise NotUsable(problems or "the client is not usable")
-        state, key = session.consents.worker.state, session.key(self._person)
-        return receipt(state, key, session.collections, session.reservation)
+            problems = [session.settings.disabled and f"{session.settings.disabled} is set"]
+            problems += session.problems.messages.values()
+            return Receipt.empty("; ".join(filter(None, problems)) or "the client is not usable")
+        try:
+            state, key = session.consents.worker.state, session.key(self._person)
+            return receipt(state, key, session.collections, session.reservation)
+        except Exception as error:  # noqa: BLE001 - a page of the app shows it: whatever it is
+            known = isinstance(error, StateError)
+            return Receipt.empty(str(error) if known else type(error).__name__)
 
     def explain(self, name: str) -> Explanation:
         """Return why nothing of a collection left, or that all is well."""
@@ -124,7 +136,7 @@ class Respondent:
             settings=session.settings,
             collections=session.collections,
             reservation=session.reservation,
-            logged=session.problems.messages,
+            logged=session.problems.of(name),
             worker=session.worker,
             key=None if session.consents is None else session.key(self._person),
             now=session.clock.now(),

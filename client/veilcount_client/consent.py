@@ -14,6 +14,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 
 from .delivery.worker import ClientWorker
+from .recording.known_definitions import remember
 
 LOADED = "loaded"  # note: the series of the definitions that were loaded last
 HIDDEN = "+hidden"
@@ -55,6 +56,8 @@ class ConsentDecisions:
         with self.worker.storing:
             self._depart(key)
             self.worker.discard(key)
+            if not self.worker.uploader.persons:
+                self.worker.uploader.replies.forget()
             self.worker.state.forget(key)
         self.worker.wake()
 
@@ -66,6 +69,7 @@ class ConsentDecisions:
         answered the old form must not answer the new one in the same time range, so nobody does.
         """
         state = self.worker.state
+        remember(state, self.accepted.values(), self.worker.recorder.drawer.claims)
         last = set((state.note(LOADED) or "").split())
         loaded = {_marked(each): each for each in self.accepted.values()}
         gone = last - loaded.keys()

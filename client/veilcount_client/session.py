@@ -20,13 +20,15 @@ from veilcount_shared.errors import VeilcountError
 
 from .clock import BoundedClock, Clock, SystemClock
 from .consent import ConsentDecisions
-from .delivery.transport import HttpTransport, Transport, in_clear
+from .delivery.transport import HttpTransport, Transport, in_clear, malformed, without_password
 from .delivery.uploader import Uploader
 from .delivery.worker import ClientWorker
-from .errors import NotUsable, ProblemLog, UnknownCollection, log
+from .diagnostics.problems import campaign
+from .errors import NotUsable, ProblemLog, UnknownCollection, UnknownValue, log, log_to_stderr
 from .recording.answer_drawing import AnswerDrawer
 from .recording.budget_reservation import Ceilings, Reservation, reserve
 from .recording.recorder import Recorder
+from .recording.value_check import near_miss, value_problem
 from .settings import ClientSettings, read_settings
 from .state import ClientState, StateError
 from .state.factory import open_state, state_location
@@ -64,6 +66,7 @@ class Session:
         self._threaded = threaded
         self.problems = ProblemLog()
         self.own_consent: bool | None = None  # of SELF: read with every record
+        self.looks_at_values = False  # strict, or development: likewise
         self.unstored = LossCounter()
         self.consents: ConsentDecisions | None = None  # with all else, once the state is open
         self._retry_at = math.inf
@@ -74,6 +77,9 @@ class Session:
                 strict=strict,
                 **options,
             )
+            self.looks_at_values = self.settings.strict or self.settings.development
+            if self.settings.development:
+                log_to_stderr()
             self.collections = self._load(collections)
             self._open()
         except Exception as error:
@@ -134,11 +140,13 @@ class Session:
         self.consents = consents  # last: from here on it is usable
 
     def _check_address(self) -> None:
-        """Raise NotUsable without an aggregator, or if the app's key would travel unencrypted."""
+        """Raise NotUsable without an address, or if the app's key would travel unencrypted."""
         if self._transport is not None:
             return
         if self.settings.url is None:
             raise NotUsable("no aggregator: pass url= or set VEILCOUNT_URL")
+        if problem := malformed(self.settings.url):
+            raise NotUsable(problem)
         problem = in_clear(self.settings.url, self.settings.key)
         if problem and self.settings.key:
             raise NotUsable(problem)
@@ -152,6 +160,8 @@ class Session:
             problem = "true values need Client(trust_curator=True)"
         if problem:
             self.problems.add(f"load {collection.name}", problem)
+        elif self.settings.development:
+            self._warn_of_dates(collection, self.clock.now())
         return not problem
 
     def _worker(self, state: ClientState, accepted: Mapping[str, Collection]) -> ClientWorker:
@@ -163,7 +173,7 @@ class Session:
         drawer = AnswerDrawer(
             state, self._randomness, claims, jitter, uncapped=settings.development
         )
-        recorder = Recorder(drawer)
+        recorder = Recorder(drawer, self._warn_of_dates)
         uploader = Uploader(
             state,
             recorder,
@@ -173,7 +183,8 @@ class Session:
             self.clock.now,
             persons=settings.persons,
             keyed=bool(settings.key),
-            test=settings.development or self._randomness.predictable,
+            test=self._is_test,
+            host=without_password(settings.url or "the aggregator"),
             log=log.info if settings.development else log.debug,
         )
         return ClientWorker(
@@ -195,6 +206,28 @@ class Session:
             self._fail(error)
         else:
             self.problems.clear("open")
+
+    # -- values and dates, for the developer ---------------------------------------------------
+
+    @property
+    def _is_test(self) -> bool:
+        """Whether what is recorded is a developer's own, and no person's."""
+        return self.settings.development or self._randomness.predictable
+
+    def check_value(self, collection: Collection, value: object) -> None:
+        """Warn once of a value that the definition does not have; strict raises UnknownValue."""
+        problem = value_problem(collection, value, closest=self._is_test)
+        if problem and self.settings.strict:
+            raise UnknownValue(f"{collection.name}: {problem}")
+        kind = f"value {collection.name}"
+        if problem is None and self.settings.development and kind not in self.problems.messages:
+            problem = near_miss(collection, value)
+        if problem:
+            self.problems.add(kind, problem)
+
+    def _warn_of_dates(self, collection: Collection, at: float) -> None:
+        if problem := campaign(collection, at):
+            self.problems.warn_once(f"campaign {collection.name}", problem)
 
     # -- faults --------------------------------------------------------------------------------
 

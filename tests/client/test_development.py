@@ -11,16 +11,32 @@ from pathlib import Path
 import pytest
 
 from veilcount_client import Client
+from veilcount_client.session import Definitions
 from veilcount_client.testing import RecordingTransport, SettableClock
+from veilcount_shared import parse_collections
 
 FILE = Path(__file__).parents[2] / "docs" / "collections.toml"
 NOON = datetime(2026, 12, 3, 12, tzinfo=UTC)
 
 
-def developing(transport: RecordingTransport) -> Client:
+RARELY = """app = "acme-editor"
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark"]
+epsilon = 1
+unit = "day"
+answers = 1
+takes = "last"
+from = 2026-09-01
+until = 2027-01-01
+cohort = {draw = "half", number = 0, of = 2}
+"""
+
+
+def developing(transport: RecordingTransport, definitions: Definitions = FILE) -> Client:
     client = Client(
         "http://127.0.0.1:9",
-        collections=FILE,
+        collections=definitions,
         development=True,
         strict=True,
         transport=transport,
@@ -46,6 +62,26 @@ def test_every_record_is_sent_at_once_under_a_pseudonym_of_its_own(
     assert all(batch.test for batch in transport.batches)
     assert "reports: counted" in caplog.text
     assert "dark" not in caplog.text
+
+
+def test_a_record_is_sent_whomever_the_draw_selects_and_whatever_the_period_takes() -> None:
+    transport = RecordingTransport()
+    with developing(transport, parse_collections(RARELY, lambda _: ())) as client:
+        for _ in range(20):
+            client.record("theme", "dark")
+        client.flush()
+
+    assert len(transport.reports) == 20
+
+
+def test_a_campaign_that_has_not_begun_is_named_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    later = RARELY.replace("2026-09-01", "2026-12-24")
+    with developing(RecordingTransport(), parse_collections(later, lambda _: ())):
+        pass
+
+    assert "campaign theme: it is 2026-12-03, the campaign starts 2026-12-24" in caplog.text
 
 
 def test_its_state_goes_with_the_process(tmp_path: Path) -> None:

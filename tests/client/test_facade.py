@@ -14,7 +14,7 @@ import veilcount_client
 ROOT = Path(__file__).parents[2]
 CLIENT_ONLY = """
 import sys
-for name in ("click", "granian", "msgspec", "numpy", "opendp"): sys.modules[name] = None
+for name in ("click", "granian", "msgspec", "numpy"): sys.modules[name] = None
 sys.argv = ["veilcount", {}]
 from veilcount.__main__ import main
 main()

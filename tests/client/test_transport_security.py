@@ -40,7 +40,14 @@ def test_http_to_elsewhere_is_in_clear(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["https://stats.example.org", "http://127.8.9.1", "http://[::1]:80", "http://LOCALHOST", ""],
+    [
+        "https://stats.example.org",
+        "http://127.8.9.1",
+        "http://[::1]:80",
+        "http://LOCALHOST",
+        "",
+        "http://[::1",
+    ],
 )
 def test_tls_the_loopback_and_an_invalid_address_are_not(url: str) -> None:
     assert in_clear(url, "key") == in_clear(url, None) == ""

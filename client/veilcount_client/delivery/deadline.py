@@ -106,8 +106,13 @@ class Deadline:
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        """Start the timer."""
-        self._timer.start()
+        """Start the timer.
+
+        From Python 3.12 on an interpreter that goes down starts no thread. It does not wait for
+        ours either, but for the second that `atexit` gives them.
+        """
+        with suppress(RuntimeError):
+            self._timer.start()
         return self
 
     def __exit__(
@@ -119,7 +124,8 @@ class Deadline:
         be the end of headers or of a body, so nothing that was read then counts.
         """
         self._timer.cancel()
-        self._timer.join()  # at once: it was cancelled, or has only to shut down what it watches
+        if self._timer.ident:
+            self._timer.join()  # at once: cancelled, or only shutting down what it watches
         for each in self._sockets:
             each.close()
         if self._passed and (error is None or isinstance(error, Exception)):  # an interrupt goes on

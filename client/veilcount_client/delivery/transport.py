@@ -168,6 +168,26 @@ def _verdicts(content: bytes, reports: int) -> Outcome:
         return Later("the reply holds no verdicts")
 
 
+def without_password(url: str) -> str:
+    """Return a URL without its user and password, as it may be shown."""
+    scheme, separator, rest = url.rpartition("://")
+    return scheme + separator + rest.rpartition("@")[2]
+
+
+def malformed(url: str) -> str:
+    """Return why no request can go to a URL, and the fix; empty without a problem."""
+    shown = without_password(url)
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError as error:
+        return f"url = {shown!r}: {error}: give https:// and a host name"
+    if parts.scheme in {"http", "https"} and host:
+        return ""
+    bare = shown.rpartition("://")[2].strip("/")
+    return f"url = {shown!r} does not begin with http:// or https://: give 'https://{bare}'"
+
+
 def in_clear(url: str, key: str | None) -> str:
     """Return what would travel unencrypted to a URL, and the fix; empty without a problem."""
     try:

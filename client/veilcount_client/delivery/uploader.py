@@ -26,6 +26,7 @@ from .body_packing import group_into_bodies, pack
 from .closed_rows import ClosedRows, RowCloses
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .loss_reports import LossReport, LossReports
+from .replies import Replies, describe
 from .transport import MAX_SECONDS, Delivered, Later, Outcome, Rejected, Transport
 
 OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late
@@ -48,10 +49,10 @@ class Uploader:
     persons: bool = False
     keyed: bool = False  # whether requests carry the key of an app
     test: bool = False
+    host: str = "the aggregator"  # as the log calls it
     bounds: OutboxLimits = field(default_factory=OutboxLimits)
     log: Callable[[str], None] = lambda _: None
     pool: DeliveryPool = field(default_factory=lambda: DeliveryPool(threaded=False))
-    last_failures: dict[str, str] = field(default_factory=dict)  # by series
     refused: int = 0  # reports that the aggregator did not count and will not
     in_flight: BodiesInFlight = field(default_factory=BodiesInFlight)
     grace: float = OVERDUE
@@ -61,6 +62,13 @@ class Uploader:
     def __post_init__(self) -> None:
         """Find the collections by what reports name them by."""
         series = {each.fingerprint: each for each in self.collections.values()}
+        self.replies = Replies(
+            self.state,
+            {fingerprint: each.name for fingerprint, each in series.items()},
+            self.now,
+            partial(describe, keyed=self.keyed, test=self.test),
+            self.host,
+        )
         self._losses = LossReports(
             self.state,
             self.collections,
@@ -187,8 +195,7 @@ class Uploader:
 
     def _send(self, reports: list[Report]) -> Outcome:
         outcome = self.transport.send(pack(Batch(tuple(reports), test=self.test)), len(reports))
-        for series in {report.fingerprint for report in reports}:
-            self.last_failures[series] = outcome.why if isinstance(outcome, Later) else ""
+        self.replies.add(reports, outcome)
         found = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
         self.log(f"{len(reports)} reports: {found}")
         return outcome

@@ -18,7 +18,8 @@ from veilcount_shared.report import Batch, Losses
 from veilcount_shared.wire import VERSION, encode_binary
 
 from ..clock import SystemClock, instant
-from ..delivery.transport import OK, PROBLEM_TYPE, HttpTransport, Reply, in_clear
+from ..delivery.replies import describe
+from ..delivery.transport import OK, PROBLEM_TYPE, HttpTransport, Reply, in_clear, malformed
 from ..settings import JITTER, ClientSettings
 from ..state.factory import state_location
 from . import problems
@@ -73,6 +74,9 @@ def _aggregator(
         message = "none: give --url or VEILCOUNT_URL its address"
         yield DiagnosticResult("aggregator", False, message)
         return
+    if why := malformed(settings.url):
+        yield DiagnosticResult("address", False, why)
+        return
     if why := in_clear(settings.url, settings.key):
         yield DiagnosticResult("address", False, why)
         if settings.key:  # it is not shown to others to look further
@@ -88,11 +92,6 @@ def _aggregator(
         yield DiagnosticResult("clock", False, message)
     else:
         yield DiagnosticResult("clock", True, "as the aggregator's")
-
-
-NO_KEY = frozenset({401, 403})
-NOT_HERE = frozenset({404, 405, 410})
-BUSY = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +115,11 @@ def probe(url: str, key: str | None, fingerprint: str, now: Callable[[], float])
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding
         why = f"cannot be reached ({type(error).__name__})"
         return ProbeResult(False, f"{url} {why}: check the address and the network")
-    ok, message = _judge(reply)
+    ok, message = _judge(reply, keyed=bool(key))
     return ProbeResult(ok, f"{url} {message}", _time(reply))
 
 
-def _judge(reply: Reply) -> tuple[bool, str]:  # noqa: PLR0911 - one return a finding
+def _judge(reply: Reply, *, keyed: bool) -> tuple[bool, str]:
     problem = _problem(reply)
     if reply.status == OK:
         return True, "takes test batches: it is in development mode"
@@ -128,13 +127,7 @@ def _judge(reply: Reply) -> tuple[bool, str]:  # noqa: PLR0911 - one return a fi
         return True, f"speaks version {VERSION}"
     if str(problem.get("type", "")).endswith("unknown-version"):
         return False, f"does not speak version {VERSION}: bring both to the same release"
-    if reply.status in NO_KEY:
-        return False, "wants another key: give VEILCOUNT_KEY one of its device keys"
-    if reply.status in NOT_HERE:
-        return False, f"answers {reply.status}: no aggregator at this address, check the path"
-    if reply.status in BUSY:
-        return False, f"answers {reply.status}: it is busy or down, reports wait; tell its operator"
-    return False, f"answers {reply.status}, not as an aggregator would: is a proxy in between?"
+    return False, describe(str(reply.status), keyed=keyed)
 
 
 def _problem(reply: Reply) -> dict[str, object]:

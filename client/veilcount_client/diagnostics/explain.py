@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from veilcount_shared.collection import Presence
 
 from ..delivery.worker import ClientWorker
 from ..recording.budget_reservation import Reservation
-from ..recording.receipt import WAITING
+from ..recording.receipt import DELIVERED, WAITING
 from ..settings import ClientSettings
 from ..state import StateError, closed_series
 from ..state.losses import Loss, LossCounter
@@ -24,11 +25,15 @@ class Explanation:
     collection: str
     reasons: tuple[str, ...]
     losses: Mapping[str, int]
+    delivered: int = 0  # of the person's last reports
+    delivered_on: str = ""  # when the aggregator last counted a report of the collection, of anyone
 
     def __str__(self) -> str:
-        reasons = self.reasons or ("all is well",)
-        losses = [f"{reason}: {count}" for reason, count in self.losses.items()]
-        return "\n".join([f"{self.collection}:", *(f"  {each}" for each in (*reasons, *losses))])
+        lines = list(self.reasons or ("all is well",))
+        if self.delivered and self.delivered_on:
+            lines.append(f"delivered: {self.delivered}, the collection's last {self.delivered_on}")
+        lines += [f"{reason}: {count}" for reason, count in self.losses.items()]
+        return "\n".join([f"{self.collection}:", *(f"  {each}" for each in lines)])
 
 
 def explain(
@@ -53,6 +58,7 @@ def explain(
         reasons.append(f"ceiling: {reservation.refused[name]}")
     reasons += [f"{kind}: {message}" for kind, message in logged.items()]
     losses = problems.losses_of(unstored.counts(), {name})
+    delivered, delivered_on = 0, ""
     if worker is not None and key is not None and name in collections:
         collection = collections[name]
         try:
@@ -61,9 +67,13 @@ def explain(
             kept_under = {name, collection.fingerprint, ""}
             losses = problems.losses_of(worker.state.losses(), kept_under)
             losses[Loss.CRASHED] -= worker.recorder.outbox.count(name)  # on their way
+            delivered = _statuses(worker, key, collection)[DELIVERED]
+            reply = worker.uploader.replies.last(collection.fingerprint)
+            delivered_on = reply.delivered if reply else ""
         except StateError as error:
             reasons.append(f"state: {error}")
-    return Explanation(name, tuple(reasons), {loss.value: each for loss, each in (+losses).items()})
+    counts = {loss.value: count for loss, count in (+losses).items()}
+    return Explanation(name, tuple(reasons), counts, delivered, delivered_on)
 
 
 def _stored_reasons(
@@ -89,13 +99,19 @@ def _stored_reasons(
 
 
 def _queued(worker: ClientWorker, key: bytes, collection: Collection) -> Iterator[str]:
-    waiting = sum(
-        each.status == WAITING and each.report.fingerprint == collection.fingerprint
-        for each in worker.state.sent(key)
-    )
-    failure = worker.uploader.last_failures.get(collection.fingerprint)
-    if waiting and failure:
-        yield f"server: {waiting} reports wait to be tried again, each at its time, since {failure}"
+    waiting, replies = _statuses(worker, key, collection)[WAITING], worker.uploader.replies
+    reply = replies.last(collection.fingerprint)
+    if reply and reply.is_trouble:
+        queue = f" ({waiting} waiting)" if waiting else ""
+        yield f"server, {reply.day}: {replies.describe_last(reply)}{queue}"
     elif waiting:
         until = "their instants" if collection.presence is Presence.HIDDEN else "their time"
         yield f"on the way: {waiting} reports wait for {until}"
+
+
+def _statuses(worker: ClientWorker, key: bytes, collection: Collection) -> Counter[str]:
+    """Return how many of a person's reports, which the state keeps, are at which point."""
+    sent = worker.state.sent(key)
+    return Counter(
+        each.status for each in sent if each.report.fingerprint == collection.fingerprint
+    )

@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass
 from datetime import date
 
 from veilcount_shared import Collection, periods, schedule
+from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from ..clock import instant
+from ..recording import budget_reservation
 from ..recording.budget_reservation import Claim
 from ..settings import ClientSettings
 from ..state import ClientState, PersonState
@@ -103,13 +105,18 @@ def cap(
     spent = state.spent(person.key).get(claim.lineage) if claim else None
     if claim is None or spent is None or current is None:
         return None
-    if spent.life >= claim.life:
+    cost = budget_reservation.micro(collection.unit_epsilon)
+    if spent.life + cost > claim.life:
         return "everything this collection may spend is spent"
     unit, start, until = collection.unit, collection.start, collection.until
     first, end = (day.toordinal() for day in periods.calendar_range(unit, start, until, current))
     if first < spent.end_day and (spent.first_day, spent.end_day) != (first, end):
         paid_until = date.fromordinal(spent.end_day)
         return f"until {paid_until} these days were paid for by an earlier form of the collection"
+    if first < spent.end_day and spent.range_spent + cost > claim.day:
+        share = f"{spent.range_spent / EPSILON_GRAIN:g} of {claim.day / EPSILON_GRAIN:g}"
+        period_of_cap = f"this {periods.period_name(unit)} (before forget(), or by an earlier form)"
+        return f"epsilon {share} is spent in {period_of_cap}: until {date.fromordinal(end)}"
     return None
 
 

@@ -9,8 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.verdict import Verdict
 
 from ..clock import instant
+from ..delivery.replies import VERDICTS, last_reply
 from ..recording import budget_reservation
 from ..settings import ClientSettings
 from ..state import ClientState, Notes, StateError, closed_series
@@ -77,6 +79,7 @@ def check_state(
             yield from _ceilings(NotesOverlay(state), settings, collections)
             yield from _consent(state, settings, collections)
             yield from _closed(state, collections)
+            yield from _replies(state, collections)
             yield _outbox(state, now)
             yield from _losses(state, collections)
     except StateError as error:
@@ -147,6 +150,15 @@ def _closed(state: ClientState, collections: Collections) -> Iterator[Diagnostic
     names = {each.fingerprint: name for name, each in collections.items()}
     for series in sorted(closed_series(state, names), key=names.__getitem__):
         yield DiagnosticResult(f"closed, {names[series]}", False, problems.CLOSED)
+
+
+def _replies(state: ClientState, collections: Collections) -> Iterator[DiagnosticResult]:
+    """Yield what the aggregator last said of a collection, where a probe would not hear it."""
+    for name, each in collections.items():
+        reply = last_reply(state, each.fingerprint)
+        if reply and reply.kind in VERDICTS and reply.kind != Verdict.CLOSED:
+            message = f"on {reply.day} the aggregator {VERDICTS[reply.kind]}"
+            yield DiagnosticResult(f"delivery, {name}", False, message)
 
 
 def _outbox(state: ClientState, now: float) -> DiagnosticResult:

@@ -4,13 +4,18 @@
 
 The keys are the options of Client; `persons` is True by default. `record` records
 nothing of a visitor who is not logged in: whoever comes back unknown would have a new budget.
+`urls` adds a consent page and a receipt page:
+
+    urlpatterns = [path("privacy/", include(veilcount_client.integrations.django.urls()))]
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..client import Client, Person
+from . import pages
 from .app_client import client_for
 
 
@@ -45,3 +50,42 @@ def consent(request: Any) -> Any:
         return HttpResponse(status=405 if request.method != "POST" else 400 if found else 403)
     found.consent(answer)
     return HttpResponse(status=204)
+
+
+def urls(messages: Mapping[str, object] | None = None, language: object = None) -> list[Any]:
+    """Return the routes `consent` and `receipt`, for `include`; Django's CSRF token is required.
+
+    `messages` replaces texts, by the keys of `receipt_messages.MESSAGES`; `language` is by default
+    the request's.
+    """
+    from django.http import HttpResponse  # noqa: PLC0415 - optional dependency
+    from django.middleware.csrf import get_token  # noqa: PLC0415
+    from django.urls import path  # noqa: PLC0415
+    from django.utils.functional import lazy  # noqa: PLC0415
+    from django.utils.translation import get_language  # noqa: PLC0415
+    from django.views.decorators.csrf import csrf_protect  # noqa: PLC0415
+    from django.views.decorators.http import require_http_methods  # noqa: PLC0415
+
+    current = lazy(lambda: get_language() or "en", str)()
+    own = pages.PrivacyPages(client, messages, current if language is None else language)
+
+    def respond(page: pages.RenderedPage) -> Any:
+        return HttpResponse(page.html, status=page.status, headers=pages.HEADERS)
+
+    def consent_page(request: Any) -> Any:
+        found, failed = person(request), 0
+        if request.method == "POST":
+            failed = own.decide(found, request.POST.get(pages.CONSENT))
+            if not failed:
+                return HttpResponse(status=303, headers={"Location": pages.CONSENT})
+        fields = {"csrfmiddlewaretoken": get_token(request)}
+        return respond(own.consent(found, fields, failed=failed))
+
+    def receipt_page(request: Any) -> Any:
+        return respond(own.receipt(person(request)))
+
+    form = csrf_protect(consent_page)  # also where the middleware is not installed
+    return [
+        path(pages.CONSENT, require_http_methods(["GET", "HEAD", "POST"])(form)),
+        path(pages.RECEIPT, require_http_methods(["GET", "HEAD"])(receipt_page)),
+    ]

@@ -8,16 +8,24 @@ def create_app():
     veilcount.init_app(app)
 
 veilcount.client.record("theme", "dark")   # in a view
+
+`pages` makes a blueprint with a consent page and a receipt page:
+
+app.register_blueprint(veilcount.pages(current_person), url_prefix="/privacy")
 """
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..client import Client
+from ..client import Client, Respondent
+from . import pages
 from .app_client import client_for
 
 NAME = "veilcount"
+TOKEN = "veilcount_csrf"  # in the session, and in the form  # noqa: S105 - the name of one
 
 
 class Veilcount:
@@ -41,3 +49,67 @@ class Veilcount:
         app = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - documented, the app behind the proxy
         options = self._options | app.config.get_namespace("VEILCOUNT_")
         return client_for(app, lambda: Client(**options))
+
+    def pages(
+        self,
+        person: Callable[[], Respondent | None] | None = None,
+        *,
+        messages: Mapping[str, object] | None = None,
+        language: object = "en",
+        name: str = "veilcount_pages",
+    ) -> Any:
+        """Return a blueprint with `consent` and `receipt`; it needs the app's SECRET_KEY.
+
+        `person` returns whose pages the request may see, None before a login; by default it is the
+        client's one person. `messages` replaces texts, by the keys of `receipt_messages.MESSAGES`.
+        """
+        from flask import Blueprint, Response, request  # noqa: PLC0415 - optional dependency
+
+        own = pages.PrivacyPages(lambda: self.client, messages, language)
+        find = person or (lambda: self.client)
+        blueprint = Blueprint(name, __name__)
+
+        def respond(page: pages.RenderedPage) -> Response:
+            return Response(page.html, page.status, pages.HEADERS, mimetype="text/html")
+
+        @blueprint.get(f"/{pages.CONSENT}")
+        def consent() -> Response:
+            return respond(own.consent(find(), _form_fields()))
+
+        @blueprint.post(f"/{pages.CONSENT}")
+        def decide() -> Response:
+            found, is_own_form = find(), _is_own_form()
+            answer = request.form.get(pages.CONSENT) if is_own_form else None
+            if failed := own.decide(found, answer):
+                return respond(own.consent(found, _form_fields(), failed=failed))
+            return Response(status=303, headers={"Location": pages.CONSENT})
+
+        @blueprint.get(f"/{pages.RECEIPT}")
+        def receipt() -> Response:
+            return respond(own.receipt(find()))
+
+        return blueprint
+
+
+def _form_fields() -> dict[str, str]:
+    """Return the hidden fields of the form: our token, and that of the app's own protection.
+
+    Flask has no protection of forms. Where the app has one (Flask-WTF puts `csrf_token` among the
+    globals of its templates), it checks its own field, and we ours.
+    """
+    from flask import current_app, session  # noqa: PLC0415 - optional dependency
+
+    token = session.setdefault(TOKEN, secrets.token_urlsafe(32))
+    fields = {TOKEN: token}
+    make: Any = current_app.jinja_env.globals.get("csrf_token")
+    if make:
+        fields[current_app.config.get("WTF_CSRF_FIELD_NAME", "csrf_token")] = str(make())
+    return fields
+
+
+def _is_own_form() -> bool:
+    from flask import request, session  # noqa: PLC0415 - optional dependency
+
+    token = session.get(TOKEN, "")
+    sent = request.form.get(TOKEN, "")
+    return bool(token) and secrets.compare_digest(token.encode(), sent.encode())

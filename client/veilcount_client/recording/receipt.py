@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Model, Presence
+from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
 
 from ..state import ClientState, SentReport, SpentBudget, closed_series
 from .budget_reservation import Reservation, micro
+from .known_definitions import KnownDefinition, known_definitions
 
 WAITING = "waiting"  # the status of what has not left yet
+DELIVERED = "delivered"
+MOST_COMPOSED = 1000  # answers of one question: beyond, the plain sum is close to certainty too
 TRUE_VALUE = "the true value, not kept here once it has left"
 NOT_COVERED = (
     "That you answered, and when, can be seen by the receiver (where presence is not hidden).",
@@ -25,7 +31,7 @@ NOT_COVERED = (
 
 
 ADJACENCY = {Adjacency.SUBSTITUTE.value: "substitution", Adjacency.ADD_REMOVE.value: "add-remove"}
-NOT_RECORDED = "before forget() or under earlier definitions, adjacency not recorded"
+NOT_RECORDED = "under definitions that are no longer known, adjacency not recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,15 @@ class ReceiptEntry:
     question: str
     model: str
     adjacency: str  # of every epsilon here
-    spent: float
+    spent: float  # by earlier forms of the question too
     event: str
     day: str
     life: str
-    frozen: int  # answers that were drawn and will not be drawn again
+    start: str
+    until: str
+    answers: int | None  # given so far; None if an earlier form gave some of them
+    guess_one: float | None  # a right guess between two answers, at most, from one report
+    guess_all: float | None  # from all so far, if the answer never changed
     sent: tuple[Mapping[str, Any], ...]
     closed: bool  # the receiver accepts no more
 
@@ -64,15 +74,34 @@ class ReceiptEntry:
         """Return the entry in plain words."""
         how = "a true value, to a trusted curator" if self.model == "central" else "randomized"
         figures = f"{self.event} an answer, {self.day} a day, {self.life} in all"
+        answers = "with earlier forms" if self.answers is None else f"{self.answers} answers given"
         return [
             f"{self.question} [{self.name}]",
             f"  {how}; epsilon ({ADJACENCY[self.adjacency]}) {figures}",
-            f"  spent {self.spent:g} of {self.life}; {self.frozen} answers given",
+            f"  spent {self.spent:g} of {self.life}; {answers}",
             *(["  closed: no more reports are accepted"] if self.closed else []),
-            *(
-                f"  {each['status']}: period {each['period']}, {each['description']}"
-                for each in self.sent
-            ),
+            *(f"  {each['status']}: {each['when']}, {each['description']}" for each in self.sent),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierEntry:
+    """The part of a receipt on a definition that is no longer loaded."""
+
+    name: str
+    question: str
+    start: str
+    until: str
+    spent: float  # of a question that has no loaded form, at its newest definition
+    sent: tuple[Mapping[str, str], ...]
+
+    def lines(self) -> list[str]:
+        """Return the entry in plain words."""
+        dates = f" (from {self.start} until {self.until})" if self.start else ""
+        return [
+            f"Earlier: {self.question or 'not known any more'} [{self.name}]{dates}",
+            *([f"  spent {self.spent:g}"] if self.spent else []),
+            *(f"  {each['status']}: {each['when']}" for each in self.sent),
         ]
 
 
@@ -89,10 +118,29 @@ class Receipt:
     charged: float
     ceiling: float
     losses: Mapping[str, int]
+    earlier: tuple[EarlierEntry, ...] = ()
+    problem: str = ""  # why the receipt is empty
+
+    @classmethod
+    def empty(cls, problem: str) -> Receipt:
+        """Return a receipt that says why it is empty."""
+        return cls((), (), 0.0, 0.0, {}, problem=problem)
+
+    def html(self, messages: Mapping[str, object] | None = None, language: str = "en") -> str:
+        """Return the receipt as a page of its own: no script, nothing to load.
+
+        `messages` replaces texts, by the keys of `receipt_messages.MESSAGES`.
+        """
+        from . import receipt_html  # noqa: PLC0415 - no app's start waits for a page
+
+        return receipt_html.page(self, messages, language)
 
     def text(self) -> str:
         """Return the receipt for a person to read."""
-        lines = [line for entry in self.entries for line in (*entry.lines(), "")]
+        if self.problem:
+            return f"There is no receipt: {self.problem}"
+        parts: tuple[ReceiptEntry | EarlierEntry, ...] = (*self.entries, *self.earlier)
+        lines = [line for part in parts for line in (*part.lines(), "")]
         lines += ["Over all collections:", *(f"  {total.line()}" for total in self.spent)]
         lines.append(
             f"  limit on this device: {self.charged:g} of at most {self.ceiling:g}, the plain sum"
@@ -109,6 +157,8 @@ class Receipt:
             "charged": self.charged,
             "ceiling": self.ceiling,
             "losses": dict(self.losses),
+            "earlier": [asdict(entry) for entry in self.earlier],
+            "problem": self.problem,
             "not_covered": list(NOT_COVERED),
         }
 
@@ -129,50 +179,139 @@ def receipt(
     state: ClientState, key: bytes, collections: Mapping[str, Collection], reservation: Reservation
 ) -> Receipt:
     """Return the receipt of a person over all collections."""
-    spent, sent = state.spent(key), state.sent(key)
-    names = {each.fingerprint: name for name, each in collections.items()}
-    over = closed_series(state, names)
-    entries = [
-        _entry(
-            collection,
-            reservation,
-            spent,
-            sent,
-            state.used(key, series := collection.fingerprint),
-            closed=series in over,
-        )
+    loaded = {
+        each.fingerprint: KnownDefinition.from_collection(each, _lineage(each, reservation))
+        for each in collections.values()
+    }
+    account = _Account(state.spent(key), state.sent(key), known_definitions(state) | loaded)
+    over = closed_series(state, loaded)
+    entries = tuple(
+        account.entry(collection, closed=collection.fingerprint in over)
         for collection in collections.values()
-    ]
+    )
     losses: Counter[str] = Counter()
     for (reason, where), count in state.losses().items():
-        name = names.get(where, where)  # on the way, losses are kept by series
+        name = loaded[where].name if where in loaded else where  # on the way, kept by series
         losses[f"{reason.value}{f' ({name})' if name else ''}"] += count
-    charged = sum(each.life for each in spent.values())
     return Receipt(
-        tuple(entries),
-        tuple(_totals(collections.values(), entries, charged)),
-        charged / EPSILON_GRAIN,
+        entries,
+        tuple(account.totals()),
+        account.charged / EPSILON_GRAIN,
         reservation.ceilings.life / EPSILON_GRAIN,
         dict(+losses),
+        tuple(account.earlier(loaded)),
     )
 
 
-def _totals(
-    collections: Iterable[Collection], entries: Iterable[ReceiptEntry], charged: int
-) -> Iterator[SpentTotal]:
-    """Yield one total per model and adjacency, then what belongs to no loaded definition.
+def _lineage(collection: Collection, reservation: Reservation) -> str:
+    claim = reservation.claims.get(collection.name)
+    return claim.lineage if claim else collection.name
 
-    A lineage may have spent under a definition of another adjacency, so only the answers of the
-    loaded one count for its own.
+
+@dataclass(frozen=True)
+class _Account:
+    """What the state has of one person, with the definitions that it belongs to."""
+
+    spent: Mapping[str, SpentBudget]  # by lineage
+    sent: list[SentReport]
+    known: Mapping[str, KnownDefinition]  # by fingerprint, the oldest first
+
+    @property
+    def charged(self) -> int:
+        return sum(each.life for each in self.spent.values())
+
+    def forms(self, lineage: str) -> list[KnownDefinition]:
+        """Return the definitions that one question ever had."""
+        return [each for each in self.known.values() if each.lineage == lineage]
+
+    def reports(self, fingerprint: str) -> list[SentReport]:
+        return [each for each in self.sent if each.report.fingerprint == fingerprint]
+
+    def entry(self, collection: Collection, *, closed: bool) -> ReceiptEntry:
+        definition = self.known[collection.fingerprint]
+        budget, reports = self.spent.get(definition.lineage), self.reports(collection.fingerprint)
+        life = budget.life if budget else 0
+        is_only_form = len(self.forms(definition.lineage)) == 1
+        answers = max(life // micro(collection.unit_epsilon), len(reports))
+        one, every = _guesses(collection, Fraction(life, EPSILON_GRAIN), answers, is_only_form)
+        return ReceiptEntry(
+            collection.name,
+            collection.question,
+            collection.model.value,
+            collection.epsilon_adjacency.value,
+            life / EPSILON_GRAIN,
+            format_value(collection.epsilon_event),
+            format_value(collection.epsilon_day),
+            format_value(collection.epsilon_user),
+            definition.start,
+            definition.until,
+            answers if is_only_form else None,
+            one,
+            every,
+            tuple(_entry_report(collection, definition, each) for each in reports),
+            closed,
+        )
+
+    def earlier(self, loaded: Container[str]) -> Iterator[EarlierEntry]:
+        """Yield what is kept under definitions that are no longer loaded."""
+        current = {each.lineage for each in self.known.values() if each.fingerprint in loaded}
+        newest = {each.lineage: each for each in self.known.values()}
+        for definition in self.known.values():
+            if definition.fingerprint in loaded:
+                continue
+            lineage, reports = definition.lineage, self.reports(definition.fingerprint)
+            ended = lineage not in current and newest[lineage] is definition
+            life = self.spent[lineage].life if ended and lineage in self.spent else 0
+            if reports or life:
+                yield EarlierEntry(
+                    definition.name,
+                    definition.question,
+                    definition.start,
+                    definition.until,
+                    life / EPSILON_GRAIN,
+                    tuple(_earlier_report(definition, each) for each in reports),
+                )
+        for lineage, budget in self.spent.items():
+            if lineage not in newest:
+                yield EarlierEntry(lineage, "", "", "", budget.life / EPSILON_GRAIN, ())
+
+    def totals(self) -> Iterator[SpentTotal]:
+        """Yield one total per model and adjacency, then what cannot be assigned to one.
+
+        A lineage spends from one account: only if all its forms agree is it known for what.
+        """
+        spent: Counter[tuple[str, str]] = Counter()
+        for lineage, budget in self.spent.items():
+            kinds = {(each.model, each.adjacency) for each in self.forms(lineage)}
+            if len(kinds) == 1:
+                spent[kinds.pop()] += budget.life
+        for (model, adjacency), epsilon in sorted((+spent).items(), reverse=True):
+            yield SpentTotal(model, adjacency, epsilon / EPSILON_GRAIN)
+        if self.charged > spent.total():
+            yield SpentTotal(None, None, (self.charged - spent.total()) / EPSILON_GRAIN)
+
+
+_guess = lru_cache(maxsize=256)(guessing_probability)  # a tenth of a second for 1000 answers
+
+
+def _guesses(
+    collection: Collection,
+    spent: Fraction,
+    answers: int,
+    is_only_form: bool,  # noqa: FBT001
+) -> tuple[float | None, float | None]:
+    """Return the chance of a right guess between two answers, at most: from one report, from all.
+
+    Of an unchanging answer; the plain sum of epsilon bounds what several forms reveal together.
     """
-    spent: Counter[tuple[str, str]] = Counter()
-    for collection, entry in zip(collections, entries, strict=True):
-        answered = entry.frozen * micro(collection.unit_epsilon)
-        spent[entry.model, entry.adjacency] += min(answered, round(entry.spent * EPSILON_GRAIN))
-    for (model, adjacency), epsilon in sorted((+spent).items(), reverse=True):
-        yield SpentTotal(model, adjacency, epsilon / EPSILON_GRAIN)
-    if charged > spent.total():
-        yield SpentTotal(None, None, (charged - spent.total()) / EPSILON_GRAIN)
+    if collection.model is Model.CENTRAL:
+        return None, None  # the curator sees the true value
+    one = _guess(collection.unit_epsilon, 1)
+    if not spent:
+        return float(one), None
+    if is_only_form and 1 <= answers <= MOST_COMPOSED:
+        return float(one), float(_guess(collection.unit_epsilon, answers))
+    return float(one), float(_guess(spent, 1))
 
 
 def example(collection: Collection) -> ReportExample:
@@ -188,54 +327,22 @@ def example(collection: Collection) -> ReportExample:
     )
 
 
-def _entry(
-    collection: Collection,
-    reservation: Reservation,
-    spent: Mapping[str, SpentBudget],
-    sent: list[SentReport],
-    used: tuple[int, int],
-    *,
-    closed: bool,
-) -> ReceiptEntry:
-    claim = reservation.claims.get(collection.name)
-    life = spent[claim.lineage].life if claim and claim.lineage in spent else 0
-    return ReceiptEntry(
-        collection.name,
-        collection.question,
-        collection.model.value,
-        collection.epsilon_adjacency.value,
-        life / EPSILON_GRAIN,
-        format_value(collection.epsilon_event),
-        format_value(collection.epsilon_day),
-        format_value(collection.epsilon_user),
-        used[1],
-        tuple(
-            _entry_report(collection, each)
-            for each in sent
-            if each.report.fingerprint == collection.fingerprint
-        ),
-        closed,
-    )
-
-
-def _entry_report(collection: Collection, sent: SentReport) -> dict[str, Any]:
+def _entry_report(
+    collection: Collection, definition: KnownDefinition, sent: SentReport
+) -> dict[str, Any]:
     is_true = collection.model is Model.CENTRAL
     is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
+    answer = "" if is_true else collection.describe_message(sent.report.message)
     return {
         "status": sent.status,
         "period": sent.report.period,
+        "when": definition.period_label(sent.report.period),
         "segment": sent.report.segment,
         "message": "" if is_wiped else sent.report.message.hex(),
-        "description": (
-            TRUE_VALUE if is_true else _describe_message(collection, sent.report.message)
-        ),
+        "answer": answer,
+        "description": f"randomized answer {answer}" if answer else TRUE_VALUE,
     }
 
 
-def _describe_message(collection: Collection, packed: bytes) -> str:
-    """Return a randomized answer as a person can read it."""
-    labels = list(getattr(collection.domain, "labels", range(collection.mechanism.inputs)))
-    if collection.presence is Presence.HIDDEN:
-        labels.append("absent")
-    message = collection.unpack(packed)
-    return f"randomized answer {collection.mechanism.describe_message(message, labels)}"
+def _earlier_report(definition: KnownDefinition, sent: SentReport) -> dict[str, str]:
+    return {"status": sent.status, "when": definition.period_label(sent.report.period)}

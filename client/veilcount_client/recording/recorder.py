@@ -10,7 +10,7 @@ when a recorded answer would.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, ValuesView
+from collections.abc import Callable, Iterable, Iterator, ValuesView
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -54,9 +54,14 @@ class RecordCall:
 class Recorder:
     """Turns records into stored reports."""
 
-    def __init__(self, drawer: AnswerDrawer) -> None:
-        """Hold nothing yet; share the drawer's state and counts."""
-        self.drawer = drawer
+    def __init__(
+        self, drawer: AnswerDrawer, outside: Callable[[Collection, float], None] = lambda *_: None
+    ) -> None:
+        """Hold nothing yet; share the drawer's state and counts.
+
+        `outside` is called for what is recorded before or after its campaign.
+        """
+        self.drawer, self._outside = drawer, outside
         self.state, self.losses, self.outbox = drawer.state, drawer.losses, drawer.outbox
         self._held: dict[tuple[bytes, str, int], PersonAnswer] = {}
         self._absences_drawn = -1.0  # the minute up to which they are
@@ -144,7 +149,10 @@ class Recorder:
         if not person.consented or collection.fingerprint not in person.covered:
             return Loss.NO_CONSENT
         period = period_of(collection, record.at)
-        if period is None or not is_answering(person.root, collection, period):
+        if period is None:
+            self._outside(collection, record.at)
+            return Loss.NOT_SELECTED
+        if not (self.drawer.uncapped or is_answering(person.root, collection, period)):
             return Loss.NOT_SELECTED
         if collection.presence is Presence.HIDDEN and period < first_period(person, collection):
             return Loss.NOT_SELECTED  # the clock was set back: no absence would be drawn either
@@ -153,8 +161,9 @@ class Recorder:
         return PersonAnswer(person, collection, period, record.segment, record.value, record.at)
 
     def _waits(self, answer: PersonAnswer) -> bool:
-        takes = answer.collection.takes
-        return takes is not Takes.FIRST and answer.at < answer.instants[0]
+        if self.drawer.uncapped or answer.collection.takes is Takes.FIRST:
+            return False
+        return answer.at < answer.instants[0]
 
     def _hold(self, answer: PersonAnswer) -> None:
         key = (answer.person.key, answer.collection.fingerprint, answer.period)
@@ -164,7 +173,7 @@ class Recorder:
     def _put_on_device(self) -> None:
         """Merge what was recorded since the last time into the values that the device holds."""
         for key, answer in list(self._held.items()):
-            if answer.collection.held_on_device and not self.drawer.uncapped:
+            if answer.collection.held_on_device:
                 self._merge_on_device(answer)
                 self._held.pop(key, None)
 

@@ -93,9 +93,10 @@ class SqliteState(SqliteFile):
     def close_row(self, key: bytes, series: str, through: int) -> None:
         with self._writing() as database:
             database.execute(
-                "insert into used select key, ?2, ?3, ?4 from person where key = ?1"
-                " on conflict do update set period = ?3, answers = ?4 where period <= ?3",
-                (key, bytes.fromhex(series), through, ROW_CLOSED),
+                "insert into used select key, ?, ?, ? from person where key = ?"
+                " on conflict do update set period = excluded.period, answers = excluded.answers"
+                " where period <= excluded.period",
+                (bytes.fromhex(series), through, ROW_CLOSED, key),
             )
 
     def spent(self, key: bytes) -> Mapping[str, SpentBudget]:
@@ -160,14 +161,11 @@ class SqliteState(SqliteFile):
 
     def overdue(self, before: float, after: float, most: int) -> list[int]:
         rows = self._read(
-            "select number from report where status = 'waiting' and max(send_at, leased) < ?1"
+            "select number from report where status = 'waiting' and max(send_at, leased) < ?"
             " union all select number from report"
-            " where status = 'waiting' and max(send_at, leased) > ?2"
-            " and (leased > ?2 or send_at > earliest + ?3) limit ?4",
-            before,
-            after,
-            PUT_OFF,
-            most,
+            " where status = 'waiting' and max(send_at, leased) > ?"
+            " and (leased > ? or send_at > earliest + ?) limit ?",
+            *(before, after, after, PUT_OFF, most),
         )
         return [number for (number,) in rows]
 
@@ -293,10 +291,10 @@ def _finish(database: sqlite3.Connection, number: int, status: str) -> None:
     if status != "delivered":
         lose(database, Loss(status), series.hex(), 1)
     database.execute(
-        "delete from report where person = ?1 and status != 'waiting' and number <= ("
-        " select number from report where person = ?1 and status != 'waiting'"
-        " order by number desc limit 1 offset ?2)",
-        (person, KEPT),
+        "delete from report where person = :person and status != 'waiting' and number <= ("
+        " select number from report where person = :person and status != 'waiting'"
+        " order by number desc limit 1 offset :kept)",
+        {"person": person, "kept": KEPT},
     )
 
 

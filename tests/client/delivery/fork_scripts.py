@@ -69,6 +69,36 @@ def fork_by_multiprocessing(url: str, folder: str) -> None:
     emit(client.flush(60))
 
 
+_in_pool: list[Client] = []  # as the children of a pool inherit it
+
+
+def _record_in_pool(name: str) -> None:
+    _in_pool[0].person(name).record("event", True)
+
+
+def _store_in_pool(name: str) -> None:
+    _record_in_pool(name)
+    assert _in_pool[0].flush(until="stored")
+
+
+def pool_that_is_terminated(url: str, folder: str) -> None:
+    """Store in each task: leaving the block kills the workers, in the midst of anything."""
+    _in_pool.append(consenting(url, folder, persons=True))
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(_store_in_pool, ("one", "two", "three"))
+    emit(_in_pool[0].flush(60))
+
+
+def pool_that_is_joined(url: str, folder: str) -> None:
+    """Record and nothing else: workers that end by themselves store what they have."""
+    _in_pool.append(consenting(url, folder, persons=True))
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(_record_in_pool, ("one", "two", "three"))
+        pool.close()
+        pool.join()
+    emit(_in_pool[0].flush(60))
+
+
 def fork(client: Client, name: str, *, deliver: bool = False) -> int:
     """Record for a person in a child that leaves by os._exit once all is stored, or delivered."""
     child = os.fork()

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from urllib3.connection import HTTPConnection
@@ -313,3 +314,16 @@ def test_a_deadline_that_has_passed_watches_nothing_more() -> None:
     passed = Deadline(0.0)
     with one, other, pytest.raises(TimeoutError):
         passed.watch(one)
+
+
+def test_an_interpreter_that_starts_no_thread_any_more_delivers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As at the exit, from Python 3.12 on."""
+    refused = RuntimeError("can't create new thread at interpreter shutdown")
+    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=refused))
+    one, other = socket.socketpair()
+    with one, other, Deadline(60) as running:
+        running.watch(one)
+
+        assert running.remaining() > 0

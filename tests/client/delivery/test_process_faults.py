@@ -36,7 +36,13 @@ def stored_answers(folder: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("script", "reports"), [("fork_with_locks_held", 2), ("fork_by_multiprocessing", 3)]
+    ("script", "reports"),
+    [
+        ("fork_with_locks_held", 2),
+        ("fork_by_multiprocessing", 3),
+        ("pool_that_is_terminated", 3),
+        ("pool_that_is_joined", 3),
+    ],
 )
 def test_each_report_of_processes_that_fork_arrives_once(
     script: str, reports: int, apps: Apps, sink: Server

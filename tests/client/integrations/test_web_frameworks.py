@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -120,7 +121,7 @@ def __getattr__(name: str) -> Any:
     if name != "urlpatterns":
         raise AttributeError(name)
     from django.http import HttpResponse
-    from django.urls import path
+    from django.urls import include, path
 
     from veilcount_client.integrations import django as used
 
@@ -128,7 +129,11 @@ def __getattr__(name: str) -> Any:
         used.record(request, "theme", name)
         return HttpResponse(name)
 
-    return [path("theme/<name>", choose), path("consent", used.consent)]
+    return [
+        path("theme/<name>", choose),
+        path("consent", used.consent),
+        path("privacy/", include(used.urls({"receipt_title": "Yours"}))),
+    ]
 
 
 @pytest.fixture
@@ -176,6 +181,46 @@ def test_a_django_site_asks_for_consent(veilcount: ClientHarness, browser: Any) 
     browser.post("/consent", {"consent": "no"})
     browser.get("/theme/dark")
     assert veilcount.recorded == [("theme", "light")]
+
+
+def test_a_django_site_has_both_pages(veilcount: ClientHarness, browser: Any) -> None:
+    """Of the person who is logged in, in the site's words and the request's language."""
+    from django.utils import translation
+
+    veilcount.consent = None
+    browser.get("/theme/light")
+    with translation.override("de"):
+        form = browser.get("/privacy/consent")
+    decided = browser.post("/privacy/consent", {"consent": "yes"})
+    browser.get("/theme/dark")
+    veilcount.flush()
+    receipt = browser.get("/privacy/receipt")
+    browser.logout()
+
+    assert "You have not decided yet" in form.content.decode()
+    assert '<html lang="de">' in form.content.decode()
+    assert (decided.status_code, decided["Location"]) == (303, "consent")
+    assert veilcount.recorded == [("theme", "dark")]
+    assert "<h1>Yours</h1>" in receipt.content.decode()
+    assert "default-src 'none'" in receipt["Content-Security-Policy"]
+    assert browser.delete("/privacy/consent").status_code == 405
+    assert browser.get("/privacy/receipt").status_code == 403
+    assert browser.post("/privacy/consent", {"consent": "yes"}).status_code == 403
+
+
+def test_a_django_form_needs_djangos_token(veilcount: ClientHarness, browser: Any) -> None:
+    """Also on a site without the middleware that checks it."""
+    veilcount.consent = None
+    browser.handler.enforce_csrf_checks = True
+    refused = browser.post("/privacy/consent", {"consent": "yes"})
+    page = browser.get("/privacy/consent").content.decode()
+    (token,) = re.findall('name="csrfmiddlewaretoken" value="([^"]+)"', page)
+    fields = {"csrfmiddlewaretoken": token, "consent": "yes"}
+
+    assert refused.status_code == 403
+    assert browser.post("/privacy/consent", fields).status_code == 303
+    browser.get("/theme/dark")
+    assert veilcount.recorded == [("theme", "dark")]
 
 
 def test_an_integration_imports_its_framework_lazily() -> None:

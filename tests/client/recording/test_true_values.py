@@ -211,7 +211,7 @@ def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
     assert [int.from_bytes(each.message, "big") for each in device.wire.reports] == [value]
     assert waits
     assert not any(marked in each.read_bytes() for each in tmp_path.iterdir())
-    assert "waiting: period 0, the true value" in text
+    assert "waiting: 2026-12-01, the true value" in text
     [sent] = after.entries[0].sent
     assert (sent["status"], sent["message"]) == ("delivered", "")
 

@@ -163,6 +163,7 @@ def test_a_client_of_the_app_has_no_thread_no_network_and_no_state_outside(
 
 def test_an_app_that_starts_again_finds_its_state(veilcount: ClientHarness) -> None:
     """Clients of the app in one directory share what is frozen; those of a test are devices."""
+    veilcount.clock.set(NOON)  # within both campaigns
     with app_client() as first:
         first.record("theme", "dark")
     second = app_client()

@@ -1,0 +1,137 @@
+"""The consent page and the receipt page, for any framework: neutral, translatable, without scripts.
+
+Both carry headers under which a browser loads nothing, shows them in no frame and keeps no copy.
+The two link to each other by relative addresses, so they are served side by side, as `consent` and
+`receipt`, below any prefix.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from html import escape
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Model
+
+from ..client import Client, Respondent
+from ..recording import receipt_html
+from ..recording.receipt_messages import Texts
+from ..state import StateError
+
+CONSENT, RECEIPT = "consent", "receipt"  # the last parts of the addresses, and the form's field
+ANSWERS = {"yes": True, "no": False}
+OK, BAD_REQUEST, FORBIDDEN, UNAVAILABLE = 200, 400, 403, 503
+_STYLE = b64encode(sha256(receipt_html.STYLE.encode()).digest()).decode()
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE}';"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """A page and its status."""
+
+    html: str
+    status: int = OK
+
+
+class PrivacyPages:
+    """The pages of one app, in its words."""
+
+    def __init__(
+        self,
+        client: Callable[[], Client],
+        messages: Mapping[str, object] | None = None,
+        language: object = "en",
+    ) -> None:
+        """Take the app's own texts [recording.receipt_messages], perhaps lazily translated."""
+        self._client, self._messages, self._language = client, messages, language
+        self._texts = Texts(messages)
+
+    def consent(
+        self, person: Respondent | None, fields: Mapping[str, str], *, failed: int = 0
+    ) -> RenderedPage:
+        """Return the form, with the hidden fields that protect it; `failed` is a failed status."""
+        if person is None:
+            return self._page("consent_title", ["consent_login"], FORBIDDEN)
+        if person.consented is None and person.receipt().problem:
+            return self._page("consent_title", ["consent_unavailable"], UNAVAILABLE)
+        return self._document("consent_title", self._form(person, fields, failed), failed or OK)
+
+    def receipt(self, person: Respondent | None) -> RenderedPage:
+        """Return the person's receipt."""
+        if person is None:
+            return self._page("receipt_title", ["consent_login"], FORBIDDEN)
+        links = [self._link(CONSENT, "consent_back")]
+        receipt = person.receipt()
+        return RenderedPage(receipt_html.page(receipt, self._messages, str(self._language), links))
+
+    def decide(self, person: Respondent | None, answer: str | None) -> int:
+        """Store what the form says; return the status of a failure, else 0."""
+        granted = ANSWERS.get(answer or "")
+        if person is None:
+            return FORBIDDEN
+        if granted is None:
+            return BAD_REQUEST
+        try:
+            person.consent(granted)
+        except StateError:  # of a strict client
+            return UNAVAILABLE
+        return 0 if person.consented is granted else UNAVAILABLE
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _form(self, person: Respondent, fields: Mapping[str, str], failed: int) -> Iterator[str]:
+        texts = self._texts
+        if failed:
+            yield f'<p role="alert"><strong>{texts("consent_failed")}</strong></p>'
+        yield f"<p>{texts('consent_intro')}</p>"
+        for model in Model:
+            questions = [each.question for each in self._questions() if each.model is model]
+            if questions:
+                items = "".join(f"<li>{escape(each)}</li>" for each in questions)
+                yield f"<p>{texts(f'consent_{model}')}</p><ul>{items}</ul>"
+        yield f"<p>{self._decision(person)}</p>"
+        yield '<form method="post">'
+        for name, value in fields.items():
+            yield f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
+        for answer in ANSWERS:
+            text = texts(f"consent_{answer}")
+            yield f'<button name="{CONSENT}" value="{answer}">{text}</button>'
+        yield "</form>"
+        yield self._link(RECEIPT, "consent_receipt")
+
+    def _decision(self, person: Respondent) -> str:
+        """Return what the person has decided, and for which questions not yet."""
+        decided = {True: "consent_is_yes", False: "consent_is_no", None: "consent_is_open"}
+        unasked = person.unasked() if person.consented else []
+        if not unasked:
+            return self._texts(decided[person.consented])
+        names = {each.name: each.question for each in self._questions()}
+        return self._texts("consent_new", questions=" ".join(names.get(n, n) for n in unasked))
+
+    def _questions(self) -> list[Collection]:
+        """Return what a consent covers: neither over the ceilings nor for an untrusted curator."""
+        client = self._client()
+        return [
+            each
+            for name, each in client.collections.items()
+            if name not in client.reservation.refused
+            and (each.model is Model.LOCAL or client.settings.trust_curator)
+        ]
+
+    def _link(self, address: str, key: str) -> str:
+        return f'<p><a href="{address}">{self._texts(key)}</a></p>'
+
+    def _page(self, title: str, keys: list[str], status: int) -> RenderedPage:
+        return self._document(title, (f"<p>{self._texts(key)}</p>" for key in keys), status)
+
+    def _document(self, title: str, body: Iterator[str], status: int) -> RenderedPage:
+        html = receipt_html.document(self._texts(title), str(self._language), body)
+        return RenderedPage(html, status)

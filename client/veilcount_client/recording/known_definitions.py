@@ -1,0 +1,84 @@
+"""Definitions that were ever loaded, so that a receipt can name those that no longer are.
+
+The state keeps reports by fingerprint and budgets by lineage; what they were about is kept here, in
+one note of bounded size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+from datetime import date
+
+from veilcount_shared import Collection
+from veilcount_shared.periods import Unit, calendar_range
+
+from ..state import Notes
+from .budget_reservation import Claim
+
+NOTE = "definitions"
+MOST = 200  # the newest: an app that changes one a month needs them in 16 years
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDefinition:
+    """What a receipt says of a definition."""
+
+    fingerprint: str
+    name: str
+    lineage: str
+    question: str
+    model: str
+    adjacency: str
+    unit: str
+    start: str
+    until: str
+
+    @classmethod
+    def from_collection(cls, collection: Collection, lineage: str) -> KnownDefinition:
+        """Return what is to be kept of a loaded definition."""
+        return cls(
+            collection.fingerprint,
+            collection.name,
+            lineage,
+            collection.question,
+            collection.model.value,
+            collection.epsilon_adjacency.value,
+            collection.unit.value,
+            collection.start.isoformat(),
+            collection.until.isoformat(),
+        )
+
+    def period_label(self, period: int) -> str:
+        """Return the month or the dates of a period, as they are written everywhere."""
+        unit = Unit(self.unit)
+        start, until = date.fromisoformat(self.start), date.fromisoformat(self.until)
+        first, end = calendar_range(unit, start, until, period)
+        match unit:
+            case Unit.MONTH:
+                return f"{first:%Y-%m}"
+            case Unit.DAY | Unit.EVENT:
+                return first.isoformat()
+            case Unit.WEEK | Unit.USER:
+                last = date.fromordinal(end.toordinal() - 1)
+                return f"{first} to {last}"
+
+
+def known_definitions(notes: Notes) -> dict[str, KnownDefinition]:
+    """Return the definitions that were ever loaded, by fingerprint, the oldest first."""
+    rows = json.loads(notes.note(NOTE) or "[]")
+    return {fingerprint: KnownDefinition(fingerprint, *row) for fingerprint, *row in rows}
+
+
+def remember(notes: Notes, collections: Iterable[Collection], claims: Mapping[str, Claim]) -> None:
+    """Keep what is loaded now."""
+    known = known_definitions(notes)
+    loaded = {
+        each.fingerprint: KnownDefinition.from_collection(each, claims[each.name].lineage)
+        for each in collections
+    }
+    merged = known | loaded
+    if merged != known:
+        rows = [astuple(each) for each in merged.values()][-MOST:]
+        notes.keep(NOTE, json.dumps(rows, separators=(",", ":"), ensure_ascii=False))

@@ -1,0 +1,219 @@
+"""The receipt as one HTML page: no script, nothing to load, readable without colours or styles.
+
+The pictures are inline SVG next to their figures; light and dark follow the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from html import escape
+from math import ceil
+from typing import TYPE_CHECKING
+
+from .receipt_messages import Texts
+
+if TYPE_CHECKING:
+    from .receipt import EarlierEntry, Receipt, ReceiptEntry
+
+STYLE = """
+:root { color-scheme: light dark; --text: #1c1c1e; --page: #fff; --quiet: #55555c; --line: #8a8a92;
+  --bar: #1d5fa8 }
+@media (prefers-color-scheme: dark) { :root { --text: #ececf0; --page: #17171a; --quiet: #b4b4bd;
+  --line: #7d7d87; --bar: #7db5f0 } }
+body { margin: 0; background: var(--page); color: var(--text);
+  font: 1rem/1.5 system-ui, sans-serif }
+main { max-width: 42rem; margin: 0 auto; padding: 1.5rem 1rem }
+h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem } h3 { font-size: 1rem }
+.bars { list-style: none; padding: 0 } .bars li { display: flow-root; margin-bottom: .5rem }
+.bars b { float: inline-end } svg { display: block; clear: both; width: 100% }
+.track { fill: none; stroke: var(--line) } .bar { fill: var(--bar) } .quiet { color: var(--quiet) }
+table { border-collapse: collapse; width: 100% } caption { text-align: start; font-weight: 600 }
+th, td { text-align: start; vertical-align: top; padding: .25rem .75rem .25rem 0;
+  border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
+a { color: inherit } button { font: inherit; color: inherit; background: none; cursor: pointer;
+  padding: .5rem 1.25rem; margin: .5rem .75rem .5rem 0; border: 2px solid var(--bar);
+  border-radius: .375rem }
+:focus-visible { outline: 3px solid var(--bar); outline-offset: 2px }
+"""
+WIDTH, BAR = 600, 16  # of a bar, in its own units
+NOT_COVERED = ("not_covered_presence", "not_covered_network", "not_covered_common")
+
+
+def document(title: str, language: str, body: Iterable[str]) -> str:
+    """Return a page in the style of all of them; the title is text that is escaped already."""
+    return "\n".join(
+        (
+            "<!DOCTYPE html>",
+            f'<html lang="{escape(language)}">',
+            '<head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{title}</title><style>{STYLE}</style></head>",
+            f"<body><main><h1>{title}</h1>",
+            *body,
+            "</main></body></html>",
+        )
+    )
+
+
+def page(
+    receipt: Receipt,
+    messages: Mapping[str, object] | None = None,
+    language: str = "en",
+    links: Iterable[str] = (),
+) -> str:
+    """Return the page of a receipt, with links of an app's at its end."""
+    texts = Texts(messages)
+    return document(texts("receipt_title"), language, (*_body(receipt, texts), *links))
+
+
+def _body(receipt: Receipt, texts: Texts) -> Iterator[str]:
+    if receipt.problem:
+        yield _paragraph(texts("receipt_problem"))
+        return
+    yield _paragraph(texts("receipt_intro"))
+    if not (receipt.charged or any(each.sent for each in receipt.entries)):
+        yield _paragraph(texts("receipt_nothing"))
+    yield from _spent(receipt.entries, texts)
+    for entry in receipt.entries:
+        yield from _question(entry, texts)
+    if receipt.earlier:
+        yield _heading(texts("earlier_title"))
+        for earlier in receipt.earlier:
+            yield from _earlier(earlier, texts)
+    yield from _losses(receipt.losses, texts)
+    yield _heading(texts("not_covered_title"))
+    yield _list(map(texts, NOT_COVERED))
+
+
+def _spent(entries: Iterable[ReceiptEntry], texts: Texts) -> Iterator[str]:
+    most = max((float(Fraction(each.life)) for each in entries), default=0.0)
+    if not most:
+        return
+    yield _heading(texts("spent_title"))
+    yield _paragraph(texts("spent_text"))
+    yield _picture(
+        (
+            escape(each.name),
+            texts("spent_figure", spent=f"{each.spent:g}", life=each.life),
+            each.spent / most,
+            float(Fraction(each.life)) / most,
+        )
+        for each in entries
+    )
+
+
+def _question(entry: ReceiptEntry, texts: Texts) -> Iterator[str]:
+    yield _heading(_named(escape(entry.question), entry.name))
+    is_local = entry.guess_one is not None
+    facts = [
+        texts("question_local" if is_local else "question_central"),
+        texts("question_dates", start=entry.start, until=entry.until),
+    ]
+    if entry.answers is not None:
+        facts.append(texts("question_answers", answers=entry.answers))
+    if entry.closed:
+        facts.append(texts("question_closed"))
+    yield _paragraph(" ".join(facts))
+    yield from _guesses(entry, texts)
+    yield from _reports(entry.sent, texts)
+
+
+def _guesses(entry: ReceiptEntry, texts: Texts) -> Iterator[str]:
+    """Yield the picture of how often a guess between two answers is right."""
+    chances = {"guess_one": entry.guess_one, "guess_all": entry.guess_all}
+    known = {"guess_none": 0.5} | {key: each for key, each in chances.items() if each is not None}
+    if len(known) > 1:
+        yield f"<h3>{texts('guess_title')}</h3>"
+        yield _picture((texts(key), _percent(chance), chance, 1.0) for key, chance in known.items())
+
+
+def _reports(sent: Iterable[Mapping[str, object]], texts: Texts) -> Iterator[str]:
+    rows = [
+        (
+            str(each["when"]),
+            _status(str(each["status"]), texts),
+            _content(each.get("answer"), texts),
+        )
+        for each in sent
+    ]
+    if not rows:
+        return
+    heads = (texts("report_when"), texts("report_status"), texts("report_content"))
+    yield f"<table><caption>{texts('reports_title')}</caption><thead><tr>"
+    yield "".join(f'<th scope="col">{head}</th>' for head in heads)
+    yield "</tr></thead><tbody>"
+    for when, status, content in rows:
+        cells = f"<td>{status}</td><td>{content}</td>"
+        yield f'<tr><th scope="row">{escape(when)}</th>{cells}</tr>'
+    yield "</tbody></table>"
+
+
+def _content(answer: object, texts: Texts) -> str:
+    if answer is None:  # of a definition that is no longer loaded
+        return ""
+    return texts("content_randomized", answer=answer) if answer else texts("content_true")
+
+
+def _status(status: str, texts: Texts) -> str:
+    if status in {"waiting", "delivered"}:
+        return texts(f"status_{status}")
+    return texts("status_dropped", status=status)
+
+
+def _earlier(entry: EarlierEntry, texts: Texts) -> Iterator[str]:
+    question = escape(entry.question) or texts("earlier_unknown")
+    yield f"<h3>{_named(question, entry.name)}</h3>"
+    facts = [texts("question_dates", start=entry.start, until=entry.until)] if entry.start else []
+    if entry.spent:
+        facts.append(texts("earlier_spent", spent=f"{entry.spent:g}"))
+    yield _paragraph(" ".join(facts))
+    yield from _reports(entry.sent, texts)
+
+
+def _losses(losses: Mapping[str, int], texts: Texts) -> Iterator[str]:
+    if losses:
+        yield f"<details><summary>{texts('losses_title')}</summary>"
+        yield _list(f"{escape(reason)}: {count}" for reason, count in losses.items())
+        yield "</details>"
+
+
+def _picture(rows: Iterable[tuple[str, str, float, float]]) -> str:
+    """Return a list of bars: each with its label, its figure, and how much of which share is full.
+
+    The words are HTML, which grows with a reader's letters; the bars repeat them in SVG.
+    """
+    items = (
+        f'<li><span>{label}</span> <b>{figure}</b><svg viewBox="0 0 {WIDTH} {BAR}" height="{BAR}"'
+        f' preserveAspectRatio="none" aria-hidden="true">{_bar("track", share)}{_bar("bar", full)}'
+        "</svg></li>"
+        for label, figure, full, share in rows
+    )
+    return f'<ul class="bars">{"".join(items)}</ul>'
+
+
+def _bar(kind: str, share: float) -> str:
+    width = f"{(WIDTH - 2) * min(share, 1.0):.1f}"
+    paint = 'fill="none" stroke="currentColor"' if kind == "track" else 'fill="currentColor"'
+    return f'<rect class="{kind}" x="1" y="1" width="{width}" height="{BAR - 2}" {paint}/>'
+
+
+def _percent(chance: float) -> str:
+    """Return a chance, rounded up: it is stated as a bound."""
+    return f"{ceil(chance * 1000 - 1e-6) / 10:g} %"
+
+
+def _named(question: str, name: str) -> str:
+    return f'{question} <span class="quiet">[{escape(name)}]</span>'
+
+
+def _heading(text: str) -> str:
+    return f"<h2>{text}</h2>"
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{text}</p>"
+
+
+def _list(items: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
