@@ -49,8 +49,12 @@ return wide && apart;
 """
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
 OPEN = "document.querySelectorAll('details:not(.menu)').forEach((each) => { each.open = true; })"
-FOLLOWED = """return [...document.querySelectorAll('.js-plotly-plot')].every(
-    (each) => each.querySelector('svg').width.baseVal.value <= each.clientWidth + 1)"""
+#: whether every chart has the window's width and the theme's colour
+FOLLOWED = """const ink = getComputedStyle(document.body).color;
+return [...document.querySelectorAll('.js-plotly-plot')].every((each) =>
+    each.querySelector('svg').width.baseVal.value <= each.clientWidth + 1
+    && [...each.querySelectorAll(".xtick text")].every((one) => getComputedStyle(one).fill === ink))
+"""
 #: reported on the console, where every complaint is read
 WATCH = """document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy violated: ' + event.violatedDirective + ' ' + event.blockedURI));"""
@@ -213,7 +217,7 @@ class Browser:
         for theme, size in (("light", WIDE), ("dark", NARROW)):
             self.theme(theme)
             self.size(size)
-            self.wait(FOLLOWED)  # charts follow the window a moment later
+            self.wait(FOLLOWED)  # charts follow a moment later
             found += [f"{theme}: {each}" for each in self.run(AUDIT)]
             found += [] if self.fits() else [f"{theme}: a chart does not fit"]
         return found

@@ -15,6 +15,7 @@ return [at.id || at.getAttribute('name') || at.textContent.trim(),
 #: pages that no other test audits, and, in full runs, all
 PAGES = (
     "/collections/latency",
+    "/collections/opened",
     "/collections/visits/releases?query=histogram&epsilon=0.5&from=2026-11-20&to=2026-11-20",
     *(
         pytest.param(path, marks=pytest.mark.full)
@@ -23,6 +24,7 @@ PAGES = (
             *("/collections/word", "/collections/quiet", "/collections/dark_curated"),
             *("/collections/latency/compare", "/collections/opened/budget"),
             *("/collections/theme/contrast", "/collections/theme/releases"),
+            *("/collections/theme/privacy", "/collections/theme/definition"),
         )
     ),
 )
@@ -54,7 +56,7 @@ def test_a_page_is_accessible_and_fits(browser: Browser, path: str) -> None:
 
 def test_pages_without_a_session_are_accessible(browser: Browser) -> None:
     browser.expects("404")
-    for path in ("/login", "/enter", "/nothing"):
+    for path in ("/login", "/enter", "/nothing", "/docs"):
         browser.driver.get(browser.site.base + path)
         browser.wait("return document.body && !!document.querySelector('h1')")
         for theme in ("light", "dark"):

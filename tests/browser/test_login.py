@@ -55,7 +55,7 @@ def test_an_analyst_is_refused_with_a_reason_and_a_way_back(browser: Browser) ->
     browser.enter()
     browser.open("/keys")
 
-    assert "this page is for keys of role admin" in browser.text()
+    assert "This page is for keys of role admin" in browser.text()
     assert "Keys" not in browser.texts(".menu nav a")
     browser.follow("main .button")
     assert browser.path == "/"

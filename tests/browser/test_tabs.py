@@ -12,8 +12,6 @@ from selenium.webdriver.support.ui import Select
 from tests.browser.chromium import NARROW, WIDE, Browser
 
 ROWS = ["Local", "Shuffled, the same reports", "Shuffled, the same guarantee", "Central"]
-HOVER = "Plotly.Fx.hover(document.querySelector('.plot'), [{curveNumber: 1, pointNumber: 1}])"
-SHOWN = "return document.querySelector('.plot').data[1].x"
 FETCH = "return fetch(document.querySelector('.files a').href).then((got) => got.text())"
 STROKE = "return getComputedStyle(document.querySelector('#scaling .js-line')).stroke"
 
@@ -21,37 +19,65 @@ STROKE = "return getComputedStyle(document.querySelector('#scaling .js-line')).s
 def test_estimates_are_drawn_and_options_and_dates_change_the_address_and_the_drawing(
     browser: Browser,
 ) -> None:
+    """Without a script: fake reports, too, are shown by a box alone."""
     browser.enter()
     browser.open("/collections/theme")
-    bars, lines = browser.all("figure.chart .plot")[:2]
 
-    assert len(bars.find_elements("css selector", ".errorbar")) == 3
-    assert len(lines.find_elements("css selector", ".scatterlayer .fills path")) >= 3
-    assert browser.all(".wait") == []
-    browser.run(HOVER)
-    browser.wait("return document.querySelector('.plot .hoverlayer text')")
-    assert browser.text(".plot .hoverlayer text").startswith("dark: 50.37% (49.74% to 51.00% at")
+    assert len(browser.all("section.figures .dots .whisker")) == 3
+    assert len(browser.all("section.figures .multiples .area")) == 3
+    assert browser.run("return document.scripts.length") == 2  # the theme, and the menu
+    assert not browser.all("rect.fakes")[0].is_displayed()
+    browser.find("section.figures .show-fakes").click()
+    assert browser.all("rect.fakes")[0].is_displayed()
+    assert [each.is_displayed() for each in browser.all("section.figures td.fakes")] == [True] * 3
 
     browser.find("details.view-options > summary").click()
     (consistent,) = [each for each in browser.all(".choice a") if each.text == "consistent"]
     browser.follow(consistent)
     assert browser.path == "/collections/theme?view=consistent"
-    assert browser.texts(".choice a[aria-current]")[0] == "consistent"
-    assert all(share >= 0 for share in browser.run(SHOWN))
+    assert "consistent" in browser.texts(".view-options .choice a[aria-current]")
     browser.run("document.getElementById('from').value = '2026-09-01'")
     browser.follow(".fields button")
     assert "view=consistent" in browser.path
-    assert "UTC days 2026-09-01 to 2026-12-31" in browser.text(".verdict")
+    assert "1 Sep to 31 Dec 2026" in browser.text(".verdict")
+    assert browser.all(".verdict time")[0].get_attribute("datetime") == "2026-09-01"
     rows = csv.DictReader(browser.run(FETCH).splitlines())
-    assert [float(row["frequency"]) for row in rows] == browser.run(SHOWN)
+    shares = sorted(
+        (f"{float(row['frequency']):.2%}" for row in rows), key=lambda each: -float(each[:-1])
+    )
+    assert browser.texts("section.figures .dots td:nth-child(3)") == shares
     assert browser.audit() == []
+
+
+def test_dates_are_chosen_at_a_click_and_compared_with_the_time_before(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/collections/minutes")
+    (week,) = [each for each in browser.all(".choice a") if each.text == "last week"]
+    browser.follow(week)
+
+    assert "from=2026-11-30" in browser.path
+    assert "Before, 23 to 29 Nov 2026" in browser.text(".dots thead")
+    assert len(browser.all("circle.before")) == 1
+
+
+def test_a_menu_and_the_active_tab_are_in_sight_at_any_width(browser: Browser) -> None:
+    browser.size(NARROW)
+    browser.enter()
+    browser.open("/collections/theme/definition")
+    tab = browser.find(".tabs [aria-current]").rect
+
+    assert tab["x"] >= 0
+    assert tab["x"] + tab["width"] <= NARROW[0]
+    assert not browser.find(".menu nav").is_displayed()
+    browser.size(WIDE)
+    browser.wait_for(browser.find(".menu nav").is_displayed)
 
 
 def test_a_chart_is_saved_as_a_picture_and_its_table_opens_with_the_keyboard(
     browser: Browser, tmp_path: Path
 ) -> None:
     browser.enter()
-    browser.open("/collections/plan")
+    browser.open("/collections/plan/budget")
     browser.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     button = browser.all("[data-save]")[0]
     picture = tmp_path / f"veilcount-{button.get_attribute('data-save')}.png"
@@ -60,7 +86,7 @@ def test_a_chart_is_saved_as_a_picture_and_its_table_opens_with_the_keyboard(
     browser.all("figure.chart summary")[0].send_keys(Keys.ENTER)
 
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "light · paid" in browser.all("figure.chart table")[0].text
+    assert browser.all("figure.chart table")[0].is_displayed()
 
 
 def test_segments_days_and_definitions_are_compared_with_the_keyboard(browser: Browser) -> None:
@@ -80,7 +106,7 @@ def test_segments_days_and_definitions_are_compared_with_the_keyboard(browser: B
 
     browser.follow(browser.all(".choice a")[1])
     assert browser.text(".choice a[aria-current]") == "Ranges of days"
-    assert "2026-11-01 to 2026-11-30" in browser.text()
+    assert "1 to 30 Nov 2026" in browser.text()
     assert browser.audit() == []
     browser.follow(browser.all(".choice a")[2])
     assert browser.text(".choice a[aria-current]") == "Definitions"

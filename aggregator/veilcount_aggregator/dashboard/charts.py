@@ -74,16 +74,14 @@ def estimates(
     name: str = "",
     *,
     scale: float = 1,
-    **more: Any,
 ) -> Drawing:
-    """Return estimates with their intervals; `outer` may hold a wider one: name, low, high."""
+    """Return estimates with their intervals."""
     return {
         "values": [None if (found := value(row)) is None else scale * found for row in rows],
         "low": [scale * row.low for row in rows],
         "high": [scale * row.high for row in rows],
         "hover": list(hover),
         "name": name,
-        **more,
     }
 
 
@@ -139,5 +137,5 @@ def columns(labels: Sequence[Any], parts: Sequence[Drawing], x: Drawing, y: Draw
 def lines(
     parts: Sequence[Drawing], x: Drawing, y: Drawing, marks: Sequence[Drawing] = ()
 ) -> Drawing:
-    """Return lines with bands; `open` of a part lists points that may still change."""
+    """Return lines."""
     return {"kind": "lines", "parts": list(parts), "x": x, "y": y, "marks": list(marks)}

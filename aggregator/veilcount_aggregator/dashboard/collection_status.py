@@ -12,6 +12,7 @@ from veilcount_shared.schedule import period_start
 
 from ..series.series import Series
 from ..store import Cell
+from .formatting import day, days
 
 PERIODS = {Unit.EVENT: "day", Unit.DAY: "day", Unit.WEEK: "week", Unit.MONTH: "month"}
 TREND = 24  # periods that a trend shows
@@ -49,16 +50,18 @@ def collection_status(series: Series, today: date) -> CollectionStatus:
         return CollectionStatus(State.CLOSED, "accepts no more reports")
     if today < collection.start:
         return CollectionStatus(
-            State.COMING, f"from {collection.start}", _in(collection.start - today)
+            State.COMING, f"from {day(collection.start)}", _in(collection.start - today)
         )
     if today < collection.until:
         return CollectionStatus(
-            State.OPEN, f"until {collection.until}", _in(collection.until - today)
+            State.OPEN, f"until {day(collection.until)}", _in(collection.until - today)
         )
     last = collection.until + timedelta(days=collection.late)
     if today < last:
-        return CollectionStatus(State.ENDED, f"on {collection.until}", f"late reports until {last}")
-    return CollectionStatus(State.ENDED, f"on {collection.until}")
+        return CollectionStatus(
+            State.ENDED, f"on {day(collection.until)}", f"late reports until {day(last)}"
+        )
+    return CollectionStatus(State.ENDED, f"on {day(collection.until)}")
 
 
 def _in(time: timedelta) -> str:
@@ -93,7 +96,7 @@ def trend(series: Series, sizes: Mapping[Cell, int], today: date) -> Trend | Non
     open_periods = [not series.closed and period >= oldest for period in shown]
     first, last = (period_start(series.collection, shown[end]).date() for end in (0, -1))
     still = f"; the last {sum(open_periods):,} are open" if any(open_periods) else ""
-    label = f"Reports per {word}, {first} to {last}: {min(counts):,} to {max(counts):,}{still}"
+    label = f"Reports per {word}, {days(first, last)}: {min(counts):,} to {max(counts):,}{still}"
     step = WIDTH + GAP
     return Trend(label, len(shown) * step, HEIGHT, WIDTH, _columns(counts, open_periods, step))
 

@@ -12,6 +12,7 @@ from ..queries import ContrastQuery
 from ..queries.contrasts import SeriesContrast
 from ..queries.paired_comparison import MEANS, SHARES, PairedComparison, PairedFigure, PairedRow
 from ..text import number_format
+from ..text.number_format import sentence_case
 from .charts import (
     SHARE,
     Chart,
@@ -25,7 +26,7 @@ from .charts import (
     logarithmic_axis,
     table_rows,
 )
-from .formatting import error_bar, level, row_name, sentence_case, unsigned_error
+from .formatting import error_bar, level, row_name, unsigned_error
 from .pages import Content, Context, page, render, series_choice
 
 MODELS = {
@@ -74,19 +75,28 @@ def contrast(context: Context, name: str) -> Response | Content:
 
 def _headline(contrast: TrustComparison) -> str:
     local, central = contrast.line(Model.LOCAL).cohort, contrast.line(Model.CENTRAL).cohort
-    times = number_format.significant(local.rmse / central.rmse, 2)
     here, there = (error_bar(each.half_width, contrast.quantity) for each in (local, central))
+    times = shown_ratio(local.half_width, central.half_width, contrast.quantity)
     return (
-        f"Here each {contrast.quantity} is known to {here}; a curator trusted with every true value"
-        f" would know it to {there}: {times} times as precisely."
+        f"The noise of privacy is {here} for each {contrast.quantity}; of a curator trusted with"
+        f" every true value it would be {there}: {times} times smaller."
     )
+
+
+def shown_ratio(local: float, central: float, quantity: str) -> str:
+    """Return how many times one error is the other, as the digits shown divide."""
+    scale, digits = 1, number_format.MEAN_DIGITS
+    if quantity != "mean":
+        scale, digits = 100, number_format.POINT_DIGITS
+    here, there = (number_format.rounded(scale * each, digits) for each in (local, central))
+    return number_format.significant(here / there, 2)
 
 
 def _details(contrast: TrustComparison) -> str:
     needed = contrast.line(Model.LOCAL).devices_as_central
     return (
-        f"To reach that precision without trusting anyone, {needed:,} devices would have to report"
-        f" instead of {contrast.n:,}."
+        f"To reach the curator's root mean square error without trusting anyone, {needed:,}"
+        f" devices would have to report instead of {contrast.n:,}."
     )
 
 

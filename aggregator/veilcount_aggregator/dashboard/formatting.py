@@ -11,7 +11,7 @@ from typing import Any
 
 from ..queries.json_encoding import decimal
 from ..text import number_format
-from ..text.number_format import POINTS, percent
+from ..text.number_format import POINTS, percent, sentence_case
 from ..text.result_columns import spelled
 
 
@@ -29,9 +29,24 @@ def row_name(value: object) -> str:
     return "the mean" if value is None else value_name(value)
 
 
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def day(when: date) -> str:
+    """Return a UTC day, as people write it."""
+    return f"{when.day} {MONTHS[when.month - 1]} {when.year}"
+
+
+def first_day(first: date, last: date) -> str:
+    """Return the first of some days, without what it has in common with the last."""
+    if first.year != last.year:
+        return day(first)
+    return f"{first.day}" if first.month == last.month else f"{first.day} {MONTHS[first.month - 1]}"
+
+
 def days(first: date, last: date) -> str:
     """Return the UTC days from a first to a last."""
-    return f"{first}" if first == last else f"{first} to {last}"
+    return day(first) if first == last else f"{first_day(first, last)} to {day(last)}"
 
 
 def number_interval(low: float, high: float) -> str:
@@ -44,14 +59,19 @@ def level(part: float) -> str:
     return f"{100 * part:.4g}\N{NO-BREAK SPACE}%"
 
 
+def short_percent(share: float) -> str:
+    """Return a round share, as an axis has it."""
+    return f"{100 * share:.4g}%"
+
+
+def short_number(number: float) -> str:
+    """Return a round number, as an axis has it."""
+    return f"{number:,.6g}"
+
+
 def fake_share(share: float) -> str:
     """Return a share of fake reports."""
     return f"{number_format.significant(100 * share, 3)}%"
-
-
-def sentence_case(text: str) -> str:
-    """Return a text with a capital first letter; the others stay."""
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def error_bar(half_width: float | None, quantity: str) -> str:
@@ -74,10 +94,12 @@ def short_epsilon(number: Fraction | float | str) -> str:
 FILTERS: dict[str, Callable[..., Any]] = {
     "adjacency": number_format.adjacency,
     "thousands": "{:,}".format,
+    "day": day,
     "decimal": decimal,
     "epsilon": short_epsilon,
     "error": error_bar,
     "fake_share": fake_share,
+    "first_day": first_day,
     "level": level,
     "percent": percent,
     "row_name": row_name,

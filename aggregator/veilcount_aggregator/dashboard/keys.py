@@ -21,6 +21,10 @@ ALLOWS = {
 NO_DEVICE_KEY = "There is no device key: reports are accepted without one."
 KEY_REQUIRED = "Reports require a device key."
 ALL_REVOKED = "All device keys are revoked: no report is accepted."
+UNCONFIRMED = (
+    "No key was created: the first device key closes the open intake for good. Confirm that below."
+)
+CLOSES = "closes"  # the field of that confirmation
 
 
 @page("/keys", Role.ADMIN, "Keys", 5)
@@ -36,13 +40,15 @@ def create_key(context: Context) -> Response:
     role, label = request.form.get("role", ""), request.form.get("label", "").strip()
     if role not in ALLOWS:
         raise refusal("bad-field", f"role: give {', '.join(ALLOWS)}", "role")
+    closes = role == Role.DEVICE and load_api_keys(aggregator.store).intake_is_open
+    if closes and CLOSES not in request.form:
+        return _wrong(context, role, label, UNCONFIRMED)
     try:
         key, secret = api_keys.create_key(
             aggregator.store, Role(role), label, aggregator.clock(), context.visit.actor
         )
     except SettingsError as error:
-        form = {"role": role, "label": label, "wrong": str(error)}
-        return render("keys", 422, **_content(context, form=form))
+        return _wrong(context, role, label, str(error))
     aggregator.catalog_cache.refresh()
     return render("keys", 201, **_content(context), created=key, secret=secret)
 
@@ -59,6 +65,12 @@ def revoke_key(context: Context, identity: str) -> Response:
     return redirect_to("keys")
 
 
+def _wrong(context: Context, role: str, label: str, text: str) -> Response:
+    """Return the page with the form as it was sent, and what is wrong with it."""
+    form = {"role": role, "label": label, "wrong": text}
+    return render("keys", 422, **_content(context, form=form))
+
+
 def _content(context: Context, form: dict[str, str] | None = None) -> dict[str, Any]:
     ring = load_api_keys(context.aggregator.store)
     return {
@@ -67,6 +79,7 @@ def _content(context: Context, form: dict[str, str] | None = None) -> dict[str, 
         "intake": _intake(ring),
         "first_device": ring.intake_is_open,
         "allows": ALLOWS,
+        "closes": CLOSES,
         "most_label": MOST_LABEL,
     }
 

@@ -20,11 +20,12 @@ from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
 from ..api.problems import Problem, refusal
 from ..catalog.cache import KEYS_SECONDS
+from ..ingest.live_reports import LiveReports
 from ..queries import CollectionNotFound
 from ..service import Aggregator
 from . import formatting
 from .browser_sessions import BrowserSessions
-from .pages import NAME, PAGES, Context, Page, View, render, see_other
+from .pages import NAME, Context, Page, View, render, see_other, served_pages
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 MAX_PUBLIC_FORM = 16 << 10  # of a form without a log-in: a key, a link, where one wanted to go
@@ -39,17 +40,18 @@ class Dashboard:
         authenticator: Authenticator,
         seconds: Callable[[], float],
         gate: ComputationGate,
+        live: LiveReports | None = None,
     ) -> None:
-        """`seconds` is a clock that never goes back."""
+        """`seconds` is a clock that never goes back; `live` has the reports of `veilcount dev`."""
         _import_pages()
-        self._aggregator, self._authenticator = aggregator, authenticator
+        self._aggregator, self._authenticator, self._live = aggregator, authenticator, live
         self._sessions = BrowserSessions(aggregator, seconds)
         self.blueprint = Blueprint(NAME, __name__, template_folder="templates")
         self.blueprint.add_url_rule("/assets/<digest>/<name>", "assets", _serve_asset)
         self.blueprint.add_app_template_global(_asset_address, "asset")
         for name, filter_ in formatting.FILTERS.items():
             self.blueprint.add_app_template_filter(filter_, name)
-        for each in PAGES.values():
+        for each in served_pages(live=live is not None):
             view = gate.bounded(each.view) if each.computes else each.view
             opened = partial(self._open_public if each.role is None else self._open, each, view)
             self.blueprint.add_url_rule(each.rule, each.name, opened, methods=each.methods)
@@ -73,7 +75,7 @@ class Dashboard:
 
     def _context(self, *, anyone: bool = False) -> Context:
         visit = self._sessions.visit_or_stranger() if anyone else self._sessions.visit()
-        return Context(self._aggregator, self._authenticator, self._sessions, visit)
+        return Context(self._aggregator, self._authenticator, self._sessions, visit, self._live)
 
     def _open(self, declared: Page, view: View, **values: str) -> Response:
         context = g.context = self._context()
@@ -148,6 +150,7 @@ def _serve_asset(digest: str, name: str) -> Response:
 
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 PLOTLY = "plotly.min.js"
+PACKED = ".gz"
 HERE = Path(__file__).parent / "static"
 LEVEL = 6  # of gzip: once a process and asset
 DIGITS = 16
@@ -179,7 +182,9 @@ class Asset:
 @lru_cache(maxsize=64)
 def asset(name: str) -> Asset:
     """Return an asset by its name, or raise KeyError."""
-    return Asset(name, _places()[name].read_bytes())
+    place = _places()[name]
+    body = place.read_bytes()
+    return Asset(name, gzip.decompress(body) if place.suffix == PACKED else body)
 
 
 @lru_cache(maxsize=1)
@@ -189,7 +194,10 @@ def _places() -> dict[str, Path]:
 
 
 def _plotly() -> Path:
-    """Return the drawing library's one file, as its wheel brings it."""
+    """Return the script that a build packs next to ours; from source, it is plotly's own."""
+    packed = HERE / f"{PLOTLY}{PACKED}"
+    if packed.exists():
+        return packed
     found = find_spec("plotly")
     if found is None or not found.origin:
         raise KeyError(PLOTLY)

@@ -16,13 +16,14 @@ from veilcount_shared.verdict import Verdict
 
 from ..api.request_metrics import REFUSED
 from ..queries import Snapshot
+from ..queries.sample_adequacy import PLAIN
 from ..series.series import Series
 from ..store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
 from ..text.privacy_guarantees import counts_are_public, epsilons
 from .collection.definition_history import counted
-from .collection.sample_adequacy import PLAIN, Terms, sample_adequacy
 from .collection_status import State, collection_status, reports_by_period, trend
+from .headline import latest_headline
 from .pages import Content, Context, page
 
 SEARCHABLE = 8  # collections: with more, the page has a search
@@ -35,7 +36,7 @@ def overview(context: Context) -> Content:
     """List all collections."""
     snapshot, find = context.aggregator.snapshot(), request.args.get("find", "").strip()
     sizes, catalog = public_sizes(snapshot), snapshot.catalog
-    rows = [overview_row(series, sizes, snapshot.today) for series in catalog.by_name.values()]
+    rows = [overview_row(snapshot, series, sizes) for series in catalog.by_name.values()]
     found = [each for each in rows if _matches(each["collection"], find)]
     return {
         "groups": {state: [r for r in found if r["status"].state is state] for state in State},
@@ -59,13 +60,14 @@ def public_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:
 
 
 def overview_row(
-    series: Sequence[Series], sizes: Mapping[str, Mapping[Cell, int]], today: date
+    snapshot: Snapshot, series: Sequence[Series], sizes: Mapping[str, Mapping[Cell, int]]
 ) -> Content:
     """Return the row of a collection, by its newest definition."""
     newest = series[0]
     collection, counts = newest.collection, sizes.get(newest.fingerprint)
     n = None if counts is None else sum(counts.values())
-    tone, adequacy = _adequacy(collection, n)
+    tone, headline, adequacy = _finding(snapshot, newest, n)
+    today = snapshot.today
     pair = f", paired with {collection.twin}" if collection.twin else ""
     older = sum(bool(sizes.get(each.fingerprint)) for each in series[1:])
     return {
@@ -76,6 +78,7 @@ def overview_row(
         "counted": WITHHELD if n is None else counted(collection),
         "epsilon": epsilons(collection),
         "tone": tone,
+        "headline": headline,
         "adequacy": adequacy,
         "trend": None if counts is None else trend(newest, counts, today),
         "more": f"{len(series)} definitions, the newest is shown; {older} older with reports"
@@ -84,12 +87,12 @@ def overview_row(
     }
 
 
-def _adequacy(collection: Collection, n: int | None) -> tuple[str, str]:
-    if n is None or collection.model is Model.CENTRAL:
-        return PLAIN, RELEASED
-    once = collection.answering * collection.per_period == 1
-    found = sample_adequacy(collection, n, Terms(sampled=once))
-    return found.tone, found.text
+def _finding(snapshot: Snapshot, series: Series, n: int | None) -> tuple[str, str, str]:
+    """Return the tone, the finding and the verdict on the sample size."""
+    if n is None or series.collection.model is Model.CENTRAL:
+        return PLAIN, "", RELEASED
+    found, headline = latest_headline(snapshot, series, n)
+    return found.tone, headline, found.text
 
 
 def _matches(collection: Collection, find: str) -> bool:

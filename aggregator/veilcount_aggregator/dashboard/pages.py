@@ -16,6 +16,7 @@ from flask import Response, current_app, g, redirect, render_template, request, 
 
 from ..api.auth import Authenticator
 from ..auth.api_keys import Role
+from ..ingest.live_reports import LiveReports
 from ..queries.snapshot import series_by_fingerprint
 from ..series.series import Series
 from ..service import Aggregator
@@ -49,6 +50,7 @@ class Page:
     methods: tuple[str, ...]
     computes: bool
     form_bytes: int | None
+    live: bool
 
     @property
     def name(self) -> str:
@@ -73,26 +75,32 @@ def page(
     methods: tuple[str, ...] = ("GET",),
     computes: bool = False,
     form_bytes: int | None = None,
+    live: bool = False,
 ) -> Callable[[View], View]:
     """Declare a page; with a `tab` it is listed in the navigation, at the place of its `order`.
 
     One that `computes` waits for a place after access is checked. `form_bytes` is the longest
-    form it reads, where that is more than usual.
+    form it reads, where that is more than usual. `live`: only `veilcount dev` has it.
     """
 
     def declare(view: View) -> View:
-        declared = Page(view, rule, role, tab, order, methods, computes, form_bytes)
+        declared = Page(view, rule, role, tab, order, methods, computes, form_bytes, live)
         PAGES[declared.name] = declared
         return view
 
     return declare
 
 
-def navigation(role: Role | None, *, of_collection: bool) -> list[Page]:
+def served_pages(*, live: bool) -> list[Page]:
+    """Return the pages that a server has."""
+    return [each for each in PAGES.values() if live or not each.live]
+
+
+def navigation(role: Role | None, *, of_collection: bool, live: bool) -> list[Page]:
     """Return the pages that a role may open, in the order of the navigation."""
     listed = [
         each
-        for each in PAGES.values()
+        for each in served_pages(live=live)
         if each.tab and each.of_collection is of_collection and each.role
         if role and role.opens(each.role)
     ]
@@ -107,6 +115,7 @@ class Context:
     authenticator: Authenticator
     sessions: BrowserSessions
     visit: Visit
+    live: LiveReports | None = None
 
     @property
     def is_admin(self) -> bool:
@@ -115,13 +124,15 @@ class Context:
 
     def layout(self) -> dict[str, Any]:
         """Return what every template finds; on a tab also its collection's name and question."""
+        live = self.live is not None
         known: dict[str, Any] = {
             "parts": current_app.jinja_env.get_template("dashboard/parts.html").module,
             "visit": self.visit,
             "field": FIELD,
             "admin": self.is_admin,
-            "navigation": navigation(self.visit.role, of_collection=False),
-            "tabs": navigation(self.visit.role, of_collection=True),
+            "navigation": navigation(self.visit.role, of_collection=False, live=live),
+            "tabs": navigation(self.visit.role, of_collection=True, live=live),
+            "development": self.aggregator.settings.dev,
             "here": request.endpoint,
             "today": self.aggregator.today(),
         }

@@ -18,8 +18,9 @@ from ..queries import PlanQuery
 from ..queries.json_encoding import decimal
 from ..queries.query_params import parse_number
 from ..text import number_format
+from ..text.number_format import sentence_case
 from .charts import Chart, Drawing, axis, curves, figures_of, lines, logarithmic_axis, table_rows
-from .formatting import error_bar, fake_share, level, sentence_case, unsigned_error
+from .formatting import error_bar, fake_share, level, unsigned_error
 from .pages import Content, Context, page, render
 
 POINTS = 100  # in a share of 1

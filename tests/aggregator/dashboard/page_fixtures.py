@@ -54,6 +54,19 @@ class Page:
         found = re.findall(pattern, self.html, re.DOTALL)
         return {name: json.loads(description) for name, description in found}
 
+    @property
+    def dots(self) -> list[list[list[str]]]:
+        """The figures that are drawn as dots: for each table its rows, each as its cells."""
+        tables = re.findall(r'<table class="dots".*?</table>', self.html, re.DOTALL)
+        cell = r'<th scope="row"[^>]*>(.*?)</th>|<td role="cell" class="number[^>]*>(.*?)</td>'
+        return [
+            [
+                [unescape(head or figure) for head, figure in re.findall(cell, row)]
+                for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)[1:]
+            ]
+            for table in tables
+        ]
+
     def lacks(self, *patterns: str) -> list[str]:
         """Return the patterns that its text does not have."""
         return [each for each in patterns if not re.search(each, self.text)]

@@ -43,7 +43,7 @@ def test_the_own_key_is_named_in_the_audit_log_and_revoking_it_ends_the_session(
 ) -> None:
     visitor.log_in(deployed.key(Role.ADMIN, "Ada"))
     own = visitor.get("/keys").text
-    visitor.post("/keys", role="device", label="the app")
+    visitor.post("/keys", role="device", label="the app", closes="yes")
     ada, app = id_of(deployed, "Ada"), id_of(deployed, "the app")
     for key in (app, ada):
         visitor.post(f"/keys/{key}/revoke")
@@ -72,12 +72,30 @@ def test_a_long_label_and_an_unknown_role_or_key_are_refused(
     assert not load_api_keys(deployed.aggregator.store).keys
 
 
+def test_the_first_device_key_closes_the_intake_only_if_that_is_confirmed(
+    deployed: Deployment, admin: Visitor
+) -> None:
+    """The form is kept; a key of another role, and a second device key, need no confirmation."""
+    refused = admin.post("/keys", role="device", label="the app")
+    still_open = load_api_keys(deployed.aggregator.store).intake_is_open
+    analyst = admin.post("/keys", role="analyst")
+    first = admin.post("/keys", role="device", label="the app", closes="yes")
+    second = admin.post("/keys", role="device")
+
+    assert [each.status for each in (refused, analyst, first, second)] == [422, 201, 201, 201]
+    assert "No key was created" in refused.text
+    assert 'value="the app"' in refused.html
+    assert still_open
+    assert not load_api_keys(deployed.aggregator.store).intake_is_open
+    assert ['name="closes"' in each.html for each in (analyst, first)] == [True, False]
+
+
 def test_the_page_states_whether_reports_require_a_key(
     deployed: Deployment, admin: Visitor
 ) -> None:
     assert "reports are accepted without one" in admin.get("/keys").text
-    assert "The first device key closes the open intake" in admin.get("/keys").text
-    admin.post("/keys", role="device", label="the app")
+    assert "Close the open intake for good" in admin.get("/keys").text
+    admin.post("/keys", role="device", label="the app", closes="yes")
     assert "Reports require a device key" in admin.get("/keys").text
     admin.post(f"/keys/{id_of(deployed, 'the app')}/revoke")
     assert "All device keys are revoked" in admin.get("/keys").text

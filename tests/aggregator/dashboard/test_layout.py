@@ -10,6 +10,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from veilcount_aggregator.dashboard.layout import HERE, PLOTLY, TYPES, asset
+from veilcount_aggregator.service import Aggregator
 
 ASSETS = sorted(each.name for each in HERE.iterdir() if each.suffix in TYPES)
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -53,8 +54,28 @@ def test_a_missing_page_is_html_for_people_and_json_for_programs(stocked: Deploy
         True,
         False,
     ]
+    assert "openapi" not in person.text
+    assert "Page not found Check the address" in person.text
     for page in tabs:
-        assert 'no collection is named "visit": did you mean visits?' in page.text
+        assert 'No collection is named "visit": did you mean visits? Check' in page.text
+
+
+def test_what_is_forbidden_or_fails_is_explained_to_people(
+    stocked: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unexpected error reveals nothing of its cause; a stranger is led to the log-in."""
+    visitor = logged_in(stocked)
+    forbidden, stranger = visitor.get("/keys"), Visitor(stocked, HTML).get("/nothing")
+    monkeypatch.setattr(Aggregator, "snapshot", lambda _: 1 / 0)
+    failed = visitor.get("/collections/visits")
+
+    assert [each.status for each in (forbidden, stranger, failed)] == [403, 404, 500]
+    assert "Your key does not open this page This page is for keys of role admin. Log out" in (
+        forbidden.text
+    )
+    assert "Something went wrong on the server Try again in a moment." in failed.text
+    assert "zero" not in failed.text
+    assert [each.links("Log in") for each in (stranger, failed)] == [["/"], []]
 
 
 def test_an_empty_store_has_pages(tmp_path: Path) -> None:

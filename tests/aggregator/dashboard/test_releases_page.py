@@ -88,10 +88,10 @@ def test_a_release_is_charged_once_and_shown(deployed: Deployment) -> None:
     assert done.endswith("shown=1#shown")
     assert (release.charges, release.actor) == ({"0": 250_000}, key.id)
     assert "This was released before" in dry_run.text
-    assert "Released counts with their intervals, 2026-12-01" in page.text
+    assert "Released counts with their intervals, 1 Dec 2026" in page.text
     assert "Answers withheld" in page.text
     assert "100 answers" not in page.text
-    assert "2026-12-01 0.25 0.75 closed: can be released" in page.text
+    assert "1 Dec 2026 0.25 0.75 closed: can be released" in page.text
 
 
 def test_what_cannot_be_released_is_shown_by_the_dry_run_and_refused(
@@ -113,8 +113,8 @@ def test_what_cannot_be_released_is_shown_by_the_dry_run_and_refused(
     lock_releases(aggregator.store, "restored")
     locked = _refused(analyst, **DAY)
 
-    assert "It would be refused: 2026-12-01 has epsilon 0.25 left" in spent
-    assert "2026-12-01 has epsilon 0.25 left, and 0.5 is requested" in spent
+    assert "It would be refused: 1 Dec 2026 has epsilon 0.25 left" in spent
+    assert "1 Dec 2026 has epsilon 0.25 left, and 0.5 is requested" in spent
     assert "the store may lack recorded spend" in locked
     assert "starts the server with --journal FILE" in unwritten
     assert "No period is closed yet: releases are possible from 2027-01-01." in early

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from math import log10
+from math import ceil, log10, sqrt
 from typing import Any
 
 import pytest
@@ -15,7 +15,8 @@ import pytest
 from veilcount_aggregator.analysis.planning import QuestionShape, plan
 from veilcount_aggregator.dashboard.charts import logarithmic_axis
 from veilcount_aggregator.dashboard.collection.definition_history import changes, lines_of
-from veilcount_aggregator.dashboard.collection.sample_adequacy import (
+from veilcount_aggregator.dashboard.formatting import FigureFormat
+from veilcount_aggregator.queries.sample_adequacy import (
     GOAL,
     ROUGH,
     SampleAdequacy,
@@ -25,7 +26,6 @@ from veilcount_aggregator.dashboard.collection.sample_adequacy import (
     rounded_up,
     sample_adequacy,
 )
-from veilcount_aggregator.dashboard.formatting import FigureFormat
 from veilcount_aggregator.text import number_format
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Held, Measure
@@ -55,18 +55,19 @@ RANGES = definition('range = [0, 240]\nmeasure = "ranges"')
 LONG = definition(f"values = [{', '.join(map(str, range(500)))}]")
 
 
-@pytest.mark.parametrize("terms", [Terms(), Terms(0.99, at_once=3), Terms(sampled=True)])
+@pytest.mark.parametrize("terms", [Terms(), Terms(0.99), Terms(sampled=True)])
 @pytest.mark.parametrize("collection", [YES_NO, THREE, MEAN, RANGES, LONG])
 def test_the_needed_n_is_the_least_that_meets_the_goal_and_there_the_tone_changes(
     collection: Collection, terms: Terms
 ) -> None:
     model, needed = error_model(collection), sample_adequacy(collection, 1, terms).needed
+    rough = ceil(needed / ROUGH**2)
 
-    assert model.half_width(needed, terms) <= model.goal
+    assert model.half_width(needed, terms) <= model.goal * (1 + 1e-9)
     assert model.half_width(needed - 1, terms) > model.goal
-    usable, rough = (model.needed(times * model.goal, Terms()) for times in (1, ROUGH))
-    tones = [sample_adequacy(collection, n).tone for n in (usable, usable - 1, rough, rough - 1)]
-    assert tones == ["good", "weak", "weak", "bad"]
+    shown = [sample_adequacy(collection, n, terms) for n in (needed, needed - 1, rough, rough - 1)]
+    assert [each.tone for each in shown] == ["good", "weak", "weak", "bad"]
+    assert [each.usable for each in shown] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -87,34 +88,41 @@ def test_the_planner_computes_the_same_n(
     assert sample_adequacy(collection, 1).needed == planned.devices
 
 
-def test_the_planner_computes_the_same_significant_share() -> None:
+def test_the_planner_computes_the_same_noise_line() -> None:
     shape = QuestionShape(start=LONG.start, values=500)
     planned = plan(shape, epsilon=Fraction(1), devices=1_000_000)
 
-    assert sample_adequacy(LONG, 1_000_000).half_width == pytest.approx(planned.detectable)
+    assert error_model(LONG).half_width(1_000_000, Terms()) == pytest.approx(planned.detectable)
 
 
 @pytest.mark.parametrize(
     ("collection", "n", "text"),
     [
-        (YES_NO, 20_000, "Usable: +/- 1.4 points"),
-        (YES_NO, 1_000, "Rough: +/- 6 points; 4,000 reports for +/- 3 points"),
-        (YES_NO, 0, "No reports yet: 4,000 needed for +/- 3 points"),
-        (MEAN, 100, "Insufficient: 4,300 reports needed for +/- 7.2 for the mean"),
-        (RANGES, 1_000_000, "Usable: +/- 0.56 points for a quarter of the range"),
-        (LONG, 1_000_000, "Usable: shares above 0.75% are significant"),
+        (YES_NO, 20_000, "Usable."),
+        (YES_NO, 1_000, "Rough: from about 4,000 on, values are known to +/- 3 points."),
+        (YES_NO, 2, "2 reports: too few. From about 440 on, values of 9% can be told from noise."),
+        (YES_NO, 0, "No reports. From about 440 on, values of 9% can be told from noise."),
+        (MEAN, 1, "1 report: too few. From about 480 on, means are known to +/- 22."),
+        (RANGES, 1_000_000, "Usable."),
+        (
+            LONG,
+            1_000_000,
+            "Usable: values above 0.72% stand out from noise, all values compared at once.",
+        ),
     ],
 )
-def test_the_conclusion_is_one_sentence_in_the_units_of_its_question(
+def test_the_verdict_is_a_sentence_in_the_units_of_its_question(
     collection: Collection, n: int, text: str
 ) -> None:
     assert sample_adequacy(collection, n).text == text
 
 
 def test_an_observed_interval_scales_with_the_root_of_n_and_its_figures_are_rounded_up() -> None:
-    assert observed_adequacy(YES_NO, 1_000, 2 * GOAL) == SampleAdequacy(
-        "weak", "Rough: +/- 6 points; 4,000 reports for +/- 3 points", 1_000, 2 * GOAL, GOAL, 4_000
+    assert observed_adequacy(YES_NO, 1_000, 2 * GOAL, Terms()) == SampleAdequacy(
+        "weak", "Rough: from about 4,000 on, values are known to +/- 3 points.", 1_000, 4_000
     )
+    expected = Terms().reach * sqrt(error_model(LONG).noise / 1_000)
+    assert observed_adequacy(LONG, 1_000, expected, Terms()) == sample_adequacy(LONG, 1_000)
     found = {0.0301: 0.031, 0.03: 0.03, 2.01: 2.1, 14_001: 15_000, 14_000: 14_000, 9.91: 10}
     assert {x: rounded_up(x) for x in found} == found
 

@@ -6,111 +6,114 @@ of the distribution function: its range at the bar's end minus its range at the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from ...queries.estimate_schema import (
-    CurveRow,
     EstimateResult,
     MeanRow,
-    SeriesEstimate,
     ShareRow,
     Spread,
     TimeRangeEstimate,
 )
 from ...text import number_format
-from .. import charts
-from ..charts import Chart, Drawing
-from ..formatting import days, fake_share, level, number_interval, value_name
+from ...text.result_columns import spelled
+from ..charts import Chart
+from ..formatting import (
+    days,
+    fake_share,
+    level,
+    number_interval,
+    short_number,
+    short_percent,
+    value_name,
+)
 from ..pages import Content
+from ..svg import DotPlot, DotRow, LinePlot, Scale, band_path, path
 from .url_state import PARTS
 
+NOISE = "noise"
+TABLE_ROWS = 32  # of a curve; the file has all
+CURVE_TOP = 1.05  # of the height: a band that ends at 1 is seen to end
 
-def share_chart(
-    answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate, chart: str
-) -> Chart | None:
-    """Draw the shares of a time range; None: no report, or no value is shown."""
-    rows = [each for each in time_range.values if each.frequency is not None]
-    if not rows:
+
+def share_plot(
+    answer: EstimateResult,
+    time_range: TimeRangeEstimate,
+    rows: Sequence[ShareRow],
+    before: TimeRangeEstimate | None,
+) -> DotPlot | None:
+    """Draw some shares of a time range in their order; None: no report, or no value."""
+    known = [row for row in rows if row.frequency is not None]
+    if not known:
         return None
-    shown = [*rows, *([time_range.absent] if time_range.absent else [])]
-    return Chart(
-        chart,
-        charts.bars(
-            [value_name(each.value) for each in shown],
-            [_bars(answer, shown)],
-            charts.axis("share of the reports", **charts.SHARE),
-        ),
-        _label(answer, series, time_range),
-        tuple(_columns(answer)),
-        tuple(_row(answer, each, time_range.n) for each in shown),
+    shown = [*known, *([time_range.absent] if time_range.absent else [])]
+    past = {spelled(row.value): row for row in before.values} if before else {}
+    scale = _share_scale(answer, shown)
+    interval = f"{level(answer.level)} interval"
+    return DotPlot(
+        "Shares of the reports",
+        ("Value", "Share", interval, "Reports", *_more_columns(answer, before)),
+        scale.x_ticks(short_percent),
+        [_dot_row(answer, row, scale, past if before else None) for row in shown],
     )
 
 
-def _bars(answer: EstimateResult, rows: list[ShareRow]) -> Drawing:
-    drawn = charts.estimates(
-        rows,
-        lambda row: row.frequency,
-        [_hover(answer, each) for each in rows],
-        name=f"Estimate, {level(answer.level)} interval",
-    )
-    if not answer.fakes:
-        return drawn
-    low, high = [each.fake_low for each in rows], [each.fake_high for each in rows]
-    name = f"If {fake_share(answer.fakes)} of the reports were fake"
-    return drawn | {"outer": {"name": name, "low": low, "high": high}}
-
-
-def _hover(answer: EstimateResult, row: ShareRow) -> str:
-    share = number_format.share(row.frequency or 0.0)
-    interval = number_format.interval(row.low, row.high, of_shares=True)
-    return f"{value_name(row.value)}: {share} ({interval} at {level(answer.level)})"
-
-
-def _label(answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate) -> str:
-    together = "simultaneous" if answer.simultaneous else "individual"
-    reports = "answers" if series.counts == "answers" else "reports"
-    open_period = "; the latest period is still open" if time_range.open_period else ""
-    return (
-        f"Shares of n = {time_range.n:,} {reports},"
-        f" UTC days {days(time_range.first, time_range.last)}"
-        f"{open_period}. Intervals at {level(answer.level)}, {together}, {answer.validity},"
-        f" {time_range.estimand}."
-    )
-
-
-def _columns(answer: EstimateResult) -> Iterator[str]:
-    yield from ("Value", "Share", f"Interval at {level(answer.level)}", "Reports, of n")
+def _more_columns(answer: EstimateResult, before: TimeRangeEstimate | None) -> Iterator[str]:
+    if before:
+        yield f"Before, {days(before.first, before.last)}"
     if answer.fakes:
         yield f"If {fake_share(answer.fakes)} were fake"
 
 
-def _row(answer: EstimateResult, row: ShareRow, n: int) -> tuple[str, ...]:
-    cells = (
-        value_name(row.value),
-        number_format.share(row.frequency or 0.0),
+def _share_scale(answer: EstimateResult, rows: Sequence[ShareRow]) -> Scale:
+    ends = [end for row in rows for end in (row.low, row.frequency or 0.0, row.high)]
+    ends += [end for row in rows for end in (row.fake_low, row.fake_high) if answer.fakes]
+    return Scale.covering([0.0, *ends])
+
+
+def _dot_row(
+    answer: EstimateResult, row: ShareRow, scale: Scale, past: Mapping[str, ShareRow] | None
+) -> DotRow:
+    share, before = row.frequency or 0.0, (past or {}).get(spelled(row.value))
+    cells = [
+        number_format.share(share),
         number_format.interval(row.low, row.high, of_shares=True),
-        f"{row.answers or 0.0:,.0f} of {n:,}",
+        f"{row.answers or 0.0:,.0f}",
+    ]
+    if past is not None:
+        cells.append("" if before is None else _share_text(before))
+    if answer.fakes:
+        cells.append(number_format.interval(row.fake_low, row.fake_high, of_shares=True))
+    return DotRow.on(
+        scale,
+        value_name(row.value),
+        (share, row.low, row.high),
+        cells,
+        band=(row.fake_low, row.fake_high) if answer.fakes else None,
+        before=before.frequency if before else None,
     )
-    if not answer.fakes:
-        return cells
-    return (*cells, number_format.interval(row.fake_low, row.fake_high, of_shares=True))
 
 
-NOISE = "noise"
-TABLE_ROWS = 32  # of a curve; the file has all
+def _share_text(row: ShareRow) -> str:
+    interval = number_format.interval(row.low, row.high, of_shares=True)
+    return f"{number_format.share(row.frequency or 0.0)} ({interval})"
+
+
+# -- numbers ---------------------------------------------------------------------------------------
 
 
 def numeric_panel(
-    answer: EstimateResult, time_range: TimeRangeEstimate, chart: str
+    answer: EstimateResult, time_range: TimeRangeEstimate, before: TimeRangeEstimate | None
 ) -> Content | None:
     """Return the figures of a time range; `covers` is what the band covers. None: no report."""
-    if time_range.mean is None or time_range.mean.mean is None:
+    row, spread = time_range.mean, time_range.spread
+    if row is None or row.mean is None:
         return None
-    content, spread = {"mean": _mean(answer, time_range.mean, time_range)}, time_range.spread
+    content: Content = {"mean": _mean_plot(answer, row, before)}
     if spread is None:
         return content
     quantiles = [
@@ -125,59 +128,75 @@ def numeric_panel(
         **content,
         "covers": spread.covers,
         "guaranteed": NOISE not in spread.covers,
-        "curve": _curve(answer, time_range, spread, f"{chart}-curve"),
-        "parts": None if time_range.values else _parts(time_range, spread, f"{chart}-parts"),
+        "curve": _curve(spread),
+        "curve_table": _curve_table(answer, spread),
+        "parts": None if time_range.values else _parts(spread),
         "quantiles": quantiles,
     }
 
 
-def _mean(answer: EstimateResult, row: MeanRow, time_range: TimeRangeEstimate) -> Content:
-    fakes = number_interval(row.fake_low, row.fake_high)
-    return {
-        "figure": number_format.precise(row.mean or 0.0, row.low, row.high),
-        "interval": number_interval(row.low, row.high),
-        "about": f"interval at {level(answer.level)}, {answer.validity}, {time_range.estimand};"
-        f" n = {time_range.n:,}",
-        "poisoning": f"{fake_share(answer.fakes)} fake reports could have shifted it: the mean of"
-        f" genuine reports may lie anywhere in {fakes}"
-        if answer.fakes
-        else "",
-    }
+def _mean_plot(answer: EstimateResult, row: MeanRow, before: TimeRangeEstimate | None) -> DotPlot:
+    mean, past = row.mean or 0.0, before.mean if before else None
+    ends = [row.low, row.high, *([past.mean or mean] if past else [])]
+    scale = Scale.covering([*ends, *((row.fake_low, row.fake_high) if answer.fakes else ())])
+    cells = [
+        number_format.precise(mean, row.low, row.high),
+        number_interval(row.low, row.high),
+        *([] if past is None else [_mean_text(past)]),
+        *([number_interval(row.fake_low, row.fake_high)] if answer.fakes else []),
+    ]
+    return DotPlot(
+        "The mean",
+        ("Figure", "Estimate", f"{level(answer.level)} interval", *_more_columns(answer, before)),
+        scale.x_ticks(short_number),
+        [
+            DotRow.on(
+                scale,
+                "Mean",
+                (mean, row.low, row.high),
+                cells,
+                band=(row.fake_low, row.fake_high) if answer.fakes else None,
+                before=past.mean if past else None,
+            )
+        ],
+    )
 
 
-def _curve(
-    answer: EstimateResult, time_range: TimeRangeEstimate, spread: Spread, chart: str
-) -> Chart:
+def _mean_text(row: MeanRow) -> str:
+    mean = number_format.precise(row.mean or 0.0, row.low, row.high)
+    return f"{mean} ({number_interval(row.low, row.high)})"
+
+
+def _curve(spread: Spread) -> LinePlot:
+    """Draw the share below each number."""
     rows = [each for each in spread.curve if each.share is not None]
-    cells = [_below(each) for each in rows]
-    line = charts.estimates(
-        rows,
-        lambda row: row.share,
-        [f"below {at}: {share} ({band})" for at, share, band in cells],
-        name="Share below",
-        x=[each.at for each in rows],
-        dots=False,
-    )
-    label = (
-        f"Share of n = {time_range.n:,} reports below each number, UTC days"
-        f" {days(time_range.first, time_range.last)}. The band at"
-        f" {level(answer.level)} covers {spread.covers}."
-    )
-    return Chart(
-        chart,
-        charts.lines([line], charts.axis("number"), charts.axis("share below", **charts.SHARE)),
-        label,
-        ("Number", "Share below", "Band"),
-        cells[:: max(1, (len(cells) - 1) // TABLE_ROWS)],
+    x = Scale.covering(each.at for each in rows)
+    y = Scale.covering((0.0, CURVE_TOP))
+    places = [x.at(each.at) for each in rows]
+    return LinePlot(
+        "Share of the reports below each number",
+        "",
+        band_path(places, [y.rise(r.low) for r in rows], [y.rise(r.high) for r in rows]),
+        path(zip(places, [y.rise(each.share or 0.0) for each in rows], strict=True)),
+        [],
+        x.x_ticks(short_number),
+        y.y_ticks(short_percent),
     )
 
 
-def _below(row: CurveRow) -> tuple[str, str, str]:
-    return (
-        number_format.figure(row.at, of_shares=False),
-        number_format.share(row.share or 0.0),
-        number_format.interval(row.low, row.high, of_shares=True),
-    )
+def _curve_table(answer: EstimateResult, spread: Spread) -> Chart:
+    rows = [
+        (
+            number_format.figure(row.at, of_shares=False),
+            number_format.share(row.share or 0.0),
+            number_format.interval(row.low, row.high, of_shares=True),
+        )
+        for row in spread.curve
+        if row.share is not None
+    ]
+    columns = ("Number", "Share below", f"Band at {level(answer.level)}")
+    shown = rows[:: max(1, (len(rows) - 1) // TABLE_ROWS)]
+    return Chart("curve", {}, "Share of the reports below each number", columns, shown)
 
 
 class RangePart(NamedTuple):
@@ -189,36 +208,37 @@ class RangePart(NamedTuple):
     high: float
 
 
-def _parts(time_range: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
+def _parts(spread: Spread) -> DotPlot:
+    parts = list(_range_parts(spread))
+    scale = Scale.covering([0.0, *(end for part in parts for end in (part.low, part.high))])
+    rows = [
+        DotRow.on(
+            scale,
+            part.name,
+            (part.share, part.low, part.high),
+            (
+                number_format.share(part.share),
+                number_format.interval(part.low, part.high, of_shares=True),
+            ),
+        )
+        for part in parts
+    ]
+    return DotPlot(
+        "Shares of the parts of the range",
+        ("Part of the range", "Share", "Interval from the band"),
+        scale.x_ticks(short_percent),
+        rows,
+    )
+
+
+def _range_parts(spread: Spread) -> Iterator[RangePart]:
     step = len(spread.buckets) // PARTS
     shares = np.array([each.frequency for each in spread.buckets]).reshape(PARTS, step).sum(axis=1)
-    parts = [
-        RangePart(
+    ends = pairwise(spread.curve[::step])
+    for (start, end), share in zip(ends, shares.tolist(), strict=True):
+        yield RangePart(
             f"{start.at:.6g} to {end.at:.6g}",
             share,
             max(end.low - start.high, 0),
             min(end.high - start.low, 1),
         )
-        for (start, end), share in zip(pairwise(spread.curve[::step]), shares.tolist(), strict=True)
-    ]
-    rows = [
-        (
-            part.name,
-            number_format.share(part.share),
-            number_format.interval(part.low, part.high, of_shares=True),
-        )
-        for part in parts
-    ]
-    hover = (f"{name}: {share} ({interval})" for name, share, interval in rows)
-    return Chart(
-        chart,
-        charts.bars(
-            [part.name for part in parts],
-            [charts.estimates(parts, lambda part: part.share, hover, "Share")],
-            charts.axis("share of the reports", **charts.SHARE),
-        ),
-        f"Distribution of n = {time_range.n:,} reports over the range."
-        f" Intervals follow from the band, which covers {spread.covers}.",
-        ("Part of the range", "Share", "Interval"),
-        rows,
-    )

@@ -13,11 +13,12 @@ from ...mechanisms import handler_of
 from ...queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
 from ...queries.domain_values import part_names
 from ...queries.estimate_results import presence_is_hidden
+from ...queries.sample_adequacy import LISTED
 from ...queries.time_ranges import WIDER
 from ...series.series import Series
 from ...text.result_columns import spelled
 from ..formatting import fake_share, level
-from .url_state import AT_ONCE, LONG, TOP, PageAddress
+from .url_state import TOP, PageAddress
 
 LEVELS = {each: f"{float(each) * 100:g} %" for each in ("0.9", "0.95", "0.99")}
 FAKES = {"0": "not shown"} | {each: fake_share(float(each)) for each in ("0.001", "0.01", "0.05")}
@@ -80,16 +81,13 @@ def _value_filters(at: PageAddress, newest: Collection, query: EstimateQuery) ->
             for each in part_names(domain)
         )
         yield ("Show", (("all together", at.with_selection(), not query.groups), *parts))
-    if size > LONG:
+    if size > LISTED:
         paged = not (query.top or query.values or query.groups)
         largest = (f"the {TOP} largest", at.with_selection(), query.top == TOP)
         yield ("Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged)))
     if not query.groups:
         texts = {each.value: each.value for each in View}
         yield _parameter(at, "View", "view", texts, query.view, default=View.RAW)
-    texts = {"false": "individual", "true": "simultaneous"}
-    current, default = str(query.is_simultaneous).lower(), str(size > AT_ONCE).lower()
-    yield _parameter(at, "Intervals", "simultaneous", texts, current, default=default)
 
 
 def _segments(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
@@ -132,10 +130,9 @@ def time_range_filter(at: PageAddress, newest: Collection, by: GroupBy | None) -
 
 def summary(newest: Collection, query: EstimateQuery) -> str:
     """Return the current view in a line."""
-    intervals = "simultaneous" if query.is_simultaneous else "individual"
     number = isinstance(newest.domain, Number)
     words = [
-        *([] if number else [f"{query.view} view", f"{intervals} intervals"]),
+        *([] if number else [f"{query.view} view"]),
         f"at {level(query.level)}",
         *([] if query.looks is LookCount.ONE else [query.looks.valid]),
         f"{fake_share(float(query.fakes))} fake reports assumed"

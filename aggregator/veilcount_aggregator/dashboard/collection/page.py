@@ -18,25 +18,23 @@ from ... import queries
 from ...api.json_io import respond
 from ...api.problems import refusal
 from ...errors import QueryError
-from ...estimation import LookCount
 from ...mechanisms import handler_of
-from ...queries import Denominator, EstimateQuery, EstimateResult, Snapshot
-from ...queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
+from ...queries import EstimateQuery, EstimateResult, Snapshot
+from ...queries.estimate_results import adequacy_of
+from ...queries.estimate_schema import SeriesEstimate, ShareRow, TimeRangeEstimate
 from ...queries.export import CSV_TYPE, WRITERS
-from ...queries.paired_comparison import compare_pair
 from ...queries.query_params import Parameters
+from ...queries.sample_adequacy import SampleAdequacy
 from ...series.series import Series
-from ...text.privacy_guarantees import epsilons, promise
 from ..collection_status import collection_status
-from ..contrast import paired_view
 from ..formatting import days
+from ..headline import headline
 from ..overview import REASONS
 from ..pages import Content, Context, page, render
-from .definition_history import definition_history
-from .figure_panels import numeric_panel, share_chart
+from .date_presets import date_presets, time_before
+from .figure_panels import numeric_panel, share_plot
 from .filters import filters, other_definitions, summary, time_range_filter
-from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
-from .time_series import time_series_chart, time_series_query
+from .time_series import time_series, time_series_query
 from .url_state import (
     MAX_FOUND,
     PageAddress,
@@ -46,22 +44,18 @@ from .url_state import (
     unknown,
 )
 
-LEVEL = 0.95  # of the local side of a pair, as of releases
-
 
 @page("/collections/<name>", tab="Estimates", order=1, computes=True)
 def collection(context: Context, name: str) -> Response | Content:
     """Show the estimates of a collection."""
     snapshot = context.aggregator.snapshot()
     series = snapshot.named(name)
-    common = _common(snapshot, series)
-    if series[0].collection.model is Model.CENTRAL:
-        return {**common, "panels": []}
+    typed = dict(request.args.lists())
     try:
-        return common | _estimates(snapshot, series, dict(request.args.lists()))
+        return collection_content(snapshot, series, typed)
     except QueryError as wrong:
-        content = _estimates(snapshot, series, {})
-        return render("collection", 400, **common, **content, wrong=str(wrong))
+        content = collection_content(snapshot, series, {}) | {"typed": typed}
+        return render("collection", 400, **content, wrong=str(wrong))
 
 
 @page("/collections/<name>/estimates.<form>", computes=True)
@@ -70,23 +64,28 @@ def collection_file(context: Context, name: str, form: str) -> Response:
     if form not in FORMS:
         raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
     query = EstimateQuery.parse(dict(request.args.lists()))
-    result = queries.estimate(context.aggregator.snapshot(), name, query)
+    snapshot = context.aggregator.snapshot()
+    if form == "json":
+        result = queries.estimate(snapshot, name, query)
+    else:
+        result = queries.estimate_table(snapshot, name, query, request.args)
     chunks = [queries.encode(result)] if form == "json" else WRITERS[FORMS[form]](result)
     response = respond(chunks, FORMS[form])
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.{form}"'
     return response
 
 
-def _common(snapshot: Snapshot, series: Sequence[Series]) -> dict[str, Any]:
+def collection_content(
+    snapshot: Snapshot, series: Sequence[Series], parameters: Parameters
+) -> dict[str, Any]:
+    """Return what a page shows of a collection: its state, and its estimates."""
     newest = series[0].collection
+    curated = newest.model is Model.CENTRAL
     return {
         "collection": newest,
-        "curated": newest.model is Model.CENTRAL,
+        "curated": curated,
         "collection_status": collection_status(series[0], snapshot.today),
-        "epsilon": epsilons(newest),
-        "promise": promise(newest),
-        "definitions": definition_history(snapshot, series),
-        "paired": paired_view(compare_pair(snapshot, series[0], LEVEL)),
+        **({"panels": []} if curated else _estimates(snapshot, series, parameters)),
     }
 
 
@@ -102,9 +101,10 @@ def _estimates(
     return {
         "at": at,
         "parameters": parameters,
-        "typed": dict(request.args.lists()),
+        "typed": parameters,
         "unknown": unknown(newest, parameters),
         "query": query,
+        "presets": date_presets(at, known[result.series[0].fingerprint], query, snapshot.today),
         "filters": list(filters(at, series, newest, query)),
         "summary": summary(newest, query),
         "panels": [view.panel(known[each.fingerprint], each) for each in result.series],
@@ -114,13 +114,11 @@ def _estimates(
         "found": len(query.values) if len(query.values) == MAX_FOUND else 0,
         "ranges": handler_of(newest.mechanism).has_ranges,
         "searchable": not isinstance(newest.domain, Number | Boolean),
-        "fakes": result.fakes,
+        "result": result,
     }
 
 
 FORMS = {"csv": CSV_TYPE, "json": JSON_TYPE}
-DIGITS = 8  # of a fingerprint, in what charts are called
-TWO = 2  # values, whose shares mirror each other
 MEANINGS = {
     Verdict.DUPLICATE: "a repeated report; it counts once, and nothing is lost",
     Verdict.OVER_BUDGET: "devices refuse these themselves: a modified client, or an attack",
@@ -146,33 +144,45 @@ class ResultView:
 
     def panel(self, series: Series, estimate: SeriesEstimate) -> Content:
         """Return the panel of a series: its figures, for its last time range and over time."""
-        time_range, name = estimate.time_ranges[-1], _name(estimate)
+        time_range = estimate.time_ranges[-1]
+        adequacy, rows = self._adequacy(series, time_range), _listed(estimate, time_range)
+        before = time_before(self.snapshot, series, self.shown.query, estimate)
+        compared = before if before and before.usable else None
         return {
             "estimate": estimate,
             "time_range": time_range,
             "days": days(time_range.first, time_range.last),
-            "adequacy": self._adequacy(series, time_range),
-            "shares": share_chart(self.result, estimate, time_range, name),
-            "number": numeric_panel(self.result, time_range, name),
+            "adequacy": adequacy,
+            "headline": headline(time_range, estimate.stand_out) if adequacy.usable else None,
+            "shares": share_plot(self.result, time_range, rows, compared),
+            "unlisted": self._unlisted(estimate, len(rows)),
+            "number": numeric_panel(self.result, time_range, compared),
+            "before": before,
             "files": _files(self.at, {**self.shown.parameters, "series": [estimate.fingerprint]}),
-            "over_time": self._over_time(series, estimate),
+            "over_time": self._over_time(series, estimate) if adequacy.usable else None,
             "rejected": _rejected(estimate),
         }
 
+    def _unlisted(self, estimate: SeriesEstimate, listed: int) -> list[tuple[str, str, str]]:
+        """Return how many values a list leaves out, above and below noise, with links to them."""
+        if estimate.stand_out is None or estimate.size is None:
+            return []
+        above, below = estimate.stand_out - listed, estimate.size - estimate.stand_out
+        most = self.at.with_selection(top=str(estimate.stand_out))
+        every = self.at.with_selection(page="1")
+        found = [
+            (above, "above the noise line", most, f"the {estimate.stand_out:,} largest"),
+            (below, "below the noise line", every, f"all {estimate.size:,} values"),
+        ]
+        return [
+            (f"{_more(number)} {where}, all values compared at once", href, text)
+            for number, where, href, text in found
+            if number > 0
+        ]
+
     def _adequacy(self, series: Series, time_range: TimeRangeEstimate) -> SampleAdequacy:
-        collection, at_once = series.collection, 1
-        if time_range.n and (
-            self.result.among is Denominator.ANSWERED or self.result.looks is LookCount.EVERY
-        ):
-            rows = [time_range.mean] if time_range.mean else time_range.values
-            widest = max(row.high - row.low for row in rows)
-            return observed_adequacy(collection, time_range.n, widest / 2)
-        if self.result.simultaneous and not isinstance(collection.domain, Number):
-            at_once = collection.inputs if collection.inputs > TWO else 1
-        each = collection.answering * collection.per_period  # before there are any, of them all
-        most = time_range.contributions if time_range.n else each
-        terms = Terms(self.result.level, at_once, most == 1)
-        return sample_adequacy(collection, time_range.n, terms)
+        contributions = time_range.contributions
+        return adequacy_of(series.collection, self.shown.query, time_range, contributions)
 
     def _over_time(self, series: Series, estimate: SeriesEstimate) -> Content | None:
         """Return the chart over time, the choice of time ranges, and files of the figures."""
@@ -181,15 +191,25 @@ class ResultView:
         if by is None:
             return None
         query = time_series_query(series, self.shown, by, estimate)
-        chart = time_series_chart(self.snapshot, self.at.name, query, f"{_name(estimate)}-time")
-        if chart is None:
+        size = None if self.shown.query.groups else estimate.size
+        found = time_series(self.snapshot, self.at.name, query, size)
+        if found is None:
             return None
         choice = time_range_filter(self.at, series.collection, by)
-        return {"chart": chart, "filter": choice, "files": _files(self.at, query)}
+        return {"found": found, "filter": choice, "files": _files(self.at, query)}
 
 
-def _name(estimate: SeriesEstimate) -> str:
-    return f"answers-{estimate.fingerprint[:DIGITS]}"
+def _listed(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> list[ShareRow]:
+    """Return the rows of a list: a top list ends at the noise line, a short one is sorted."""
+    if estimate.stand_out is not None:
+        return time_range.values[: estimate.stand_out]
+    if time_range.mean is not None or estimate.pages > 1:
+        return time_range.values
+    return sorted(time_range.values, key=lambda row: (row.value is not True, -(row.frequency or 0)))
+
+
+def _more(number: int) -> str:
+    return "1 more value is" if number == 1 else f"{number:,} more values are"
 
 
 def _files(at: PageAddress, query: Parameters) -> Files:
@@ -197,11 +217,11 @@ def _files(at: PageAddress, query: Parameters) -> Files:
 
 
 def _rejected(series: SeriesEstimate) -> list[tuple[str, str, str]]:
-    """Return the rejected reports of all segments: how many, the reason, what it means."""
+    """Return the rejected reports of all segments: the reason, how many, what it means."""
     found: Counter[str] = Counter(series.unplaced)
     for time_range in series.time_ranges:
         found.update(time_range.verdicts)
     return [
-        (f"{number:,}", REASONS[Verdict(word)], MEANINGS[Verdict(word)])
+        (REASONS[Verdict(word)], f"{number:,}", MEANINGS[Verdict(word)])
         for word, number in found.most_common()
     ]

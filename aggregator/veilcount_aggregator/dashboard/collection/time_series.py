@@ -1,8 +1,12 @@
-"""The chart over time: a line with a band for each value, or for the mean."""
+"""Small multiples over time: a line with its band for each of a few values, or for the mean.
+
+All have the same number of points (or units) from bottom to top, so that slopes can be compared;
+each has its own level, so that bands do not overlap.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from veilcount_shared.domain import Boolean, Number
@@ -13,16 +17,17 @@ from ...queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRa
 from ...series.series import Series
 from ...text import number_format
 from ...text.result_columns import spelled
-from .. import charts
-from ..charts import Chart, Drawing
-from ..formatting import days, level, number_interval, value_name
+from ..charts import Chart
+from ..formatting import day, days, level, number_interval, short_number, short_percent, value_name
+from ..svg import LinePlot, Scale, Tick, band_path, path
 from .url_state import DRAWN, ParameterDict, ShownQuery, changed
 
 Row = ShareRow | MeanRow
 
 MIN_TIME_RANGES = 2  # of a line
-TICKS = 6  # days that an axis names
 FAINT = 50  # times fewer reports: a band seven times as wide would flatten all others
+NAMED = 3  # time ranges that are not drawn
+HEADROOM = 1.1  # of the tallest band
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,15 @@ class Line:
 
     name: str
     rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSeries:
+    """The multiples, what is not drawn, and all of it as a table."""
+
+    plots: Sequence[LinePlot]
+    note: str
+    table: Chart
 
 
 def time_series_query(
@@ -56,49 +70,42 @@ def _followed(series: Series, found: SeriesEstimate) -> list[str]:
     return [spelled(row.value) for row in rows[:DRAWN]]
 
 
-def time_series_chart(
-    snapshot: Snapshot, name: str, parameters: ParameterDict, chart: str
-) -> Chart | None:
-    """Draw a query by time range; None: there are too few time ranges."""
+def time_series(
+    snapshot: Snapshot, name: str, parameters: ParameterDict, size: int | None
+) -> TimeSeries | None:
+    """Draw a query by time range, of `size` values; None: there are too few time ranges."""
     answer = estimate(snapshot, name, EstimateQuery.parse(parameters))
     series = answer.series[0]
     nonempty = [each for each in series.time_ranges if each.n]
     most = max((each.n for each in nonempty), default=0)
-    time_ranges = [each for each in nonempty if each.n * FAINT >= most]
-    if len(time_ranges) < MIN_TIME_RANGES:
+    drawn = [each for each in nonempty if each.n * FAINT >= most]
+    if len(drawn) < MIN_TIME_RANGES:
         return None
-    lines = _lines(time_ranges)
-    of_shares = time_ranges[0].mean is None
-    format_ = charts.SHARE if of_shares else {}
-    title = "share of the reports" if of_shares else "mean"
-    days_title = "UTC day" if answer.by is GroupBy.DAY else f"first UTC day of the {answer.by}"
-    return Chart(
-        chart,
-        charts.lines(
-            [_part(answer, time_ranges, line) for line in lines],
-            charts.axis(days_title, type="date", ticks=_ticks(time_ranges)),
-            charts.axis(title, **format_),
+    lines = _lines(drawn)
+    faint = [each for each in nonempty if each not in drawn]
+    empty = [each for each in series.time_ranges if not each.n]
+    return TimeSeries(
+        _plots(drawn, lines),
+        " ".join(_notes(answer, drawn, faint, empty, (len(lines), size))),
+        Chart(
+            f"time-{series.fingerprint[:8]}",
+            {},
+            f"By {answer.by}",
+            ("UTC days", "Reports", *(line.name for line in lines)),
+            [_row(each, lines, place) for place, each in enumerate(drawn)],
         ),
-        _label(answer, series, time_ranges, of_shares=of_shares) + _left_out(nonempty, most),
-        ("UTC days", "n", *(line.name for line in lines)),
-        tuple(_row(each, lines, place) for place, each in enumerate(time_ranges)),
     )
-
-
-def _ticks(time_ranges: Sequence[TimeRangeEstimate]) -> list[tuple[str, str]]:
-    """Return the days that are labelled: of many, every nth."""
-    named_days = [each.first.isoformat() for each in time_ranges[:: -(-len(time_ranges) // TICKS)]]
-    return [(day, day) for day in named_days]
 
 
 def _lines(time_ranges: Sequence[TimeRangeEstimate]) -> list[Line]:
     if time_ranges[0].mean is not None:
-        return [Line("mean", tuple(each.mean for each in time_ranges if each.mean))]
+        return [Line("Mean", tuple(each.mean for each in time_ranges if each.mean))]
     rows = [
         [each.values[place] for each in time_ranges] for place in range(len(time_ranges[0].values))
     ]
     lines = [Line(value_name(each[0].value), tuple(each)) for each in rows]
-    lines.sort(key=lambda line: -_figure(line.rows[-1]))
+    if len(lines) > DRAWN:  # groups; of values, the largest were chosen
+        lines = sorted(lines, key=lambda line: -_figure(line.rows[-1]))
     return lines[:DRAWN]
 
 
@@ -107,23 +114,42 @@ def _figure(row: Row) -> float:
     return (row.mean if isinstance(row, MeanRow) else row.frequency) or 0.0
 
 
-def _part(answer: EstimateResult, time_ranges: Sequence[TimeRangeEstimate], line: Line) -> Drawing:
-    rows = line.rows
-    return charts.estimates(
-        rows,
-        _figure,
-        [_hover(answer, each, line, row) for each, row in zip(time_ranges, rows, strict=True)],
-        name=line.name,
-        x=[each.first.isoformat() for each in time_ranges],
-        open=[place for place, each in enumerate(time_ranges) if each.open_period],
-    )
+def _plots(time_ranges: Sequence[TimeRangeEstimate], lines: Sequence[Line]) -> list[LinePlot]:
+    ends = [(min(r.low for r in line.rows), max(r.high for r in line.rows)) for line in lines]
+    height = HEADROOM * max(high - low for low, high in ends)
+    return [
+        _plot(time_ranges, line, _around(low, high, height))
+        for line, (low, high) in zip(lines, ends, strict=True)
+    ]
 
 
-def _hover(answer: EstimateResult, time_range: TimeRangeEstimate, line: Line, row: Row) -> str:
-    still = "; open period" if time_range.open_period else ""
-    return (
-        f"{line.name}, {days(time_range.first, time_range.last)}: {_between(row)} at"
-        f" {level(answer.level)}, n = {time_range.n:,}{still}"
+def _around(low: float, high: float, height: float) -> Scale:
+    """Return a scale of a height around an interval; above 0 where the interval is."""
+    bottom = (low + high - height) / 2
+    bottom = max(bottom, 0.0) if low >= 0 else bottom
+    return Scale.covering((bottom, bottom + height))
+
+
+def _plot(time_ranges: Sequence[TimeRangeEstimate], line: Line, y: Scale) -> LinePlot:
+    x = Scale.covering(float(each.first.toordinal()) for each in time_ranges)
+    places = [x.at(each.first.toordinal()) for each in time_ranges]
+    heights = [y.rise(_figure(row)) for row in line.rows]
+    first, last = time_ranges[0], time_ranges[-1]
+    shares = isinstance(line.rows[0], ShareRow)
+    return LinePlot(
+        line.name,
+        f"{day(last.first)}: {_between(line.rows[-1])}; {day(first.first)}:"
+        f" {_between(line.rows[0])}",
+        band_path(
+            places, [y.rise(row.low) for row in line.rows], [y.rise(row.high) for row in line.rows]
+        ),
+        path(zip(places, heights, strict=True)),
+        [
+            (at, height, each.open_period)
+            for at, height, each in zip(places, heights, time_ranges, strict=True)
+        ],
+        [Tick(0.0, day(first.first)), Tick(100.0, day(last.first))],
+        y.y_ticks(short_percent if shares else short_number),
     )
 
 
@@ -141,34 +167,28 @@ def _row(time_range: TimeRangeEstimate, lines: Sequence[Line], place: int) -> tu
     return (f"{days(time_range.first, time_range.last)}{still}", f"{time_range.n:,}", *figures)
 
 
-def _label(
+def _notes(
     answer: EstimateResult,
-    series: SeriesEstimate,
-    time_ranges: Sequence[TimeRangeEstimate],
-    *,
-    of_shares: bool,
-) -> str:
-    what = "Shares" if of_shares else "The mean"
-    raw = ", raw" if of_shares else ""
-    hollow = " Hollow points are open periods." if any(s.open_period for s in time_ranges) else ""
-    together = "simultaneous over all values" if answer.simultaneous else "individual"
-    return (
-        f"{what} by {answer.by}{raw}: UTC days {days(time_ranges[0].first, time_ranges[-1].last)},"
-        f" n = {sum(each.n for each in time_ranges):,} {_counted(series)}. Bands at"
-        f" {level(answer.level)}, {together if of_shares else 'individual'},"
-        f" {answer.validity}.{hollow}"
+    drawn: Sequence[TimeRangeEstimate],
+    faint: Sequence[TimeRangeEstimate],
+    empty: Sequence[TimeRangeEstimate],
+    values: tuple[int, int | None],
+) -> Iterator[str]:
+    """Yield what the bands are, and everything that is not drawn."""
+    yield (
+        f"By {answer.by}, {days(drawn[0].first, drawn[-1].last)}. Bands are the"
+        f" {level(answer.level)} intervals of each value on its own, {answer.validity}."
     )
-
-
-def _left_out(nonempty: Sequence[TimeRangeEstimate], most: int) -> str:
-    """Return the time ranges that are left out because they have very few reports."""
-    left_out = [
-        f"{days(each.first, each.last)} (n = {each.n:,})"
-        for each in nonempty
-        if each.n * FAINT < most
-    ]
-    return f" Not drawn, too few reports: {', '.join(left_out)}." if left_out else ""
-
-
-def _counted(series: SeriesEstimate) -> str:
-    return "answers" if series.counts == "answers" else "reports"
+    number, size = values
+    if size is not None and size > number > 1:
+        yield f"The {number} largest of {size:,} values."
+    if any(each.open_period for each in drawn):
+        yield "Hollow points are open periods."
+    if faint:
+        named = [f"{days(each.first, each.last)} (n = {each.n:,})" for each in faint[:NAMED]]
+        more = f" and {len(faint) - NAMED} more" if len(faint) > NAMED else ""
+        yield f"Not drawn, too few reports: {', '.join(named)}{more}."
+    if empty:
+        named = [days(each.first, each.last) for each in empty[:NAMED]]
+        more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
+        yield f"Without reports: {', '.join(named)}{more}."

@@ -1,8 +1,8 @@
 """The state of the estimates tab in its address, and the defaults of what the address leaves out.
 
 An address has the parameters of an estimate, and `find`: a part of a value's name. By default
-intervals are simultaneous above five values, a long list shows its largest values, and a time
-series has periods that are long enough for an adequate sample.
+a long list shows its largest values, and a time series has periods that are long enough for an
+adequate sample.
 """
 
 from __future__ import annotations
@@ -24,23 +24,21 @@ from ...queries import EstimateQuery, GroupBy, Snapshot
 from ...queries.domain_values import FEW, places_of, value_at
 from ...queries.estimate import periods_of
 from ...queries.query_params import Parameters, single
+from ...queries.sample_adequacy import LISTED, sample_adequacy
 from ...queries.time_ranges import WIDER, time_ranges
 from ...series.series import Series
 from ...text.result_columns import spelled
 from ..formatting import value_name
-from .sample_adequacy import BAD, PLAIN, sample_adequacy
 
 ParameterDict = dict[str, list[str]]
 
-AT_ONCE = 5  # values, above which intervals are simultaneous by default
-LONG = 40  # values, above which only the largest are shown by default
 TOP = 25
+PAGE = 40  # values of a page of a long list
 MAX_FOUND = 50  # values that a search shows
-DRAWN = 5  # values of a time series
+DRAWN = 6  # values of a time series
 MAX_TIME_RANGES = 40  # of a time series, by default
 PARTS = 8  # of a number's range, whose shares are shown
 FIND = "find"
-INADEQUATE = (BAD, PLAIN)  # too few reports, or none
 SELECTIONS = ("top", "values", "group", "page", FIND)  # exclude each other
 
 
@@ -116,12 +114,10 @@ def equal_parts(domain: Number) -> list[str]:
 def _defaults(size: int, query: ParameterDict) -> ParameterDict:
     """Return what is left out of a query of so many values."""
     more: ParameterDict = {}
-    if size > LONG and not any(name in query for name in SELECTIONS):
+    if size > LISTED and not any(name in query for name in SELECTIONS):
         more["top"] = [str(TOP)]
-    if "simultaneous" not in query and size > AT_ONCE:
-        more["simultaneous"] = ["true"]
     if "page" in query and "size" not in query:
-        more["size"] = [str(LONG)]
+        more["size"] = [str(PAGE)]
     return more
 
 
@@ -172,9 +168,6 @@ def time_ranges_shown(
     periods = periods_of(snapshot, series, shown.query)
     for by in ways:
         many = len(time_ranges(series, periods, by, snapshot.today))
-        if (
-            many <= MAX_TIME_RANGES
-            and sample_adequacy(series.collection, n // many).tone not in INADEQUATE
-        ):
+        if many <= MAX_TIME_RANGES and sample_adequacy(series.collection, n // many).usable:
             return by
     return ways[-1] if ways else None

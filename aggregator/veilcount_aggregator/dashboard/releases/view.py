@@ -28,8 +28,9 @@ from ...queries.releases import (
 )
 from ...series.series import Series
 from ...text import number_format
+from ...text.number_format import sentence_case
 from .. import charts
-from ..formatting import days, sentence_case, short_epsilon
+from ..formatting import days, short_epsilon
 from ..pages import Content
 
 MOST_PERIODS = 12  # that an axis labels one by one

@@ -57,7 +57,7 @@
     return { tickmode: 'array', tickvals: labels, ticktext: labels.map((label) => cut(label, most)) };
   };
 
-  // Horizontal bars with whiskers, the first on top; a wider, paler whisker behind may show another interval.
+  // Horizontal bars with whiskers, the first on top.
   const bars = (description) => {
     const parts = description.parts;
     const traces = parts.map((each, place) => ({
@@ -66,13 +66,9 @@
       error_x: { type: 'data', symmetric: false, array: each.high.map((h, i) => h - each.values[i]), arrayminus: each.low.map((l, i) => each.values[i] - l),
         color: colour(hue(each, place)), thickness: 2.2, width: 5 },
     }));
-    const wider = parts.filter((each) => each.outer).map((each, place) => ({
-      type: 'scatter', mode: 'lines', name: each.outer.name, y: [].concat(...description.labels.map((l) => [l, l, null])), hoverinfo: 'skip',
-      x: [].concat(...each.outer.low.map((l, i) => [l, each.outer.high[i], null])), line: { color: rgba(hue(each, place), 0.28), width: 9 },
-    }));
     const height = Math.max(170, 90 + description.labels.length * (parts.length > 1 ? 20 * parts.length + 12 : 34));
-    return [[...wider, ...traces], layout({ ...description, height }, {
-      barmode: 'group', bargap: 0.42, showlegend: parts.length > 1 || wider.length > 0,
+    return [traces, layout({ ...description, height }, {
+      barmode: 'group', bargap: 0.42, showlegend: parts.length > 1,
       yaxis: axis({}, { autorange: 'reversed', type: 'category', gridcolor: 'rgba(0,0,0,0)', ticklabelstandoff: 8, ...named(description.labels) }),
       xaxis: axis(description.x || {}, { zeroline: true, zerolinecolor: colour('soft') }),
     })];
@@ -84,21 +80,16 @@
     marker: { color: rgba(hue(each, place), 0.75) },
   })), layout(description, { bargap: 0.12, barmode: description.stacked ? 'stack' : 'group', xaxis: axis(description.x || {}, { gridcolor: 'rgba(0,0,0,0)' }) })];
 
-  // Lines with bands. What is unfinished (`open`, places) is drawn hollow and dashed.
+  // Lines that are computed, not estimated: without bands.
   const lines = (description) => {
-    const traces = description.parts.flatMap((each, place) => {
+    const traces = description.parts.map((each, place) => {
       const name = hue(each, place);
-      const open = new Set(each.open || []);
-      const band = each.low ? [
-        { type: 'scatter', mode: 'lines', x: each.x, y: each.low, line: { width: 0 }, hoverinfo: 'skip', showlegend: false, legendgroup: String(place) },
-        { type: 'scatter', mode: 'lines', x: each.x, y: each.high, line: { width: 0 }, fill: 'tonexty', fillcolor: rgba(name, 0.16), hoverinfo: 'skip', showlegend: false, legendgroup: String(place) },
-      ] : [];
-      return [...band, {
-        type: 'scatter', mode: each.dots === false ? 'lines' : 'lines+markers', name: each.name || '', legendgroup: String(place), x: each.x, y: each.values,
+      return {
+        type: 'scatter', mode: each.dots === false ? 'lines' : 'lines+markers', name: each.name || '', x: each.x, y: each.values,
         customdata: each.hover, hovertemplate: each.hover ? '%{customdata}<extra></extra>' : undefined,
         line: { color: colour(name), width: 2.2, dash: each.dash || 'solid', shape: each.step ? 'hv' : 'linear' },
-        marker: { size: 8, color: each.x.map((_, i) => (open.has(i) ? colour('paper') : colour(name))), line: { color: colour(name), width: 2 } },
-      }];
+        marker: { size: 8, color: colour(name), line: { color: colour(name), width: 2 } },
+      };
     });
     return [traces, layout(description)];
   };

@@ -2,7 +2,12 @@
 (() => {
   'use strict';
   const menu = document.querySelector('.menu');
-  if (menu && matchMedia('(max-width: 60rem)').matches) menu.open = false;
+  const narrow = matchMedia('(max-width: 60rem)');
+  const follow = () => { if (menu) menu.open = !narrow.matches; }; // a wide window has no button to open it
+  follow();
+  narrow.addEventListener('change', follow);
+  const tab = document.querySelector('.tabs [aria-current]');
+  if (tab) tab.scrollIntoView({ block: 'nearest', inline: 'center' });
   // a page that takes a moment is on its way; one that the browser kept is at rest again
   document.addEventListener('submit', (event) => event.submitter && event.submitter.setAttribute('aria-busy', 'true'));
   window.addEventListener('pageshow', () => document.querySelectorAll('[aria-busy]').forEach((each) => each.removeAttribute('aria-busy')));

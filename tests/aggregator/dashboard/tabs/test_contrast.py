@@ -65,8 +65,8 @@ def test_without_a_release_the_local_half_is_shown_alone(alone: Deployment) -> N
 PAGES = [
     (
         "theme/contrast",
-        r"Here each share is known to \+/- ",
-        r"a curator trusted with every true value would know it to \+/- ",
+        r"The noise of privacy is \+/- ",
+        r"of a curator trusted with every true value it would be \+/- ",
         "devices would have to report instead of 8,000",
         r"n = 8,000: answers of the fullest period \(2026-11-01 to 2026-11-30\)",
         r"No trust is needed\.",
@@ -77,7 +77,7 @@ PAGES = [
     (
         "minutes/contrast?n=50",
         r"n = 50: as \w+\. Predicted",
-        r"Here each mean is known to \+/- ",
+        r"The noise of privacy is \+/- ",
         "^(?!.*points)",
     ),
 ]
