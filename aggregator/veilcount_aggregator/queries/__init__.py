@@ -11,6 +11,7 @@ from .contrasts import ContrastQuery as ContrastQuery
 from .contrasts import ContrastResult as ContrastResult
 from .contrasts import contrast as contrast
 from .estimate import estimate as estimate
+from .estimate import estimate_table as estimate_table
 from .estimate_query import Denominator as Denominator
 from .estimate_query import EstimateQuery as EstimateQuery
 from .estimate_query import GroupBy as GroupBy

@@ -95,10 +95,7 @@ class CompareResult(Struct):
 
 
 MOST_NAMED = 10
-PICKED = (
-    "The values are the most frequent of both sides together; each side's own intervals hold for"
-    " all values at once."
-)
+PICKED = "The values are the most frequent of both sides together."
 
 
 class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
@@ -135,8 +132,8 @@ def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult
 def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) -> CompareResult:
     """Return how two sides that both have reports differ."""
     shown = pairs(a, b, common)
-    first = _estimated(a, shown.first, picked=shown.picked)
-    second = _alike(_estimated(b, shown.second, picked=shown.picked), first)
+    first = _estimated(a, shown.first)
+    second = _alike(_estimated(b, shown.second), first)
     worst = worst_correlation(a, b, first, second)
     found = compared(first, second, correlation=worst)
     labels = (a.side.label, b.side.label)
@@ -167,10 +164,8 @@ def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> S
 # -- the estimates ---------------------------------------------------------------------------------
 
 
-def _estimated(
-    read: SideData, places: Counts | None, *, picked: bool
-) -> ShareEstimates | MeanEstimate:
-    """Return one side's estimate; the intervals of a picked list hold for all values at once."""
+def _estimated(read: SideData, places: Counts | None) -> ShareEstimates | MeanEstimate:
+    """Return one side's estimate."""
     collection, query = read.series.collection, read.query
     if isinstance(collection.domain, Number):
         return estimate_mean(
@@ -183,7 +178,6 @@ def _estimated(
     return side_shares(
         read,
         query.level,
-        simultaneous=picked,
         looks=query.looks,
         among=query.among.value,
         values=None if places is None else places.tolist(),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
@@ -17,17 +18,20 @@ from ..mechanisms import handler_of, poisoning_test
 from ..series.series import Series
 from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
+from ..text.result_pages import SELECTIONS
 from .domain_values import groups_of, no_value, places_of
 from .estimate_query import MOST_ROWS, Denominator, EstimateQuery
 from .estimate_results import (
     Bounds,
     UncountedReports,
     ValueSelection,
+    adequacy_of,
     number_figures,
     presence_is_hidden,
     ranges_of,
     ranked,
     share_figures,
+    support_probabilities,
 )
 from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
 from .snapshot import Snapshot
@@ -61,7 +65,6 @@ def estimate(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateRes
         by=query.by,
         view=query.view,
         level=query.level,
-        simultaneous=query.is_simultaneous,
         looks=query.looks,
         validity=query.looks.valid,
         among=query.among,
@@ -69,6 +72,23 @@ def estimate(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateRes
         segments=dict(query.segments),
         series=[part.result(counts) for part in parts],
     )
+
+
+def estimate_table(
+    snapshot: Snapshot, name: str, query: EstimateQuery, parameters: Iterable[str]
+) -> EstimateResult:
+    """Return an estimate for a file, which has no pages: of all values, unless some are selected.
+
+    `parameters` are the names of those that the query was given.
+    """
+    if not SELECTIONS.isdisjoint(parameters):
+        return estimate(snapshot, name, query)
+    result = estimate(snapshot, name, replace(query, size=MOST_ROWS))
+    size = max((series.size or 0 for series in result.series if series.pages > 1), default=0)
+    if size:
+        fix = f"{size:,} values, at most {MOST_ROWS:,} in a table: give size and page, or top"
+        raise QueryError("size", MOST_ROWS, fix)
+    return result
 
 
 def chosen_series(snapshot: Snapshot, name: str, query: EstimateQuery) -> list[Series]:
@@ -195,6 +215,7 @@ class SeriesPart:
         uncounted = UncountedReports.from_counts(counts, self.series.fingerprint)
         failed, finding = poisoning_finding(collection, self.counters)
         size, page, pages = self._pages()
+        P, Q = support_probabilities(collection)
         return SeriesEstimate(
             fingerprint=self.series.fingerprint,
             question=collection.question,
@@ -202,6 +223,8 @@ class SeriesPart:
             epsilon=epsilons(collection),
             promise=promise(collection),
             counts=REPORTS if presence_is_hidden(collection) else ANSWERS,
+            P=P,
+            Q=Q,
             size=size,
             page=page,
             pages=pages,
@@ -230,6 +253,7 @@ class SeriesPart:
             figures = share_figures(*wanted, self.shown, contributions)
         else:
             figures = number_figures(*wanted, self.shown, contributions)
+        adequacy = adequacy_of(self.collection, self.query, figures, contributions)
         return TimeRangeEstimate(
             first=each.first,
             last=each.last,
@@ -237,10 +261,13 @@ class SeriesPart:
             last_period=each.periods[-1],
             open_period=each.open_period,
             n=figures.n,
+            usable=adequacy.usable,
+            adequacy=adequacy.text,
             estimand=figures.estimand,
             contributions=contributions,
             verdicts=uncounted.verdicts(each.periods),
             values=figures.values,
+            leader=figures.leader,
             absent=figures.absent,
             mean=figures.mean,
             spread=figures.spread,

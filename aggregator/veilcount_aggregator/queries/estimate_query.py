@@ -78,9 +78,7 @@ class SelectionQuery(QueryParams, frozen=True, kw_only=True):
     series: SeriesFilter = ()
     top: Annotated[
         int | None,
-        parameter(
-            "The N largest shares, with simultaneous intervals.", ge=1, le=MOST_ROWS, metavar="N"
-        ),
+        parameter("The N largest shares.", ge=1, le=MOST_ROWS, metavar="N"),
     ] = None
     values: Annotated[
         tuple[str, ...],
@@ -109,11 +107,7 @@ class SelectionQuery(QueryParams, frozen=True, kw_only=True):
 
 
 class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
-    """The query of an estimate; whether it fits a collection depends on each of its series.
-
-    `simultaneous` defaults to true for a top list: its values were picked by their estimates, so
-    pointwise intervals would miss too often.
-    """
+    """The query of an estimate; whether it fits a collection depends on each of its series."""
 
     by: Annotated[GroupBy, parameter("Length of the time ranges, no shorter than a period.")] = (
         GroupBy.ALL
@@ -121,10 +115,6 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
     view: Annotated[
         View, parameter("raw is unbiased; consistent is nonnegative and sums to 100 %.")
     ] = View.RAW
-    simultaneous: Annotated[
-        bool | None,
-        parameter("Intervals that hold for all values at once; the default for --top."),
-    ] = None
     groups: Annotated[
         tuple[str, ...],
         parameter(
@@ -158,8 +148,3 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
             raise QueryError("page", self.page, f"with {used[0]} there are no pages: remove it")
         if self.groups and self.view is View.CONSISTENT:
             raise QueryError("view", str(self.view), "sums are of the raw view: view=raw")
-
-    @property
-    def is_simultaneous(self) -> bool:
-        """Whether the intervals hold for all values at once."""
-        return self.top is not None if self.simultaneous is None else self.simultaneous

@@ -17,11 +17,20 @@ from veilcount_shared.collection import Presence
 from veilcount_shared.report import MAX_BUCKET
 
 from ..errors import QueryError
-from ..estimation import MeanEstimate, NoReports, ShareEstimates, View, base_cut, poisoning_band
+from ..estimation import (
+    LookCount,
+    MeanEstimate,
+    NoReports,
+    ShareEstimates,
+    View,
+    base_cut,
+    poisoning_band,
+)
 from ..estimation.cdf import BucketHistogram
-from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.confidence_intervals import Counts, Ends, Floats
 from ..estimation.estimator import Estimator
 from ..estimation.fieller import RatioEstimator
+from ..estimation.proportions import SupportCounts
 from ..estimation.range_queries import RangeEstimator
 from ..estimation.results import ESTIMANDS
 from ..ingest.pipeline import LOSS
@@ -30,8 +39,18 @@ from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
 from ..store import VERDICT, ServiceCounter
 from .domain_values import Value, value_at
 from .estimate_query import Denominator, EstimateQuery
-from .estimate_schema import BucketRow, CurveRow, LossRow, MeanRow, QuantileRow, ShareRow, Spread
+from .estimate_schema import (
+    BucketRow,
+    CurveRow,
+    LossRow,
+    MeanRow,
+    QuantileRow,
+    ShareRow,
+    Spread,
+    TimeRangeEstimate,
+)
 from .query_params import parse_range
+from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 
 ABSENT = "absent"
 
@@ -60,6 +79,7 @@ class RangeFigures:
     absent: ShareRow | None = None
     mean: MeanRow | None = None
     spread: Spread | None = None
+    leader: Value | None = None
 
 
 def presence_is_hidden(collection: Collection) -> bool:
@@ -76,9 +96,7 @@ def share_figures(
 ) -> RangeFigures:
     """Return the shares of the selected values; a consistent view is of all, and some are shown."""
     whole = query.view is View.CONSISTENT and shown.groups is None
-    terms = TermOptions(
-        simultaneous=query.is_simultaneous, looks=query.looks, contributions=contributions
-    )
+    terms = TermOptions(looks=query.looks, contributions=contributions)
     if shown.groups is not None:
         found = _sums(collection, counters, query, shown.groups, terms)
     else:
@@ -95,10 +113,57 @@ def share_figures(
         empty = [ShareRow(label, None, None, 0.0, 1.0, 0.0, 1.0) for label in shown.labels]
         return RangeFigures(0, found.estimand, empty)
     places = shown.places if whole else np.arange(len(shown.labels))
-    rows, absent = _rows(found, query, shown.labels, places), None
+    together = _simultaneous(found)
+    rows, absent = _rows(found, query, shown.labels, places, together), None
     if found.absent is not None:
-        absent = _rows(found.absent, query, (ABSENT,), np.arange(1))[0]
-    return RangeFigures(found.n, found.estimand, rows, absent)
+        alone = np.arange(1)
+        absent = _rows(found.absent, query, (ABSENT,), alone, _simultaneous(found.absent))[0]
+    chosen = query.top or query.values or query.groups
+    is_page = not chosen and len(places) < collection.domain.size
+    leader = None if is_page else _leader(found, shown.labels, places, together)
+    return RangeFigures(found.n, found.estimand, rows, absent, leader=leader)
+
+
+def _simultaneous(found: ShareEstimates) -> Ends:
+    """Return the intervals that hold at once for all values, shown or not."""
+    low, high = replace(found.terms, simultaneous=True).interval(found.evidence)
+    if found.view is View.CONSISTENT:
+        return np.clip(low, 0, 1), np.clip(high, 0, 1)
+    return low, high
+
+
+def _leader(
+    found: ShareEstimates, labels: tuple[Value, ...], some: Counts, together: Ends
+) -> Value | None:
+    """Return the value whose interval is above those of all others, which hold at once."""
+    low, high = together
+    first, *others = np.argsort(-found.evidence.points[some], kind="stable").tolist()
+    leads = others and low[some][first] > high[some][others].max()
+    return labels[first] if leads else None
+
+
+def support_probabilities(collection: Collection) -> tuple[float | None, float | None]:
+    """Return how likely a report supports its own value, and another one; None of a number."""
+    if not handler_of(collection.mechanism).has_shares:
+        return None, None
+    response = share_handler(collection).response
+    return response.P, response.Q
+
+
+def adequacy_of(
+    collection: Collection,
+    query: EstimateQuery,
+    figures: RangeFigures | TimeRangeEstimate,
+    contributions: int,
+) -> SampleAdequacy:
+    """Return whether the sample is large enough; of those who answered, by their own intervals."""
+    terms = Terms(query.level, contributions == 1)
+    whole = query.among is Denominator.ALL and query.looks is LookCount.ONE
+    if whole or not figures.n:
+        return sample_adequacy(collection, figures.n, terms)
+    rows = [figures.mean] if figures.mean else figures.values
+    widest = max(row.high - row.low for row in rows)
+    return observed_adequacy(collection, figures.n, widest / 2, terms)
 
 
 def _sums(
@@ -132,19 +197,29 @@ def ranked(collection: Collection, counters: Counts, top: int, view: View) -> tu
 
 
 def _rows(
-    found: ShareEstimates, query: EstimateQuery, labels: tuple[Value, ...], some: Counts
+    found: ShareEstimates,
+    query: EstimateQuery,
+    labels: tuple[Value, ...],
+    some: Counts,
+    together: Ends,
 ) -> list[ShareRow]:
     fakes = poisoning_band(found.evidence, query.fakes)
     columns = (
-        found.frequency[some],
-        found.frequency[some] * answering(found.evidence),
-        found.low[some],
-        found.high[some],
-        fakes.low[some],
-        fakes.high[some],
+        found.frequency,
+        found.frequency * answering(found.evidence),
+        found.low,
+        found.high,
+        fakes.low,
+        fakes.high,
     )
-    figures = np.stack(columns, axis=1).tolist()
-    return [ShareRow(label, *row) for label, row in zip(labels, figures, strict=True)]
+    figures = np.stack(columns, axis=1)[some].tolist()
+    ends = np.stack(together, axis=1)[some].tolist()
+    if isinstance(found.evidence, SupportCounts):
+        counts = found.evidence.counts[some].tolist()
+    else:
+        counts = [None] * len(labels)
+    rows = zip(labels, figures, counts, ends, strict=True)
+    return [ShareRow(label, *(*row, count, *both)) for label, row, count, both in rows]
 
 
 def answering(evidence: Estimator) -> float:

@@ -29,7 +29,8 @@ Validity = Annotated[str, Meta(description="the same in words")]
 class ShareRow(Struct):
     """The share of one value, group or range; null where nothing was received.
 
-    `answers` is the share times n. `fake_low` to `fake_high` is the poisoning band.
+    `answers` is the share times n. `fake_low` to `fake_high` is the poisoning band. The
+    simultaneous intervals of all values cover at once: they are for decisions between values.
     """
 
     value: ResultValue
@@ -39,6 +40,11 @@ class ShareRow(Struct):
     high: float
     fake_low: float
     fake_high: float
+    count: Annotated[
+        Count | None, Meta(description="reports that support the value; null: a sum of values")
+    ] = None
+    simultaneous_low: float | None = None
+    simultaneous_high: float | None = None
 
 
 class MeanRow(Struct):
@@ -107,12 +113,21 @@ class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
         bool, Meta(description="its latest period is still open: estimates will change")
     ]
     n: Count
+    usable: Annotated[bool, Meta(description="whether n reports are enough for figures to be read")]
+    adequacy: Annotated[str, Meta(description="the same as a sentence")]
     estimand: Annotated[str, Meta(description="what the intervals estimate")]
     contributions: Annotated[
         Count, Meta(description="largest number of reports of one person in n")
     ]
     verdicts: Annotated[Counts, Meta(description="rejected reports by verdict, all segments")]
     values: list[ShareRow]
+    leader: Annotated[
+        ResultValue | None,
+        Meta(
+            description="the value with the largest share, all values compared at once; null if"
+            " none is significantly the largest, or on one page of several"
+        ),
+    ]
     absent: ShareRow | None
     mean: MeanRow | None
     spread: Spread | None
@@ -127,6 +142,14 @@ class SeriesEstimate(Struct):
     epsilon: PrivacyFigures
     promise: list[str]
     counts: Annotated[str, Meta(description="what n counts")]
+    P: Annotated[
+        float | None,
+        Meta(description="probability that a report supports its own value; null: a number"),
+    ]
+    Q: Annotated[
+        float | None,
+        Meta(description="of another value: (count / n - Q) / (P - Q) is the raw share"),
+    ]
     size: Annotated[Count | None, Meta(description="size of the domain; null: a number")]
     page: Count
     pages: Count
@@ -147,8 +170,7 @@ class EstimateResult(Struct):
     collection: str
     by: GroupBy
     view: View
-    level: float
-    simultaneous: bool
+    level: Annotated[float, Meta(description="level of the interval of each value on its own")]
     looks: Looks
     validity: Validity
     among: Denominator

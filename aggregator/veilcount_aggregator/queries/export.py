@@ -26,24 +26,19 @@ if TYPE_CHECKING:
 ROWS = 5_000  # in one part
 RANGE = frozenset({"from", "below"})
 
+Answer = EstimateResult | CompareResult
 Row = TypeVar("Row")
 
 
-def split(answer: object) -> Iterator[Document]:
-    """Yield an answer's parts as JSON has them; their rows, in order, are the answer's.
-
-    An answer that is a document already (it came over HTTP) is one part.
-    """
-    match answer:
-        case EstimateResult():
-            for series in answer.series:
-                for part in _parts_of_series(series):
-                    yield plain(replace(answer, series=[part]))
-        case CompareResult():
-            for rows in _chunks(answer.rows):
-                yield plain(replace(answer, rows=rows))
-        case _:
-            yield plain(answer)
+def split(answer: Answer) -> Iterator[Document]:
+    """Yield an answer's parts as JSON has them; their rows, in order, are the answer's."""
+    if isinstance(answer, EstimateResult):
+        for series in answer.series:
+            for part in _parts_of_series(series):
+                yield plain(replace(answer, series=[part]))
+    else:
+        for rows in _chunks(answer.rows):
+            yield plain(replace(answer, rows=rows))
 
 
 def _parts_of_series(series: SeriesEstimate) -> Iterator[SeriesEstimate]:
@@ -77,15 +72,12 @@ def _chunks(rows: list[Row]) -> Iterator[list[Row]]:
         yield rows[begin : begin + ROWS]
 
 
-def column_names(answer: object) -> tuple[str, ...]:
+def column_names(answer: Answer) -> tuple[str, ...]:
     """Return the names of an answer's columns; crossed values have one for each of their parts."""
-    match answer:
-        case EstimateResult():
-            values = (row.value for each in _time_ranges(answer) for row in each.values)
-            return _named(ESTIMATE, values)
-        case CompareResult():
-            return _named(COMPARISON, (row.value for row in answer.rows))
-    return columns_of(plain(answer)).names
+    if isinstance(answer, EstimateResult):
+        values = (row.value for each in _time_ranges(answer) for row in each.values)
+        return _named(ESTIMATE, values)
+    return _named(COMPARISON, (row.value for row in answer.rows))
 
 
 def _time_ranges(answer: EstimateResult) -> Iterator[TimeRangeEstimate]:
@@ -100,12 +92,11 @@ def _named(names: tuple[str, ...], values: Iterator[Any]) -> tuple[str, ...]:
     return (*names[:after], *parts, *names[after:])
 
 
-def promises_of(answer: object) -> dict[str, list[str]]:
-    """Return what each series of an answer promises, by fingerprint."""
+def promises_of(answer: Answer) -> dict[str, list[str]]:
+    """Return what each series of an estimate promises, by fingerprint."""
     if isinstance(answer, EstimateResult):
         return {each.fingerprint: each.promise for each in answer.series}
-    series = plain(answer).get("series", ()) if not isinstance(answer, CompareResult) else ()
-    return {each["fingerprint"]: each["promise"] for each in series}
+    return {}
 
 
 CSV_TYPE = "text/csv"
@@ -119,18 +110,13 @@ class ArrowUnavailable(RuntimeError):
     """Arrow and Parquet need pyarrow, which is not installed."""
 
 
-def stream_csv(answer: object) -> Iterator[bytes]:
+def stream_csv(answer: Answer) -> Iterator[bytes]:
     """Yield an answer as CSV: a line of names, then a line a figure; nothing for no figure."""
     names = column_names(answer)
     yield _lines([names])
     for part in split(answer):
         rows = columns_of(part).rows
         yield _lines([_cell(row.get(name)) for name in names] for row in rows)
-
-
-def as_csv(answer: object) -> bytes:
-    """Return an answer as CSV, whole."""
-    return b"".join(stream_csv(answer))
 
 
 def _lines(rows: Iterable[Sequence[object]]) -> bytes:
@@ -151,12 +137,12 @@ def _cell(value: Any) -> object:
     return value
 
 
-def stream_arrow(answer: object) -> Iterator[bytes]:
+def stream_arrow(answer: Answer) -> Iterator[bytes]:
     """Yield an answer as a stream of Arrow, one record batch a part."""
     return _stream(_arrow().ipc.new_stream, answer)
 
 
-def stream_parquet(answer: object) -> Iterator[bytes]:
+def stream_parquet(answer: Answer) -> Iterator[bytes]:
     """Yield an answer as a Parquet file, one row group a part."""
     _arrow()
     import pyarrow.parquet  # noqa: PLC0415 - large, and most answers are JSON
@@ -164,7 +150,7 @@ def stream_parquet(answer: object) -> Iterator[bytes]:
     return _stream(pyarrow.parquet.ParquetWriter, answer)
 
 
-def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: object) -> Iterator[bytes]:
+def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: Answer) -> Iterator[bytes]:
     sink, names, schema = io.BytesIO(), column_names(answer), _schema(answer)
     sent = 0
     with open_writer(sink, schema) as writer:
@@ -181,7 +167,7 @@ def _table(part: Document, names: Sequence[str], schema: pa.Schema) -> pa.Table:
     return _arrow().table([columns[name] for name in names], schema=schema)
 
 
-def _schema(answer: object) -> pa.Schema:
+def _schema(answer: Answer) -> pa.Schema:
     """Return the types of an answer's columns; the promises go into its metadata."""
     pa = _arrow()
     types = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
@@ -194,11 +180,12 @@ def _arrow() -> Any:
     try:
         import pyarrow as pa  # noqa: PLC0415 - large, and most answers are JSON
     except ModuleNotFoundError as missing:
-        raise ArrowUnavailable("Arrow and Parquet need pyarrow: pip install pyarrow") from missing
+        fix = "pip install 'veilcount[arrow]'"
+        raise ArrowUnavailable(f"Arrow and Parquet need pyarrow: {fix}") from missing
     return pa
 
 
-Stream = Callable[[object], Iterator[bytes]]
+Stream = Callable[[Any], Iterator[bytes]]
 
 #: by media type; each yields a part of the answer at a time
 WRITERS: Mapping[str, Stream] = {

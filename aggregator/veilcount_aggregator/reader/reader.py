@@ -5,6 +5,7 @@ ReaderError
   x KeyRefused        no key, an unknown one, or one of another role (401, 403)
   x NotFound          no collection of this name (404)
   x AnswerRefused     the query cannot be answered: `field` is the parameter, the text names the fix
+  x NotConfirmed      a release that nobody confirmed: nothing was spent
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any
 import requests
 
 from ..http_client import AggregatorClient, collection_path, key_url_problem
-from .results import Answer, ComparisonResult, Estimate
+from ..text import result_pages
+from .results import Answer, CentralRelease, ComparisonResult, Estimate, ReleaseList
 
 
 class ReaderError(Exception):
@@ -44,6 +46,17 @@ class AnswerRefused(ReaderError):
         super().__init__(why)
         self.status = status
         self.field = field
+
+
+class NotConfirmed(ReaderError):
+    """A release spends budget for good; `release` is what it would cost, and its error."""
+
+    def __init__(self, release: CentralRelease) -> None:
+        super().__init__(
+            f"this spends epsilon {release['requested']} of each period for good; of the least,"
+            f" {release['remaining']} remains: confirm=True releases"
+        )
+        self.release = release
 
 
 SECONDS = 60.0
@@ -75,12 +88,55 @@ class Reader:
         return list(self._get("/v1/collections", {})["collections"])
 
     def estimate(self, name: str, **params: Argument) -> Estimate:
-        """Return the estimates of a collection."""
-        return Estimate(self._query(name, "estimate", params))
+        """Return the estimates of a collection: of all values, if no parameter selects some.
+
+        Many values take several requests; their reports are those of one moment.
+        """
+
+        def fetch(**page: int) -> dict[str, Any]:
+            return self._query(name, "estimate", params | page)
+
+        try:
+            return Estimate(result_pages.all_values(fetch, params))
+        except result_pages.Moved as moved:
+            raise ReaderError(f"{name}: {moved}") from moved
 
     def compare(self, name: str, a: Argument, b: Argument, **params: Argument) -> ComparisonResult:
         """Return how one side differs from the other: segments, ranges of days, or series."""
         return ComparisonResult(self._query(name, "compare", {"a": a, "b": b, **params}))
+
+    def releases(self, name: str) -> ReleaseList:
+        """Return all releases of a central collection, and what is left of its budget."""
+        return ReleaseList(self._query(name, "releases", {}))
+
+    def release(
+        self,
+        name: str,
+        query: str | Mapping[str, Any],
+        epsilon: Fraction | str | int,
+        *,
+        confirm: bool = False,
+        from_: date | str | None = None,
+        to: date | str | None = None,
+        series: str = "",
+    ) -> CentralRelease:
+        """Make a release of a central collection, and spend epsilon of each period for good.
+
+        Without `confirm` nothing is spent: NotConfirmed states the price and what would be left.
+        The same query again returns the same release, and is free.
+        """
+        wanted = {
+            "query": query,
+            "epsilon": _word(epsilon) if isinstance(epsilon, Fraction) else str(epsilon),
+            "from": None if from_ is None else _word(from_),
+            "to": None if to is None else _word(to),
+            "series": series,
+            "dry_run": not confirm,
+        }
+        document = self._send("POST", collection_path(name, "releases"), json=wanted)
+        if not confirm:
+            raise NotConfirmed(CentralRelease(document))
+        return CentralRelease(document)
 
     def budget(self, name: str, **params: Argument) -> Answer:
         """Return a person's privacy loss, guaranteed and spent."""
@@ -103,9 +159,12 @@ class Reader:
             for name, argument in params.items()
             for text in spelled(argument)
         ]
+        return self._send("GET", path, params=pairs)
+
+    def _send(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
         try:
             response = self._client.request(
-                "GET", path, params=pairs, headers={"Accept": "application/json"}
+                method, path, headers={"Accept": "application/json"}, **arguments
             )
         except requests.RequestException as error:
             why = f"no aggregator answers at {self._url} ({type(error).__name__})"
@@ -155,4 +214,6 @@ def _word(value: Value) -> str:
         return json.dumps(value)
     if isinstance(value, Fraction):
         return f"{float(value)!r}" if value.denominator > 1 else str(value.numerator)
+    if isinstance(value, date):  # pandas' too, which have a time
+        return f"{value:%Y-%m-%d}"
     return str(value)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..text.result_columns import Columns, columns_of, kind_of
+from ..text import number_format
+from ..text.number_format import figure, interval
+from ..text.result_columns import Columns, columns_of, spelled
+from . import frames, html, plot
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 Floats = NDArray[np.float64]
@@ -45,32 +52,30 @@ class Table(Answer):
 
     @property
     def level(self) -> float:
-        """The level of the intervals."""
+        """The level of the interval of each figure on its own."""
         return float(self.document["level"])
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame, a row a figure; days are dates."""
-        try:
-            import pandas as pd  # noqa: PLC0415 - optional
-        except ModuleNotFoundError as missing:
-            raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas") from missing
-        frame = pd.DataFrame(self.columns.as_dict(), columns=list(self.columns.names))
-        for name in self.columns.names:
-            if kind_of(name) is float:
-                frame[name] = frame[name].astype(float)
-        for day in {"from", "to"} & set(self.columns.names):
-            frame[day] = pd.to_datetime(frame[day])
-        return frame
+        return frames.to_pandas(*self._frame(None))
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a DataFrame of polars, a row a figure; days are dates."""
+        return frames.to_polars(*self._frame(None))
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table, a row a figure."""
-        try:
-            import pyarrow as pa  # noqa: PLC0415 - optional
-        except ModuleNotFoundError as missing:
-            raise ModuleNotFoundError("to_arrow needs pyarrow: pip install pyarrow") from missing
-        types = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
-        schema = pa.schema([(name, types[kind_of(name)]) for name in self.columns.names])
-        return pa.table([self.columns[name] for name in self.columns.names], schema=schema)
+        return frames.to_arrow(*self._frame(None))
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write all figures to a Parquet file."""
+        table = self.to_arrow()
+        import pyarrow.parquet  # noqa: PLC0415 - optional
+
+        pyarrow.parquet.write_table(table, path)
+
+    def _frame(self, kind: str | None) -> tuple[dict[str, list[Any]], dict[str, type]]:
+        return frames.whole(self.columns) if kind is None else frames.tidy(self.columns, kind)
 
     def _floats(self, name: str) -> Floats:
         """Return a column of figures; NaN where there is none."""
@@ -79,15 +84,73 @@ class Table(Answer):
 
 @dataclass(frozen=True)
 class Estimate(Table):
-    """An estimate: `value`, `frequency`, `low`, `high` are arrays, a figure each.
+    """An estimate: `value`, `frequency`, `low`, `high` are arrays, the largest share first.
 
-    They are of the last time range of the newest series; `to_pandas` has all.
+    They are of the last time range of the newest series; the frames have all. A frame has a row for
+    each figure, and of one `kind` (share, mean, spread, cdf, quantile) the columns of that kind.
     """
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The figures, in columns; of each time range the largest share first."""
+        return columns_of(_sorted(self.document))
+
+    def to_pandas(self, kind: str | None = None) -> pd.DataFrame:
+        """Return a DataFrame; days are dates."""
+        return frames.to_pandas(*self._frame(kind))
+
+    def to_polars(self, kind: str | None = None) -> pl.DataFrame:
+        """Return a DataFrame of polars; days are dates."""
+        return frames.to_polars(*self._frame(kind))
+
+    def to_arrow(self, kind: str | None = None) -> pa.Table:
+        """Return an Arrow table."""
+        return frames.to_arrow(*self._frame(kind))
+
+    def plot(self) -> Any:
+        """Draw the newest series: a dot and its interval for each figure; return the Axes.
+
+        Over several time ranges, small multiples, and the array of their Axes.
+        """
+        return plot.draw(self._newest, self.level)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the last time range, under what n reports allow to say."""
+        last, of_shares = self._last, not self._last["mean"]
+        about = f"{self.collection}, {last['from']} to {last['to']}: n = {self.n:,}"
+        note = f"{self.level:.4g} interval of each value on its own, {self.estimand}."
+        if not self.usable:
+            note = "Figures would be noise; to_pandas() has them."
+        rows = [
+            (name, figure(point, of_shares=of_shares), interval(low, high, of_shares=of_shares))
+            for name, point, low, high in self._rows()
+            if self.usable
+        ]
+        head = ("value", "share", "interval") if of_shares else ("", "mean", "interval")
+        return html.paragraphs([self.adequacy]) + html.table(f"{about}. {note}", head, rows)
+
+    def _rows(self) -> Iterator[tuple[str, float, float, float]]:
+        if self._last["mean"]:
+            yield "mean", float(self.mean or np.nan), float(self.low[0]), float(self.high[0])
+        else:
+            yield from zip(
+                map(spelled, self.value), self.frequency, self.low, self.high, strict=True
+            )
 
     @property
     def n(self) -> int:
         """How many reports."""
         return int(self._last["n"])
+
+    @property
+    def usable(self) -> bool:
+        """Whether n reports are enough for the figures to be read; `adequacy` says it in words."""
+        return bool(self._last["usable"])
+
+    @property
+    def adequacy(self) -> str:
+        """How far n reports reach, and from how many on figures are above noise."""
+        return str(self._last["adequacy"])
 
     @property
     def estimand(self) -> str:
@@ -132,7 +195,7 @@ class Estimate(Table):
 
     @property
     def _newest(self) -> Mapping[str, Any]:
-        return dict(self.document["series"][0])
+        return dict(_sorted(self.document)["series"][0])
 
     @property
     def _last(self) -> Mapping[str, Any]:
@@ -143,9 +206,90 @@ class Estimate(Table):
         return np.array([row.get(name, np.nan) for row in rows], np.float64)
 
 
+def _sorted(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimate with the largest share of each time range first."""
+    series = [
+        {**each, "time_ranges": [_by_share(one) for one in each["time_ranges"]]}
+        for each in document["series"]
+    ]
+    return {**document, "series": series}
+
+
+def _by_share(time_range: Mapping[str, Any]) -> dict[str, Any]:
+    def least_first(row: Mapping[str, Any]) -> float:
+        return -inf if row["frequency"] is None else row["frequency"]
+
+    return {**time_range, "values": sorted(time_range["values"], key=least_first, reverse=True)}
+
+
+@dataclass(frozen=True)
+class CentralRelease(Answer):
+    """A central release: what was asked, its figures with their intervals, and what it cost."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame, a row a figure."""
+        figures = self["figures"]
+        found = {
+            "value": [spelled(each["value"]) for each in figures],
+            **{name: [each[name] for each in figures] for name in ("figure", "low", "high")},
+        }
+        return frames.to_pandas(found, {"figure": float, "low": float, "high": float})
+
+    def _repr_html_(self) -> str:
+        about = f"{json.dumps(self['query'])}, {self['from']} to {self['to']}"
+        rows = [
+            (
+                spelled(each["value"]),
+                figure(each["figure"], of_shares=False),
+                interval(each["low"], each["high"], of_shares=False),
+            )
+            for each in self["figures"]
+        ]
+        cost = f"epsilon {self['epsilon']} of each period"
+        caption = f"{about}. {self['level']:.4g} intervals; {cost}."
+        return html.table(caption, ("value", "figure", "interval"), rows)
+
+
+@dataclass(frozen=True)
+class ReleaseList(Answer):
+    """All releases of a central collection, and what is left of its budget."""
+
+    def __iter__(self) -> Iterator[CentralRelease]:
+        for series in self["series"]:
+            yield from map(CentralRelease, series["releases"])
+
+    def __len__(self) -> int:
+        return sum(len(series["releases"]) for series in self["series"])
+
+    def remaining(self) -> pd.DataFrame:
+        """Return what is spent and what remains of each period's budget, the newest series."""
+        periods = self["series"][0]["periods"]
+        names = ("period", "from", "to", "spent", "remaining")
+        found = {name: [each[name] for each in periods] for name in names}
+        return frames.to_pandas(found, {})
+
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self)
+
+
 @dataclass(frozen=True)
 class ComparisonResult(Table):
     """A comparison: first less second, value by value."""
+
+    def _repr_html_(self) -> str:
+        """Return the differences as a table, under the sentence that states them."""
+        rows = [
+            (
+                spelled(row["value"]),
+                number_format.difference(row["difference"], of_shares=True),
+                f"{row['low'] * 100:+.2f} to {row['high'] * 100:+.2f}",
+            )
+            for row in self.document["rows"]
+            if row["difference"] is not None
+        ]
+        return html.paragraphs([self.sentence]) + html.table(
+            self.collection, ("value", "difference", "interval"), rows
+        )
 
     @property
     def sentence(self) -> str:

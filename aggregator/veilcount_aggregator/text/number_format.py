@@ -6,10 +6,9 @@ import re
 from fractions import Fraction
 from math import ceil, floor, log10
 
-from veilcount_shared.collection import Adjacency
-from veilcount_shared.epsilon import EPSILON_GRAIN
-
+MILLION = 10**6
 POINTS = " points"
+POINT_DIGITS, MEAN_DIGITS = 2, 3  # of half an interval
 LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros
 
 
@@ -20,9 +19,9 @@ def excess(part: float) -> str:
     return f"{max(1, ceil(part * 1000 - 1e-9)) / 10:g} % above the least possible"
 
 
-def adjacency(kind: Adjacency | str) -> str:
+def adjacency(kind: str) -> str:
     """Return an adjacency as a noun, to stand behind an epsilon."""
-    return "substitution" if kind == Adjacency.SUBSTITUTE else str(kind)
+    return "substitution" if kind == "substitute" else str(kind)
 
 
 def epsilon(number: Fraction | float) -> str:
@@ -41,11 +40,21 @@ def figure(value: float, *, of_shares: bool) -> str:
     return share(value) if of_shares else f"{value:,.6g}"
 
 
+def sentence_case(text: str) -> str:
+    """Return a text with a capital first letter; the others stay."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def significant(number: float, digits: int) -> str:
     """Return a number to so many digits; with an exponent only where it is hardly anything."""
     if not number:
         return "0"
-    return f"{round(number, digits - 1 - floor(log10(abs(number)))):,.12g}"
+    return f"{rounded(number, digits):,.12g}"
+
+
+def rounded(number: float, digits: int) -> float:
+    """Return a number other than 0, rounded to so many digits."""
+    return round(number, digits - 1 - floor(log10(abs(number))))
 
 
 def precise(value: float, low: float, high: float) -> str:
@@ -58,8 +67,8 @@ def precise(value: float, low: float, high: float) -> str:
 def around(half_width: float, *, of_shares: bool) -> str:
     """Return half an interval: of a share in points."""
     if of_shares:
-        return f"+/- {significant(half_width * 100, 2)}{POINTS}"
-    return f"+/- {significant(half_width, 3)}"
+        return f"+/- {significant(half_width * 100, POINT_DIGITS)}{POINTS}"
+    return f"+/- {significant(half_width, MEAN_DIGITS)}"
 
 
 def difference(number: float, *, of_shares: bool) -> str:
@@ -74,7 +83,7 @@ def interval(low: float, high: float, *, of_shares: bool) -> str:
 
 def decimal(number: Fraction) -> str:
     """Return a number of at most six decimals exactly, without needless zeros."""
-    whole, parts = divmod(abs(number) * EPSILON_GRAIN, EPSILON_GRAIN)
+    whole, parts = divmod(abs(number) * MILLION, MILLION)
     sign = "-" if number < 0 else ""
     return f"{sign}{whole}.{int(parts):06d}".rstrip("0").rstrip(".")
 

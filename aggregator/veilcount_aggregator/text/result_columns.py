@@ -6,9 +6,11 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 |---|---|
 | collection, series, question | the question, and the fingerprint of its definition |
 | from, to, open_period | first and last UTC day of the periods; whether one is still open |
+| first_period, last_period, segments | their numbers; the only segments covered, if not all |
 | unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect (substitution) |
 | n, counts, contributions | how many reports, what n counts, how many may be one person's |
-| estimand, level, view, simultaneous | what the interval estimates, and its level; alone or all |
+| usable | whether n reports are enough for the figures to be read |
+| estimand, level, view | what the interval estimates, and its level for each value on its own |
 | looks | whether it is valid at one planned look or at every look |
 | kind | share, absent, mean, bucket, curve or quantile |
 | value | the value, as it is spelled in a parameter |
@@ -16,7 +18,9 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | number | of a mean its figure; of a curve the edge, of a quantile the number, of a bucket |
 | frequency | the share; of a curve that below its edge, of a quantile the requested one |
 | answers | the share of n |
-| low, high | the interval; of a quantile in the units of the number |
+| low, high | the interval of the figure on its own; of a quantile in the units of the number |
+| simultaneous_low, simultaneous_high | the interval of a share, those of all values at once |
+| count, P, Q | reports that support the value: (count / n - Q) / (P - Q) is the raw share |
 | fake_low, fake_high | the range of the genuine figure if the share `fakes` of reports is fake |
 
 A comparison has a row a value: `a` and `b` (the sides), a_n, a_figure, a_low, a_high, the same of
@@ -38,14 +42,16 @@ PART = "value."  # in front of the names of a crossed value's parts
 TEXTS = (
     "collection", "series", "question", "from", "to", "unit", "epsilon_event", "epsilon_day",
     "epsilon_user", "counts", "estimand", "view", "looks", "kind", "value", "a", "b", "sentence",
+    "segments",
 )  # fmt: skip
-WHOLES = ("n", "contributions", "a_n", "b_n", "family")
-FLAGS = ("open_period", "simultaneous", "differs")
+WHOLES = ("n", "contributions", "a_n", "b_n", "family", "first_period", "last_period", "count")
+FLAGS = ("open_period", "usable", "differs")
 ESTIMATE = (
-    "collection", "series", "question", "from", "to", "open_period", "unit", "epsilon_event",
-    "epsilon_day", "epsilon_user", "n", "counts", "contributions", "estimand", "level", "view",
-    "simultaneous", "looks", "kind", "value", "number", "frequency", "answers", "low", "high",
-    "fakes", "fake_low", "fake_high",
+    "collection", "series", "question", "from", "to", "first_period", "last_period", "open_period",
+    "segments", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "n", "usable", "counts",
+    "contributions", "estimand", "level", "view", "looks", "kind", "value", "number", "frequency",
+    "answers", "low", "high", "simultaneous_low", "simultaneous_high", "count", "P", "Q", "fakes",
+    "fake_low", "fake_high",
 )  # fmt: skip
 COMPARISON = (
     "collection", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "estimand", "level",
@@ -109,16 +115,25 @@ def _valued(value: object) -> Row:
 
 
 def _estimate(answer: Document) -> Iterator[Row]:
-    common = {
-        name: answer[name]
-        for name in ("collection", "level", "view", "simultaneous", "looks", "fakes")
-    }
+    common = {name: answer[name] for name in ("collection", "level", "view", "looks", "fakes")}
+    segments = answer.get("segments", {}).items()
+    common["segments"] = ", ".join(f"{name}:{value}" for name, value in segments) or None
     for series in answer["series"]:
         of_series = common | _of_series(series)
         for time_range in series["time_ranges"]:
             of_range = of_series | {
                 name: time_range[name]
-                for name in ("from", "to", "open_period", "n", "contributions", "estimand")
+                for name in (
+                    "from",
+                    "to",
+                    "first_period",
+                    "last_period",
+                    "open_period",
+                    "n",
+                    "usable",
+                    "contributions",
+                    "estimand",
+                )
             }
             for row in _figures(time_range):
                 yield of_range | row
@@ -130,6 +145,8 @@ def _of_series(series: Document) -> Row:
         "question": series["question"],
         "unit": series["unit"],
         "counts": series["counts"],
+        "P": series["P"],
+        "Q": series["Q"],
     } | _epsilons(series["epsilon"])
 
 

@@ -117,7 +117,6 @@ def test_a_contrast_is_observed_where_there_are_answers(stocked: Deployment) -> 
     ]
 
 
-@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("name", "basis"),
     [

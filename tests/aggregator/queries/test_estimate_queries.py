@@ -75,11 +75,10 @@ def test_fakes_move_the_band_and_not_the_estimate(stocked: Deployment) -> None:
 
 def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> None:
     """Epsilon three times, the unit, what n counts, the promise, the tests for fakes."""
-    answer = estimate(stocked, "theme", view="consistent", simultaneous="true")
+    answer = estimate(stocked, "theme", view="consistent")
     series, time_range = only(answer)
 
     assert (answer.collection, answer.view.value) == ("theme", "consistent")
-    assert answer.simultaneous
     assert (answer.level, answer.by.value) == (0.95, "all")
     assert (series.epsilon.event, series.epsilon.day, series.epsilon.user) == ("2", "2", "24")
     assert (series.unit, series.counts, series.size) == ("month", "answers", 3)
@@ -90,21 +89,15 @@ def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> Non
     assert sum(row.frequency or 0 for row in time_range.values) == pytest.approx(1)
 
 
-def test_intervals_for_every_look_or_for_all_at_once_are_wider_and_labelled(
-    stocked: Deployment,
-) -> None:
+def test_intervals_for_every_look_are_wider_and_labelled(stocked: Deployment) -> None:
     """Shares, and the mean of a number alike."""
-    one, every, together = (
-        estimate(stocked, "theme", **how)
-        for how in ({"looks": "one"}, {"looks": "every"}, {"simultaneous": "true"})
-    )
-    planned, anytime, family = (only(answer)[1].values[0] for answer in (one, every, together))
+    one, every = (estimate(stocked, "theme", looks=looks) for looks in ("one", "every"))
+    planned, anytime = (only(answer)[1].values[0] for answer in (one, every))
     means = [only(estimate(stocked, "minutes", looks=looks))[1].mean for looks in ("one", "every")]
 
     assert (one.looks, one.validity) == (LookCount.ONE, "valid at one planned look")
     assert (every.looks, every.validity) == (LookCount.EVERY, "valid at every look")
-    for wider in (anytime, family):
-        assert wider.low < planned.low < planned.high < wider.high
+    assert anytime.low < planned.low < planned.high < anytime.high
     assert means[0] is not None
     assert means[1] is not None
     assert means[1].low < means[0].low < means[0].high < means[1].high
@@ -133,20 +126,25 @@ def test_requested_values_have_the_figures_of_the_whole_in_the_requested_order(
         assert few.values == [whole.values[place] for place in (3, 1, 699)]
 
 
-def test_a_top_list_is_the_largest_shares_under_intervals_that_hold_together(
-    stocked: Deployment,
-) -> None:
-    """The values were picked by their estimates: alone, their intervals would miss too often.
+def test_the_largest_share_of_one_page_is_not_called_the_largest(stocked: Deployment) -> None:
+    _, page = only(estimate(stocked, "word", size="350", page="2"))
+    _, whole = only(estimate(stocked, "word", size="700"))
 
-    The list is one for all time ranges, so that each value can be followed through them.
-    """
+    assert (page.leader, whole.leader) == (None, "w0")
+
+
+def test_a_top_list_is_the_largest_shares(stocked: Deployment) -> None:
+    """The list is one for all time ranges, so that each value can be followed through them."""
     answer, months = (estimate(stocked, "word", top="6", by=by) for by in ("all", "month"))
     series, time_range = only(answer)
     frequencies = [row.frequency or 0 for row in time_range.values]
     _, consistent = only(estimate(stocked, "word", top="6", view="consistent"))
     first = ["w0", "w1", "w2", "w3"]
 
-    assert answer.simultaneous
+    _, whole = only(estimate(stocked, "word", size="700"))
+
+    assert time_range.values[:4] == whole.values[:4]  # no wider for having been picked
+    assert time_range.leader == "w0"
     assert frequencies == sorted(frequencies, reverse=True)
     assert series.stand_out == 4
     assert [row.value for row in time_range.values[:4]] == first

@@ -25,7 +25,7 @@ Words = str | list[str]
 def test_every_parameter_is_parsed() -> None:
     days, words = {"from_": "2026-11-01", "to": "2026-12-31"}, ["arm:A", "level:2"]
     read = question(**days, by="month", view="consistent", level="0.9", segment=words, series="abc")
-    others = question(top="5", among="answered", simultaneous="false", looks="every", fakes="0.02")
+    others = question(top="5", among="answered", looks="every", fakes="0.02")
 
     assert read == queries.EstimateQuery(
         first=date(2026, 11, 1),
@@ -39,7 +39,6 @@ def test_every_parameter_is_parsed() -> None:
     assert others == queries.EstimateQuery(
         top=5,
         among=queries.Denominator.ANSWERED,
-        simultaneous=False,
         looks=LookCount.EVERY,
         fakes=Fraction(1, 50),
     )
@@ -65,7 +64,7 @@ WRONG: list[tuple[dict[str, Words], str, str]] = [
     ({"values": "dark", "group": "g:dark"}, "group", "either this or values"),
     ({"top": "3", "page": "2"}, "page", "no pages"),
     ({"group": "g:dark", "view": "consistent"}, "view", "view=raw"),
-    ({"simultaneous": "maybe"}, "simultaneous", "true or false"),
+    ({"simultaneous": "true"}, "simultaneous", "unknown parameter"),
     ({"page": "0"}, "page", "1 or more"),
     ({"size": "0"}, "size", "give 1 to"),
     ({"fakes": "1"}, "fakes", "such as 0.01"),
@@ -88,11 +87,13 @@ UNFIT: list[tuple[str, dict[str, Words], str, str]] = [
     ("theme", {"values": "purple"}, "values", "such as light, dark, system"),
     ("theme", {"group": "dark"}, "group", "such as warm:red,orange"),
     ("theme", {"group": ["g:dark", "g:light"]}, "group", "give a name and values"),
+    ("theme", {"group": "g:drak"}, "group", "did you mean dark"),
     ("theme", {"among": "answered"}, "among", "presence is public"),
     ("theme", {"page": "2"}, "page", "the last page is 1"),
     ("plan", {"group": "theme"}, "group", "one of answer, plan"),
     ("plan", {"values": "dark"}, "values", '{"answer": "light", "plan": "free"}'),
     ("plan", {"values": '{"answer": "dark", "plan": "gold"}'}, "values", "give objects such as"),
+    ("plan", {"values": '{"answer": "dark"}'}, "values", "give objects such as"),
     ("minutes", {"top": "3"}, "top", "of a number"),
     ("minutes", {"group": "g:1"}, "group", "of a number"),
     ("minutes", {"view": "consistent"}, "view", "view=raw"),

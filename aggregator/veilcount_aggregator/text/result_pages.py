@@ -1,0 +1,68 @@
+"""The pages of a large estimate, put together; their reports are those of one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Protocol
+
+Document = dict[str, Any]
+
+MOST_FIGURES = 50_000  # in one response: half of what an aggregator sends
+TRIES = 3
+SELECTIONS = frozenset({"top", "values", "group", "page", "size"})  # parameters that select values
+
+
+class Fetch(Protocol):
+    """Returns an estimate; with a page and a size, that page of its values."""
+
+    def __call__(self, **page: int) -> Document:
+        """Return it from the server or the store."""
+
+
+class Moved(Exception):
+    """Reports arrived between two pages: they are not of the same moment."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "reports arrived between all pages: give `to`, a day before the open period"
+        )
+
+
+def all_values(fetch: Fetch, parameters: Collection[str]) -> Document:
+    """Return an estimate with all its values, if no parameter selects some."""
+    first = fetch()
+    if not SELECTIONS.isdisjoint(parameters) or all(one["pages"] == 1 for one in first["series"]):
+        return first
+    size = max(1, MOST_FIGURES // sum(len(series["time_ranges"]) for series in first["series"]))
+    for _ in range(TRIES):
+        try:
+            return _fetch_once(size, fetch)
+        except Moved as moved:
+            last = moved
+    raise last
+
+
+def _fetch_once(size: int, fetch: Fetch) -> Document:
+    whole = fetch(page=1, size=size)
+    pages = max(series["pages"] for series in whole["series"])
+    for number in range(2, pages + 1):
+        later = fetch(page=number, size=size)["series"]
+        page = {series["fingerprint"]: series for series in later}
+        for series in whole["series"]:
+            if number <= series["pages"]:
+                _append(series, page.get(series["fingerprint"]))
+    for series in whole["series"]:
+        series["pages"] = 1
+    return whole
+
+
+def _append(series: Document, page: Document | None) -> None:
+    """Add the values of a later page, which has the same time ranges and the same reports."""
+    if page is None or _moment(page) != _moment(series):
+        raise Moved
+    for time_range, more in zip(series["time_ranges"], page["time_ranges"], strict=True):
+        time_range["values"] += more["values"]
+
+
+def _moment(series: Document) -> list[tuple[str, int]]:
+    return [(time_range["from"], time_range["n"]) for time_range in series["time_ranges"]]

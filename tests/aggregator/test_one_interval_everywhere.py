@@ -1,0 +1,159 @@
+"""One estimate has one interval: page, overview, command, JSON, CSV and reader agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.cli.conftest import Type, typed
+from tests.aggregator.cli.server_fixtures import listening
+from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
+from tests.browser.browser_population import NOW, stock
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.dashboard.headline import mean_headline, share_headline
+from veilcount_aggregator.queries.estimate_schema import MeanRow, ShareRow
+from veilcount_aggregator.reader import Reader
+from veilcount_aggregator.text.number_format import figure, interval, significant
+
+__all__ = ["typed"]
+
+SHARES = (
+    *("theme", "opened", "dark"),  # three values, in segments; two values; of one's own period
+    *("plan", "help", "country", "word"),  # crossed; hidden presence; 30 and 2,000 values
+)
+NUMBERS = ("minutes", "size", "latency")  # a mean, a distribution, ranges
+LONG = ("country", "word")  # of which the page lists the largest
+
+
+@dataclass(frozen=True)
+class Faces:
+    made: Deployment
+    url: str
+    key: str
+    typed: Type
+
+    def query(self, name: str) -> dict[str, str]:
+        top = {"top": "25"} if name in LONG else {}
+        return {"series": self.made.series(name).fingerprint, **top}
+
+    def api(self, name: str, kind: str = "application/json") -> Any:
+        words = "&".join(f"{key}={word}" for key, word in self.query(name).items())
+        path = f"/v1/collections/{name}/estimate?{words}"
+        answer = self.made.ask("GET", path, key=self.key, environ={"HTTP_ACCEPT": kind})
+
+        assert answer.status == 200
+        return answer.body.decode() if kind == "text/csv" else answer.json
+
+    def command(self, name: str) -> str:
+        options = [word for key, text in self.query(name).items() for word in (f"--{key}", text)]
+        printed = self.typed(
+            "estimate", name, *options, "--show-anyway", "--url", self.url, "--key", self.key
+        )
+
+        assert printed.code == 0, printed.err
+        return " ".join(printed.out.split())
+
+    @property
+    def visitor(self) -> Visitor:
+        return logged_in(self.made)
+
+
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Deployment, str, str]]:
+    with deployment(tmp_path_factory.mktemp("faces"), now=NOW) as made:
+        stock(made)
+        with listening(made.app.wsgi_app) as url:
+            yield made, url, made.key(Role.ANALYST)
+
+
+@pytest.fixture
+def faces(stocked: tuple[Deployment, str, str], typed: Type) -> Faces:
+    return Faces(*stocked, typed)
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_a_share_has_the_same_interval_on_every_face(faces: Faces, name: str) -> None:
+    series = faces.api(name)["series"][0]
+    found = series["time_ranges"][-1]
+    rows = found["values"]
+    ends = [(row["frequency"], row["low"], row["high"]) for row in rows]
+    sheet = list(csv.DictReader(io.StringIO(faces.api(name, "text/csv"))))
+    read = Reader(faces.url, faces.key).estimate(name, **faces.query(name))
+    page, printed = faces.visitor.get(f"/collections/{name}").text, faces.command(name)
+    written = [
+        (figure(share, of_shares=True), interval(low, high, of_shares=True))
+        for share, low, high in ends
+    ]
+    listed = written[: series["stand_out"]]  # of a long list those above the noise line
+
+    assert [
+        tuple(float(row[each]) for each in ("frequency", "low", "high"))
+        for row in sheet
+        if row["kind"] == "share"
+    ] == ends
+    assert sorted(zip(read.frequency, read.low, read.high, strict=True)) == sorted(ends)
+    assert [each for each in listed if " ".join(each) not in page] == []
+    assert [each for each in written if " ".join(each) not in printed] == []
+    if found["usable"]:
+        yes = [row for row in rows if row["value"] is True]
+        largest = yes or sorted(rows, key=lambda row: -row["frequency"])
+        headline = share_headline(msgspec.convert(largest[0], ShareRow))
+        assert headline in page
+        assert headline in faces.visitor.get("/").text
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_mean_has_the_same_interval_on_every_face(faces: Faces, name: str) -> None:
+    row = faces.api(name)["series"][0]["time_ranges"][-1]["mean"]
+    ends = (row["mean"], row["low"], row["high"])
+    sheet = csv.DictReader(io.StringIO(faces.api(name, "text/csv")))
+    read = Reader(faces.url, faces.key).estimate(name, **faces.query(name))
+    headline = mean_headline(msgspec.convert(row, MeanRow))
+    mean, low, high = (figure(each, of_shares=False) for each in ends)
+
+    assert [
+        tuple(float(each[name]) for name in ("number", "low", "high"))
+        for each in sheet
+        if each["kind"] == "mean"
+    ] == [ends]
+    assert (read.mean, *read.low, *read.high) == ends
+    assert f"mean {mean} {low} to {high}" in faces.command(name)
+    assert headline in faces.visitor.get(f"/collections/{name}").text
+    assert headline in faces.visitor.get("/").text
+
+
+@pytest.mark.parametrize("name", ["opened", "quiet"])
+def test_too_few_reports_are_a_verdict_before_any_figure(faces: Faces, name: str) -> None:
+    """Figures are shown on request: unfolded on the page, by an option of the command."""
+    found = faces.api(name)["series"][0]["time_ranges"][-1]
+    read = Reader(faces.url, faces.key).estimate(name)
+    page = faces.visitor.get(f"/collections/{name}")
+    without = faces.typed("estimate", name, "--url", faces.url, "--key", faces.key).out
+
+    assert (found["usable"], read.usable) == (False, False)
+    assert found["adequacy"] == read.adequacy
+    assert found["adequacy"] in faces.visitor.get("/").text
+    assert page.text.index(found["adequacy"]) < page.text.index("View options")
+    assert "%" not in without.replace(found["adequacy"], "")
+    shown = page.html.split("Show the figures anyway")
+    assert "<td" not in shown[0]
+    assert len(shown) == 1 + bool(found["n"])
+
+
+@pytest.mark.parametrize("name", ["theme", "word", "minutes"])
+def test_a_ratio_of_errors_is_that_of_the_errors_shown(faces: Faces, name: str) -> None:
+    text = faces.visitor.get(f"/collections/{name}/contrast").text
+    found = re.search(
+        r"is \+/- (\S+?)( points)? for .*? be \+/- (\S+?)( points)?: (\S+) times", text
+    )
+
+    assert found is not None
+    assert significant(float(found[1]) / float(found[3]), 2) == found[5]
