@@ -48,6 +48,12 @@ def test_a_day_lies_in_its_calendar_period(unit: Unit, start: str, day: str, num
     assert found == number
 
 
+def test_a_period_is_called_what_a_person_would_call_it() -> None:
+    names = [periods.period_name(unit) for unit in Unit]
+
+    assert names == ["day", "day", "week", "month", "campaign"]
+
+
 @pytest.mark.parametrize(
     ("unit", "start", "until", "count"),
     [

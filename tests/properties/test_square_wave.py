@@ -58,6 +58,36 @@ def test_a_true_value_is_its_own_message() -> None:
     assert not hasattr(Identity, "randomize")
 
 
+WINDOW = "lies in the true value's window of {} of {} levels with probability {}"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "inputs", "text"),
+    [
+        (Identity(7), 7, "the true value itself, for a trusted curator"),
+        (MeanMechanism.for_epsilon(ONE), 9, WINDOW.format(7, 15, "0.704010")),
+        (DistributionMechanism.for_epsilon(ONE), 256, WINDOW.format(131, 386, "0.582716")),
+        (
+            SubsetSelection.for_epsilon(ONE, 5, 2),
+            5,
+            "holds the true value with probability 0.644405, any given other value with 0.338899",
+        ),
+    ],
+)
+def test_a_mechanism_describes_itself(mechanism: Any, inputs: int, text: str) -> None:
+    assert (mechanism.inputs, mechanism.describe()) == (inputs, text)
+
+
+def test_a_mechanism_of_numbers_has_the_epsilon_of_its_window() -> None:
+    mechanism = MeanMechanism.for_epsilon(ONE)
+
+    assert (mechanism.epsilon, mechanism.P) == (ONE, mechanism.window.P)
+
+
+def test_the_message_of_a_subset_names_its_members() -> None:
+    assert SubsetSelection.for_epsilon(ONE, 5, 2).describe_message(0b10010, "abcde") == "b or e"
+
+
 @pytest.mark.parametrize(
     "make",
     [

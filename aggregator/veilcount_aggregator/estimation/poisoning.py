@@ -7,6 +7,7 @@ it. The test detects messages that no honest population would send.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -81,8 +82,8 @@ class PoisoningTest:
 
 def frequent_messages(counters: Counts, messages: int, most: float) -> Counts:
     """Return the messages that came too often, if no device sends one with more than `most`."""
-    tail = at_least(counters, np.array(counters.sum()), most)
-    return np.flatnonzero(tail * messages < ALARM)
+    n = int(counters.sum())
+    return np.flatnonzero(counters >= _least_unlikely(n, most, ALARM / messages))
 
 
 def nonzero_supports(supported: Counts, n: int, Q: float) -> Counts:
@@ -92,7 +93,17 @@ def nonzero_supports(supported: Counts, n: int, Q: float) -> Counts:
     """
     if not len(supported):
         return supported
-    counts, places = np.unique(supported, return_inverse=True)  # few of them differ
-    above, below = at_least(counts, np.array(n), Q), 1 - at_least(counts + 1, np.array(n), Q)
-    tail = 2 * np.minimum(above, below)[places] * len(supported)
-    return np.flatnonzero(tail < ALARM)
+    alpha = ALARM / (2 * len(supported))
+    too_many, too_few = _least_unlikely(n, Q, alpha), n - _least_unlikely(n, 1 - Q, alpha)
+    return np.flatnonzero((supported >= too_many) | (supported <= too_few))
+
+
+def _least_unlikely(n: int, p: float, alpha: float) -> int:
+    """Return the least count that Bin(n, p) reaches with less than alpha; n + 1 if there is none.
+
+    Tails fall as counts grow, so one bisection serves all counts.
+    """
+    trials = np.array(n)
+    return bisect_left(
+        range(n + 1), True, key=lambda count: bool(at_least(np.array(count), trials, p) < alpha)
+    )

@@ -9,7 +9,7 @@ backwards, the hyperplanes make it a convolution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -38,7 +38,9 @@ SMALL = 1 << 18
 #: ch. 24], rows and columns together; three transforms and a product take part, and the grid's
 #: log2(2v) is below 2 log2(v)
 ERROR = 32 * np.finfo(np.float64).eps
+BLOCK = 1 << 18  # cells or vectors at a time
 DIGIT = 18  # bits, of counts that are too many for one transform: few enough for any length
+MASK = (1 << DIGIT) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,32 +53,38 @@ class Cycle:
     grid: Grid
     meets: Turned
 
-    def supports(self, cells: Counts) -> Counts:
-        """Return for every point how many reports' hyperplanes hold it: exactly, in integers.
+    def supports(self, cells: Counts, wanted: range) -> Counts:
+        """Return how many reports' hyperplanes hold each wanted point: exactly, in integers.
 
         What all cells have in common is taken off first and each point is given its share of it. If
         the rest is still so large that a transform might err by a quarter, its digits go one by
-        one.
+        one. The rest is not kept during a transform: it is as long as all cells.
         """
         common = int(cells.min())
-        rest = cells - common if common else cells
         error = ERROR * np.log2(len(cells)) * np.sqrt(2 * self.owned)  # the repeated ones too
-        if error * float(np.linalg.norm(rest)) < 1 / 4:
-            found = self._rounded(rest)
+        if error * _norm(cells, common) < 1 / 4:
+            found = self._rounded(lambda at: cells[at] - common, wanted)
         else:
-            found = self._rounded(rest & (1 << DIGIT) - 1)
-            found += self.supports(rest >> DIGIT) << DIGIT
+            found = self._rounded(lambda at: (cells[at] - common) & MASK, wanted)
+            found += self.supports((cells - common) >> DIGIT, wanted) << DIGIT
         found += common * self.owned
         return found
 
-    def _rounded(self, cells: Counts) -> Counts:
+    def _rounded(self, take: Callable[[Numbers], Counts], wanted: range) -> Counts:
         """Multiply the transforms."""
-        turned = self.grid.transform(lambda places: cells[self.hyperplanes[places]])
+        turned = self.grid.transform(lambda places: take(self.hyperplanes[places]))
         turned *= self.meets
-        supports = np.empty(len(cells), np.int64)
+        supports = np.empty(len(wanted) + 1, np.int64)  # the last: of points that are not wanted
         for places, found in self.grid.line(turned):
-            supports[self.points[places]] = np.rint(found)
-        return supports
+            at = (self.points[places] - np.int32(wanted.start)).view(np.uint32)  # never below 0
+            supports[np.minimum(at, len(wanted))] = np.rint(found)
+        return supports[:-1]
+
+
+def _norm(cells: Counts, common: int) -> float:
+    """Return the norm of what cells have beyond the common count."""
+    blocks = (cells[first : first + BLOCK] for first in range(0, len(cells), BLOCK))
+    return float(np.linalg.norm([np.linalg.norm(block - common) for block in blocks]))
 
 
 def cycle(q: int, t: int) -> Cycle:
@@ -93,11 +101,12 @@ def _made(q: int, t: int) -> Cycle:
     first = _first_coordinates(gf, low, v + t)
     grid = Grid.from_length(v)
     meets = grid.repeated(first[:v] == 0)  # first: before the rest takes memory
-    hyperplanes = numbers(gf, [first[place : place + v] for place in range(t)])
+    # backwards from u_v, which is u_0 up to a scalar
+    backwards = [first[place + v : place : -1] for place in range(t)]
     return Cycle(
         points(q, t - 1),
-        numbers(gf, _coordinates(gf, low, first, v)),
-        np.roll(hyperplanes[::-1], 1),
+        _numbers(gf, v, lambda block: _coordinates(gf, low, first[block.start : block.stop + t])),
+        _numbers(gf, v, lambda block: [each[block] for each in backwards]),
         grid,
         meets,
     )
@@ -122,8 +131,17 @@ def _first_coordinates(gf: FiniteField, low: list[int], count: int) -> Elements:
     return known
 
 
-def _coordinates(gf: FiniteField, low: list[int], first: Elements, v: int) -> list[Elements]:
-    """Return the coordinates of alpha^0 .. alpha^(v-1), from the first ones alone.
+def _numbers(gf: FiniteField, v: int, take: Callable[[slice], list[Elements]]) -> Numbers:
+    """Return the numbers of v vectors; `take` gives the coordinates of a block of them."""
+    found = np.empty(v, np.int32)
+    for start in range(0, v, BLOCK):
+        block = slice(start, min(start + BLOCK, v))
+        found[block] = numbers(gf, take(block))
+    return found
+
+
+def _coordinates(gf: FiniteField, low: list[int], first: Elements) -> list[Elements]:
+    """Return the coordinates of successive powers of alpha, t fewer, from the first ones alone.
 
     Multiplying by alpha moves each coordinate up by one, then takes f_j times the last off:
     the last of alpha^i is -s_(i+1) / f_0, any other is that above it in alpha^(i+1), mended.
@@ -133,7 +151,7 @@ def _coordinates(gf: FiniteField, low: list[int], first: Elements, v: int) -> li
     for factor in reversed(low[1:]):
         above = held[-1]
         held.append(plus(gf, above[1:], times(gf, factor, last[: len(above) - 1])))
-    return [coordinate[:v] for coordinate in reversed(held)]
+    return [coordinate[: len(first) - len(low)] for coordinate in reversed(held)]
 
 
 # -- the polynomial --------------------------------------------------------------------------------
@@ -222,22 +240,20 @@ def _prime_factors(number: int) -> list[int]:
     return factors + ([number] if number > 1 else [])
 
 
-BLOCK = 1 << 18  # cells per block
-
-
 def supports(
     mechanism: ProjectiveGeometry, counters: Counts, places: Counts | None = None
 ) -> Counts:
     """Return how many reported hyperplanes hold each input, or each of those at `places`."""
     if places is not None and _cheaper(counters, places):
         return _cell_by_cell(mechanism, counters, places)
-    found = cycle(mechanism.q, mechanism.t).supports(counters)
-    return found[: mechanism.k].copy() if places is None else found[places]  # frees the rest
+    found = cycle(mechanism.q, mechanism.t).supports(counters, range(mechanism.k))
+    return found if places is None else found[places]
 
 
 def unused_supports(mechanism: ProjectiveGeometry, counters: Counts) -> Counts:
     """Return the supports of the points that are no input."""
-    return cycle(mechanism.q, mechanism.t).supports(counters)[mechanism.k :]
+    unused = range(mechanism.k, mechanism.messages)
+    return cycle(mechanism.q, mechanism.t).supports(counters, unused)
 
 
 def points_held(mechanism: ProjectiveGeometry, group: Counts) -> Counts:
@@ -247,7 +263,7 @@ def points_held(mechanism: ProjectiveGeometry, group: Counts) -> Counts:
     """
     marked = np.zeros(mechanism.messages, np.int64)
     marked[group] = 1
-    return cycle(mechanism.q, mechanism.t).supports(marked)
+    return cycle(mechanism.q, mechanism.t).supports(marked, range(mechanism.messages))
 
 
 def _cheaper(counters: Counts, places: Counts) -> bool:

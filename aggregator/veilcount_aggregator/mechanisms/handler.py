@@ -199,11 +199,6 @@ class ShareHandler(MechanismHandler[S]):
         p, q, one = self.mechanism.P, self.mechanism.Q, Fraction(1, self.mechanism.inputs)
         return float((one * p * (1 - p) + (1 - one) * q * (1 - q)) / (p - q) ** 2)
 
-    def rare_variance(self) -> float:
-        """Return n times the noise variance of the share of a value that hardly anyone has."""
-        p, q = self.mechanism.P, self.mechanism.Q
-        return float(q * (1 - q) / (p - q) ** 2)
-
     def reach(self) -> tuple[float, float]:
         """Return (1 - Q) / (P - Q) and Q / (P - Q)."""
         p, q = self.mechanism.P, self.mechanism.Q

@@ -7,7 +7,10 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
 from math import isclose
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.aggregator.exact_rows import Row, rows_of
 from tests.statistical.distributions import LOWER, with_epsilon
@@ -21,6 +24,7 @@ from veilcount_aggregator.analysis.amplification import (
     keeps_epsilon,
     largest_local_epsilon,
 )
+from veilcount_aggregator.analysis.amplification.blanket import GridValues
 from veilcount_aggregator.mechanisms import handler_of
 from veilcount_shared import select_mechanism
 from veilcount_shared.composition import Overlap, shuffle_amplification
@@ -196,6 +200,25 @@ def test_the_blanket_gives_the_known_values(
     found = blanket_epsilon(select_mechanism(k, epsilon).mechanism, reports, DELTA)
 
     assert isclose(found, expected, rel_tol=0.015)
+
+
+@given(
+    values=st.lists(st.floats(-30, 30), min_size=1, max_size=5),
+    weight=st.floats(0.01, 0.99),
+    nines=st.integers(1, 6),
+)
+def test_no_coefficient_that_counts_is_left_out(
+    values: list[float], weight: float, nines: int
+) -> None:
+    """Of a distribution around 0, as all are: most of its reports are not in the blanket."""
+    shares = np.array([1 - weight, *(weight / len(values) for _ in values)])
+    around = np.array([0.0, *values])
+    grid = GridValues.split(around - around @ shares, shares, 16384)
+    every, size = grid.transform(8193), 1 - 10.0**-nines
+    kept = grid.terms_above(size)
+
+    assert np.allclose(grid.transform(20), every[:20])
+    assert (np.abs(every[kept:]) < size + 1e-12).all()
 
 
 # -- what is returned ------------------------------------------------------------------------------

@@ -54,8 +54,10 @@ def test_limits_are_settings_and_reach_the_workers() -> None:
 
 @pytest.mark.parametrize("name", ["VEILCOUNT_MAX_SERIES_MEMORY", "VEILCOUNT_MAX_STORE_MEMORY"])
 def test_a_limit_that_is_none_is_refused_with_its_name(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"{name} = 'much'.*256MB"):
+    with pytest.raises(SettingsError, match=f'{name} = "much".*256MB'):
         Settings.from_environment({"VEILCOUNT_STORE": "sqlite:///x.db", name: "much"})
+    with pytest.raises(SettingsError, match="give a whole number"):
+        Settings.from_environment({"VEILCOUNT_STORE": "sqlite:///x.db", "VEILCOUNT_WORKERS": "x"})
 
 
 def test_one_series_has_half_of_what_redis_has_for_all() -> None:

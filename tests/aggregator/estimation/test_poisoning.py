@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from tests.aggregator.estimation.collection_fixtures import (
     falling,
@@ -19,6 +20,7 @@ from tests.aggregator.estimation.collection_fixtures import (
 )
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import poisoning_band
+from veilcount_aggregator.estimation.poisoning import ALARM, frequent_messages, nonzero_supports
 from veilcount_aggregator.estimation.projective_supports import points_held
 from veilcount_aggregator.mechanisms import poisoning_test
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
@@ -132,6 +134,18 @@ def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
     result = poisoning_test(collection, counters)
 
     assert nobody in result.values
+
+
+@pytest.mark.parametrize(("n", "Q"), [(1, 0.5), (40, 0.02), (3000, 0.02), (3000, 0.5)])
+def test_counts_fail_by_their_exact_tails(n: int, Q: float) -> None:
+    """One threshold on either side decides as the tails of each count do."""
+    counts, size = np.arange(n + 1), n + 1
+    most, least = binom.sf(counts - 1, n, Q), binom.cdf(counts, n, Q)
+    failed = np.flatnonzero(2 * np.minimum(most, least) * size < ALARM)
+    often = np.flatnonzero(binom.sf(counts - 1, counts.sum(), Q) * size < ALARM)
+
+    assert nonzero_supports(counts, n, Q).tolist() == failed.tolist()
+    assert frequent_messages(counts, size, Q).tolist() == often.tolist()
 
 
 def test_a_patient_attacker_is_not_seen_and_the_text_says_so() -> None:

@@ -12,6 +12,7 @@ from tests.aggregator.estimation.collection_fixtures import falling, of_values
 from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
 from veilcount_aggregator.estimation.projective_supports import (
     Ring,
+    cycle,
     points_held,
     polynomial,
     supports,
@@ -48,6 +49,16 @@ def test_decoding_equals_adding_up_cell_by_cell(q: int, t: int, most: int) -> No
     assert (supports(mechanism, cells) == [cells[row].sum() for row in rows]).all()
     if len(size) < 100:
         assert rows.tolist() == [[mechanism.supports(message, x) for message in size] for x in size]
+
+
+@pytest.mark.parametrize("most", [1, 10**15])
+def test_some_points_are_decoded_as_among_all(most: int) -> None:
+    cells = drawn(points(3, 4), most) + 7
+    whole = cycle(3, 4).supports(cells, range(len(cells)))
+
+    for wanted in (range(10), range(10, 31), range(31, len(cells)), range(0)):
+        found = cycle(3, 4).supports(cells, wanted)
+        assert found.tolist() == whole[wanted.start : wanted.stop].tolist()
 
 
 def test_one_message_that_came_from_all_is_decoded_exactly() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
-from math import sqrt
 
 from veilcount_shared import periods
 from veilcount_shared.collection import Measure
@@ -19,10 +18,11 @@ from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
 from ...errors import QueryError
+from ...estimation import CUT, noise_line
 from ...mechanisms import handler_of, share_handler_of
 from ...text.number_format import decimal, percent
 from ..budget.composition import ComposedEpsilon, compose_answers
-from ..trust_models.quantity import ErrorEstimate, two_sided, with_sampling
+from ..trust_models.quantity import ErrorEstimate, with_sampling
 from .solvers import SOLVERS, YES_OR_NO, QuestionShape, Solution, Solver, TrustModel
 
 LISTED = 24  # more values than these are better kept in a file of their own
@@ -78,9 +78,6 @@ def _until(question: QuestionShape) -> date:
     if question.unit is Unit.USER:
         return question.start + YEAR
     return periods.first_day(question.unit, question.start, question.number_of_periods)
-
-
-SURE = 0.05  # in how many surveys any value that nobody has may look like one that somebody has
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +211,10 @@ def _detectable(solver: Solver, choice: Solution, mechanism: Randomizer | None) 
     inputs, each = solver.question.values, solver.each(choice.devices)
     if inputs is None:
         return None
-    level = 1 - SURE / inputs
     if mechanism is None:
-        return solver.question.quantity.curator(choice.epsilon).half_width(1 - level) / each
-    return two_sided(level) * sqrt(share_handler_of(mechanism).rare_variance() / each)
+        curator = solver.question.quantity.curator(choice.epsilon)
+        return curator.half_width(CUT / inputs) / each
+    return noise_line(share_handler_of(mechanism).response, each, inputs)
 
 
 def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:
