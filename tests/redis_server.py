@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,15 @@ class RedisServer:
     def thaw(self) -> None:
         """Let it go on."""
         self._process.send_signal(signal.SIGCONT)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let it stand still for so long."""
+        self.freeze()
+        try:
+            yield
+        finally:
+            self.thaw()
 
     def follow(self, master: RedisServer, *, through: int = 0) -> None:
         """Become a replica, and wait until it has all; `through` is the port of a proxy."""

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 
 from ...errors import StoreUnavailable
+from .error_mapping import START_REDIS
 
 PAUSE_SECONDS = 0.5
 LONGEST_PAUSE = 5.0
@@ -115,7 +116,7 @@ class CircuitBreaker:
         if waited > STALL_SECONDS:
             raise StoreUnavailable(
                 f"Redis at {self._server} does not answer: {len(self._calls)} calls wait, "
-                f"the oldest for {waited:.1f} s"
+                f"the oldest for {waited:.1f} s: {START_REDIS}"
             )
 
     def _refusal(self) -> str:

@@ -24,9 +24,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.retry import Retry
 
-from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from ...errors import StoreError, StoreUnavailable, StoreUnfit, system_reason
 from .circuit_breaker import CircuitBreaker
-from .error_mapping import BROKEN, connection_error, reply_error
+from .error_mapping import BROKEN, START_REDIS, connection_error, reply_error
 from .url import RedisUrl
 
 CONNECTIONS = 1 << 16
@@ -107,7 +107,7 @@ class RedisNode:
             finally:
                 self.pool(Wait.PROBE).release(connection)
         except (*BROKEN, ResponseError) as error:
-            self.breaker.failed(str(error))
+            self.breaker.failed(f"{system_reason(error)}: {START_REDIS}")
         except BaseException:
             self.breaker.failed("the probe was stopped")
             raise
@@ -249,7 +249,7 @@ class _Call:
         except AuthenticationError:
             raise
         except BROKEN as error:
-            self._server.breaker.failed(str(error))
+            self._server.breaker.failed(f"{system_reason(error)}: {START_REDIS}")
             raise
 
     def _answer(self) -> Any:
@@ -264,7 +264,7 @@ class _Call:
         if self.timed_out and self._wait is not Wait.PROBE:
             self._server.breaker.failed(f"no answer within {TIMEOUTS[self._wait].read:g} s")
         self._server.disconnect(idle=True)  # they rest on what may have died with it
-        self._error = connection_error(error)
+        self._error = connection_error(str(self._server), error)
         self._error.__cause__ = error
 
 

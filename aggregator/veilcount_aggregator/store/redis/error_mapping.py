@@ -18,8 +18,10 @@ from ...errors import (
     StoreReadOnly,
     StoreUnavailable,
     StoreUnfit,
+    system_reason,
 )
 
+START_REDIS = "start it, or check the address, the network and what its log says"
 _NO_FUNCTION = "Function not found"
 _LOADED = "already exists"
 #: by how the answer begins; the first three are errors of the library itself
@@ -77,14 +79,16 @@ def reply_error(place: str, error: Exception) -> StoreError:
             return kind(message.format(place=place))
     if isinstance(error, AuthenticationError | NoPermissionError):
         return StoreUnfit(f"Redis at {place} refuses this user: {text}")
-    return StoreUnavailable(f"Redis at {place}: {type(error).__name__}: {text}")
+    return StoreUnavailable(f"Redis at {place} refused the command: {text}")
 
 
-def connection_error(error: BaseException) -> StoreError:
+def connection_error(place: str, error: BaseException) -> StoreError:
     """Map a connection error: whether anything was written is not known."""
     if isinstance(error, AuthenticationError):
-        return StoreUnfit(f"Redis refuses this user: {error}")
-    return StoreUnavailable(f"Redis does not answer: {error}")
+        return StoreUnfit(f"Redis at {place} refuses this user: {error}")
+    return StoreUnavailable(
+        f"Redis at {place} does not answer: {system_reason(error)}: {START_REDIS}"
+    )
 
 
 #: raised by a connection while it is opened, written or read

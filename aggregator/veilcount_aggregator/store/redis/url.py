@@ -77,9 +77,13 @@ def _parameters(query: str, known: set[str]) -> Mapping[str, str]:
 
 def _host(host: str) -> tuple[str, int]:
     parts = urlsplit(f"//{host}")
+    try:
+        port = parts.port
+    except ValueError:
+        raise ValueError(FORM) from None
     if not parts.hostname:
         raise ValueError(FORM)
-    return parts.hostname, PORT if parts.port is None else parts.port
+    return parts.hostname, PORT if port is None else port
 
 
 def _parameter(parameters: Mapping[str, str], name: str, most: int) -> int | None:

@@ -14,7 +14,14 @@ from threading import Semaphore
 from time import monotonic
 from urllib.parse import quote, unquote, urlsplit
 
-from ...errors import SettingsError, StoreError, StoreFull, StoreUnavailable, StoreUnfit
+from ...errors import (
+    SettingsError,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+    StoreUnfit,
+    system_reason,
+)
 from ..durable_files import sync_path
 from .wal_guard import remove_links
 
@@ -128,7 +135,9 @@ def store_error(error: sqlite3.Error | OSError, path: Path) -> StoreError:
         return StoreFull(f"{path}: the disk is full: free some space")
     if damaged:
         return StoreUnfit(f"{path} is damaged ({error}): restore a backup")
-    return StoreUnavailable(f"{path}: {error}")
+    return StoreUnavailable(
+        f"{path}: {system_reason(error)}: check the file, its folder and its disk"
+    )
 
 
 def _is_disk_full(path: Path) -> bool:

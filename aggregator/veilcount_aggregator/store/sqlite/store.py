@@ -32,10 +32,10 @@ ROWS_AT_ONCE = 2_000
 PAGES_FOR_SECONDS = 0.5
 
 #: drops at an instant or before: they become final, and nothing of them can be restored
-_OLD_MARKS = "from drop_mark where series = ?1 and at <= ?2"
+_OLD_MARKS = "from drop_mark where series = :series and at <= :before"
 _MAKE_FINAL = (
     f"update series set deleted = max(deleted, coalesce((select max(epochs) {_OLD_MARKS}), 0))"  # noqa: S608 - constants
-    " where number = ?1"
+    " where number = :series"
 )
 #: rows of epochs whose drop is final
 _DELETE_ROWS = (
@@ -101,7 +101,7 @@ class SqliteStore(SqliteRecords):
         """Delete what was dropped so long ago: final at once, off the disk in small steps."""
         with self.file.reading() as database:
             number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
-            before = (number, int((now - kept).timestamp()))
+            before = {"series": number, "before": int((now - kept).timestamp())}
             due = database.execute(f"select 1 {_OLD_MARKS}", before).fetchone()
         if due:
             with self.changing() as database:
@@ -205,6 +205,9 @@ class SqliteStore(SqliteRecords):
     def health(self) -> StoreHealth:
         """Return how it is, or raise; now and then with a write, and a check of the pages."""
         self._examine()
+        return self._read_health()
+
+    def _read_health(self) -> StoreHealth:
         with self.file.reading() as database:
             read_only = is_read_only(database)
         found, trouble = self.durability(), self.file.condition.trouble
@@ -223,8 +226,9 @@ class SqliteStore(SqliteRecords):
                     condition.damaged()
 
     def shards(self) -> list[ShardHealth]:
+        """Return its one shard; nothing is written, which would wait for a lock."""
         try:
-            self.health()
+            self._read_health()
         except StoreError as error:
             return [ShardHealth("0", up=False, why=str(error))]
         return [ShardHealth("0", up=True)]

@@ -154,11 +154,11 @@ def _write_dropped(database: sqlite3.Connection, piece: TransferPiece, *, add: b
     number, _ = ensure_series(database, piece.key)
     epochs = _one(piece.body)
     if add:  # the furthest: a drop that was interrupted counts
-        query = "update series set dropped = max(dropped, ?) where number = ?"
+        query = "update series set dropped = max(dropped, :epochs) where number = :number"
     else:
         database.execute("delete from drop_mark where series = ?", (number,))
-        query = "update series set dropped = ?1, deleted = ?1 where number = ?2"
-    database.execute(query, (epochs, number))
+        query = "update series set dropped = :epochs, deleted = :epochs where number = :number"
+    database.execute(query, {"epochs": epochs, "number": number})
 
 
 def _write_new_rows(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:

@@ -1,0 +1,126 @@
+"""Counting a table of reports at once gives what judging them one by one gives."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.aggregator.store.series_fixtures import ARMS, DAILY, LINKED, SPARING
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store import (
+    CODES,
+    COUNTED,
+    ROW_BYTES,
+    Cell,
+    MemoryLimits,
+    SeriesReports,
+    slot_rules,
+)
+from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
+from veilcount_aggregator.store.series_reports import Quota
+from veilcount_aggregator.store.slot_rules import SeriesState, assign_verdicts, row_keys
+from veilcount_shared.verdict import Verdict
+
+ROWS = [bytes([number]) * ROW_BYTES for number in range(4)]
+PERIODS, SLOTS = 3, 3
+OTHERWISE = [COUNTED] * 9 + [CODES[Verdict.STALE]]
+small = st.integers(0, 4)
+
+
+@dataclass
+class Memory:
+    """Memory for so many reports: the first of a cell takes two."""
+
+    left: int
+    cells: set[Cell] = field(default_factory=set)
+
+    def fits(self, reports: Mapping[Cell, int], _: MemoryLimits) -> bool:
+        needs = sum(reports.values()) + len(reports.keys() - self.cells)
+        if needs > self.left:
+            return False
+        self.left -= needs
+        self.cells |= reports.keys()
+        return True
+
+
+@st.composite
+def reports(draw: st.DrawFn, series: Series) -> SeriesReports:
+    """Return a few reports of a few devices, most of which have nothing that is refused."""
+    one = st.tuples(
+        st.sampled_from(ROWS),
+        st.integers(0, PERIODS - 1),
+        st.integers(0, series.collection.cells - 1),
+        st.integers(0, SLOTS - 1),
+        st.sampled_from(OTHERWISE),
+    )
+    rows, periods, segments, slots, otherwise = zip(
+        *draw(st.lists(one, min_size=1, max_size=8)), strict=True
+    )
+    return SeriesReports(
+        series,
+        np.frombuffer(b"".join(rows), np.uint8).reshape(-1, ROW_BYTES),
+        np.array([0] * len(rows) if series.linked else periods),
+        np.array(periods),
+        np.array(segments),
+        np.array(slots),
+        np.arange(len(rows), dtype=np.uint8)[:, None],
+        np.array(otherwise, np.uint8),
+        draw(small),
+        draw(st.none() | st.builds(Quota, st.just(1), st.sampled_from(["", "a"]), small)),
+        DEFAULT_LIMITS,
+    )
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> tuple[int, int, list[SeriesReports]]:
+    """Return the first epoch that is not dropped, the memory that is left, and some groups."""
+    series = draw(st.sampled_from([DAILY, LINKED, SPARING, ARMS]))
+    dropped = draw(st.sampled_from([0, 0, 0, 1]))
+    return (
+        dropped,
+        draw(st.integers(0, 40)),
+        draw(st.lists(reports(series), min_size=1, max_size=4)),
+    )
+
+
+def judged(dropped: int, memory: int, group: list[SeriesReports]) -> tuple[object, ...]:
+    """Return the verdicts of a group, and all that an engine writes of its state."""
+    budget = Memory(memory)
+    state = SeriesState(
+        group[0].series, dropped, defaultdict(int), defaultdict(int), defaultdict(int), budget.fits
+    )
+    verdicts = [assign_verdicts(state, each, row_keys(each)).tolist() for each in group]
+    counted = {
+        cell: sorted(np.concatenate(found).ravel().tolist())
+        for cell, found in state.counted.items()
+    }
+    moved = {epoch: Counter(slot_rules.histogram_change(state, epoch)) for epoch, *_ in state.steps}
+    return (
+        verdicts,
+        {row: state.spent[row] for row in state.changed},
+        {period: state.new_rows[period] for period in state.grown},
+        {quota: state.hourly[quota] for quota in state.charged},
+        {epoch: +change for epoch, change in moved.items()},
+        {epoch: -change for epoch, change in moved.items()},
+        counted,
+        state.refused,
+        budget,
+    )
+
+
+@given(groups())
+def test_a_table_counted_at_once_is_judged_as_its_reports_one_by_one(
+    case: tuple[int, int, list[SeriesReports]],
+) -> None:
+    dropped, memory, group = case
+    at_once = judged(dropped, memory, group)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slot_rules, "_count_all", lambda *_: False)
+
+        assert judged(dropped, memory, group) == at_once
