@@ -16,6 +16,7 @@ from ..store import Store
 from ..structured_logging import code_location
 from . import PartNoise, PricedQuery, Release, draw_release, part_noise, price_query
 from .budget_ledger import PeriodAccount, ReleaseContent, period_accounts
+from .opendp_noise import load_opendp
 from .privacy_filter import PrivacyFilter
 
 
@@ -75,6 +76,7 @@ class Curator:
 
 def draw(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
     """Return a release, freshly drawn. The true counts live in this call and no longer."""
+    load_opendp()  # it refuses before a true count is read
     try:
         return _noised(store, series, question)
     except StoreError:

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from ..errors import StoreFull, StoreUnavailable, StoreUnfit
+from ..errors import StoreFull, StoreUnavailable, StoreUnfit, system_reason
 from ..store.durable_files import sync_path
 
 ENDING = ".id"
@@ -91,7 +91,9 @@ class StateFile:
             name = self.path.with_name(self.path.name + LOCK_ENDING)
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise StoreFull(f"{self.path}: cannot be locked: {error}") from error
+            raise StoreFull(
+                f"{self.path}: cannot be locked ({system_reason(error)}): check its folder and disk"
+            ) from error
         try:
             self._take(descriptor, seconds)
             yield
@@ -105,7 +107,10 @@ class StateFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreUnavailable(f"{self.path}: cannot be read: {error}") from error
+            raise StoreUnavailable(
+                f"{self.path}: cannot be read ({system_reason(error)}):"
+                " check its permissions and its disk"
+            ) from error
         except (ValueError, TypeError) as error:
             raise StoreUnfit(
                 f"{self.path}: damaged, or written by another version: move it away, and its"
@@ -126,7 +131,10 @@ class StateFile:
             part.replace(self.path)
             sync_path(self.path.parent)
         except OSError as error:
-            raise StoreFull(f"{self.path}: cannot be written: {error}") from error
+            raise StoreFull(
+                f"{self.path}: cannot be written ({system_reason(error)}):"
+                " check its folder and disk"
+            ) from error
 
     def _take(self, descriptor: int, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -13,6 +13,8 @@ from functools import lru_cache
 from math import inf, nextafter
 from typing import Any
 
+from ..errors import NoiseUnavailable
+
 #: adds noise of a scale to each number
 NoiseSource = Callable[[Sequence[int], float], list[int]]
 
@@ -32,9 +34,20 @@ def add_noise(true: Sequence[int], scale: float) -> list[int]:
 
 
 def _mechanism(scale: float) -> Any:
-    import opendp.prelude as dp  # noqa: PLC0415 - large, and needed for releases only
-
+    dp = load_opendp()
     dp.enable_features("contrib")
     # i64 by name: OpenDP takes Python's int for 32 bits
     numbers = dp.vector_domain(dp.atom_domain(T="i64"))
     return dp.m.make_laplace(numbers, dp.l1_distance(T="i64"), scale=scale)
+
+
+def load_opendp() -> Any:
+    """Return OpenDP, or refuse where the extra is not installed."""
+    try:
+        import opendp.prelude as dp  # noqa: PLC0415 - large, and needed for releases only
+    except ModuleNotFoundError as missing:
+        raise NoiseUnavailable(
+            "central noise is drawn by OpenDP, which is not installed: pip install"
+            " 'veilcount[central]'"
+        ) from missing
+    return dp

@@ -96,8 +96,9 @@ class PrivacyFilter:
         confirmer = self._confirmer
         if self.journal is None or confirmer is None:
             raise JournalMissing(
-                "releases are written to a journal before they leave, and there is none: start with"
-                " --journal FILE"
+                "nothing was released or charged: releases are written to a journal before they"
+                " leave, and this server has none. The operator starts it with --journal FILE, the"
+                " file that earlier releases were written to"
             )
         mine = confirmer.confirm(now)
         incarnation = self.store.incarnation()

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ..errors import StoreFull, StoreUnavailable, StoreUnfit
+from ..errors import StoreFull, StoreUnavailable, StoreUnfit, system_reason
 from ..settings import Settings
 from ..store.durable_files import sync_path
 from ..store.sqlite.connection import SqliteUrl
@@ -60,7 +60,10 @@ class ReleaseJournal:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise StoreUnavailable(f"{self.path}: the journal cannot be read: {error}") from error
+            raise StoreUnavailable(
+                f"{self.path}: the journal cannot be read ({system_reason(error)}):"
+                " check its permissions and its disk"
+            ) from error
         return [
             (self._sure(place, (verify or verified_seal)(line)), line)
             for place, line in enumerate(_whole(text), 1)
@@ -87,7 +90,10 @@ class ReleaseJournal:
                 os.fsync(file.fileno())
             sync_path(self.path.parent)  # a new file is lost without it
         except OSError as error:
-            raise StoreFull(f"{self.path}: the journal cannot be written: {error}") from error
+            raise StoreFull(
+                f"{self.path}: the journal cannot be written ({system_reason(error)}):"
+                " check its folder and disk"
+            ) from error
 
     def _sure(self, place: int, found: bytes | None) -> bytes:
         if found is None:

@@ -203,6 +203,7 @@ LOCAL = Collection(
         (SWITCH, {"query": {"count": [1]}, "epsilon": 1}, "query.count", "[false, true]"),
         (SWITCH, {"query": "age > 0", "epsilon": 1}, "query", "if its values are numbers"),
         (THEME, {"query": "sum", "epsilon": 1}, "query", '"histogram"'),
+        (PLANS, {"query": "sum", "epsilon": 1}, "query", '"histogram"'),
         (PLANS, {"query": {"count": [[True, []]]}, "epsilon": 1}, "query.count", "give some of"),
         (AGE, {"query": "sum"}, "epsilon", "(missing)"),
         (AGE, {"query": "sum", "epsilon": 0.7}, "epsilon", "exact"),
