@@ -11,6 +11,7 @@ VeilcountError
   x ClockUntrusted           this host's clock is not trusted for this decision
   x SettingsError            a flag, a variable or a URL that cannot be used
   x QueryError               an invalid query: which parameter, and the fix
+  x NoiseUnavailable         OpenDP, which draws central noise, is not installed
   + ReleaseRefused           a release that cannot be made now
     x PeriodStillOpen        a requested period is still open
     x InsufficientBudget     the period's budget does not pay for it
@@ -23,9 +24,19 @@ Each message names the fix. None carries anything of a device.
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from veilcount_shared.errors import VeilcountError, format_value
+
+MOST_SHOWN = 500  # characters of a setting: a path or URL stays whole
+_NUMBERS = re.compile(r"\[Errno -?\d+\] |^Error (?:-?\d+ )?connecting to \S+ ")
+
+
+def system_reason(error: BaseException) -> str:
+    """Return the words of an operating system's or a library's error, without its number."""
+    words = getattr(error, "strerror", None) or _NUMBERS.sub("", str(error))
+    return str(words).rstrip(".")
 
 
 class StoreError(VeilcountError):
@@ -68,7 +79,7 @@ class SettingsError(VeilcountError, ValueError):
     """A flag, a variable or a URL that cannot be used: its name, its value, the fix."""
 
     def __init__(self, name: str, value: str, fix: str) -> None:
-        super().__init__(f"{name} = {value!r}: {fix}")
+        super().__init__(f"{name} = {format_value(value, MOST_SHOWN)}: {fix}")
         self.name, self.value, self.fix = name, value, fix
 
 
@@ -78,6 +89,10 @@ class QueryError(VeilcountError, ValueError):
     def __init__(self, field: str, value: object, fix: str) -> None:
         super().__init__(f"{field} = {format_value(value)}: {fix}")
         self.field, self.value, self.fix = field, value, fix
+
+
+class NoiseUnavailable(VeilcountError):
+    """OpenDP, which draws central noise, is not installed."""
 
 
 class ReleaseRefused(VeilcountError):

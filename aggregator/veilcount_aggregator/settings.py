@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -195,6 +195,18 @@ class Settings:
                 except ValueError as error:
                     raise SettingsError(variable_name(name), text, str(error)) from None
         return cls(**found)
+
+    @staticmethod
+    def environment_problems(environ: Mapping[str, str]) -> Iterator[SettingsError]:
+        """Yield what is wrong with each variable on its own; a missing store is not."""
+        for name, setting in declarations().items():
+            text = environ.get(variable_name(name), "")
+            try:
+                fix = setting.check(setting.read(text)) if text else ""
+            except ValueError as error:
+                fix = str(error)
+            if fix:
+                yield SettingsError(variable_name(name), text, fix)
 
     def environment(self) -> dict[str, str]:
         """Return these settings as environment variables, for worker processes."""

@@ -12,13 +12,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
 from typing import TextIO, TypedDict, Unpack
 
 NAME = "veilcount.aggregator"
-REPEAT_SECONDS = 10.0
+QUIET_SECONDS = 10.0  # after its last error a fault is over
 
 _LOGGER = logging.getLogger(NAME)
 _FIELDS = "veilcount_fields"
@@ -30,7 +31,7 @@ class LogFields(TypedDict, total=False):
     endpoint: str  # the name of an endpoint, of a closed list; never a path
     error: str  # the class of an error; never its message
     location: str  # a place in the code
-    suppressed: int  # equal lines that were left out before this one
+    suppressed: int  # errors of a fault that left no line
     store: str  # a store's engine; never its address
     reason: str  # a text of ours, of an operator's settings, or of a store's own state
     workers: int
@@ -68,41 +69,60 @@ def log_event(event: str, level: int = logging.INFO, **fields: Unpack[LogFields]
     _LOGGER.log(level, event, extra={_FIELDS: fields})
 
 
+@dataclass(slots=True)
+class _Fault:
+    what: str  # its event and the head of its reason, or its place in the code
+    endpoint: str
+    kind: str
+    last: float
+    suppressed: int = 0
+
+
 class FaultLog:
-    """Logs internal errors, each kind once in ten seconds: a store that is away fills no disk."""
+    """Logs a fault when it begins and when it is over: a store that is away fills no disk.
+
+    Errors of one kind are one fault until ten seconds have passed without another: of one
+    class, and with the same head of their reason (up to its colon) or from one place in the code.
+    """
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         """`seconds` is a monotonic clock."""
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._logged: dict[tuple[str, str], tuple[float, int]] = {}
+        self._faults: dict[tuple[str, str], _Fault] = {}
 
     def log(self, event: str, endpoint: str, error: BaseException, *, reason: str = "") -> None:
-        """Log an error at an endpoint, unless the same was logged just before.
+        """Log an error at an endpoint, unless its fault was logged and is not over.
 
         Give a `reason` only where its text is certainly our own.
         """
         kind, location = type(error).__name__, code_location(error)
-        suppressed = self._due(kind, location)
-        if suppressed is not None:
-            log_event(
-                event,
-                logging.ERROR,
-                endpoint=endpoint,
-                error=kind,
-                location=location,
-                suppressed=suppressed,
-                reason=reason,
-            )
-
-    def _due(self, kind: str, location: str) -> int | None:
-        """Return how many lines were suppressed since the last one; None: suppress this one too."""
+        self.log_ended()
         with self._lock:
-            now = self._seconds()
-            last, suppressed = self._logged.get((kind, location), (now - REPEAT_SECONDS, 0))
-            due = now - last >= REPEAT_SECONDS
-            self._logged[kind, location] = (now, 0) if due else (last, suppressed + 1)
-            return suppressed if due else None
+            what = f"{event}: {reason.partition(': ')[0] or location}"
+            fault = self._faults.get((what, kind))
+            if fault is not None:
+                fault.last, fault.suppressed = self._seconds(), fault.suppressed + 1
+                return
+            self._faults[what, kind] = _Fault(what, endpoint, kind, self._seconds())
+        log_event(
+            event, logging.ERROR, endpoint=endpoint, error=kind, location=location, reason=reason
+        )
+
+    def log_ended(self) -> None:
+        """Log each fault that is over; called every second, and before another is logged."""
+        with self._lock:
+            ends = self._seconds() - QUIET_SECONDS
+            over = [key for key, fault in self._faults.items() if fault.last <= ends]
+            ended = [self._faults.pop(key) for key in over]
+        for fault in ended:
+            log_event(
+                "fault over",
+                endpoint=fault.endpoint,
+                error=fault.kind,
+                suppressed=fault.suppressed,
+                reason=fault.what,
+            )
 
 
 def code_location(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from veilcount_shared.schedule import period_start
 
 from ..auth.api_keys import Role
-from ..catalog.definitions import DefinitionSource, add_definitions
+from ..catalog.definitions import DefinitionSource, add_definitions, load_sources
 from ..catalog.definitions import close_collection as close_series
 from ..series.series import Series
 from ..service import Aggregator
@@ -22,6 +22,7 @@ from .schemas import (
     CollectionList,
     CollectionSummary,
     Definitions,
+    LoadedDefinitions,
     PeriodCount,
     PushedSeries,
     PushResult,
@@ -76,6 +77,17 @@ def push_definitions(api: Api, body: Definitions) -> tuple[PushResult, int]:
     aggregator.catalog_cache.refresh()
     pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each)) for each in new]
     return PushResult(pushed), 201 if new else 200
+
+
+@endpoint("GET", "/v1/definitions", Role.ANALYST, returns=LoadedDefinitions)
+def list_definitions(api: Api) -> LoadedDefinitions:
+    """All definitions files as they were loaded, with the value lists that they name."""
+    sources = load_sources(api.aggregator.store)
+    series = api.aggregator.known().catalog.series
+    return LoadedDefinitions(
+        [Definitions(each.text, dict(each.files)) for each in sources],
+        sorted(fingerprint for fingerprint, each in series.items() if each.closed),
+    )
 
 
 @endpoint("GET", "/v1/collections/{name}", Role.ANALYST, returns=CollectionDetail)

@@ -8,7 +8,7 @@ in memory, and no computation waiting.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -79,16 +79,24 @@ def parse_body(kind: type[Body]) -> Body:
         raise refusal("bad-request", "the body is not JSON", "body") from error
 
 
+def preferred_type(tables: Collection[str]) -> str:
+    """Return the media type that the request prefers: JSON or that of a table."""
+    kinds = [JSON_TYPE, *tables]
+    if not request.accept_mimetypes.provided:
+        return JSON_TYPE
+    kind = request.accept_mimetypes.best_match(kinds)
+    if kind is None:
+        raise refusal("not-acceptable", f"give one of {', '.join(kinds)}", "Accept")
+    return str(kind)
+
+
 def negotiated(result: object, tables: Mapping[str, Stream]) -> Response:
     """Return a query's result in the media type that the request prefers."""
-    kinds = [JSON_TYPE, *tables]
-    kind = request.accept_mimetypes.best_match(kinds) if request.accept_mimetypes.provided else None
-    if kind is None and request.accept_mimetypes.provided:
-        raise refusal("not-acceptable", f"give one of {', '.join(kinds)}", "Accept")
-    if kind in {None, JSON_TYPE}:
+    kind = preferred_type(tables)
+    if kind == JSON_TYPE:
         return _varying([queries.encode(result)], JSON_TYPE)
     try:
-        return _varying(tables[str(kind)](result), str(kind))
+        return _varying(tables[kind](result), kind)
     except ArrowUnavailable as error:
         raise refusal("not-acceptable", str(error), "Accept") from error
 

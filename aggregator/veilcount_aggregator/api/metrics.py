@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 
 from flask import Response
+
+from veilcount_shared.wire import VERSION
 
 from ..auth.api_keys import Role
 from ..catalog.cache import KEYS_SECONDS
@@ -38,6 +41,8 @@ from .collection_metrics import (
 from .endpoint import Api, endpoint
 from .exposition import gauge, metric
 from .service_metrics import queue_metrics, service_metrics, shard_metrics
+from .store_probe import StoreProbe
+from .version import installed_version
 
 TYPE = "text/plain; version=0.0.4"
 
@@ -54,23 +59,36 @@ def _lines(api: Api) -> list[str]:
     lines = [*shard_metrics(aggregator.store.shards()), *_analysis_is_up(api.analysis_is_up)]
     if not aggregator.catalog_cache.is_fresh(KEYS_SECONDS):
         return lines
-    with suppress(StoreError):  # written with the next second; what is written is shown
-        aggregator.flush()
     try:
-        lines += list(exposition(aggregator, api.fake_report_flags, api.intake.waiting))
+        health = _bounded_health(api.probe)
+        if health is not None:
+            with suppress(StoreError):  # written with the next second; what is written is shown
+                aggregator.flush()
+        lines += list(exposition(aggregator, health, api.fake_report_flags, api.intake.waiting))
     except StoreError:  # no shard responds, or one just went away: the lines above show it
         lines += _complete(complete=False)
     return lines
 
 
-def exposition(aggregator: Aggregator, flags: FakeReportFlags, waiting: int) -> Iterator[str]:
+def _bounded_health(probe: StoreProbe) -> StoreHealth | None:
+    """Return the store's health; None: its last write waits for a lock, as one of ours would."""
+    try:
+        return probe.health()
+    except FutureTimeoutError:
+        return None
+
+
+def exposition(
+    aggregator: Aggregator, health: StoreHealth | None, flags: FakeReportFlags, waiting: int
+) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
     store, complete = aggregator.store.reachable_part()
     noted = store.service_counts()
     series = aggregator.known().catalog.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
+    yield from _build()
     yield from _complete(complete=complete)
-    yield from _store(aggregator.store.health())
+    yield from _store(health) if health else _writable(0)
     yield from _locked(aggregator.store)
     yield from _clock(aggregator)
     if complete:
@@ -104,8 +122,12 @@ def _store(health: StoreHealth) -> Iterator[str]:
     yield from gauge("store_read_only", "1: the store takes no reports.", int(health.read_only))
     blocked = "1: reports are refused until what is acknowledged is durable again."
     yield from gauge("store_blocked", blocked, int(health.blocked))
-    writable = "0: the last write failed, or a page is damaged; /readyz says which."
-    yield from gauge("store_writable", writable, int(not health.trouble))
+    yield from _writable(int(not health.trouble))
+
+
+def _writable(writable: int) -> Iterator[str]:
+    says = "0: the last write failed or did not end, or a page is damaged; /readyz says which."
+    yield from gauge("store_writable", says, writable)
 
 
 def _clock(aggregator: Aggregator) -> Iterator[str]:
@@ -134,6 +156,12 @@ def _locked(store: Store) -> Iterator[str]:
     yield from gauge("releases_locked", locked, int(lock_reason is not None))
     waits = "Journals that have not confirmed the store as it is: central releases wait for them."
     yield from gauge("release_journals_pending", waits, pending)
+
+
+def _build() -> Iterator[str]:
+    """Yield which version answers, of which protocol: during an upgrade there are two."""
+    labels = (("version", installed_version()), ("protocol", str(VERSION)))
+    yield from metric("build_info", "gauge", "The version of the scraped server, 1.", [(labels, 1)])
 
 
 def _analysis_is_up(is_up: Callable[[], bool] | None) -> Iterator[str]:

@@ -25,10 +25,12 @@ from veilcount_shared.errors import (
 from ..errors import (
     ClockUntrusted,
     InsufficientBudget,
+    JournalMissing,
+    NoiseUnavailable,
     Overloaded,
     PeriodStillOpen,
     QueryError,
-    ReleaseRefused,
+    ReleasesLocked,
     ReleasesWaiting,
     SettingsError,
     StoreError,
@@ -122,10 +124,20 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "Releases are locked",
         "ask the operator to run `veilcount store unlock`, which records again what was spent",
     ),
+    "journal-missing": (
+        501,
+        "This aggregator has no release journal",
+        "ask the operator to start the server with --journal FILE; nothing was released",
+    ),
     "releases-waiting": (
         503,
         "A host has not confirmed the store yet",
         f"{_RETRY}; nothing was released",
+    ),
+    "noise-unavailable": (
+        501,
+        "This aggregator cannot draw central noise",
+        "ask the operator to install what the detail names",
     ),
     "too-many": (429, "Rate limit exceeded", _RETRY),
     "failed": (
@@ -211,7 +223,9 @@ _BY_ERROR: Mapping[type[Exception], str] = {
     PeriodStillOpen: "open-period",
     InsufficientBudget: "insufficient-budget",
     ReleasesWaiting: "releases-waiting",
-    ReleaseRefused: "releases-locked",
+    NoiseUnavailable: "noise-unavailable",
+    ReleasesLocked: "releases-locked",
+    JournalMissing: "journal-missing",
 }
 
 

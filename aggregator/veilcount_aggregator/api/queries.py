@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from flask import request
+
+from veilcount_shared.wire import JSON_TYPE
+
 from .. import queries
 from ..analysis.planning import PlanResult
 from ..auth.api_keys import Role
@@ -20,6 +24,7 @@ from ..queries import (
 )
 from ..queries.export import WRITERS
 from .endpoint import Api, endpoint
+from .json_io import preferred_type
 
 _COLLECTION = "/v1/collections/{name}"
 
@@ -32,8 +37,11 @@ query_endpoint = partial(endpoint, "GET", role=Role.ANALYST, computes=True)
 def show_estimate(api: Api, name: str, query: EstimateQuery) -> EstimateResult:
     """Debiased estimates of a local collection with their intervals, one block per series.
 
-    A range of days is widened to whole periods. As a table, a row per estimate.
+    A range of days is widened to whole periods. As a table, a row per estimate, of all values
+    unless a parameter selects some.
     """
+    if preferred_type(WRITERS) != JSON_TYPE:
+        return queries.estimate_table(api.aggregator.snapshot(), name, query, request.args)
     return queries.estimate(api.aggregator.snapshot(), name, query)
 
 

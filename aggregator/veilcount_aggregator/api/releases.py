@@ -26,7 +26,14 @@ from .schemas import CollectionReleases, ReleaseRequest
     Role.ANALYST,
     takes=ReleaseRequest,
     returns=ReleaseResponse,
-    problems=("open-period", "insufficient-budget", "releases-locked", "releases-waiting"),
+    problems=(
+        "open-period",
+        "insufficient-budget",
+        "releases-locked",
+        "journal-missing",
+        "releases-waiting",
+        "noise-unavailable",
+    ),
     computes=True,
 )
 def create_release(api: Api, name: str, body: ReleaseRequest) -> ReleaseResponse:

@@ -132,6 +132,15 @@ class Definitions(Struct, forbid_unknown_fields=True):
     files: Annotated[dict[str, str], Meta(description="by name, one value a line")] = {}
 
 
+class LoadedDefinitions(Struct):
+    """All definitions files, in the order in which they were loaded: a later one replaces the
+    collections of its names. `closed` are fingerprints.
+    """
+
+    sources: list[Definitions]
+    closed: list[str]
+
+
 class PushedSeries(SeriesRef):
     """A series that is new, and the bytes that its counters take at most in each shard."""
 

@@ -10,7 +10,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -62,22 +62,23 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """All keys of a store."""
+    """All keys of a store.
+
+    The intake is open, devices need no key, until the first device key is made, and not after.
+    Revoked keys count: revoking the last one must not open the intake to everyone.
+    """
 
     keys: Mapping[str, ApiKey]  # by digest
+    intake_is_open: bool = field(init=False)  # here, since each report asks for it
+
+    def __post_init__(self) -> None:
+        is_open = all(key.role is not Role.DEVICE for key in self.keys.values())
+        object.__setattr__(self, "intake_is_open", is_open)
 
     @classmethod
     def from_records(cls, records: Records) -> ApiKeys:
         """Parse what the store holds."""
         return cls({key.digest: key for key in map(ApiKey.from_record, records.values())})
-
-    @property
-    def intake_is_open(self) -> bool:
-        """Whether devices need no key: until the first device key is made, and not after.
-
-        Revoked keys count: revoking the last one must not open the intake to everyone.
-        """
-        return not any(key.role is Role.DEVICE for key in self.keys.values())
 
     def find(self, secret: str) -> ApiKey | None:
         """Return the key with this secret, unless it was revoked.

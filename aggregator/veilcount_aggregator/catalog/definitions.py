@@ -19,7 +19,7 @@ from veilcount_shared import Collection, parse_collections
 from veilcount_shared.errors import DefinitionError
 
 from ..auth.audit_log import audit_record
-from ..errors import StoreUnfit
+from ..errors import StoreUnfit, system_reason
 from ..series.series import Series
 from ..store import Record, Records, Store
 from ..store.records import update_records
@@ -86,7 +86,9 @@ def _read_text(path: Path, field: str, name: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        raise DefinitionError(field, name, f"cannot be read: {error}") from error
+        words = "not UTF-8" if isinstance(error, UnicodeError) else system_reason(error)
+        why = f"cannot be read ({words}): check the path and its permissions"
+        raise DefinitionError(field, name, why) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,12 @@ class CatalogReader:
 
     def _of(self, keys: frozenset[str]) -> dict[str, tuple[Collection, ...]]:
         return {key: self._parsed[key] for key in keys if key in self._parsed}
+
+
+def load_sources(store: Store) -> list[DefinitionSource]:
+    """Return all definitions files of a store, in the order in which they were loaded."""
+    kept = sorted(store.records(SOURCE).items())
+    return [DefinitionSource(**json.loads(value)) for _, value in kept]
 
 
 ReadCatalog = Callable[[], Catalog]

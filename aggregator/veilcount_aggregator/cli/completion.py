@@ -8,6 +8,8 @@ from pathlib import PurePath
 import click
 from click.shell_completion import get_completion_class
 
+from veilcount_shared.errors import format_value
+
 from . import options
 from .main import NAME, veilcount
 from .output import print_json, print_verbatim
@@ -34,7 +36,9 @@ def command(*, shell: str | None, as_json: bool) -> None:
     chosen = shell or PurePath(os.environ.get("SHELL", "")).name
     kind = get_completion_class(chosen) if chosen in SHELLS else None
     if kind is None:
-        raise click.BadParameter(f"{chosen!r}: give {', '.join(SHELLS)}", param_hint="SHELL")
+        raise click.BadParameter(
+            f"{format_value(chosen)}: give {', '.join(SHELLS)}", param_hint="SHELL"
+        )
     script = kind(veilcount, {}, NAME, VARIABLE).source()
     if as_json:
         print_json({"shell": chosen, "script": script})

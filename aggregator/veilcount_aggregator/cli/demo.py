@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from .. import structured_logging
 from ..auth import sessions
 from ..auth.api_keys import Role
+from ..central.opendp_noise import load_opendp
 from ..demo import summary
 from ..demo.campaign import Campaign
 from ..demo.deployment import DemoClock, DemoDeployment, allow_files, deploy
@@ -93,6 +94,7 @@ def command(
         raise click.BadParameter(
             f"give at most as many as --devices: {devices}", param_hint="--clients"
         )
+    load_opendp()  # rather than refuse the release at the end
     structured_logging.configure_logging(sys.stderr)
     allow_files(clients)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed

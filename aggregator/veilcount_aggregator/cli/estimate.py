@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,8 +11,8 @@ import msgspec
 
 from ..queries import Alert, EstimateQuery, EstimateResult, Snapshot, estimate
 from ..queries.alert import MEAN
-from ..queries.export import as_csv
-from ..text import number_format
+from ..queries.export import ArrowUnavailable, Stream, stream_csv, stream_parquet
+from ..text import number_format, result_pages
 from ..text.result_columns import spelled
 from . import options, query_source
 from .main import EXIT_NEGATIVE
@@ -20,23 +21,41 @@ from .query_source import struct_options
 
 Document = Mapping[str, Any]
 
-TABLE, JSON, CSV = "table", "json", "csv"
+TABLE, JSON, CSV, PARQUET = "table", "json", "csv", "parquet"
+FILES: Mapping[str, Stream] = {CSV: stream_csv, PARQUET: stream_parquet}
 COLUMNS = ("value", "share", "interval", "answers", "if {fakes} were fake")
 SELECTIONS = {"top", "values", "group", "page"}  # of values
+HIDDEN = "Figures would be noise; --show-anyway prints them."
 SHOWN_DIGITS = 12  # of a fingerprint
+STDOUT = "-"
 
 
 @click.command("estimate", short_help="Show a collection's estimates with their intervals.")
 @options.name_in_store
 @struct_options(EstimateQuery)
 @click.option(
-    "--format", "form", type=click.Choice([TABLE, JSON, CSV]), default=TABLE, show_default=True
+    "--format",
+    "form",
+    type=click.Choice([TABLE, JSON, *FILES]),
+    default=TABLE,
+    show_default=True,
+    help="csv and parquet hold all values, unless an option selects some.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default=STDOUT,
+    metavar="FILE",
+    help="Write csv or parquet to a file instead of standard output.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--alert",
     metavar="'VALUE > BOUND'",
     help="Exit with 1 if the whole interval is past the bound; for daily runs add --looks every.",
+)
+@click.option(
+    "--show-anyway", is_flag=True, help="Print figures of too few reports, which are noise."
 )
 @query_source.source_options
 @click.pass_context
@@ -47,7 +66,9 @@ def command(
     name: str,
     params: dict[str, list[str]],
     form: str,
+    output: str,
     alert: str | None,
+    show_anyway: bool,
     as_json: bool,
     **source: Any,
 ) -> None:
@@ -57,31 +78,61 @@ def command(
     after the other. An --alert tests the last time range of the newest one.
     """
     form = JSON if as_json else form
+    _check_output(form, output)
     alarm = None if alert is None else Alert.parse(alert)
     if alarm is not None and alarm.value != MEAN and not SELECTIONS.intersection(params):
         params["values"] = [alarm.value]
 
-    def compute(snapshot: Snapshot) -> object:
-        return estimate(snapshot, name, EstimateQuery.parse(params))
+    def fetch(**page: int) -> dict[str, Any]:
+        parameters = params | {key: [str(number)] for key, number in page.items()}
 
-    document = query_source.query(name, "estimate", params, compute, **source)
-    if form == JSON:
+        def compute(snapshot: Snapshot) -> object:
+            return estimate(snapshot, name, EstimateQuery.parse(parameters))
+
+        return query_source.query(name, "estimate", parameters, compute, **source)
+
+    document = _all_values(fetch, params) if form in FILES else fetch()
+    if form in FILES:
+        _write(msgspec.convert(document, EstimateResult), FILES[form], output)
+    elif form == JSON:
         print_json(document)
-    elif form == CSV:
-        click.echo(as_csv(document), nl=False)
     else:
-        _print(document)
+        _print(document, show_anyway=show_anyway)
     if alarm is not None:
         looked = alarm.evaluate(msgspec.convert(document, EstimateResult))
         print_lines([looked.sentence], err=form != TABLE)
         context.exit(EXIT_NEGATIVE if looked.fires else 0)
 
 
-def _print(document: Document) -> None:
+def _check_output(form: str, output: str) -> None:
+    if form not in FILES and output != STDOUT:
+        raise click.UsageError(f"--output is for --format {' or '.join(FILES)}")
+    if form == PARQUET and output == STDOUT and sys.stdout.isatty():
+        raise click.UsageError("Parquet is binary: give a file as --output")
+
+
+def _all_values(fetch: result_pages.Fetch, params: Mapping[str, list[str]]) -> dict[str, Any]:
+    try:
+        return result_pages.all_values(fetch, params)
+    except result_pages.Moved as moved:
+        raise click.ClickException(str(moved)) from moved
+
+
+def _write(result: EstimateResult, stream: Stream, output: str) -> None:
+    """Write a file once all of it is rendered."""
+    try:
+        content = b"".join(stream(result))
+    except ArrowUnavailable as error:
+        raise click.ClickException(str(error)) from error
+    with click.open_file(output, "wb") as file:
+        file.write(content)
+
+
+def _print(document: Document, *, show_anyway: bool) -> None:
     for series in document["series"]:
         print_lines(_head(document, series))
         for time_range in series["time_ranges"]:
-            _print_time_range(document, series, time_range)
+            _print_time_range(document, series, time_range, show_anyway=show_anyway)
         notes = list(_notes(series))
         print_lines(["", *notes, ""] if notes else [""])
 
@@ -99,19 +150,24 @@ def _head(document: Document, series: Document) -> Iterator[str]:
         yield f"only {segments}"
 
 
-def _print_time_range(document: Document, series: Document, time_range: Document) -> None:
+def _print_time_range(
+    document: Document, series: Document, time_range: Document, *, show_anyway: bool
+) -> None:
     open_period = " (open period)" if time_range["open_period"] else ""
-    together = ", all at once" if document["simultaneous"] else ""
     days = f"{time_range['from']} to {time_range['to']}{open_period}"
     title = f"{days}: n = {time_range['n']:,} {series['counts']}"
-    if not time_range["n"]:
-        print_lines(["", title])
+    print_lines(["", title, time_range["adequacy"]])
+    if not time_range["n"] or not (time_range["usable"] or show_anyway):
+        print_lines([] if not time_range["n"] else [HIDDEN])
         return
+    leader = time_range["leader"]
+    if leader is not None:
+        print_lines([f"Largest share: {spelled(leader)}, all values compared at once."])
     validity = (
-        f"intervals at {document['level']:.4g}{together}, {time_range['estimand']};"
-        f" {document['view']}; {document['validity']}"
+        f"intervals at {document['level']:.4g} of each value on its own,"
+        f" {time_range['estimand']}; {document['view']}; {document['validity']}"
     )
-    print_lines(["", title, validity])
+    print_lines([validity])
     rows = list(_rows(time_range))
     if rows:
         columns = [each.format(fakes=number_format.share(document["fakes"])) for each in COLUMNS]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
+from veilcount_shared.errors import VeilcountError
+
 from ..auth.api_keys import Role, create_key, load_api_keys
+from ..catalog.definitions import read_source
+from ..settings import Settings, declarations, variable_name
 from ..store import Store
+from ..store.sqlite.connection import SqliteUrl
 from . import options
+from .confirmation import confirm
+from .main import SetupProblems
 from .output import print_result
 
 LABEL = "init"
@@ -19,12 +29,19 @@ LABEL = "init"
 @click.option(
     "--key", "another", is_flag=True, help="Create another admin key in an existing store."
 )
+@click.option("--yes", is_flag=True, help="Create missing directories without asking.")
 @options.as_json
-def command(url: str | None, *, another: bool, as_json: bool) -> None:
+def command(url: str | None, *, another: bool, yes: bool, as_json: bool) -> None:
     """Create the store, and print its first admin key once.
 
-    An existing store is left unchanged.
+    An existing store is left unchanged. All problems of the VEILCOUNT_ variables, the definitions
+    that they name and the store's directory are reported at once, before anything is made.
     """
+    folder = _folder(options.required_url(url))
+    if problems := [*_variable_problems(), *_definition_problems(), *_folder_problems(folder)]:
+        raise SetupProblems(problems)
+    if folder is not None and not folder.exists() and not yes:
+        _confirm_folder(folder)
     with options.opened(url, make=True) as store:
         facts = _init(store, another=another)
     print_result(facts, _lines(facts), as_json=as_json)
@@ -45,3 +62,35 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if "key" not in facts:
         return [*lines, "no key was created: `veilcount init --key` creates one"]
     return [*lines, f"admin key, shown this once: {facts['key']}"]
+
+
+def _folder(url: str) -> Path | None:
+    """Return the directory of a SQLite store; None of a Redis store."""
+    return SqliteUrl.parse(url).path.parent if url.startswith("sqlite:") else None
+
+
+def _variable_problems() -> Iterator[str]:
+    return map(str, Settings.environment_problems(os.environ))
+
+
+def _definition_problems() -> Iterator[str]:
+    files = os.environ.get(variable_name("collections"))
+    for file in declarations()["collections"].read(files) if files else ():
+        try:
+            read_source(file)
+        except VeilcountError as error:
+            yield str(error)
+
+
+def _folder_problems(folder: Path | None) -> Iterator[str]:
+    if folder is None:
+        return
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    if not nearest.is_dir():
+        yield f"{nearest}: not a directory: give a store in another"
+    elif not os.access(nearest, os.W_OK | os.X_OK):
+        yield f"{nearest}: this user may not write there: `chown` it, or run as its owner"
+
+
+def _confirm_folder(folder: Path) -> None:
+    confirm(f"{folder}: no such directory", "Create it?", "create it, or give --yes")

@@ -6,9 +6,15 @@ import click
 
 from ..auth.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
 from . import options
+from .confirmation import confirm, yes_option
 from .output import print_json, print_result, print_table
 
 COLUMNS = ("id", "role", "label", "created", "used", "revoked")
+CLOSES = (
+    "WARNING: this is the first device key. From now on, reports without a device key are refused"
+    " with 401, and their devices keep them until an update of the app brings the key. Revoking"
+    " it does not open the intake again."
+)
 ROLES = click.Choice([role.value for role in Role])
 
 
@@ -21,14 +27,18 @@ def command() -> None:
 @click.option("--role", type=ROLES, required=True, help="What the key gives access to.")
 @click.option("--label", default="", help="The owner, shown by `keys list`.")
 @options.store
+@yes_option
 @options.as_json
-def create(role: str, label: str, url: str | None, *, as_json: bool) -> None:
+def create(role: str, label: str, url: str | None, *, yes: bool, as_json: bool) -> None:
     """Create an API key, and print it once.
 
-    From the first device key on, reports require a device key.
+    From the first device key on, reports require a device key, and revoking it does not change
+    that.
     """
     with options.opened(url) as store:
         closes = role == Role.DEVICE and load_api_keys(store).intake_is_open
+        if closes and not yes:
+            confirm(CLOSES, "Require a device key from now on?")
         key, secret = create_key(store, Role(role), label, options.now())
     lines = [f"{role} key {key.id}, shown this once: {secret}"]
     if closes:

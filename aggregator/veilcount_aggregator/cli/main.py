@@ -26,9 +26,19 @@ EXIT_BROKEN_PIPE = 141  # as shells report SIGPIPE: 128 and the signal's number
 
 #: each has a module of its name, which defines `command`; a new command is named here
 COMMANDS = (
-    *("serve", "init", "keys", "collections", "store"),
+    *("new", "dev", "serve", "init", "keys", "collections", "store"),
     *("check", "plan", "contrast", "simulate", "audit", "notice"),
-    *("estimate", "compare", "budget", "release", "demo", "doctor", "completion"),
+    *(
+        "estimate",
+        "report",
+        "compare",
+        "budget",
+        "release",
+        "watch",
+        "demo",
+        "doctor",
+        "completion",
+    ),
 )
 
 _UNREACHABLE = (StoreError, Overloaded)
@@ -36,6 +46,14 @@ _UNREACHABLE = (StoreError, Overloaded)
 
 class NegativeResult(VeilcountError):
     """A negative result: exit code 1."""
+
+
+class SetupProblems(VeilcountError):
+    """Everything that is wrong with a deployment, found at once: a line each, exit code 2."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
 
 
 class _Commands(click.Group):
@@ -90,10 +108,13 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_USAGE
     except (click.ClickException, click.Abort, KeyboardInterrupt) as error:
         return _fail(*_usage_error(error))
+    except SetupProblems as error:
+        return max(_fail(each, EXIT_USAGE) for each in error.problems)
     except VeilcountError as error:
         return _fail(str(error), _exit_code(error))
     except OSError as error:  # of a file argument, or of the terminal
-        return _fail(f"{error.filename or 'output'}: {error.strerror}", EXIT_USAGE)
+        fix = "check the path and its permissions"
+        return _fail(f"{error.filename or 'output'}: {error.strerror}: {fix}", EXIT_USAGE)
     return code if isinstance(code, int) else EXIT_OK
 
 

@@ -16,7 +16,7 @@ import click
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection.toml import MAX_ABSOLUTE
 from veilcount_shared.epsilon import parse_epsilon
-from veilcount_shared.errors import VeilcountError
+from veilcount_shared.errors import VeilcountError, format_value
 
 from ..catalog.definitions import load_catalog
 from ..errors import SettingsError
@@ -34,9 +34,11 @@ def number(text: str) -> Fraction:
     try:
         found = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise click.BadParameter(f"{text!r} is not a number: write it like 0.5") from None
+        raise click.BadParameter(
+            f"{format_value(text)} is not a number: write it like 0.5"
+        ) from None
     if abs(found) >= MAX_ABSOLUTE:
-        raise click.BadParameter(f"{text!r} is too large")
+        raise click.BadParameter(f"{format_value(text)} is too large")
     return found
 
 
@@ -63,7 +65,9 @@ def find_collection(family: Mapping[str, Collection], wanted: str) -> Collection
         near = get_close_matches(wanted, known, 1, cutoff=0.5)
         listed = f"its collections are {', '.join(known)}" if known else "it has none"
         meant = f"did you mean {near[0]}?" if near else listed
-        raise click.BadParameter(f"no collection is named {wanted!r}: {meant}", param_hint="NAME")
+        raise click.BadParameter(
+            f"no collection is named {format_value(wanted)}: {meant}", param_hint="NAME"
+        )
     return family[wanted]
 
 
@@ -122,7 +126,7 @@ def _reader(setting: Setting) -> Callable[[Any], Any]:
         try:
             return setting.read(value) if isinstance(value, str) else value
         except ValueError as error:
-            raise click.BadParameter(f"{value!r}: {error}") from error
+            raise click.BadParameter(f"{format_value(value)}: {error}") from error
 
     return read
 

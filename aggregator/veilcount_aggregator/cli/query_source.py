@@ -82,8 +82,8 @@ class Server:
             raise StoreUnavailable(f"the server at {self.url} is not an aggregator") from error
         except requests.RequestException as error:
             raise StoreUnavailable(
-                f"no aggregator responds at {self.url} ({type(error).__name__}): is the address"
-                " right, and is `veilcount serve` running?"
+                f"no aggregator responds at {self.url}: is the address right, and is"
+                " `veilcount serve` running?"
             ) from error
         if response.ok and isinstance(found, dict):
             return found
@@ -130,13 +130,14 @@ def query(
     remote = server_of(url, server, key)
     if remote is not None:
         return remote.get(name, what, params)
-    with _snapshot(url) as snapshot:
+    with opened_snapshot(url) as snapshot:
         document: Document = plain(compute(snapshot))
         return document
 
 
 @contextmanager
-def _snapshot(url: str | None) -> Iterator[Snapshot]:
+def opened_snapshot(url: str | None) -> Iterator[Snapshot]:
+    """Open a store for one query."""
     with options.opened(url) as store:
         held = Snapshot(load_catalog(store), store, utc_day(options.now()))
         try:

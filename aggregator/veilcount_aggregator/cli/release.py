@@ -18,6 +18,7 @@ from ..errors import SettingsError
 from ..settings import PREFIX
 from ..text import number_format
 from . import options, query_source
+from .confirmation import confirm, yes_option
 from .output import print_json, print_lines, print_table
 
 Document = Mapping[str, Any]
@@ -44,6 +45,7 @@ FEW = 3  # figures of a release that a line of the journal shows
     "--series", default="", metavar="FINGERPRINT", help="A definition; by default the newest."
 )
 @click.option("--dry-run", is_flag=True, help="Show the cost and the error, and release nothing.")
+@yes_option
 @query_source.url_option
 @query_source.key_option
 @options.as_json
@@ -56,6 +58,7 @@ def command(
     last: str | None,
     series: str,
     dry_run: bool,
+    yes: bool,
     server: str | None,
     key: str,
     as_json: bool,
@@ -82,11 +85,22 @@ def command(
         "series": series,
         "dry_run": dry_run,
     }
+    if not (dry_run or yes):
+        _confirm(there.post(name, "releases", wanted | {"dry_run": True}))
     document = there.post(name, "releases", wanted)
     if as_json:
         print_json(document)
     else:
         _print(document)
+
+
+def _confirm(price: Document) -> None:
+    confirm(
+        f"WARNING: this spends epsilon {price['requested']} of each period of {price['from']} to"
+        f" {price['to']} for good. Of the period with the least budget left, {price['spent']} is"
+        f" spent and {price['remaining']} remains. The same release again is free.",
+        "Release?",
+    )
 
 
 def _query(written: str) -> object:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.domain import Number
+from veilcount_shared.errors import format_value
 
 from ..analysis.simulation import (
     Population,
@@ -198,7 +199,7 @@ def _distribution(word: str) -> Callable[[Weights], Weights]:
         power = float(options.number(exponent)) if exponent else EXPONENT
         return lambda ranks: ranks**-power
     raise click.BadParameter(
-        f"{word!r}: give {DISTRIBUTIONS}, or VALUE=WEIGHT", param_hint="--truth"
+        f"{format_value(word)}: give {DISTRIBUTIONS}, or VALUE=WEIGHT", param_hint="--truth"
     )
 
 
@@ -208,7 +209,7 @@ def _pairs(collection: Collection, words: Sequence[str]) -> Iterator[tuple[int, 
         share = options.number(weight) if value else Fraction(0)
         if share <= 0:
             raise click.BadParameter(
-                f"{word!r}: give VALUE=WEIGHT, a weight above 0", param_hint="--truth"
+                f"{format_value(word)}: give VALUE=WEIGHT, a weight above 0", param_hint="--truth"
             )
         yield _input(collection, value), float(share)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,6 +25,7 @@ from ..store.migrate import CopyProgress, copy_store, outgoing_copy
 from ..store.records import update_records
 from ..store.restore_lock import release_lock_reason
 from . import options
+from .confirmation import require_terminal
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
 from .output import Facts, print_json, print_lines, print_result, print_table, spinner, status_line
 
@@ -223,9 +223,8 @@ def allow_writes(*, url: str | None, yes: bool, as_json: bool) -> None:
 def _confirm_by_typing(warning: str, word: str, if_so: str, *, flags: str, unchanged: str) -> None:
     """Print a warning, and go on only if a person types this word."""
     print_lines([warning], err=True)
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"no terminal to confirm on: {flags}")
-    typed = click.prompt(f"Type {word!r} if {if_so}", default="", err=True)
+    require_terminal(flags)
+    typed = click.prompt(f"Type {word} if {if_so}", default="", err=True)
     if typed.strip() != word:
         raise NegativeResult(f"nothing was changed: {unchanged}")
 
@@ -266,8 +265,7 @@ def _differs(off: timedelta) -> str:
 
 
 def _ask(found: ConfirmedDay | None, now: datetime) -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("no terminal to confirm on: compare the clock, then give --yes")
+    require_terminal("compare the clock, then give --yes")
     last = "no day was confirmed before" if found is None else f"the last is {found.day}"
     if not click.confirm(f"It is {now:%Y-%m-%d %H:%M} UTC ({last}). Is that right?", err=True):
         raise NegativeResult("nothing was confirmed")

@@ -146,7 +146,6 @@ class _TruthComparison:
             values=tuple(words),
             segments=((SCREEN, screen),) if screen else (),
             level=self.level,
-            simultaneous=True,
         )
         return estimate(self.result.snapshot, name, query).series[0].time_ranges[0]
 

@@ -205,7 +205,7 @@ def notes(found: Summary) -> Iterator[str]:
     release = found.release
     yield (
         f"The truth is in {found.covered} of {len(found.rows)} local intervals (level"
-        f" {found.level:.4g}, the values of a question at once). The curator's column is"
+        f" {found.level:.4g}, of each value on its own). The curator's column is"
         " simulated: the true values with central noise of the same epsilon."
     )
     yield ""

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from veilcount_shared.errors import VeilcountError
 
+from ..errors import system_reason
 from ..retention.clock_guard import TOLERANCE
 
 Subject = TypeVar("Subject")
@@ -116,4 +117,6 @@ def _results(check: Check[Subject], subject: Subject) -> Iterator[CheckResult]:
     try:
         yield from check(subject)
     except (VeilcountError, OSError, ValueError) as error:  # an untrusted server may send anything
-        yield wrong(f"the check failed: {error}", "fix the findings above and run it again")
+        yield wrong(
+            f"the check failed: {system_reason(error)}", "fix the findings above and run it again"
+        )

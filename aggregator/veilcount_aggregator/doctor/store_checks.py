@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import date, datetime, timedelta
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from veilcount_shared.collection import Model
@@ -187,6 +188,20 @@ def journal(stored: StoreSnapshot) -> Iterator[CheckResult]:
         yield from _agrees(stored, stored.journal)
 
 
+def extras(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check that the optional packages are installed here that releases and exports need."""
+    central = any(each.collection.model is Model.CENTRAL for each in stored.catalog.series.values())
+    if central and find_spec("opendp") is None:
+        yield warn(
+            "OpenDP is not installed here: central collections are collected, but not released",
+            "`pip install 'veilcount[central]'` wherever `veilcount serve` runs",
+        )
+    elif find_spec("pyarrow") is None:
+        yield ok("no exports as Arrow or Parquet without `pip install 'veilcount[arrow]'`")
+    else:
+        yield ok("what the definitions and all exports need is installed")
+
+
 def journals(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Check that the journals of all hosts have confirmed the store's incarnation."""
     known, waiting = registered_journals(stored.store), unconfirmed_journals(stored.store)
@@ -248,6 +263,7 @@ STORED: dict[str, Check[StoreSnapshot]] = {
     "memory of counters": definition_checks.memory,
     "keys": api_keys,
     "releases": release_lock,
+    "extras": extras,
     "journal": journal,
     "retention": retention,
     "journals": journals,

@@ -81,18 +81,12 @@ class JudgedGroup:
         return self.group.starts.searchsorted(places, side="right") - 1
 
     def settle(self, codes: Sequence[Codes]) -> None:
-        """Take what the store decided.
-
-        A body of which no report could be decided is refused as a whole, and comes back.
-        """
-        undecided = False
+        """Take what the store decided."""
         for (places, _), found in zip(self.batches, codes, strict=True):
             self.verdicts[places] = found
-            undecided |= bool((found == UNDECIDED).any())
-        if undecided:
-            self._refuse_undecided()
 
-    def _refuse_undecided(self) -> None:
+    def refuse_undecided(self) -> None:
+        """Refuse a body as a whole of which no report could be decided: it comes back."""
         committed = np.concatenate([places for places, _ in self.batches])
         decided = set(self.bodies_of(committed[self.verdicts[committed] != UNDECIDED]).tolist())
         for body in set(self.bodies_of(committed).tolist()) - decided:
@@ -152,6 +146,7 @@ class IntakePipeline:
         """
         undecided = judged.verdicts == UNDECIDED
         if undecided.any():
+            judged.refuse_undecided()
             postponed = undecided & ~np.isin(
                 judged.bodies_of(np.arange(len(undecided))), list(judged.errors)
             )

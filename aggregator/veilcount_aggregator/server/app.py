@@ -22,7 +22,8 @@ from ..api.routes import Api, blueprints
 from ..api.store_probe import StoreProbe
 from ..dashboard import Dashboard
 from ..errors import StoreError
-from ..ingest.group_intake import Deliver, GroupIntake, settle_all
+from ..ingest.group_intake import Deliver, GroupIntake, Process, settle_all
+from ..ingest.live_reports import LiveReports
 from ..service import Aggregator
 from ..structured_logging import FaultLog
 
@@ -61,26 +62,34 @@ def assemble(
     seconds: Callable[[], float] = time.monotonic,
     analysis_is_up: Callable[[], bool] | None = None,
     deliver: Deliver = settle_all,
+    live: LiveReports | None = None,
+    *,
+    faults: FaultLog | None = None,
 ) -> WebApplication:
     """Put together what answers requests for an aggregator; `seconds` is a monotonic clock.
 
     `analysis_is_up` probes the analysis process, if this server has one; `deliver` brings the
-    outcomes of reports to the requests that wait for them.
+    outcomes of reports to the requests that wait for them; `live` shows them to the developer of an
+    app, and production has none; `faults` is the log that the process shares.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=MAX_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would repeat the path, and no device follows one
     authenticator = Authenticator(aggregator, seconds)
     metrics = RequestMetrics(aggregator.service_counters)
-    intake = GroupIntake(
-        aggregator.take_group, aggregator.service_counters, deliver=deliver, seconds=seconds
+    process: Process = aggregator.take_group
+    if live is not None:
+        process = live.observing(process, lambda: aggregator.known().catalog.series)
+    intake = GroupIntake(process, aggregator.service_counters, deliver=deliver, seconds=seconds)
+    faults, gate = (
+        faults or FaultLog(seconds),
+        ComputationGate(partial(metrics.unanalyzed, COMPUTING)),
     )
-    faults, gate = FaultLog(seconds), ComputationGate(partial(metrics.unanalyzed, COMPUTING))
     probe = StoreProbe(aggregator.store)
     api = Api(aggregator, intake, authenticator, gate, probe, analysis_is_up)
     for blueprint in blueprints(api):
         app.register_blueprint(blueprint)
-    pages = Dashboard(aggregator, authenticator, seconds, gate)
+    pages = Dashboard(aggregator, authenticator, seconds, gate, live)
     app.register_blueprint(pages.blueprint)
     _handle_errors(app, pages, faults)
     _count(app, metrics, seconds)

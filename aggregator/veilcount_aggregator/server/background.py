@@ -94,6 +94,7 @@ class BackgroundThread:
     def tick(self) -> None:
         """Do the work that is due."""
         self._guarded(self._run_due)
+        self._faults.log_ended()
 
     def _guarded(self, act: Callable[[], None]) -> None:
         try:

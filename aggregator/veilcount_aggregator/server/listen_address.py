@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import SettingsError
+from ..errors import SettingsError, system_reason
 
 UNIX = "unix:"
 HIGHEST_PORT = 65_535
@@ -98,7 +98,8 @@ def _address(host: str, text: str) -> str:
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError) as error:
-        raise SettingsError("bind", text, f"no such host ({error}): give an address") from error
+        why = f"no such host ({system_reason(error)}): give a name or an address of this machine"
+        raise SettingsError("bind", text, why) from error
 
 
 def _syntax_error(text: str) -> SettingsError:

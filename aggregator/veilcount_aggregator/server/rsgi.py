@@ -1,8 +1,9 @@
 """The application of a worker: devices' reports on its event loop, everything else on threads.
 
-The loop never waits for the store: it reads bodies, hands them to the intake's thread and answers
-when their group is durable. A body that never comes costs its connection a few kilobytes until its
-deadline, and no thread.
+The loop never waits for the store, nor for it to be opened: it reads bodies, hands them to the
+intake's thread and answers when their group is durable. A body that never comes costs its
+connection some 40 kilobytes until its deadline (`./dev bench stalls`), and no thread; large ones
+share a budget.
 """
 
 from __future__ import annotations
@@ -13,22 +14,31 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-from veilcount_shared.wire import MAX_BODY
+from veilcount_shared.wire import JSON_TYPE, MAX_BODY
 
 from ..api.health import ALIVE, ALIVE_PATH
-from ..api.problems import refusal
+from ..api.problems import problem_from_error, refusal
 from ..api.reports import PATH, SOURCE_CLASS, unanswered
+from ..errors import Overloaded, StoreUnavailable
 from ..ingest.decode import RequestBody, too_large
-from ..ingest.group_intake import ANSWER_SECONDS, IntakeRequest, Settled, settle_all
+from ..ingest.group_intake import (
+    ANSWER_SECONDS,
+    RETRY_SECONDS,
+    IntakeRequest,
+    Settled,
+    settle_all,
+)
 from ..ingest.pipeline import Outcome
-from .app import WebApplication
+from .app import HEADERS, WebApplication
 from .worker_supervisor import NAME
-from .wsgi_threads import WsgiThreads
+from .wsgi_threads import WsgiThreads, respond_problem
 
 BODY_SECONDS = 10.0  # until a body has come as a whole
 SWEEP_SECONDS = 0.25
-_JSON = [("content-type", "application/json"), ("cache-control", "no-store"), ("server", NAME)]
+SMALL_BODY = 16 << 10  # as devices send them: their number is that of connections
+MOST_LARGE_BYTES = 32 << 20
 _SERVER = ("server", NAME)
+_JSON = [("content-type", JSON_TYPE), *HEADERS.items(), _SERVER]
 
 
 T = TypeVar("T")
@@ -75,6 +85,31 @@ class Waits(Generic[T]):
             yield waiting
 
 
+class LargeBodies:
+    """A budget of bytes for large bodies that are being read.
+
+    A body takes of it what has come: one that is announced and does not come costs others nothing.
+    """
+
+    def __init__(self, most: int = MOST_LARGE_BYTES) -> None:
+        self._left = most
+
+    async def read(self, protocol: RequestProtocol) -> bytes:
+        """Return a body, as far as it is within the limit; Overloaded: others have the budget."""
+        body = bytearray()
+        try:
+            async for piece in protocol:
+                body += piece
+                self._left -= len(piece)
+                if len(body) > MAX_BODY:
+                    raise too_large()
+                if self._left < 0:
+                    raise Overloaded(RETRY_SECONDS, "too many large bodies are being read already")
+            return bytes(body)
+        finally:
+            self._left += len(body)
+
+
 class RsgiApplication:
     """One worker's application, which Granian calls by `__rsgi__`."""
 
@@ -84,10 +119,11 @@ class RsgiApplication:
         threads: WsgiThreads,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take reports for the `opened` application; `threads` has all other requests."""
+        """Take reports for the `opened` application, if it is; `threads` has all other requests."""
         self._opened = opened
         self._threads = threads
         self._seconds = seconds
+        self._large = LargeBodies()
         self._bodies: Waits[asyncio.Task[object]] = Waits(BODY_SECONDS)
         self._answers: Waits[asyncio.Future[Outcome]] = Waits(ANSWER_SECONDS)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -108,7 +144,7 @@ class RsgiApplication:
     async def _take(self, scope: Any, protocol: RequestProtocol) -> None:
         app, begun = self._opened(), self._seconds()
         if app is None:
-            await self._threads.respond(scope, protocol)  # which opens it, or says why it cannot
+            respond_problem(protocol, problem_from_error(StoreUnavailable("it is not open yet")))
             return
         try:
             outcome = await self._outcome(app, scope, protocol)
@@ -138,8 +174,9 @@ class RsgiApplication:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - each request is one
         self._bodies.begin(task, self._seconds())
+        is_small = size is not None and size <= SMALL_BODY
         try:
-            return await (protocol() if size is not None else _limited(protocol))
+            raw = await (protocol() if is_small else self._large.read(protocol))
         except asyncio.CancelledError:
             if self._bodies.end(task):
                 raise
@@ -149,6 +186,9 @@ class RsgiApplication:
             raise refusal("incomplete") from None
         finally:
             self._bodies.end(task)
+        if size is not None and len(raw) < size:
+            raise refusal("incomplete")
+        return raw
 
     def deliver(self, settled: Settled) -> None:
         """Tell outcomes to requests of the loop, from the intake's thread."""
@@ -165,14 +205,3 @@ class RsgiApplication:
                 pending.set_result(unanswered())
         assert self._loop is not None  # noqa: S101 - it runs on it
         self._loop.call_later(SWEEP_SECONDS, self._sweep)
-
-
-async def _limited(protocol: RequestProtocol) -> bytes:
-    """Return a body of unknown length, as far as it is within the limit."""
-    pieces, size = [], 0
-    async for piece in protocol:
-        size += len(piece)
-        if size > MAX_BODY:
-            raise too_large()
-        pieces.append(piece)
-    return b"".join(pieces)

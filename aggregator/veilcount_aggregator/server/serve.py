@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
+from wsgiref.types import WSGIApplication
 
 from veilcount_shared.errors import VeilcountError
 
@@ -33,7 +34,7 @@ from ..service import Aggregator
 from ..settings import Settings
 from ..store import DurabilityState
 from ..store.factory import redact_url
-from ..structured_logging import FaultLog, configure_logging, log_event
+from ..structured_logging import configure_logging, log_event
 from .analysis_process.forwarding import Forwarder
 from .analysis_process.supervisor import AnalysisProcess
 from .analysis_process.worker import run as run_analysis
@@ -142,6 +143,17 @@ Announce = Callable[[StartupSummary], None]
 
 def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
+    ready = start(settings, bind)
+    analysis = AnalysisProcess(partial(_analyze, settings.analysis_memory))
+    analysis.start()
+    try:
+        return run_workers(ready, partial(_load, analysis.address), announce)
+    finally:
+        analysis.stop()  # after the workers: they may wait for it until they end
+
+
+def start(settings: Settings, bind: ListenAddress) -> StartupSummary:
+    """Check the settings, and set up this process for those that it forks."""
     ready = prepare(settings, bind)
     # The files were loaded just now; a restarted worker must not load a newer version. A store that
     # is unavailable still has to receive them.
@@ -150,16 +162,19 @@ def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     configure_logging(sys.stderr)
     limit_malloc_arenas()  # before processes are forked
     raise_file_limit()
-    analysis = AnalysisProcess(partial(_analyze, settings.analysis_memory))
-    analysis.start()
-    server = WorkerSupervisor(bind, settings.workers)
+    return ready
+
+
+def run_workers(
+    ready: StartupSummary, load: Callable[[], RsgiApplication], announce: Announce
+) -> int:
+    """Run workers, each with the application that it loads, to the end; return the exit code."""
+    server = WorkerSupervisor(ready.bind, ready.workers)
     threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
     try:
-        server.serve(target_loader=cast("Any", partial(_load, analysis.address)), wrap_loader=False)
+        server.serve(target_loader=cast("Any", load), wrap_loader=False)
     except SystemExit as ended:  # a worker that ended before its server is no failure
         return 0 if server.interrupt_signal else int(ended.code or 0)
-    finally:
-        analysis.stop()  # after the workers: they may wait for it until they end
     return 0
 
 
@@ -175,7 +190,14 @@ def _analyze(megabytes: int, listener: socket.socket, parent: int) -> int:
 
 
 def _load(analysis: str) -> RsgiApplication:
-    """Load the application in a worker, before its first request.
+    """Load the application in a worker that leaves queries to the analysis process."""
+    forwarder = Forwarder(app, analysis, changed=_refresh, refused=_count_refusal)
+    app.analysis_is_up = forwarder.is_up
+    return load_worker(forwarder)
+
+
+def load_worker(others: WSGIApplication) -> RsgiApplication:
+    """Load the application in a worker, before its first request; `others` are not of devices.
 
     A store that is unavailable now may return. Until the worker serves, SIGTERM ends it at once
     (the handler it inherits is the server's). SIGINT is left to the server, which terminates its
@@ -183,20 +205,21 @@ def _load(analysis: str) -> RsgiApplication:
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    forwarder = Forwarder(app, analysis, changed=_refresh, refused=_count_refusal)
-    application = RsgiApplication(_opened_here, WsgiThreads(forwarder, FaultLog()))
-    # Before it is opened, since it is put together with these.
-    app.analysis_is_up, app.deliver = forwarder.is_up, application.deliver
-    opening = threading.Thread(target=_open, daemon=True)
-    opening.start()
-    opening.join(OPENING_SECONDS)  # a store that hangs must not fail the liveness probe
+    application = RsgiApplication(_opened_here, WsgiThreads(others, app.faults))
+    app.deliver = application.deliver  # before it is opened, since it is put together with this
+    # Not for longer: a store that hangs must not fail the liveness probe.
+    app.open_in_background().join(OPENING_SECONDS)
     threading.Thread(target=_exit_with_server, daemon=True).start()
     gc.freeze()  # what was loaded lives as long as the worker: 50 ms a collection otherwise
     return application
 
 
 def _opened_here() -> WebApplication | None:
-    return None if app.opened is None else app.opened.web
+    """Return the application, once it is open; the event loop that asks never waits for that."""
+    if app.opened is not None:
+        return app.opened.web
+    app.open_in_background()
+    return None
 
 
 def _refresh() -> None:
@@ -209,11 +232,6 @@ def _refresh() -> None:
 def _count_refusal(reason: str) -> None:
     if app.opened is not None:
         RequestMetrics(app.opened.aggregator.service_counters).unanalyzed(reason)
-
-
-def _open() -> None:
-    with suppress(VeilcountError):  # it was logged
-        app.open()
 
 
 def _exit_with_server() -> None:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.util import Finalize
@@ -25,6 +26,7 @@ from ..api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
 from ..api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_from_error
 from ..errors import StoreError, StoreUnavailable
 from ..ingest.group_intake import Deliver, settle_all
+from ..ingest.live_reports import LiveReports
 from ..retention.clock_guard import Clock
 from ..service import Aggregator
 from ..settings import Settings
@@ -70,13 +72,16 @@ class LazyApplication:
         self._variables = variables
         self._seconds = seconds
         self._clock = clock
+        self.faults = FaultLog(seconds)  # one for all of a process: a fault leaves one line
         self._lock = threading.Lock()
         self._kept: list[
             OpenApplication
         ] = []  # a parent's stays referenced: closing it here would close it there
         self._retries = seconds()
+        self._opening: threading.Thread | None = None
         self.analysis_is_up: Callable[[], bool] | None = None  # probes it, if the server has one
         self.deliver: Deliver = settle_all
+        self.live: LiveReports | None = None  # of `veilcount dev`
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Respond to one request; the liveness probe depends on no store."""
@@ -101,6 +106,17 @@ class LazyApplication:
         finally:
             self._lock.release()
 
+    def open_in_background(self) -> threading.Thread:
+        """Have a thread open it, unless one does: a store may let its opening wait for long."""
+        if self._opening is None or not self._opening.is_alive():
+            self._opening = threading.Thread(target=self._try_to_open, daemon=True)
+            self._opening.start()
+        return self._opening
+
+    def _try_to_open(self) -> None:
+        with suppress(VeilcountError):  # it was logged
+            self.open()
+
     @property
     def opened(self) -> OpenApplication | None:
         """The application of this process, if it is open."""
@@ -112,17 +128,22 @@ class LazyApplication:
         if self._seconds() < self._retries:
             raise StoreUnavailable("the store did not answer a moment ago")
         configure_logging(sys.stderr)
-        faults = FaultLog(self._seconds)
         try:
             settings = Settings.from_environment(self._variables)
             aggregator = Aggregator.open(settings, self._clock)
         except VeilcountError as error:
             self._retries = self._seconds() + RETRY_SECONDS
-            faults.log("store", NAME, error, reason=str(error))
+            self.faults.log("store", NAME, error, reason=str(error))
             raise
-        web = assemble(aggregator, analysis_is_up=self.analysis_is_up, deliver=self.deliver)
+        web = assemble(
+            aggregator,
+            analysis_is_up=self.analysis_is_up,
+            deliver=self.deliver,
+            live=self.live,
+            faults=self.faults,
+        )
         opened = OpenApplication(
-            os.getpid(), aggregator, BackgroundThread(aggregator, faults), web, faults
+            os.getpid(), aggregator, BackgroundThread(aggregator, self.faults), web, self.faults
         )
         opened.background.start()
         # Not `atexit`: processes forked by `multiprocessing` end without it.

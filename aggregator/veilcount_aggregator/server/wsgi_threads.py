@@ -1,4 +1,7 @@
-"""A WSGI application behind RSGI: each request takes a thread, once the head of it is there.
+"""A WSGI application behind RSGI: each request takes a thread, once it is there.
+
+A body is read on the event loop until its end, or up to a size that few have: only whoever sends
+more than that occupies a thread while it comes.
 
 The response is whole before its head is sent, so that one which breaks off is never taken for
 complete: a long one is written to a temporary file meanwhile.
@@ -16,14 +19,16 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
-from ..api.problems import PROBLEM_TYPE, internal_error
+from ..api.problems import PROBLEM_TYPE, Problem, internal_error, refusal
 from ..structured_logging import FaultLog
+from .app import HEADERS
 from .worker_supervisor import NAME
 
 THREADS = 32
 CHUNK = 1 << 16
 IN_MEMORY = 1 << 20  # bytes of a response
-BODY_SECONDS = 10.0  # for each piece of a request's body
+BODY_SECONDS = 10.0  # for the first part of a request's body, and for each piece of the rest
+FIRST_BYTES = 1 << 14
 ENDPOINT = "response"  # in the log
 _PLAIN = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 
@@ -31,13 +36,13 @@ Header = tuple[str, str]
 
 
 class BodyReader(io.RawIOBase):
-    """A request's body: its pieces are fetched from the loop as the application reads."""
+    """The rest of a request's body: its pieces come from the loop as the application reads."""
 
-    def __init__(self, protocol: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, first: bytes, pieces: Any, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
-        self._pieces = aiter(protocol)
+        self._pieces = pieces
         self._loop = loop
-        self._left = b""
+        self._left = first
 
     def readable(self) -> bool:
         """Return True."""
@@ -59,6 +64,23 @@ class BodyReader(io.RawIOBase):
         except (FutureTimeoutError, RuntimeError) as error:
             waiting.cancel()
             raise OSError("the body did not come") from error
+
+
+async def _read(
+    announced: str, protocol: Any, loop: asyncio.AbstractEventLoop
+) -> io.BufferedIOBase:
+    """Return a body: whole, or its first part and a reader of the rest; TimeoutError: neither.
+
+    One that is announced as long is not waited for: the application may refuse it at once.
+    """
+    pieces, first = aiter(protocol), bytearray()
+    is_long = announced.isdecimal() and int(announced) > FIRST_BYTES
+    async with asyncio.timeout(BODY_SECONDS):
+        while len(first) < FIRST_BYTES and not is_long:
+            if not (piece := await _following(pieces)):
+                return io.BytesIO(first)
+            first += piece
+    return io.BufferedReader(BodyReader(bytes(first), pieces, loop))
 
 
 async def _following(pieces: Any) -> bytes:
@@ -85,31 +107,31 @@ class WsgiThreads:
     async def respond(self, scope: Any, protocol: Any) -> None:
         """Answer one request."""
         loop = asyncio.get_running_loop()
-        environ = _environ(scope) | {
-            "wsgi.input": io.BufferedReader(BodyReader(protocol, loop)),
-            "wsgi.input_terminated": True,
-        }
         try:
-            status, headers, body = await loop.run_in_executor(self._pool, self._answer, environ)
+            body = await _read(scope.headers.get("content-length") or "", protocol, loop)
+        except (TimeoutError, RuntimeError):  # it does not come, or its sender went away
+            respond_problem(protocol, refusal("incomplete").problem)
+            return
+        environ = _environ(scope) | {"wsgi.input": body, "wsgi.input_terminated": True}
+        try:
+            status, headers, page = await loop.run_in_executor(self._pool, self._answer, environ)
         except Exception as error:  # noqa: BLE001 - answered as what it is
             self._break_off(protocol, error)
             return
-        with body:
-            size = body.seek(0, io.SEEK_END)
-            body.seek(0)
+        with page:
+            size = page.seek(0, io.SEEK_END)
+            page.seek(0)
             if size <= IN_MEMORY:
-                protocol.response_bytes(status, headers, body.read())
+                protocol.response_bytes(status, headers, page.read())
                 return
             stream = protocol.response_stream(status, [*headers, ("content-length", str(size))])
-            while piece := await loop.run_in_executor(self._pool, body.read, CHUNK):
+            while piece := await loop.run_in_executor(self._pool, page.read, CHUNK):
                 await stream.send_bytes(piece)
 
     def _break_off(self, protocol: Any, error: Exception) -> None:
         """Respond in place of a body that broke off: nothing of it was sent."""
         self._faults.log("failed", ENDPOINT, error)
-        problem = internal_error()
-        headers = {"content-type": PROBLEM_TYPE, **problem.headers, "server": NAME}
-        protocol.response_bytes(problem.status, list(headers.items()), problem.body)
+        respond_problem(protocol, internal_error())
 
     def _answer(self, environ: WSGIEnvironment) -> tuple[int, list[Header], Any]:
         head: list[tuple[int, list[Header]]] = []
@@ -133,8 +155,15 @@ class WsgiThreads:
             body.close()
             raise
         status, headers = head[-1]
-        kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
-        return status, [*kept, ("server", NAME)], body
+        if environ["REQUEST_METHOD"] != "HEAD":  # else the length of a body that is not sent
+            headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
+        return status, [*headers, ("server", NAME)], body
+
+
+def respond_problem(protocol: Any, problem: Problem) -> None:
+    """Respond with a problem document by RSGI."""
+    headers = {"content-type": PROBLEM_TYPE, **HEADERS, **problem.headers}
+    protocol.response_bytes(problem.status, [*headers.items(), ("server", NAME)], problem.body)
 
 
 def _environ(scope: Any) -> WSGIEnvironment:

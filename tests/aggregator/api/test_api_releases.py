@@ -157,6 +157,16 @@ def test_what_no_budget_pays_for_and_an_open_period_are_refused_with_what_helps(
     assert "open until 2026-12-05" in early.json["detail"]
 
 
+def test_a_server_without_a_journal_releases_nothing_and_says_so(
+    curated: Deployment, analyst: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curated.aggregator.curator.filter, "journal", None)
+    refused = ask(curated, analyst, query="count", epsilon="0.5")
+
+    assert (refused.status, refused.problem) == (501, "journal-missing")
+    assert "--journal FILE" in refused.json["detail"]
+
+
 HUGE = ("1e999999999", '"1e999999999"', "1e-999999999")  # a gigabyte of digits
 
 

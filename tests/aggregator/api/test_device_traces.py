@@ -218,15 +218,27 @@ def test_a_line_has_time_level_event_and_fields_of_a_closed_list(written: io.Str
         structured_logging.log_event("request", address=ADDRESS)  # type: ignore[call-arg] # what is refused
 
 
-def test_a_repeated_fault_is_logged_at_intervals(written: io.StringIO) -> None:
+def test_a_fault_leaves_a_line_when_it_begins_and_one_when_it_is_over(
+    written: io.StringIO,
+) -> None:
     passed = [0.0]
     faults = structured_logging.FaultLog(lambda: passed[0])
-    for moment in (0, 1, 2, 9, 11, 12, 30):
+    for moment in (0, 1, 9, 18, 27):  # never ten seconds apart
         passed[0] = float(moment)
-        faults.log("store", "reports", RuntimeError("x"))
+        faults.log("store", "reports", RuntimeError("x"), reason=f"/s.db: try {moment}")
+        faults.log_ended()
+    faults.log("store", "reports", RuntimeError("x"), reason="/t.db: another")
+    passed[0] = 37.0
+    faults.log_ended()
+    faults.log_ended()
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
 
-    assert [line["suppressed"] for line in lines] == [0, 3, 1]
+    assert [(line["event"], line["reason"], line.get("suppressed")) for line in lines] == [
+        ("store", "/s.db: try 0", None),
+        ("store", "/t.db: another", None),
+        ("fault over", "store: /s.db", 4),
+        ("fault over", "store: /t.db", 0),
+    ]
 
 
 def test_another_librarys_message_is_not_written() -> None:

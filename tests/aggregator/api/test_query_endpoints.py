@@ -6,12 +6,13 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib import import_module
 
 import pyarrow as pa
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, Response, deployment
-from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send
+from tests.aggregator.queries.simulated_reports import FILE, LISTS, WORDS, counted, send
 from veilcount_aggregator.auth.api_keys import Role
 
 ESTIMATE = "/v1/collections/theme/estimate"
@@ -114,6 +115,23 @@ def test_the_type_is_the_one_that_is_preferred(
     else:
         assert (reply.status, reply.headers["Vary"]) == (200, "Accept")
         assert reply.headers["Content-Type"].partition(";")[0] == kind
+
+
+def test_a_table_has_all_values_by_default(
+    answered: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JSON states its page; a table cannot, and is refused where not all fit."""
+    path = "/v1/collections/word/estimate"
+
+    def rows(query: str) -> int:
+        return len(ask(answered, f"{path}{query}", accept=CSV).body.splitlines()) - 1
+
+    assert [rows(query) for query in ("", "?page=2", "?size=3", "?top=5")] == [WORDS, 100, 3, 5]
+    assert len(ask(answered, path).json["series"][0]["time_ranges"][0]["values"]) == 100
+    monkeypatch.setattr(import_module("veilcount_aggregator.queries.estimate"), "MOST_ROWS", 300)
+    refused = ask(answered, path, accept=CSV)
+    assert (refused.status, refused.json["place"]) == (400, "size")
+    assert "700 values, at most 300 in a table: give size and page" in refused.json["detail"]
 
 
 def test_tables_say_what_json_says(answered: Deployment) -> None:

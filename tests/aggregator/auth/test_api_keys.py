@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from veilcount_aggregator.auth.api_keys import (
     KIND,
+    ApiKey,
+    ApiKeys,
     Role,
     create_key,
     load_api_keys,
@@ -70,6 +75,32 @@ def test_the_intake_is_open_until_the_first_device_key(store: Store) -> None:
     states.append(load_api_keys(store).intake_is_open)
 
     assert states == [True, True, False, False]
+
+
+class ListedKeys(dict[str, ApiKey]):
+    """Keys that count how often they are listed."""
+
+    lists = 0
+
+    def values(self) -> Any:
+        self.lists += 1
+        return super().values()
+
+
+@pytest.mark.parametrize("device", [0, 9_999])
+def test_no_request_lists_the_keys(device: int) -> None:
+    roles = [Role.DEVICE if place == device else Role.ANALYST for place in range(10_000)]
+    listed = ListedKeys(
+        {
+            str(place): ApiKey(f"{place:08}", role, "", str(place), "")
+            for place, role in enumerate(roles)
+        }
+    )
+    ring = ApiKeys(listed)
+    states = {ring.intake_is_open for _ in range(100)}
+
+    assert states == {False}
+    assert listed.lists == 1
 
 
 def test_the_last_day_is_kept_and_written_once_a_day(store: Store) -> None:

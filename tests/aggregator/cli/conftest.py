@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,6 +31,7 @@ until = 2027-11-01
 """
 
 
+CITIES = 230
 FOR_ANALYSTS = """
 app = "acme-editor"
 
@@ -41,6 +45,14 @@ until = {until}
 segments = {{arm = ["A", "B"]}}
 owner = "privacy@acme.example"
 purpose = "To choose the default theme."
+
+[city]
+question = "Which city?"
+values = {cities}
+epsilon = 1
+unit = "user"
+from = {start}
+until = {until}
 
 [minutes]
 question = "How long was this session?"
@@ -88,6 +100,16 @@ def typed(capfd: pytest.CaptureFixture[str]) -> Type:
     return type_it
 
 
+def typed_by_hand(typed: Type, monkeypatch: pytest.MonkeyPatch, answer: str, *words: str) -> Typed:
+    mine, its = pty.openpty()
+    with os.fdopen(its, encoding="utf-8") as terminal:
+        os.write(mine, answer.encode())
+        monkeypatch.setattr(sys, "stdin", terminal)
+        result = typed(*words)
+    os.close(mine)
+    return result
+
+
 @pytest.fixture
 def store(tmp_path: Path, typed: Type) -> str:
     url = f"sqlite:///{tmp_path}/store.db"
@@ -106,7 +128,9 @@ def written(folder: Path) -> Path:
     """Write definitions of three collections, under way."""
     start = datetime.now(UTC).date() - timedelta(days=10)
     file = folder / "analyst.toml"
-    text = FOR_ANALYSTS.format(start=start, until=start + timedelta(days=60))
+    cities = [f"city {number}" for number in range(CITIES)]
+    until = start + timedelta(days=60)
+    text = FOR_ANALYSTS.format(start=start, until=until, cities=cities)
     file.write_text(text, encoding="utf-8")
     return file
 

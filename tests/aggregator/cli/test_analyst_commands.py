@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 
-from .conftest import Type
+from .conftest import CITIES, Type
 from .server_fixtures import serving
 
 
@@ -51,12 +54,50 @@ def test_json_and_csv_have_the_same_figures(typed: Type, answered: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_file_has_all_values_by_default(
+    typed: Type, served: tuple[str, tuple[str, ...]], tmp_path: Path, form: str
+) -> None:
+    """A page has 100 of the 230 values; a server and its store give the same file."""
+    url, source = served
+    files = []
+    for number, where in enumerate((source, ("--store", url))):
+        file = tmp_path / f"{number}.{form}"
+        words = ("estimate", "city", "--format", form, *where, "--output", str(file))
+        assert typed(*words).code == 0
+        files.append(file.read_bytes())
+        assert len(read(form, file)) == CITIES
+        assert typed(*words, "--size", "7").code == 0
+        assert len(read(form, file)) == 7
+
+    assert files[0] == files[1]
+
+
+def test_a_file_that_cannot_be_written_is_an_error_and_leaves_none(
+    typed: Type, answered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("estimate", "theme", "--store", answered, "--output", str(tmp_path / "file"))
+    table, nowhere = typed(*words), typed(*words, "--format", "csv", "--output", "no/such/folder")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    without = typed(*words, "--format", "parquet")
+
+    assert "--output is for --format csv or parquet" in table.err
+    assert "no/such/folder" in nowhere.err
+    assert "pip install 'veilcount[arrow]'" in without.err
+    assert (table.code, nowhere.code, without.code) == (2, 2, 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def read(form: str, file: Path) -> pd.DataFrame:
+    return pd.read_csv(file) if form == "csv" else pd.read_parquet(file)
+
+
 def test_the_command_takes_the_parameters_of_the_endpoint(typed: Type, answered: str) -> None:
-    flags = "--simultaneous --fakes 0.2 --size 2 --among all --segment arm:A --looks every"
+    flags = "--fakes 0.2 --size 2 --among all --segment arm:A --looks every"
     found = typed("estimate", "theme", *flags.split(), "--store", answered, "--json").json
     time_range = found["series"][0]["time_ranges"][0]
 
-    assert (found["simultaneous"], found["fakes"], found["looks"]) == (True, 0.2, "every")
+    assert (found["fakes"], found["looks"]) == (0.2, "every")
     assert (found["series"][0]["pages"], time_range["n"]) == (2, 4_000)
 
 

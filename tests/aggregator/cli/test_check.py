@@ -11,7 +11,7 @@ from .conftest import Type
 
 def test_the_table_states_epsilons_errors_and_who_enforces_what(typed: Type, file: str) -> None:
     checked, printed = typed("check", file, "--json"), typed("check", file).out
-    theme, minutes, _ = checked.json["collections"]
+    theme, _, minutes, _ = checked.json["collections"]
     row = next(line for line in printed.splitlines() if "window" in line)
     errors = [line for line in printed.splitlines() if "+/-" in line and "remark:" not in line]
 
@@ -19,7 +19,7 @@ def test_the_table_states_epsilons_errors_and_who_enforces_what(typed: Type, fil
     assert [minutes["figures"][key] for key in ("event", "day", "user")] == ["0.5", "2", "14"]
     assert row.split()[:4] == ["minutes", "0.5", "2", "14"]
     assert [theme["linkage"], minutes["linkage"]] == ["collection", "period"]
-    assert len(errors) == 3
+    assert len(errors) == 4
     assert all("n = 100,000 reports" in line for line in errors)
     for text in (
         "true values, sent to a trusted curator",

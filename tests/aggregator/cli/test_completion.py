@@ -79,7 +79,7 @@ def test_commands_are_offered_and_collections_of_the_file_that_was_typed(file: s
     assert offered("") == list(COMMANDS)
     assert offered("keys", "c") == ["create"]
     assert "--version" in offered("--")
-    assert offered("notice", file, "") == ["theme", "minutes", "crash"]
+    assert offered("notice", file, "") == ["theme", "city", "minutes", "crash"]
     assert offered("simulate", file, "t") == ["theme"]
     assert offered("audit", "/nowhere/none.toml", "") == []
 
@@ -94,4 +94,4 @@ def test_collections_are_offered_of_the_store_that_is_set(
         found.append(offered("estimate", "m"))
 
     assert found == [["minutes"], [], []]
-    assert offered("budget", "--store", answered, "c") == ["crash"]
+    assert offered("budget", "--store", answered, "c") == ["city", "crash"]

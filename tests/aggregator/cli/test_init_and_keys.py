@@ -10,7 +10,7 @@ import pytest
 from veilcount_aggregator.auth.api_keys import ApiKeys, Role, load_api_keys
 from veilcount_aggregator.store import open_store
 
-from .conftest import Type
+from .conftest import Type, typed_by_hand
 
 
 def keys_of(url: str) -> ApiKeys:
@@ -38,10 +38,65 @@ def test_init_makes_the_store_and_shows_its_first_admin_key_once(
     assert len(keys_of(url).keys) == 2
 
 
+def test_all_that_is_wrong_is_named_at_once_and_nothing_is_made(
+    typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VEILCOUNT_WORKERS", "many")
+    monkeypatch.setenv("VEILCOUNT_RATE_LIMIT", "-1")
+    monkeypatch.setenv("VEILCOUNT_COLLECTIONS", f"{tmp_path}/none.toml")
+    refused = typed("init", "--store", f"sqlite:///{tmp_path}/file/new/store.db")
+
+    assert refused.code == 2
+    assert refused.err.replace(str(tmp_path), "HERE").splitlines() == [
+        'veilcount: VEILCOUNT_RATE_LIMIT = "-1": give 1 or more, or 0 for no limit',
+        'veilcount: VEILCOUNT_WORKERS = "many": give a whole number',
+        (
+            'veilcount: file = "none.toml": cannot be read (No such file or directory):'
+            " check the path and its permissions"
+        ),
+        "veilcount: HERE/file: not a directory: give a store in another",
+    ]
+
+
+def test_a_missing_directory_is_made_by_consent(
+    typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a" / "b"
+    words = ("init", "--store", f"sqlite:///{folder}/store.db")
+    unasked = typed(*words)
+    declined = typed_by_hand(typed, monkeypatch, "n\n", *words)
+    before = folder.exists()
+    agreed = typed_by_hand(typed, monkeypatch, "y\n", *words)
+
+    assert (unasked.code, declined.code, agreed.code) == (2, 1, 0)
+    assert f"{folder}: no such directory" in unasked.err
+    assert "create it, or give --yes" in unasked.err
+    assert not before
+    assert typed("init", "--yes", "--store", f"sqlite:///{tmp_path}/c/store.db").code == 0
+
+
+def test_the_first_device_key_is_created_by_consent(
+    typed: Type, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes the intake to apps without one, for good."""
+    words = ("keys", "create", "--role", "device", "--store", store)
+    unasked = typed(*words)
+    declined = typed_by_hand(typed, monkeypatch, "n\n", *words)
+    still_open = keys_of(store).intake_is_open
+    agreed = typed_by_hand(typed, monkeypatch, "y\n", *words)
+
+    assert (unasked.code, declined.code, agreed.code) == (2, 1, 0)
+    assert "refused with 401" in unasked.err
+    assert "no terminal to confirm on: give --yes" in unasked.err
+    assert (still_open, keys_of(store).intake_is_open) == (True, False)
+
+
 @pytest.mark.parametrize("role", [role.value for role in Role])
 def test_a_key_opens_its_role_until_it_is_revoked(typed: Type, store: str, role: str) -> None:
     place = ("--store", store)
-    made = typed("keys", "create", "--role", role, "--label", "[red]x", *place, "--json").json
+    words = ("keys", "create", "--role", role, "--label", "[red]x", "--yes")
+    made = typed(*words, *place, "--json").json
     found = keys_of(store).find(made["key"])
     table, before = typed("keys", "list", *place), typed("keys", "list", *place, "--json")
     gone = typed("keys", "revoke", made["id"], *place)
@@ -62,7 +117,8 @@ def test_a_key_opens_its_role_until_it_is_revoked(typed: Type, store: str, role:
 
 
 def test_the_first_device_key_closes_the_intake_with_a_message(typed: Type, store: str) -> None:
-    first, second = (typed("keys", "create", "--role", "device", "--store", store) for _ in "ab")
+    words = ("keys", "create", "--role", "device", "--store", store)
+    first, second = typed(*words, "--yes"), typed(*words)
 
     assert "reports require a device key" in first.out
     assert "require" not in second.out

@@ -1,7 +1,12 @@
-"""Command lines that are refused: exit code 2 or 3, and one line on stderr that names the fix."""
+"""Command lines that are refused: the exit code, and exactly what stands on stderr.
+
+`refusals.txt` has a block for each: the code and the command, then the line that names what is
+wrong and the fix. Words in capitals stand for files and addresses of the test.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -11,100 +16,31 @@ from tests.system.server import free_port
 
 from .conftest import Type
 
-#: FILE: a definitions file; STORE: a new store; ANSWERED: one with reports; the rest is typed
-REFUSED = [
-    ("nonsense", "--help"),
-    ("keys create --role owner", "device"),
-    ("keys list", "VEILCOUNT_STORE"),
-    ("keys list --store file:x", "sqlite:///"),
-    ("keys list --store sqlite:////nowhere/x.db", "veilcount init"),
-    ("keys revoke 00000000 --store STORE", "veilcount keys list"),
-    ("collections close nobody --store STORE", "no such collection"),
-    ("collections push MISSPELLED --store STORE", "did you mean question?"),
-    ("store restore-epochs nothing --store STORE", "'nothing'"),
-    ("store backup FILE --store STORE", "exists"),
-    ("store unlock --store STORE", "no such file"),
-    ("store unlock --store STORE --journal MISSPELLED", "line 1: damaged"),
-    ("check none.toml", "none.toml"),
-    ("check BROKEN", "not readable TOML"),
-    ("check MISSPELLED", "did you mean question?"),
-    ("check INCOMPLETE", "this key is missing"),
-    ("notice FILE theem", "did you mean theme?"),
-    ("audit", "--self-test"),
-    ("audit --samples 3", "--samples"),
-    ("audit --alpha 2", "between 0 and 1"),
-    ("audit FILE theme --samples 1000 --alpha 1e-300", "give more"),
-    ("plan --devices 10", "exactly two"),
-    ("plan --devices 10 --epsilon 17", "epsilon"),
-    ("plan --devices 0 --epsilon 1", "devices = 0"),
-    ("plan --devices 10 --epsilon 1 --range 5..1", "lower number first"),
-    ("plan --devices 10 --epsilon 1 --values 3 --range 0..1", "either"),
-    ("plan --devices 20 --error 0.000000001 --values 50", "more devices"),
-    ("contrast FILE --n 10", "FILE and NAME"),
-    ("contrast theme --series 123456 --store ANSWERED", "one of"),
-    ("simulate FILE theme --n 100 --truth drk=1", "did you mean dark"),
-    ("simulate FILE theme --n 100 --truth normal", "zipf"),
-    ("simulate FILE theme --n 100 --truth dark=0", "above 0"),
-    ("simulate FILE theme --n 100 --truth dark=x", "not a number"),
-    ("simulate FILE minutes --n 100 --truth 300=1", "0 to 240"),
-    ("simulate FILE crash --n 100", "central"),
-    ("estimate theem --store ANSWERED", "did you mean theme?"),
-    ("estimate theme --values drk --store ANSWERED", "dark"),
-    ("estimate theme --segment leg:A --store ANSWERED", "segments are arm"),
-    ("estimate theme --level 95 --store ANSWERED", "0.95"),
-    ("estimate theme --from yesterday --store ANSWERED", "2026-12-01"),
-    ("estimate theme --alert dark --store ANSWERED", "dark > 0.6"),
-    ("estimate crash --store ANSWERED", "releases"),
-    ("estimate theme --fakes 2 --store ANSWERED", "0.01"),
-    ("estimate theme --among answered --store ANSWERED", "presence is public"),
-    ("estimate theme", "VEILCOUNT_URL"),
-    ("estimate theme --url stats.example.org --key k", "https://"),
-    ("estimate theme --url http://stats.example.org --key k", "in clear"),
-    ("estimate theme --url http://127.0.0.1:9", "VEILCOUNT_KEY"),
-    ("estimate theme --url http://127.0.0.1:9 --key k --store sqlite:////x", "not both"),
-    ("compare theme arm:A B --store ANSWERED", "arm:A"),
-    ("compare theme arm:A arm:A --store ANSWERED", "shares reports"),
-    ("budget theme --n 0 --store ANSWERED", "at least one"),
-    ("budget nothing_like_it --store ANSWERED", "there are theme, minutes, crash"),
-    ("release crashed", "it has the journal"),
-    ("release crashed --query count --url http://127.0.0.1:9 --key k", "--epsilon"),
-    ("release crashed --epsilon 1 --url http://127.0.0.1:9 --key k", "--query"),
-    ("release crashed --dry-run --url http://127.0.0.1:9 --key k", "--query"),
-    ("release crashed --query '{count' --epsilon 1 --url http://127.0.0.1:9 --key k", "JSON"),
-    ("release crashed --query count --epsilon 0 --url http://127.0.0.1:9 --key k", "--epsilon"),
-    ("serve --store sqlite:////nowhere/x.db", "veilcount init"),
-    ("serve --store sqlite:///BROKEN", "restore a backup"),
-    ("serve --store STORE --bind 8420", "host:port"),
-    ("serve --store STORE --bind nowhere.invalid:8420", "no such host"),
-    ("serve --store STORE --workers 0", "workers"),
-    ("serve --store STORE --max-new-pseudonyms 0", "--max-new-pseudonyms"),
-    ("serve --store STORE --max-series-memory much", "--max-series-memory"),
-    ("serve --store STORE --max-store-memory 0", "256MB or 2GB"),
-    ("serve --store STORE --analysis-memory 100", "give 512 or more"),
-    ("serve --store STORE --bind 127.0.0.1:PORT --collections /nowhere.toml", "cannot be read"),
-    ("serve --store STORE --bind 127.0.0.1:PORT --collections BROKEN", "not readable TOML"),
-]
-UNREACHABLE = [
-    ("keys list --store redis://127.0.0.1:1/0", "127.0.0.1:1"),
-    ("estimate theme --url http://127.0.0.1:9 --key k", "veilcount serve"),
-    ("collections push FILE --url http://127.0.0.1:9 --key k", "veilcount serve"),
-]
+BLOCKS = (Path(__file__).parent / "refusals.txt").read_text(encoding="utf-8").strip().split("\n\n")
+HEAD = re.compile(r"(\d) \$ (.+)")
+FINGERPRINT = re.compile(r"\b[0-9a-f]{12}\b")
+DEFINITION = 'app = "a"\n[b]\nquestion = "?"\n'
+DATES = "from = 2026-11-01\nuntil = 2026-12-01\n"
 TEXTS = {
     "BROKEN": "app = ",
     "MISSPELLED": 'app = "a"\n[b]\nquestoin = "?"',
-    "INCOMPLETE": 'app = "a"\n[b]\nquestion = "?"',
+    "INCOMPLETE": DEFINITION,
+    "DATES": DEFINITION
+    + 'boolean = true\nepsilon = 1\nunit = "day"\nfrom = 2026-12-01\nuntil = 2026-11-01',
+    "EPSILON": DEFINITION + 'boolean = true\nepsilon = 17\nunit = "day"\n' + DATES,
+    "UNIT": DEFINITION + 'boolean = true\nepsilon = 1\nunit = "hour"\n' + DATES,
+    "NOVALUES": DEFINITION + 'values = ["one"]\nepsilon = 1\nunit = "day"\n' + DATES,
+    "RULES": '[[rule]]\nname = "x"\ncollection = "theme"\nsilent = "soon"',
 }
 
 
-@pytest.mark.parametrize(
-    ("line", "fix", "code"),
-    [*((*each, 2) for each in REFUSED), *((*each, 3) for each in UNREACHABLE)],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_an_error_is_one_line_that_names_the_fix(
-    line: str,
-    fix: str,
-    code: int,
+def test_there_are_many_and_each_is_another() -> None:
+    assert len({block.splitlines()[0] for block in BLOCKS}) == len(BLOCKS) > 54
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])
+def test_a_refusal_names_what_is_wrong_and_the_fix(
+    block: str,
     *,
     typed: Type,
     file: str,
@@ -114,16 +50,23 @@ def test_an_error_is_one_line_that_names_the_fix(
 ) -> None:
     for name in ("VEILCOUNT_STORE", "VEILCOUNT_URL"):
         monkeypatch.delenv(name, raising=False)
+    head, _, expected = block.partition("\n")
+    found = HEAD.fullmatch(head)
+    assert found
+    names = {"FILE": file, "FOLDER": str(tmp_path / "folder"), "PORT": str(free_port())}
+    (tmp_path / "folder").mkdir()
     for fixture in ("STORE", "ANSWERED"):
-        if fixture in line:
-            line = line.replace(fixture, request.getfixturevalue(fixture.lower()))
+        if fixture in head:
+            names[fixture] = request.getfixturevalue(fixture.lower())
     for name, text in TEXTS.items():
-        (tmp_path / name).write_text(text)
-        line = line.replace(name, str(tmp_path / name))
-    line = line.replace("PORT", str(free_port())).replace("FILE", file)
-    refused = typed(*shlex.split(line))
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        names[name] = str(tmp_path / name)
+    words = re.sub(r"\b[A-Z]+\b", lambda match: names.get(match[0], match[0]), found[2])
 
-    assert refused.code == code
-    assert fix in refused.err
-    assert len(refused.err.strip().splitlines()) == 1
-    assert refused.out == ""
+    refused = typed(*shlex.split(words))
+
+    shown = refused.err.strip()
+    for name, place in names.items():
+        shown = shown.replace(place, name).replace(place.removeprefix("sqlite:///"), f"{name}.db")
+    assert FINGERPRINT.sub("FINGERPRINT", shown) == expected
+    assert (refused.code, refused.out) == (int(found[1]), "")

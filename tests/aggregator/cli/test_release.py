@@ -13,7 +13,7 @@ from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store import open_store
 
-from .conftest import Type
+from .conftest import Type, typed_by_hand
 from .server_fixtures import serving
 
 PAST = TEXT.replace("2026-12", "2026-01")
@@ -36,8 +36,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
 
 def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
     dry = typed("release", "age", *REQUEST, "--dry-run", *place)
-    first, again = (typed("release", "age", *REQUEST, *place, "--json").json for _ in "ab")
-    table = typed("release", "age", *REQUEST, *place)
+    first, again = (typed("release", "age", *REQUEST, "--yes", *place, "--json").json for _ in "ab")
+    table = typed("release", "age", *REQUEST, "--yes", *place)
     journal = typed("release", "age", *place)
     kept = typed("release", "age", *place, "--json").json["series"][0]
 
@@ -57,8 +57,10 @@ def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
 def test_a_budget_that_does_not_pay_is_1_and_says_all_three(
     typed: Type, place: tuple[str, ...]
 ) -> None:
-    typed("release", "age", *REQUEST, *place)
-    refused = typed("release", "age", "--query", "count", "--epsilon", "0.75", *DAY, *place)
+    typed("release", "age", *REQUEST, "--yes", *place)
+    refused = typed(
+        "release", "age", "--query", "count", "--epsilon", "0.75", "--yes", *DAY, *place
+    )
 
     assert refused.code == 1
     assert "0.75 is requested" in refused.err
@@ -66,11 +68,30 @@ def test_a_budget_that_does_not_pay_is_1_and_says_all_three(
     assert len(refused.err.splitlines()) == 1
 
 
+def test_budget_is_spent_by_consent(
+    typed: Type, place: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not asked, or declined: nothing is spent."""
+    third = ("--from", "2026-01-03", "--to", "2026-01-03")
+    words = ("release", "age", "--query", "histogram", "--epsilon", "0.25", *third, *place)
+    spent = "spends epsilon 0.25 of each period of 2026-01-03 to 2026-01-03 for good"
+    unasked = typed(*words)
+    declined = typed_by_hand(typed, monkeypatch, "n\n", *words)
+    dry = typed(*words, "--dry-run", "--json").json
+    agreed = typed_by_hand(typed, monkeypatch, "y\n", *words, "--json")
+
+    assert (unasked.code, declined.code, agreed.code) == (2, 1, 0)
+    assert spent in unasked.err
+    assert "0 is spent and 1 remains" in unasked.err
+    assert "give --yes" in unasked.err
+    assert (dry["spent"], dry["remaining"]) == ("0", "1")
+
+
 def test_a_condition_on_values_may_be_written_in_json(typed: Type, place: tuple[str, ...]) -> None:
     """Of a day on which nobody answered: noise alone, beyond 40 with chance e^-40."""
     second = ("--from", "2026-01-02", "--to", "2026-01-02")
     request = ("--query", '{"count": [2, 3]}', "--epsilon", "1", *second)
-    counted = typed("release", "age", *request, *place, "--json")
+    counted = typed("release", "age", *request, "--yes", *place, "--json")
 
     assert counted.code == 0
     assert counted.json["query"] == {"count": [2, 3]}

@@ -28,7 +28,7 @@ def test_a_port_that_is_taken_is_refused(typed: Type, monkeypatch: pytest.Monkey
         refused = typed("serve")
 
     assert refused.code == 2
-    assert f"{place}'" in refused.err
+    assert f'{place}"' in refused.err
 
 
 @pytest.mark.full

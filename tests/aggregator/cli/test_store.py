@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,17 +19,7 @@ from veilcount_aggregator.retention.retention_guard import read_confirmed_day
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.factory import redact_url
 
-from .conftest import Type, Typed
-
-
-def typed_by_hand(typed: Type, monkeypatch: pytest.MonkeyPatch, answer: str, *words: str) -> Typed:
-    mine, its = pty.openpty()
-    with os.fdopen(its, encoding="utf-8") as terminal:
-        os.write(mine, answer.encode())
-        monkeypatch.setattr(sys, "stdin", terminal)
-        result = typed(*words)
-    os.close(mine)
-    return result
+from .conftest import Type, typed_by_hand
 
 
 def test_a_store_is_healthy_if_it_keeps_reports_over_a_power_cut(typed: Type, store: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -203,6 +204,26 @@ def test_releases_without_a_journal_are_wrong(file: Path) -> None:
 
     assert (lost.state, found.state) == (WRONG, Severity.OK)
     assert "--journal" in lost.fix
+
+
+def test_a_missing_extra_is_named_where_a_definition_needs_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    before = examined(file)["extras"]
+    with opened(file) as store:
+        add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
+    needed = examined(file)["extras"]
+    monkeypatch.undo()
+    installed = examined(file)["extras"]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    exports = examined(file)["extras"]
+
+    assert (before.state, needed.state, installed.state) == (Severity.OK, WARN, Severity.OK)
+    assert "OpenDP" in needed.what
+    assert "veilcount[central]" in needed.fix
+    assert "veilcount[arrow]" in exports.what
+    assert exports.state is Severity.OK
 
 
 def test_relaxed_durability_is_wrong(file: Path) -> None:

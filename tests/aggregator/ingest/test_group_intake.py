@@ -5,21 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 import pytest
 
 from veilcount_aggregator.errors import Overloaded, StoreUnavailable
+from veilcount_aggregator.ingest import group_intake
 from veilcount_aggregator.ingest.decode import RequestBody
 from veilcount_aggregator.ingest.group_intake import (
     ANSWER_SECONDS,
     GROUP,
     MAX_GROUP_BYTES,
+    MAX_GROUP_COMPRESSED,
     GroupIntake,
     IntakeRequest,
 )
-from veilcount_aggregator.ingest.pipeline import Outcome
+from veilcount_aggregator.ingest.pipeline import IntakeFailed, Outcome
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.store import ServiceCounter
 
@@ -45,9 +47,9 @@ class Desk:
         self.groups.append([request.body.raw for request in requests])
         return [ValueError(request.body.raw) for request in requests]
 
-    def submit(self, raw: bytes) -> Future[Outcome]:
+    def submit(self, raw: bytes, encoding: str = "") -> Future[Outcome]:
         pending: Future[Outcome] = Future()
-        self.intake.submit(IntakeRequest(RequestBody("", "", raw), "", "", pending))
+        self.intake.submit(IntakeRequest(RequestBody("", encoding, raw), "", "", pending))
         return pending
 
     def hold_first(self) -> Future[Outcome]:
@@ -86,12 +88,43 @@ def test_an_intake_that_has_slept_takes_the_next_request() -> None:
         assert desk.let_go(desk.submit(b"%d" % number)) == [b"%d" % number]
 
 
+def test_an_intake_without_work_keeps_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_intake, "IDLE_SECONDS", 0)
+    desk, before = Desk(), set(threading.enumerate())
+    for number in range(20):
+        assert desk.let_go(desk.submit(b"%d" % number)) == [b"%d" % number]
+
+    for thread in set(threading.enumerate()) - before:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_a_request_that_arrives_as_the_thread_is_about_to_end_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_intake, "IDLE_SECONDS", 0)
+    desk = Desk()
+    late: list[Future[Outcome]] = []
+    wait = desk.intake._wait_for
+
+    def wait_and_submit(requests: int, seconds: float) -> None:
+        wait(requests, seconds)
+        if desk.groups and not late:
+            late.append(desk.submit(b"late"))
+
+    desk.intake._wait_for = wait_and_submit  # type: ignore[method-assign]
+    assert desk.let_go(desk.submit(b"first")) == [b"first"]
+    assert desk.begun.acquire(timeout=PATIENCE)
+    assert desk.begun.acquire(timeout=PATIENCE)
+    assert desk.let_go(*late) == [b"late"]
+
+
 def test_a_group_has_a_largest_size_and_none_is_left_out() -> None:
     desk, large = Desk(), bytes(MAX_GROUP_BYTES // 2)
     answered = desk.let_go(desk.hold_first(), *(desk.submit(large) for _ in range(5)))
 
     assert answered == [b"first", *[large] * 5]
-    assert [len(group) for group in desk.groups] == [1, 3, 2]
+    assert [len(group) for group in desk.groups] == [1, 2, 2, 1]
 
 
 def test_what_waits_is_bounded() -> None:
@@ -120,12 +153,47 @@ def test_a_store_that_hangs_is_waited_for_by_nobody_new() -> None:
     assert desk.let_go(desk.submit(b"next")) == [b"next"]
 
 
-def test_an_outcome_that_comes_too_late_is_dropped() -> None:
-    """The request was answered already; the others of its group get theirs."""
-    desk = Desk()
+def test_nothing_is_done_for_a_request_for_which_nobody_waits_any_more() -> None:
+    """Else a queue that is longer than anyone waits would be worked on for nobody."""
+    desk = Desk(most_waiting=14)
     first = desk.hold_first()
     late, other = desk.submit(b"late"), desk.submit(b"other")
     late.cancel()
 
     assert desk.let_go(first, other) == [b"first", b"other"]
-    assert late.cancelled()
+    assert desk.groups == [[b"first"], [b"other"]]
+    assert desk.let_go(desk.submit(bytes(14))) == [bytes(14)]  # its bytes wait no longer
+
+
+def test_compressed_bodies_keep_no_other_waiting() -> None:
+    """Each may take as long to read as a thousand others; and they are not kept for ever."""
+    desk = Desk()
+    first = desk.hold_first()
+    slow = [desk.submit(b"slow", "gzip") for _ in range(2 * MAX_GROUP_COMPRESSED)]
+    quick = desk.submit(b"quick")
+
+    assert desk.let_go(first, quick, *slow) == [b"first", b"quick", *[b"slow"] * len(slow)]
+    few = [b"slow"] * MAX_GROUP_COMPRESSED
+    assert desk.groups == [[b"first"], [*few, b"quick"], few]
+
+
+def test_an_intake_outlives_whatever_fails() -> None:
+    def fails(requests: Sequence[IntakeRequest]) -> list[Outcome]:
+        raise ZeroDivisionError(len(requests))
+
+    intake = GroupIntake(fails, ServiceCounters(lambda: 0.0))
+    for _ in range(2):
+        pending: Future[Outcome] = Future()
+        intake.submit(IntakeRequest(RequestBody("", "", b""), "", "", pending))
+        outcome = pending.result(PATIENCE)
+
+        assert isinstance(outcome, IntakeFailed)
+        assert isinstance(outcome.error, ZeroDivisionError)
+
+
+def test_a_thread_that_gives_up_as_its_outcome_comes_harms_nobody() -> None:
+    class GivesUp(Future[Outcome]):
+        def set_result(self, outcome: Outcome) -> None:
+            raise InvalidStateError(outcome)
+
+    IntakeRequest(RequestBody("", "", b""), "", "", GivesUp()).settle(ValueError())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import ServiceCounter
 from veilcount_aggregator.store.transfer_format import decode_numbers
-from veilcount_aggregator.structured_logging import FaultLog
+from veilcount_aggregator.structured_logging import NAME, FaultLog
 
 NOTE = ServiceCounter("answered", "", -1, "reports:2xx:0.01")
 FILE = """
@@ -63,7 +64,7 @@ def aggregator(tmp_path: Path, clocks: Clocks) -> Iterator[Aggregator]:
 
 @pytest.fixture
 def ticker(aggregator: Aggregator, clocks: Clocks) -> BackgroundThread:
-    return BackgroundThread(aggregator, FaultLog(), lambda: clocks.seconds)
+    return BackgroundThread(aggregator, FaultLog(lambda: clocks.seconds), lambda: clocks.seconds)
 
 
 def test_a_tick_reloads_the_records(
@@ -105,6 +106,7 @@ def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
     clocks: Clocks,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO, NAME)
     ticker.tick()
     clocks.now += timedelta(days=40)
     clocks.pass_on(CLOCK_SECONDS)
@@ -115,7 +117,7 @@ def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
     ticker.tick()
 
     assert (during, aggregator.guard.reading.state) == (ClockState.JUMPED, ClockState.AGREES)
-    assert [record.msg for record in caplog.records] == ["retention paused", "clock"]
+    assert [record.msg for record in caplog.records] == ["retention paused", "clock", "fault over"]
 
 
 def test_a_store_that_takes_nothing_loses_no_figures(

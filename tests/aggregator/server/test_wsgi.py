@@ -11,6 +11,7 @@ import pytest
 from werkzeug.test import Client
 
 from tests.aggregator.aggregator_fixtures import SteppedClock
+from tests.system.server import slow_commits
 from veilcount_aggregator.api.problems import RETRY_SECONDS
 from veilcount_aggregator.server.wsgi import LazyApplication
 from veilcount_aggregator.store import open_store
@@ -66,6 +67,20 @@ def test_while_it_cannot_be_opened_it_asks_to_come_back_and_then_it_serves(
     )
     assert (alive.status_code, alive.json) == (200, {"status": "ok"})  # whatever the store does
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_whoever_must_not_wait_has_one_thread_open_it(
+    url: str, worker: LazyApplication, tmp_path: Path
+) -> None:
+    make(url)
+    with slow_commits(tmp_path / "store.db"):
+        opening = worker.open_in_background()
+        again, opened = worker.open_in_background(), worker.opened
+    opening.join()
+
+    assert again is opening
+    assert opened is None
+    assert worker.opened is not None
 
 
 def test_without_a_store_it_says_which_variable_is_missing(

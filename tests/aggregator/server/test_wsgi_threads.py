@@ -11,11 +11,24 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
+from veilcount_aggregator.api.problems import PROBLEM_TYPE
+from veilcount_aggregator.api.reports import PATH
 from veilcount_aggregator.server import wsgi_threads
-from veilcount_aggregator.server.wsgi_threads import IN_MEMORY, WsgiThreads
+from veilcount_aggregator.server.rsgi import RsgiApplication
+from veilcount_aggregator.server.wsgi_threads import FIRST_BYTES, IN_MEMORY, WsgiThreads
 from veilcount_aggregator.structured_logging import FaultLog
 
 NEVER = None  # a piece of a body that does not come
+SCOPE = SimpleNamespace(
+    method="POST",
+    path="/é",
+    query_string="",
+    scheme="http",
+    http_version="1.1",
+    authority=None,
+    server="127.0.0.1:80",
+    headers={"host": "veilcount.example:80", "content-type": "text/plain"},
+)
 
 
 @dataclass
@@ -26,6 +39,9 @@ class Protocol:
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
+
+    async def __call__(self) -> bytes:
+        return b"".join([piece async for piece in self])
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
@@ -72,17 +88,7 @@ def breaks(_: WSGIEnvironment, start: StartResponse) -> Iterator[bytes]:
 def ask(application: Any, *pieces: bytes | None) -> Protocol:
     """Return what a request with a body in these pieces gets."""
     protocol = Protocol(pieces)
-    scope = SimpleNamespace(
-        method="POST",
-        path="/é",
-        query_string="",
-        scheme="http",
-        http_version="1.1",
-        authority=None,
-        server="127.0.0.1:80",
-        headers={"host": "veilcount.example:80", "content-type": "text/plain"},
-    )
-    asyncio.run(WsgiThreads(application, FaultLog()).respond(scope, protocol))
+    asyncio.run(WsgiThreads(application, FaultLog()).respond(SCOPE, protocol))
     return protocol
 
 
@@ -97,10 +103,30 @@ def test_a_body_is_read_piece_by_piece() -> None:
     )
 
 
-def test_an_application_waits_a_bounded_time_for_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", [b"abc", bytes(FIRST_BYTES)], ids=["small", "large"])
+def test_a_body_is_waited_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch, first: bytes) -> None:
     monkeypatch.setattr(wsgi_threads, "BODY_SECONDS", 0.1)
 
-    assert ask(echo, b"abc", NEVER).status == 408
+    assert ask(echo, first, NEVER).status == 408
+
+
+def test_a_body_that_does_not_come_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All threads are free for others, and the application never sees it."""
+    monkeypatch.setattr(wsgi_threads, "BODY_SECONDS", 0.5)
+    threads = WsgiThreads(echo, FaultLog(), threads=1)
+    slow, honest = [Protocol((b"a", NEVER)) for _ in range(20)], Protocol((b"honest",))
+
+    async def both() -> list[int]:
+        waiting = [asyncio.create_task(threads.respond(SCOPE, each)) for each in slow]
+        await asyncio.sleep(0)
+        await threads.respond(SCOPE, honest)
+        unanswered = [each.status for each in slow]
+        await asyncio.gather(*waiting)
+        return unanswered
+
+    assert asyncio.run(both()) == [0] * len(slow)
+    assert honest.body == b"honest"
+    assert {each.status for each in slow} == {408}
 
 
 def test_a_long_response_is_sent_in_pieces_and_its_length_is_known() -> None:
@@ -116,3 +142,13 @@ def test_of_a_response_that_breaks_off_nothing_is_sent() -> None:
     assert (answer.status, answer.headers["Retry-After"]) == (500, "2")
     assert b"urn:veilcount:problem:failed" in answer.body
     assert b"secret" not in answer.body
+
+
+def test_reports_before_the_store_is_open_take_no_thread() -> None:
+    """They are asked to come back: a store that hangs would keep all threads, and whoever waits."""
+    protocol = Protocol()
+    application = RsgiApplication(lambda: None, WsgiThreads(breaks, FaultLog()))
+    asyncio.run(application.__rsgi__(SimpleNamespace(path=PATH, method="POST"), protocol))
+
+    assert (protocol.status, protocol.headers["Retry-After"]) == (503, "2")
+    assert protocol.headers["content-type"] == PROBLEM_TYPE

@@ -76,10 +76,7 @@ def decode_group(bodies: Sequence[RequestBody], *, takes_tests: bool) -> Decoded
             errors.update(dict.fromkeys(part.bodies, why))
         else:
             parts.append(part)
-    sizes = np.zeros(len(bodies) + 1, np.intp)
-    for part in parts:
-        sizes[np.array(part.bodies) + 1] = part.sizes
-    starts = sizes.cumsum()
+    starts = _starts(len(bodies), parts)
     columns = [each for part in parts for each in _placed(part, starts)]
     losses = [part.decoded.losses for part in parts if part.decoded.losses is not None]
     return DecodedGroup(starts, columns, losses, errors)
@@ -102,6 +99,15 @@ def _parts(bodies: Sequence[RequestBody], errors: dict[int, WireError]) -> Itera
                 errors[place] = error.with_traceback(None)
             else:
                 yield _Part([place], [decoded.reports], decoded)
+
+
+def _starts(bodies: int, parts: Sequence[_Part]) -> NDArray[np.intp]:
+    """Return where the reports of each body start, and where the last end."""
+    sizes = [0] * (bodies + 1)
+    for part in parts:
+        for place, size in zip(part.bodies, part.sizes, strict=True):
+            sizes[place + 1] = size
+    return np.array(sizes, np.intp).cumsum()
 
 
 def _kind(body: RequestBody) -> Kind:

@@ -1,0 +1,109 @@
+"""`veilcount dev`: one worker that shows each report as it arrives and reloads edited definitions.
+
+The intake is the one of production, and so is everything else, except that there is no analysis
+process: the worker that has seen the reports answers for the pages, too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from veilcount_shared import Collection
+from veilcount_shared.errors import VeilcountError
+
+from ..catalog.definitions import DefinitionSource, add_definitions, read_source
+from ..ingest.live_reports import DEFINITIONS, DIGITS, REFUSED, LiveEntry, LiveReports
+from ..settings import Settings
+from .listen_address import ListenAddress
+from .rsgi import RsgiApplication
+from .serve import Announce, load_worker, run_workers, start
+from .wsgi import app
+
+POLL_SECONDS = 0.3
+ACTOR = "dev"
+
+Show = Callable[[LiveEntry], object]
+Version = tuple[tuple[int, int], ...]
+
+
+def serve_development(
+    settings: Settings, bind: ListenAddress, announce: Announce, show: Show
+) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code. The worker calls `show`."""
+    ready = start(settings, bind)
+    return run_workers(ready, partial(_load, settings.collections, show), announce)
+
+
+def _load(files: Sequence[Path], show: Show) -> RsgiApplication:
+    app.live = LiveReports(show)
+    watcher = DefinitionWatcher(files, _add_definitions)
+    threading.Thread(target=_watch, args=(watcher, app.live), daemon=True).start()
+    return load_worker(app)
+
+
+def _watch(watcher: DefinitionWatcher, live: LiveReports) -> None:
+    while True:
+        time.sleep(POLL_SECONDS)
+        for verdict, line in watcher.look():
+            live.add(verdict, line)
+
+
+def _add_definitions(source: DefinitionSource) -> list[Collection]:
+    """Store definitions as `veilcount collections push` does, and accept their reports at once."""
+    aggregator = app.open().aggregator
+    read = aggregator.catalog_cache.catalog.read
+    new = add_definitions(aggregator.store, source, aggregator.clock(), ACTOR, read)
+    aggregator.catalog_cache.refresh()
+    return new
+
+
+class DefinitionWatcher:
+    """Loads definition files when they change; one that is wrong is reported, and not loaded."""
+
+    def __init__(
+        self, files: Sequence[Path], load: Callable[[DefinitionSource], list[Collection]]
+    ) -> None:
+        """Watch files that were loaded, and the value lists they name; `load` returns the news."""
+        self._load = load
+        self._parts = {file: _parts(file) for file in files}
+        self._versions = {file: _version(parts) for file, parts in self._parts.items()}
+
+    def look(self) -> Iterator[tuple[str, str]]:
+        """Yield for each file that changed whether it was loaded, and a line about it."""
+        for file, parts in self._parts.items():
+            version = _version(parts)
+            if version and version != self._versions[file]:
+                self._versions[file] = version
+                yield self._reload(file)
+
+    def _reload(self, file: Path) -> tuple[str, str]:
+        try:
+            source = read_source(file)
+            new = self._load(source)
+        except VeilcountError as error:
+            return REFUSED, f"{file}: not loaded, what was loaded before stays in force: {error}"
+        if (parts := _parts(file)) != self._parts[file]:
+            self._parts[file], self._versions[file] = parts, _version(parts)
+        names = ", ".join(f"{each.name} ({each.fingerprint[:DIGITS]})" for each in new)
+        return DEFINITIONS, f"{file}: loaded; new definitions: {names or 'none'}"
+
+
+def _parts(file: Path) -> tuple[Path, ...]:
+    """Return a file and the value lists it names; one that cannot be read names none."""
+    with suppress(VeilcountError):
+        return (file, *(file.parent / name for name in read_source(file).files))
+    return (file,)
+
+
+def _version(parts: Sequence[Path]) -> Version:
+    """Return times and sizes; nothing while an editor replaces a file."""
+    try:
+        found = [part.stat() for part in parts]
+    except OSError:
+        return ()
+    return tuple((each.st_mtime_ns, each.st_size) for each in found)

@@ -1,0 +1,105 @@
+"""What a development server shows of each report: its verdict, never a true value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import (
+    CENTRAL,
+    FILE,
+    Deployment,
+    deployment,
+)
+from veilcount_aggregator.ingest.decode import RequestBody
+from veilcount_aggregator.ingest.group_intake import IntakeRequest
+from veilcount_aggregator.ingest.live_reports import MOST, LiveEntry, LiveReports
+from veilcount_aggregator.ingest.pipeline import Outcome
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.wire import BINARY_TYPE, encode_base64, encode_binary
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Deployment]:
+    with deployment(tmp_path, FILE, CENTRAL) as opened:
+        yield opened
+
+
+def observed(made: Deployment, live: LiveReports, *reports: Report, body: bytes = b"") -> None:
+    """Have the intake's own step take a body, observed."""
+    raw = RequestBody(BINARY_TYPE, "", body or encode_binary(Batch(reports)))
+    pending: Future[Outcome] = Future()
+    process = live.observing(
+        made.aggregator.take_group, lambda: made.aggregator.known().catalog.series
+    )
+    process([IntakeRequest(raw, "", "", pending)])
+
+
+def shown(made: Deployment, *reports: Report, body: bytes = b"") -> list[LiveEntry]:
+    entries: list[LiveEntry] = []
+    live = LiveReports(entries.append, lambda: made.clocks.now)
+    observed(made, live, *reports, body=body)
+
+    assert live.entries() == entries[::-1]
+    return entries
+
+
+def test_a_report_is_shown_with_its_verdict_its_message_and_the_beginning_of_its_pseudonym(
+    made: Deployment,
+) -> None:
+    report = made.report("theme")
+    start = f"{encode_base64(report.pseudonym)[:6]}..."
+
+    assert shown(made, report) == [
+        LiveEntry("12:00:00", "counted", "randomized: light", "theme", start)
+    ]
+    assert [each.verdict for each in shown(made, report)] == ["duplicate"]
+
+
+def test_why_a_report_is_not_counted_is_shown(made: Deployment) -> None:
+    report = made.report("theme")
+    unknown = replace(report, fingerprint="ab" * 32)
+    malformed = replace(report, message=b"\xff")
+
+    assert [(each.collection, each.verdict, each.message) for each in shown(made, unknown)] == [
+        (
+            "unknown",
+            "unknown_collection",
+            "no definition with the fingerprint abababababab is loaded here",
+        )
+    ]
+    assert [(each.verdict, each.message) for each in shown(made, malformed)] == [
+        ("malformed", "no message of this definition")
+    ]
+    assert [each.verdict for each in shown(made, body=b"VC?")] == ["refused"]
+
+
+def test_no_true_value_is_shown(made: Deployment) -> None:
+    visits = made.report("visits")
+
+    assert {
+        each.message
+        for message in (b"\x00", b"\x01")
+        for each in shown(made, replace(visits, message=message))
+    } == {"a true value, not shown"}
+
+
+def test_the_oldest_entries_are_forgotten_and_a_terminal_that_is_gone_stops_nothing(
+    made: Deployment,
+) -> None:
+    def gone(_: LiveEntry) -> None:
+        raise BrokenPipeError
+
+    live = LiveReports(gone)
+    for number in range(MOST + 1):
+        live.add("definitions", str(number))
+    observed(made, live, made.report("theme"))
+
+    assert len(live.entries()) == MOST
+    assert live.entries()[0].verdict == "counted"
+    assert live.entries()[-1].message == "2"
+    assert made.counted("theme") == 1
