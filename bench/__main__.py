@@ -9,13 +9,17 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from veilcount_aggregator import blas_threads  # noqa: F401 - before numpy, as in a server
+
 from . import (
     accuracy,
     central,
     client,
+    contrast,
     durability,
     estimate,
     ingest,
+    install_size,
     linkage,
     memory,
     plan,
@@ -26,6 +30,8 @@ from . import (
     scale_run,
     scaling,
     shards,
+    stalls,
+    upgrade,
 )
 from .table import Cell, as_json
 
@@ -35,6 +41,7 @@ PARTS = {
     "client": client.run,
     "ingest": ingest.run,
     "estimate": estimate.run,
+    "contrast": contrast.run,
     "accuracy": accuracy.run,
     "central": central.run,
     "linkage": linkage.run,
@@ -44,8 +51,11 @@ PARTS = {
     "profile": profile.run,
     "scale": scale_run.run,
     "reads": reads.run,
+    "install": install_size.run,
     "shards": shards.run,
     "reshard": reshard.run,
+    "stalls": stalls.run,
+    "upgrade": upgrade.run,
 }
 
 

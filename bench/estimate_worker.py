@@ -14,7 +14,7 @@ from time import process_time
 import numpy as np
 
 from veilcount_aggregator import estimate
-from veilcount_aggregator.mechanisms import share_handler
+from veilcount_aggregator.mechanisms import poisoning_test, share_handler
 from veilcount_aggregator.series.packed_rows import Counters
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
@@ -25,7 +25,7 @@ PER_KILOBYTE = 1024
 
 
 def main() -> None:
-    """Decode and estimate a million answers about k values, cold once and warm several times."""
+    """Decode, estimate and test a million answers about k values, cold once and warm after."""
     k, epsilon, repetitions = int(sys.argv[1]), Fraction(sys.argv[2]), int(sys.argv[3])
     collection = _collection(k, epsilon)
     mechanism = collection.mechanism
@@ -38,6 +38,7 @@ def main() -> None:
     decoded = _peak()
     whole = median(_timed(lambda: estimate(collection, counters)) for _ in range(repetitions))
     few = _timed(lambda: estimate(collection, _sparse(counters), values=[0, k // 2]))
+    tested = _timed(lambda: poisoning_test(collection, counters))
     print(
         json.dumps(
             {
@@ -46,6 +47,7 @@ def main() -> None:
                 "decode ms": 1e3 * warm,
                 "estimate ms": 1e3 * whole,
                 "two values ms": 1e3 * few,
+                "poisoning ms": 1e3 * tested,
                 "start MB": before,
                 "decode MB": decoded,
                 "MB": _peak(),

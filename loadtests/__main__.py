@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,13 +14,17 @@ from .load_profiles import HERD, HOSTILE, SHAPES, SOAK, STEADY
 from .plan import GROWTH, OUTAGE, Plan
 from .runner import run
 
+LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 FEWEST_FOR_FAKES = 100
 FAULTED = 150  # devices a second, where a fault strikes
 
 
 def main() -> int:
     """Run, print what came of it; 1 if anything is wrong."""
-    plan = _plan(_arguments())
+    arguments = _arguments()
+    if arguments.against:
+        return _against(arguments)
+    plan = _plan(arguments)
     fault = f", {plan.fault}" if plan.fault else ""
     real = f" and {plan.real} real ones" if plan.real else ""
     print(
@@ -33,8 +38,21 @@ def main() -> int:
     return 1 if outcome.failures else 0
 
 
-def _plan(arguments: argparse.Namespace) -> Plan:
+def _against(arguments: argparse.Namespace) -> int:
+    """Load a server that is there already; 1 if a body was not counted."""
+    users = str(arguments.users or SHAPES[STEADY].users)
+    command = [sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), "--headless"]
+    command += ["--host", arguments.against, "--users", users, "--spawn-rate", users]
+    command += ["--run-time", f"{arguments.seconds}s", "--only-summary", *_files(arguments)]
+    return subprocess.run(command, check=False).returncode
+
+
+def _files(arguments: argparse.Namespace) -> tuple[str, ...]:
     files = [("--html", arguments.html), ("--csv", arguments.csv)]
+    return tuple(word for flag, file in files if file for word in (flag, str(file.resolve())))
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
     fault: str = arguments.kill or arguments.fault or (OUTAGE if arguments.shape == HERD else "")
     watched = arguments.shape in {SOAK, HOSTILE}
     return Plan(
@@ -53,7 +71,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         arguments.p99,
         arguments.errors,
         GROWTH if arguments.growth is None and watched else arguments.growth,
-        tuple(word for flag, file in files if file for word in (flag, str(file.resolve()))),
+        _files(arguments),
     )
 
 
@@ -72,6 +90,7 @@ def _devices(shape: str, fault: str, seconds: int) -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev load", description=__doc__)
     say = parser.add_argument
+    say("--against", metavar="URL", help="load this server, with made-up answers that it counts")
     say("--shape", choices=SHAPES, default=STEADY, help="the course of the run (steady)")
     say("--store", choices=ENGINES, default="sqlite", help="sqlite is the default")
     say("--users", type=_some, help="devices that send at once (32; in a herd 200)")

@@ -189,7 +189,7 @@ class Device:
         """Close the app, and say how it was."""
         receipt, left = self._client.receipt(), self.has_left()
         losses = {name: n for name, n in receipt.losses.items() if not name.startswith(NO_LOSS)}
-        drawn = sum(entry.frozen for entry in receipt.entries)
+        drawn = sum(entry.answers or 0 for entry in receipt.entries)
         self._client.close(0)
         return End(self.number, self._held, drawn, left, self._hurried, losses)
 

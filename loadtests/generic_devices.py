@@ -1,0 +1,135 @@
+"""Devices for any server: its definitions are fetched, and each body is drawn as it is sent.
+
+Values are uniform, and every send is a new device's answers of the newest period.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from http import HTTPStatus
+from random import SystemRandom
+from typing import Any
+from urllib.parse import urlsplit
+
+from loadtests.ipc import HEADERS, PLACE
+from locust import FastHttpUser, events, task
+
+from veilcount_aggregator.catalog.definitions import DefinitionSource
+from veilcount_aggregator.http_client import AggregatorClient
+from veilcount_client.delivery.body_packing import pack
+from veilcount_shared import Collection, SystemRandomSource
+from veilcount_shared.collection import Linkage, Model
+from veilcount_shared.domain import Boolean, Choice, Cross, Domain, Number
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot, period_at
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import decode_verdicts
+
+KEY, DEVICE_KEY = "VEILCOUNT_KEY", "VEILCOUNT_DEVICE_KEY"
+SECONDS = 30.0
+
+chance, randomness = SystemRandom(), SystemRandomSource()
+running: list[Collection] = []
+
+
+def fetch_running(url: str, key: str, now: datetime) -> list[Collection]:
+    """Return the open collections of a server whose campaign is under way, each by its newest
+    definition.
+    """
+    with AggregatorClient(url, key, SECONDS) as client:
+        response = client.request("GET", "/v1/definitions")
+    if response.status_code != HTTPStatus.OK:
+        raise SystemExit(f"{url}: HTTP {response.status_code}: give an analyst's key as {KEY}")
+    document: dict[str, Any] = response.json()
+    newest: dict[str, Collection] = {}
+    for source in document["sources"]:
+        newest |= DefinitionSource(**source).collections(legacy=True)
+    found = [
+        each
+        for each in newest.values()
+        if each.fingerprint not in document["closed"] and period_at(each, now) is not None
+    ]
+    if not found:
+        raise SystemExit(f"{url}: no open collection whose campaign is under way: push one")
+    return found
+
+
+def draw_reports(collection: Collection, now: datetime) -> tuple[Report, ...]:
+    """Return a new device's answers of the newest period, which may travel together."""
+    secret, period = chance.randbytes(SECRET_BYTES), period_at(collection, now)
+    if period is None:
+        raise SystemExit(f"{collection.name}: its campaign ended during the run")
+    pseudonym = derive_pseudonym(secret, collection, period, randomness)
+    segment = chance.randrange(collection.cells)
+    return tuple(
+        Report(
+            collection.fingerprint,
+            period,
+            segment,
+            pseudonym,
+            draw_slot(secret, collection, period, answer),
+            collection.pack(_message(collection)),
+        )
+        for answer in range(1 if collection.linkage is Linkage.NONE else collection.per_period)
+    )
+
+
+def _message(collection: Collection) -> int:
+    value = _value(collection.domain)
+    if collection.model is Model.CENTRAL:
+        return collection.reveal(value, randomness)
+    return collection.randomize(value, randomness)
+
+
+def _value(domain: Domain) -> Any:
+    match domain:
+        case Number():
+            return chance.uniform(float(domain.low), float(domain.high))
+        case Cross():
+            return tuple(map(_value, domain.parts))
+        case Boolean() | Choice():
+            return chance.choice(domain.labels)
+
+
+class Device(FastHttpUser):
+    """Sends one body after the other, each of a collection that is drawn."""
+
+    network_timeout = SECONDS
+
+    @task
+    def send(self) -> None:
+        """Send a body; it fails unless each of its reports is counted."""
+        reports = draw_reports(chance.choice(running), datetime.now(UTC))
+        body: Any = pack(Batch(reports))  # bytes do, though the signature does not say so
+        with self.client.post(PLACE, data=body, headers=_headers(), catch_response=True) as reply:
+            if wrong := _problem(reply, len(reports)):
+                reply.failure(wrong)
+
+
+def _headers() -> dict[str, str]:
+    key = os.environ.get(DEVICE_KEY)
+    return HEADERS | ({"Authorization": f"Bearer {key}"} if key else {})
+
+
+def _problem(reply: Any, reports: int) -> str:
+    """Return why a body was not counted; empty if it was."""
+    if reply.status_code == HTTPStatus.UNAUTHORIZED:
+        return f"the intake requires a device key: give it as {DEVICE_KEY}"
+    if reply.status_code != HTTPStatus.OK:
+        return f"HTTP {reply.status_code}"
+    verdicts = set(decode_verdicts(reply.content, reports)) - {Verdict.COUNTED}
+    return ", ".join(sorted(verdicts))
+
+
+def prepare(environment: Any, **_: Any) -> None:
+    """Fetch the definitions; warn that what is sent is made up."""
+    url = environment.host
+    if urlsplit(url or "").scheme not in {"http", "https"}:
+        raise SystemExit("give the server's address: --host https://stats.example.org")
+    running[:] = fetch_running(url, os.environ.get(KEY, ""), datetime.now(UTC))
+    print(f"made-up answers will be counted in: {', '.join(each.name for each in running)}")
+
+
+begins: Any = events.test_start
+begins.add_listener(prepare)
