@@ -19,10 +19,11 @@ from unittest.mock import patch
 
 from tests.redis_server import HOST, RedisServer, free_port
 from veilcount_aggregator.catalog.definitions import add_definitions, load_catalog, read_source
+from veilcount_aggregator.cli import dev as dev_command
 from veilcount_aggregator.cli import options
 from veilcount_aggregator.cli import serve as serve_command
 from veilcount_aggregator.server.listen_address import ListenAddress
-from veilcount_aggregator.server.serve import StartupSummary, prepare
+from veilcount_aggregator.server.serve import Announce, StartupSummary, prepare
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_client.diagnostics import state_checks
@@ -37,7 +38,7 @@ LOOPBACK = "http://127.0.0.1:8420"
 REDIS = "redis://redis.example.org:6379/0"
 FOLDERS = tuple(f"/{each}/veilcount" for each in ("var/lib", "var/backups", "etc", "run"))
 STORE = "sqlite:////var/lib/veilcount/store.db"
-BEGIN = datetime(2027, 1, 15, 12, tzinfo=UTC)
+BEGIN = datetime(2026, 9, 15, 12, tzinfo=UTC)
 
 _KEY = re.compile(r"veilcount_(admin|analyst|device)_\.\.\.")
 _SWITCHES = ("VEILCOUNT_", "DO_NOT_TRACK", "XDG_")
@@ -119,6 +120,11 @@ class Place:
         sys.stderr.write(f"{summary}\n")
         return 0
 
+    def develop(self, settings: Settings, _: ListenAddress, announce: Announce, __: object) -> int:
+        """Do what `veilcount dev` does before a report arrives."""
+        announce(prepare(settings, ListenAddress(HOST, free_port())))
+        return 0
+
     def close_server(self) -> None:
         """End the server, if there is one; its keys may open nothing at the next."""
         if self.server:
@@ -135,13 +141,14 @@ class Place:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Place]:
-    """Yield an environment whose folder holds the definitions of the documentation."""
+def opened(folder: Path, *, empty: bool = False) -> Iterator[Place]:
+    """Yield an environment whose folder holds the definitions of the documentation, or is empty."""
     place = Place(folder)
     for each in FOLDERS:
         (folder / each[1:]).mkdir(parents=True)
     shutil.copytree(ROOT / "docs", folder / "docs")
-    shutil.copy(ROOT / "docs" / "collections.toml", folder)
+    if not empty:
+        shutil.copy(ROOT / "docs" / "collections.toml", folder)
     with ExitStack() as undo:
         undo.callback(_end, place)
         undo.enter_context(_environment(folder))
@@ -149,6 +156,7 @@ def opened(folder: Path) -> Iterator[Place]:
         undo.enter_context(_modules(folder))
         undo.enter_context(patch.object(options, "now", place.clock))
         undo.enter_context(patch.object(serve_command, "serve", place.serve))
+        undo.enter_context(patch.object(dev_command, "serve_development", place.develop))
         undo.enter_context(patch.object(examine, "__defaults__", (place.seconds,)))
         undo.enter_context(patch.object(state_checks, "filesystem", lambda _: "a disk"))
         yield place
