@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import re
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
+from veilcount_aggregator.cli.new import TEMPLATE
+
 from .links import broken
-from .page_parser import Block, pages, steps, title
+from .page_parser import ROOT, Block, pages, steps, title
 from .page_run import run
 
 PAGES = pages()
 HIDDEN = re.compile(r"<!--.*?-->")
 
+#: the files from which people copy definitions
+EXAMPLES = [*PAGES, ROOT / "docs" / "collections.toml", *ROOT.rglob("templates/*/definitions.html")]
+RELEASED = date(2026, 11, 23)
+DATE = re.compile(r"\b(from|until) *= *(\d{4}-\d\d-\d\d)")
+
 #: what no test runs, and why: a block more is a decision, not an accident
-UNRUN: dict[str, list[str]] = {"docs/operating.md": ["no host of this page is gone"]}
+UNRUN: dict[str, list[str]] = {
+    "docs/operating.md": [
+        "test_watch.py runs such rules",
+        "an event",
+        "no host of this page is gone",
+    ],
+    "loadtests/README.md": ["it needs the keys of a server; test_load_any_server.py runs it"],
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
@@ -47,6 +62,22 @@ def test_the_first_page_is_run() -> None:
     languages = {block.language for block in blocks(PAGES[0]) if not block.unrun}
 
     assert {"python", "sh"} <= languages
+
+
+def test_the_campaign_of_every_example_has_begun_and_goes_on() -> None:
+    """A definition that is copied must accept a report at once."""
+    texts = (page.read_text(encoding="utf-8") for page in EXAMPLES)
+    dates = [(key, date.fromisoformat(day)) for text in texts for key, day in DATE.findall(text)]
+
+    assert {key for key, _ in dates} == {"from", "until"}
+    assert max(day for key, day in dates if key == "from") <= RELEASED
+    assert min(day for key, day in dates if key == "until") >= RELEASED + timedelta(days=60)
+
+
+def test_the_first_definitions_are_those_that_veilcount_new_writes() -> None:
+    shown = next(block.text for block in blocks(PAGES[0]) if block.language == "toml")
+
+    assert shown == TEMPLATE.format(start="2026-09-01", until="2027-09-01")
 
 
 def blocks(page: Path) -> list[Block]:

@@ -35,9 +35,14 @@ TESTS = {
     "mechanisms/finite_field": ("projective_geometry",),
     "mechanisms/mean": ("square_wave", "exact_privacy"),
     "mechanisms/identity": ("square_wave", "canonical"),
-    "mechanisms/selection": ("selection",),
+    "mechanisms/selection": ("selection", "subset_selection"),
     "mechanisms/projective_geometry": ("projective_geometry", "selection", "exact_privacy"),
-    "mechanisms/subset_selection": ("subset_selection", "selection", "exact_privacy"),
+    "mechanisms/subset_selection": (
+        "subset_selection",
+        "selection",
+        "square_wave",
+        "exact_privacy",
+    ),
     "mechanisms/square_wave": ("square_wave", "exact_privacy"),
 }
 KILLED, SURVIVED, TIMEOUT = "killed", "survived", "timeout"

@@ -47,6 +47,7 @@ DEVICES = f"""
 """
 ANALYSTS = """
     GET     /v1/collections             /v1/collections/<name>           /v1/plan   /metrics
+            /v1/definitions
             /v1/collections/<name>/estimate   /v1/collections/<name>/compare
             /v1/collections/<name>/budget     /v1/collections/<name>/contrast
             /v1/collections/<name>/releases
@@ -62,7 +63,8 @@ ANALYSTS_PAGES = """
     GET     /   /plan   /operations     /collections/<name>
             /collections/<name>/estimates.<form>   /collections/<name>/compare
             /collections/<name>/budget             /collections/<name>/contrast
-            /collections/<name>/releases
+            /collections/<name>/releases           /collections/<name>/privacy
+            /collections/<name>/definition         /collections/<name>/report
     POST    /collections/<name>/releases
 """
 ADMINS_PAGES = """

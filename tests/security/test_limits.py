@@ -21,6 +21,7 @@ from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import HOST, Server
 from tests.system.test_serving import KNOWN, body, collection, counted, send
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.server.rsgi import MOST_LARGE_BYTES, SMALL_BODY
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
@@ -286,9 +287,42 @@ def test_bodies_that_never_come_keep_nobody(server: Server, folder: Path) -> Non
     assert counted(url) == before + 1
 
 
+MOST_LARGE = MOST_LARGE_BYTES // MAX_BODY
+
+
+def test_large_bodies_that_never_end_share_a_budget(server: Server) -> None:
+    """All but a byte of each is sent; reports of devices are taken all the same."""
+    raw = head(*POST, f"Content-Length: {MAX_BODY}") + bytes(MAX_BODY - 1)
+    before = kilobytes(server)
+    with ExitStack() as dripping:
+        for _ in range(5 * MOST_LARGE):
+            connection = dripping.enter_context(connected(server.port))
+            with suppress(OSError):  # a server that has refused hangs up
+                connection.sendall(raw)
+        grown = kilobytes(server) - before
+        taken = send(server.url, body(collection()))
+
+    assert grown < 2 * MOST_LARGE_BYTES >> 10
+    assert taken.json() == {"verdicts": ["counted"]}
+
+
+@pytest.mark.parametrize("line", [f"Content-Length: {MAX_BODY}", CHUNKED])
+def test_large_bodies_that_are_only_announced_keep_no_other_out(server: Server, line: str) -> None:
+    """What was announced and does not come is no memory."""
+    padding = 2 * SMALL_BODY
+    large = body(collection())[:-2] + padding.to_bytes(2, "big") + bytes(padding)
+    with ExitStack() as dripping:
+        for _ in range(2 * MOST_LARGE):
+            dripping.enter_context(connected(server.port)).sendall(head(*POST, line))
+        taken = send(server.url, large)
+
+    assert taken.json() == {"verdicts": ["counted"]}
+
+
 # -- what is told ----------------------------------------------------------------------------------
 
 
+KEPT = (b"content-length", b"cache-control", b"x-content-type-options", b"referrer-policy")
 MAKERS = (b"granian", b"hyper", b"werkzeug", b"python", b"traceback", b"x-powered-by", b"via:")
 
 
@@ -310,6 +344,24 @@ def test_no_answer_of_a_real_server_names_what_it_is_made_of(server: Server) -> 
 
         assert servers <= {b"server: veilcount"}
         assert not [word for word in MAKERS if word in heard]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/v1/keys"])
+def test_the_head_of_every_response_is_the_same_with_and_without_its_body(
+    server: Server, path: str
+) -> None:
+    """Whatever serves it: on the event loop, on a thread, in the analysis process."""
+    get, of_head = (
+        {
+            line
+            for line in say(server.port, head(method, path, CLOSE)).raw.lower().split(b"\r\n")
+            if line.partition(b":")[0] in KEPT
+        }
+        for method in ("GET", "HEAD")
+    )
+
+    assert get == of_head
+    assert len(get) == len(KEPT)
 
 
 INJECTED = (

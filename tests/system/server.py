@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -9,8 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -137,6 +138,14 @@ class Server:
     def _close(self) -> None:
         if self.process.stdout is not None:
             self.process.stdout.close()
+
+
+@contextmanager
+def slow_commits(file: Path) -> Iterator[None]:
+    """Hold the lock that processes write under to a SQLite file: their commits wait."""
+    with file.with_name(f"{file.name}-lock").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def listens(port: int) -> bool:

@@ -66,9 +66,9 @@ OF_VALUES = [name for name in LOCAL if name != Question.WALK_MINUTES]
 def shares(
     result: DemoResult, name: str, level: float = LEVEL, **query: Any
 ) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return both ends of the interval of every value."""
+    """Return both ends of the interval of every value; together they hold at the level."""
     size = result.series(name).collection.domain.size
-    parsed = EstimateQuery(level=level, simultaneous=True, size=size, **query)
+    parsed = EstimateQuery(level=1 - (1 - level) / size, size=size, **query)
     (found,) = estimate(result.snapshot, name, parsed).series[0].time_ranges
     return np.array([row.low for row in found.values]), np.array([row.high for row in found.values])
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
+import gzip
+import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -11,25 +13,37 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
+from select import select
+from typing import Any
 
 import pytest
 import requests
 
+from tests.redis_server import RedisServer
+from veilcount_aggregator.api.reports import SOURCE_CLASS
 from veilcount_aggregator.api.request_metrics import ANSWERED
 from veilcount_aggregator.auth.api_keys import Role, create_key, revoke_key
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
+from veilcount_aggregator.catalog.definitions import (
+    DefinitionSource,
+    add_definitions,
+    close_collection,
+    load_catalog,
+)
 from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection, parse_collections
-from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Report
-from veilcount_shared.wire import BINARY_TYPE, encode_binary
+from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Losses, Report
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_binary, encode_json
 
-from .server import HOST, Server, free_port, listens, wait_until
+from .server import HOST, Server, free_port, listens, slow_commits, wait_until
 
 YESTERDAY = datetime.now(UTC).date() - timedelta(days=1)
 FILE = f"""
@@ -44,6 +58,7 @@ until = {YESTERDAY + timedelta(days=60)}
 """
 KNOWN = FILE.format("autosave")
 COUNTED = {"verdicts": ["counted"]}
+Hanging = tuple[str, AbstractContextManager[None]]
 
 
 def collection(text: str = KNOWN) -> Collection:
@@ -51,10 +66,15 @@ def collection(text: str = KNOWN) -> Collection:
     return only
 
 
-def body(requested: Collection) -> bytes:
-    """Return what a device that was never heard of sends."""
-    report = Report(requested.fingerprint, 0, 0, secrets.token_bytes(PSEUDONYM_BYTES), 0, b"\1")
-    return encode_binary(Batch((report,)))
+def report(requested: Collection, **changed: Any) -> Report:
+    """Return a report of a device that was never heard of."""
+    pseudonym = secrets.token_bytes(PSEUDONYM_BYTES)
+    return replace(Report(requested.fingerprint, 0, 0, pseudonym, 0, b"\1"), **changed)
+
+
+def body(requested: Collection, **changed: Any) -> bytes:
+    """Return what a device sends that was never heard of."""
+    return encode_binary(Batch((report(requested, **changed),)))
 
 
 def send(url: str, what: bytes) -> requests.Response:
@@ -81,18 +101,13 @@ def answered(url: str) -> int:
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     """Where a new store is that knows one collection."""
-    url = f"sqlite:///{tmp_path}/store.db"
+    return with_definitions(f"sqlite:///{tmp_path}/store.db")
+
+
+def with_definitions(url: str) -> str:
     with closing(open_store(url, make=True)) as made:
         add_definitions(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
     return url
-
-
-@contextmanager
-def slow_commits(tmp_path: Path) -> Iterator[None]:
-    """Hold the lock that processes write under: their commits wait, as on a slow disk."""
-    with (tmp_path / "store.db-lock").open("ab") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 def polled(ask: Callable[[], object]) -> set[object]:
@@ -159,6 +174,161 @@ def test_on_a_unix_socket_the_figures_of_the_last_second_are_written(
     assert answered(store) == 1
 
 
+@pytest.fixture(params=["sqlite", "redis"])
+def hanging(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hanging]:
+    """A store, and what lets no commit end."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/store.db"
+        yield with_definitions(url), slow_commits(tmp_path / "store.db")
+        return
+    redis = RedisServer(tmp_path)
+    yield with_definitions(redis.url), redis.frozen()
+    redis.kill()
+
+
+def test_a_store_that_hangs_keeps_nobody_waiting(hanging: Hanging, tmp_path: Path) -> None:
+    """Health is answered before any device is; all devices are asked to retry while it still hangs,
+    and later are counted, each once. Metrics show it meanwhile.
+    """
+    store, held = hanging
+    with closing(open_store(store)) as opened:
+        _, key = create_key(opened, Role.ANALYST, "", datetime.now(UTC))
+    sent = [body(collection()) for _ in range(8)]
+    with Server(store, tmp_path) as server, ThreadPoolExecutor(8) as devices:
+        with held:
+            waiting = [devices.submit(send, server.url, each) for each in sent]
+            time.sleep(0.5)
+            alive = {server.ask("GET", "/healthz").status_code for _ in range(20)}
+            unanswered = not any(each.done() for each in waiting)
+            refused = [*(each.result() for each in waiting), send(server.url, sent[0])]
+            metrics = server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {key}"})
+        wait_until(lambda: send(server.url, body(collection())).status_code == 200)
+        verdicts = [send(server.url, each).json()["verdicts"] for each in sent]
+
+    assert re.search(r'store_writable\{\} 0|shard_up\{shard="0"\} 0', metrics.text)
+    assert (alive, unanswered) == ({200}, True)
+    assert [each.status_code for each in refused] == [503] * 9
+    assert {each.headers["Retry-After"] for each in refused} == {"2"}
+    assert all(each in (["counted"], ["duplicate"]) for each in verdicts)
+    assert counted(store) == 9
+
+
+def test_a_worker_that_starts_while_the_store_hangs_keeps_nobody_waiting(
+    store: str, tmp_path: Path
+) -> None:
+    """The one before it was killed with a group of requests. Each is counted once, later."""
+    sent = [body(collection()) for _ in range(8)]
+    with Server(store, tmp_path) as server, ThreadPoolExecutor(8) as devices:
+        with slow_commits(tmp_path / "store.db"):
+            waiting = [devices.submit(send, server.url, each) for each in sent]
+            time.sleep(0.5)
+            (killed,) = server.workers()
+            os.kill(killed, signal.SIGKILL)
+            broken = [type(each.exception()) for each in waiting]
+            wait_until(lambda: {*server.workers()} - {killed} and listens(server.port))
+            refused = [*devices.map(partial(send, server.url), sent)]
+            alive = server.ask("GET", "/healthz").status_code
+        wait_until(lambda: send(server.url, body(collection())).status_code == 200)
+        verdicts = [send(server.url, each).json() for each in sent]
+
+    assert broken == [requests.ConnectionError] * 8
+    assert alive == 200
+    assert [(each.status_code, each.headers["Retry-After"]) for each in refused] == [(503, "2")] * 8
+    assert verdicts == [COUNTED] * 8
+    assert counted(store) == 9
+
+
+def begin(server: Server, headers: dict[str, str], what: bytes) -> HTTPConnection:
+    """Send a request, and do not wait for its answer."""
+    connection = HTTPConnection(HOST, server.port, timeout=30)
+    connection.request("POST", "/v1/reports", what, headers)
+    return connection
+
+
+def outcome(connection: HTTPConnection) -> list[str]:
+    """Return the verdicts of a request, or the problem that it was refused with."""
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    problem = answer.get("type", "").rpartition(":")[2]
+    return [problem] if problem else list(answer["verdicts"])
+
+
+def test_each_request_of_a_group_gets_its_own_answer(store: str, tmp_path: Path) -> None:
+    """Of every kind, of two keys and of two classes of networks, gathered while commits wait."""
+    known, other, closed = map(collection, map(FILE.format, ("autosave", "spelling", "closed")))
+    now = datetime.now(UTC)
+    with closing(open_store(store)) as records:
+        add_definitions(records, DefinitionSource(FILE.format("spelling")), now, "test")
+        add_definitions(records, DefinitionSource(FILE.format("closed")), now, "test")
+        close_collection(records, "closed", now, "test")
+        one, two = (create_key(records, Role.DEVICE, "", now)[1] for _ in range(2))
+        _, analyst = create_key(records, Role.ANALYST, "", now)
+    packed, text = {"Content-Type": BINARY_TYPE}, {"Content-Type": JSON_TYPE}
+    gzipped, hosted = text | {"Content-Encoding": "gzip"}, packed | {SOURCE_CLASS: "hosting"}
+    first = body(known)
+    both, more = (encode_json(Batch((report(known), report(other)))) for _ in range(2))
+    many = encode_binary(Batch(tuple(report(known) for _ in range(5))))
+    losses = encode_binary(Batch(losses=Losses(known.fingerprint, aged=1)))
+    sent = [
+        (one, packed, body(known), ["counted"]),
+        (one, packed, first, ["duplicate"]),
+        (one, packed, body(closed), ["closed"]),
+        (one, packed, body(known, period=3), ["early"]),
+        (one, packed, body(known, slot=1), ["over_budget"]),
+        (one, packed, first[:-1], ["wrong-length"]),
+        (one, packed, encode_binary(Batch((report(known),), test=True)), ["bad-field"]),
+        (one, text, both, ["counted", "counted"]),
+        (one, hosted, body(known), ["counted"]),
+        (two, packed, body(known, message=b"\xff"), ["malformed"]),
+        (two, packed, body(known, fingerprint="0" * 64), ["unknown_collection"]),
+        (two, packed, losses, []),
+        (two, gzipped, gzip.compress(more), ["counted", "counted"]),
+        (two, {"Content-Type": "text/plain"}, first, ["unsupported"]),
+        (two, hosted, many, ["counted"] * 4 + ["full"]),
+    ]
+    limits = {"VEILCOUNT_MAX_NEW_PSEUDONYMS_PER_HOUR": "4", "VEILCOUNT_SOURCE_CLASSES": "hosting"}
+    with Server(store, tmp_path, environ=limits) as server:
+        with slow_commits(tmp_path / "store.db"):
+            before = begin(server, packed | {"Authorization": f"Bearer {one}"}, first)
+            time.sleep(0.3)
+            group = [
+                begin(server, headers | {"Authorization": f"Bearer {key}"}, what)
+                for key, headers, what, _ in sent
+            ]
+            time.sleep(1)
+        outcomes = [outcome(each) for each in (before, *group)]
+        metrics = server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {analyst}"})
+
+    assert outcomes == [["counted"], *(expected for *_, expected in sent)]
+    assert {
+        'veilcount_groups_total{up_to="1"} 1',
+        'veilcount_groups_total{up_to="16"} 1',
+        "veilcount_commits_total{} 2",
+        "veilcount_waiting_requests{} 0",
+    } <= {*metrics.text.splitlines()}
+    assert counted(store) == 11
+
+
+def test_more_than_eight_megabytes_of_waiting_bodies_are_refused(
+    store: str, tmp_path: Path
+) -> None:
+    """Large bodies, at once, while commits wait. Those that were refused are counted later."""
+    headers, padding = {"Content-Type": JSON_TYPE}, b" " * (MAX_BODY - 1000)
+    sent = [encode_json(Batch((report(collection()),))) + padding for _ in range(8)]
+    with Server(store, tmp_path) as server:
+        with slow_commits(tmp_path / "store.db"):
+            before = begin(server, {"Content-Type": BINARY_TYPE}, body(collection()))
+            time.sleep(0.3)
+            group = [begin(server, headers, each) for each in sent]
+            wait_until(lambda: len(select([each.sock for each in group], [], [], 0)[0]) >= 4)
+        outcomes = Counter(word for each in (before, *group) for word in outcome(each))
+        again = [outcome(begin(server, headers, each)) for each in sent]
+
+    assert outcomes["busy"] == 4
+    assert all(each in (["counted"], ["duplicate"]) for each in again)
+    assert counted(store) == 9
+
+
 # -- how it ends -----------------------------------------------------------------------------------
 
 
@@ -185,7 +355,7 @@ def test_what_is_in_flight_is_finished(
         socket.create_connection((HOST, server.port)) as other,
     ):
         other.sendall(sent)
-        with slow_commits(tmp_path):
+        with slow_commits(tmp_path / "store.db"):
             waiting = [devices.submit(send, server.url, body(collection())) for _ in range(8)]
             time.sleep(0.5)
             os.killpg(server.pid, how)  # as Ctrl-C and systemd do: to the workers as well

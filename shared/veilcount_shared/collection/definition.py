@@ -178,6 +178,13 @@ class Collection:
             )
         return message
 
+    def describe_message(self, packed: bytes) -> str:
+        """Return a packed message as a person can read it: the values that it may stand for."""
+        labels = list(getattr(self.domain, "labels", range(self.mechanism.inputs)))
+        if self.presence is Presence.HIDDEN:
+            labels.append("absent")
+        return self.mechanism.describe_message(self.unpack(packed), labels)
+
     # -- periods, slots, segments --------------------------------------------------------------
 
     @cached_property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,51 @@ def test_each_alert_watches_what_is_there(name: str, eventful: list[Sample]) -> 
     assert set(re.findall(r"\$labels\.(\w+)", summary)) <= labels
     for grouped in re.findall(r"(?:by|on) \(([\w, ]+)\)", rule["expr"]):
         assert set(grouped.split(", ")) <= labels
+
+
+DASHBOARD = json.loads((DEPLOY / "grafana.json").read_text())
+PANELS = {panel["title"]: panel for panel in DASHBOARD["panels"] if panel["type"] != "row"}
+METRICS = re.compile(r"^\| (`veilcount_\w+`(?:, `veilcount_\w+`)*) \|([^|]*)\|", re.MULTILINE)
+QUOTED = re.compile(r"`(\w+)`")
+#: metric -> labels, as they are documented
+DOCUMENTED = {
+    name: {*QUOTED.findall(labels)}
+    for names, labels in METRICS.findall((DEPLOY.parent / "docs/operating.md").read_text())
+    for name in QUOTED.findall(names)
+}
+
+
+def test_the_documented_metrics_are_those_that_are_exported(eventful: list[Sample]) -> None:
+    exported = defaultdict[str, set[str]](set)
+    for each in eventful:
+        if each.name.startswith("veilcount_") and each.name != BACKUP_METRIC:
+            exported[re.sub("_(bucket|sum|count)$", "", each.name)] |= each.labels.keys()
+
+    silent = {"veilcount_losses_total", "veilcount_analysis_refused_total"}  # none happened here
+    assert exported == {name: each for name, each in DOCUMENTED.items() if name not in silent}
+
+
+@pytest.mark.parametrize("title", PANELS)
+def test_each_panel_of_the_dashboard_shows_what_is_there(title: str) -> None:
+    """A name or a label that nobody exports would be an empty panel for ever."""
+    for target in PANELS[title]["targets"]:
+        named = {*re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])}
+        for grouped in re.findall(r"by \(([\w, ]+)\)", target["expr"]):
+            named |= {*grouped.split(", ")}
+        selectors = SELECTOR.findall(target["expr"])
+        labels = set[str]()
+        for metric, conditions in selectors:
+            labels |= DOCUMENTED[re.sub("_bucket$", "", metric)]
+            named |= {label for label, *_ in CONDITION.findall(conditions)}
+        assert selectors
+        assert named <= labels, target
+
+
+def test_the_dashboard_shows_every_metric() -> None:
+    expressions = " ".join(each["expr"] for panel in PANELS.values() for each in panel["targets"])
+    shown = {re.sub("_bucket$", "", metric) for metric, _ in SELECTOR.findall(expressions)}
+
+    assert shown == DOCUMENTED.keys()
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_the_image_is_built_of_what_is_here() -> None:
     (built,) = [rest for word, rest in instructions() if word == "RUN" and "uv pip install" in rest]
 
     assert [each for each in sources if not (DEPLOY.parent / each).exists()] == []
-    assert "--constraint requirements.lock '.[aggregator]'" in built
+    assert '--constraint requirements.lock ".[$EXTRAS]"' in built
 
 
 def test_the_image_is_small_pinned_and_nobodys() -> None:

@@ -250,6 +250,6 @@ def test_an_aggregator_that_went_away_is_one_that_devices_do_not_notice(
     before = len(echo.headers)
     with in_front_of(tmp_path / "n", free_port(), echo.server_address[1]) as nginx:
         answers = [ask(nginx, "POST", REPORTS, data=b"body").status_code for _ in range(6)]
-        wait_until(lambda: len(echo.headers) == before + 6)
+        wait_until(lambda: len(echo.headers) >= before + 6)
 
     assert answers == [200] * 6

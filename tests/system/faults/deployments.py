@@ -11,20 +11,23 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from tests.proxy import Mood, Proxy
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST, RedisServer
 from tests.system.faults.campaign import Campaign
-from tests.system.server import Server, free_port, wait_until
+from tests.system.server import Server, free_port, slow_commits, wait_until
 
 Fault = Callable[[], AbstractContextManager[None]]
 
 WORKERS = 2
 LASTS = 0.3  # seconds: many commits, at any of which it may strike
+LATENCY = 0.005  # seconds, to a Redis and back each: requests that arrive meanwhile are a group
 LEAST_FILE = 1 << 14  # room for the lines of a log
 
 
@@ -51,6 +54,31 @@ def out_of_memory(redis: RedisServer) -> Fault:
 def moody(way: Proxy, mood: Mood) -> Fault:
     """A network that is as bad as that."""
     return fault(lambda: setattr(way, "mood", mood), lambda: setattr(way, "mood", Mood.PASS))
+
+
+@contextmanager
+def small_file_system(place: Path, size: int) -> Iterator[bool]:
+    """Make a file system of so many bytes in memory; False: this user may mount none."""
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
+    mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@contextmanager
+def filled(ballast: Path) -> Iterator[None]:
+    """Fill a file system to the last byte."""
+    with ballast.open("wb", buffering=0) as file:
+        for block in (1 << 16, 1):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(block))
+    yield
+    ballast.unlink()
 
 
 class Deployment:
@@ -111,6 +139,10 @@ class Deployment:
         self.store = store
         self.serve()
 
+    def alive(self) -> bool:
+        """Whether a worker answers who asks for its health."""
+        return self.server.ask("GET", "/healthz").status_code == 200
+
     def close(self) -> None:
         if self.server.process.poll() is None:
             self.server.kill()
@@ -124,8 +156,11 @@ class OnSqlite(Deployment):
 
     @property
     def faults(self) -> dict[str, Fault]:
-        """A disk may be full, too."""
-        return super().faults | {"disk full": self.disk_full}
+        """A disk may be full, too, and another process may write for long."""
+        return super().faults | {
+            "disk full": self.disk_full,
+            "lock held": partial(slow_commits, self.file),
+        }
 
     @contextmanager
     def disk_full(self) -> Iterator[None]:
@@ -148,7 +183,7 @@ class OnRedis(Deployment):
         place = folder / "redis"
         place.mkdir()
         self.redis = RedisServer(place)
-        self.inner = Proxy(self.redis.port)
+        self.inner = Proxy(self.redis.port, LATENCY)
         super().__init__(campaign, f"redis://{HOST}:{self.inner.port}/0")
 
     @property

@@ -52,8 +52,11 @@ class Device:
         self._connection: http.client.HTTPConnection | None = None
 
     def live(self, stopped: threading.Event) -> None:
-        """Answer, send, and now and then send again what was acknowledged."""
-        while not stopped.wait(PAUSE):
+        """Answer, send, and now and then send again what was acknowledged.
+
+        All devices send at the same moments, so that their requests become groups.
+        """
+        while not stopped.wait(PAUSE - time.monotonic() % PAUSE):
             if len(self.waiting) < 100:
                 for _ in range(PERSONS):
                     self.waiting += self.campaign.person(self._randomness)
@@ -116,6 +119,8 @@ class Device:
         if reply.status >= 400:
             if reply.status not in {502, 503}:
                 self.wrong.append(f"a good batch was answered with {reply.status}: {content!r}")
+            if reply.status == 503 and not reply.getheader("Retry-After"):
+                self.wrong.append(f"nobody said when to come back: {content!r}")
             return None
         return decode_verdicts(content, len(reports))
 

@@ -9,12 +9,20 @@ from contextlib import closing
 import numpy as np
 
 from tests.system.faults.campaign import Campaign
+from veilcount_aggregator.ingest.group_intake import GROUP
 from veilcount_aggregator.mechanisms import tally
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import ROW_BYTES, Cell, Store, TransferPiece, open_store
 from veilcount_shared.report import Report
 
 Bit = tuple[str, int, bytes, int]  # fingerprint, epoch, row, slot
+
+
+def groups_of_several(url: str) -> int:
+    """Return how many groups of more than one request a store counted."""
+    with closing(open_store(url)) as store:
+        counts = store.service_counts().items()
+    return sum(n for counter, n in counts if counter.what == GROUP and counter.word != "1")
 
 
 def assert_consistent(url: str, campaign: Campaign, acknowledged: Iterable[Report]) -> None:

@@ -6,8 +6,10 @@ same test must refuse.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ import pytest
 from tests.redis_server import RedisServer
 from tests.system.faults.campaign import Campaign
 from tests.system.faults.tracing import Trace, parse, tracing
-from tests.system.server import Server
+from tests.system.server import Server, slow_commits
 from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_client.testing import SeededRandomSource
@@ -25,6 +27,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
 
 SENT = 6
+VERDICT = f'"{Verdict.COUNTED}"'.encode()
 RELAXED = "?durability=relaxed"
 
 
@@ -34,9 +37,10 @@ def campaign(tmp_path: Path) -> Campaign:
 
 
 @pytest.fixture
-def sent(campaign: Campaign) -> list[Report]:
+def sent(campaign: Campaign) -> list[list[Report]]:
+    """The reports of some requests: of one, of two and so on, by which their answers differ."""
     randomness = SeededRandomSource(1)
-    return [campaign.person(randomness)[0] for _ in range(SENT)]
+    return [campaign.person(randomness)[:number] for number in range(1, SENT + 1)]
 
 
 @pytest.fixture
@@ -49,35 +53,56 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
     server.kill()
 
 
-def post(server: Server, report: Report) -> None:
-    body, kind = encode_binary(Batch((report,))), {"Content-Type": BINARY_TYPE}
+def post(server: Server, reports: list[Report]) -> None:
+    body, kind = encode_binary(Batch(tuple(reports))), {"Content-Type": BINARY_TYPE}
     reply = server.ask("POST", "/v1/reports", data=body, headers=kind)
 
-    assert decode_verdicts(reply.content, 1) == (Verdict.COUNTED,)
+    assert decode_verdicts(reply.content, len(reports)) == (Verdict.COUNTED,) * len(reports)
 
 
-def traced(server: Server, sent: list[Report], folder: Path, *others: int) -> Trace:
-    """Send one report after the other, and return what the worker and others did meanwhile."""
-    post(server, sent[0])  # the connection is there, the file is open
-    with tracing([*server.workers(), *others], folder) as trace:
-        for report in sent[1:]:
-            post(server, report)
+def traced(
+    server: Server,
+    sent: list[list[Report]],
+    folder: Path,
+    held: AbstractContextManager[None],
+    *others: int,
+) -> Trace:
+    """Send requests at once while the store is held: the first is a group, all others the next.
+
+    Return what the worker and others did meanwhile.
+    """
+    post(server, sent[0])  # the file is open
+    with (
+        tracing([*server.workers(), *others], folder) as trace,
+        ThreadPoolExecutor(SENT) as devices,
+    ):
+        with held:
+            posted = [devices.submit(post, server, reports) for reports in sent[1:]]
+            time.sleep(0.5)
+        for each in posted:
+            each.result()
 
     assert len(trace.replies()) == len(sent) - 1
     return trace
 
 
 def durable(trace: Trace, held: list[bytes]) -> list[bool]:
-    """Return of each report whether its reply waited for the disk."""
-    return [trace.durable(row, reply) for row, reply in zip(held[1:], trace.replies(), strict=True)]
+    """Return of each request, all of whose group was written as one, whether its reply waited for
+    the disk.
+    """
+    writes = {trace.written(row).began for row in held[1:]}
+    replies = [trace.reply(VERDICT, number) for number in range(2, SENT + 1)]
+
+    assert len(writes) < len(replies), "each was a group of its own"
+    return [trace.durable(row, reply) for row, reply in zip(held[1:], replies, strict=True)]
 
 
-def rows(sent: list[Report]) -> list[bytes]:
-    """Return under which bytes SQLite's files keep reports."""
-    return [report.pseudonym[:ROW_BYTES] for report in sent]
+def rows(sent: list[list[Report]]) -> list[bytes]:
+    """Return under which bytes SQLite's files keep the first report of each request."""
+    return [reports[0].pseudonym[:ROW_BYTES] for reports in sent]
 
 
-def fields(url: str, sent: list[Report]) -> list[bytes]:
+def fields(url: str, sent: list[list[Report]]) -> list[bytes]:
     """Return the same of a store in Redis, which keeps rows under names of its own."""
     with closing(open_store(url)) as store:
         assert isinstance(store, RedisStore)
@@ -87,10 +112,10 @@ def fields(url: str, sent: list[Report]) -> list[bytes]:
 
 @pytest.mark.parametrize("durability", ["", RELAXED])
 def test_with_sqlite_the_sync_ends_before_the_answer_begins(
-    tmp_path: Path, campaign: Campaign, sent: list[Report], durability: str
+    tmp_path: Path, campaign: Campaign, sent: list[list[Report]], durability: str
 ) -> None:
     with campaign.serve(f"sqlite:///{tmp_path}/store.db{durability}") as server:
-        trace = traced(server, sent, tmp_path)
+        trace = traced(server, sent, tmp_path, slow_commits(tmp_path / "store.db"))
 
     assert set(durable(trace, rows(sent))) == {durability != RELAXED}
     assert {trace.written(row).file for row in rows(sent)[1:]} == {f"{tmp_path}/store.db-wal"}
@@ -98,13 +123,17 @@ def test_with_sqlite_the_sync_ends_before_the_answer_begins(
 
 @pytest.mark.parametrize("durability", ["", RELAXED])
 def test_with_redis_the_sync_ends_before_the_answer_begins(
-    tmp_path: Path, campaign: Campaign, sent: list[Report], redis: RedisServer, durability: str
+    tmp_path: Path,
+    campaign: Campaign,
+    sent: list[list[Report]],
+    redis: RedisServer,
+    durability: str,
 ) -> None:
-    """Of one that syncs every second, one reply may happen to be in time; most are not."""
+    """Of one that syncs every second, the first group may happen to be in time; no other is."""
     url = redis.url + durability
     redis.ask("CONFIG", "SET", "appendfsync", "everysec" if durability else "always")
     with campaign.serve(url) as server:
-        trace = traced(server, sent, tmp_path, redis._process.pid)
+        trace = traced(server, sent, tmp_path, redis.frozen(), redis._process.pid)
     held = fields(url, sent)
     late = durable(trace, held).count(False)
 
@@ -114,7 +143,7 @@ def test_with_redis_the_sync_ends_before_the_answer_begins(
 
 @pytest.mark.full
 def test_a_redis_that_does_not_sync_during_a_rewrite_is_found_out(
-    tmp_path: Path, campaign: Campaign, sent: list[Report], redis: RedisServer
+    tmp_path: Path, campaign: Campaign, sent: list[list[Report]], redis: RedisServer
 ) -> None:
     """With `appendfsync always` and `no-appendfsync-on-rewrite yes` not one reply waits."""
     redis.ask("CONFIG", "SET", "no-appendfsync-on-rewrite", "yes")
@@ -124,7 +153,7 @@ def test_a_redis_that_does_not_sync_during_a_rewrite_is_found_out(
     with campaign.serve(url) as server:
         redis.ask("CONFIG", "SET", "rdb-key-save-delay", "10000")  # microseconds a key
         redis.ask("BGREWRITEAOF")
-        trace = traced(server, sent, tmp_path, redis._process.pid)
+        trace = traced(server, sent, tmp_path, redis.frozen(), redis._process.pid)
         rewrote = redis.rewriting
     found = durable(trace, fields(url, sent))
     redis.ask("CONFIG", "SET", "appendonly", "no")  # ends the rewrite

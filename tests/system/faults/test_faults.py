@@ -8,27 +8,34 @@ what was acknowledged, bit by bit.
 from __future__ import annotations
 
 import random
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.deployments import DEPLOYMENTS, LASTS, Deployment
+from tests.system.faults.deployments import (
+    DEPLOYMENTS,
+    LASTS,
+    Deployment,
+    filled,
+    small_file_system,
+)
 from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import assert_consistent
+from tests.system.faults.store_verification import assert_consistent, groups_of_several
 from tests.system.server import wait_until
 
 DISK = 16 << 20
+DEVICES = 12
+MANY_GROUPS = 2
 
 #: what a short walk does on each store: those that strike where this store keeps its promise
 STRIKES = {
     "sqlite": {
         *("worker killed", "worker stopped", "server killed", "server stopped", "disk full"),
-        *("requests dropped", "requests cut", "replies lost", "network silent"),
+        *("requests dropped", "requests cut", "replies lost", "network silent", "lock held"),
     },
     "redis": {
         *("Redis killed", "both killed", "Redis stopped", "Redis out of reach"),
@@ -39,17 +46,25 @@ STRIKES = {
 #: these leave devices waiting, who then go on: nothing need fail
 GENTLE = {
     *("worker killed", "worker stopped", "Redis stopped", "master stopped"),
-    *("network silent", "Redis out of reach"),
+    *("network silent", "Redis out of reach", "lock held"),
 }
+
+
+#: all others leave whoever asks for a worker's health with an answer, while they last
+ENDS_A_SERVER = {"worker killed", "worker stopped", "server killed", "server stopped"}
+ENDS_A_SERVER |= {"both killed"}
 
 
 @contextmanager
 def deployed(
     engine: str, folder: Path, seed: int, disk: Path | None = None
 ) -> Iterator[tuple[Deployment, Population]]:
-    """Start a deployment with devices, and end both: nothing was lost or counted twice."""
+    """Start a deployment with devices, and end both: nothing was lost or counted twice.
+
+    Faults met groups of several requests: else they would prove nothing of these.
+    """
     deployment = DEPLOYMENTS[engine](Campaign.write(folder), disk or folder)
-    population = Population.create(deployment.campaign, deployment.way.port, seed)
+    population = Population.create(deployment.campaign, deployment.way.port, seed, DEVICES)
     try:
         with population.living():
             population.await_answers()
@@ -59,6 +74,7 @@ def deployed(
         assert population.wrong == []
         assert population.acknowledged
         assert_consistent(deployment.store, deployment.campaign, population.acknowledged)
+        assert groups_of_several(deployment.store) > MANY_GROUPS
     finally:
         population.close()
         deployment.close()
@@ -82,6 +98,7 @@ def strike(deployment: Deployment, step: str, population: Population, lasts: flo
     before = population.failed
     with deployment.faults[step]():
         time.sleep(lasts)
+        assert step in ENDS_A_SERVER or deployment.alive(), f"{step}: it is not alive"
     assert step in GENTLE or population.failed > before, f"{step}: it struck nobody"
     try:
         return population.await_answers()
@@ -101,12 +118,10 @@ def test_a_walk_through_faults_loses_and_doubles_nothing(
 
 def test_a_full_disk_is_waited_for(small_disk: Path, tmp_path: Path) -> None:
     """A file system of its own, filled to the last byte; then there is room again."""
-    ballast = small_disk / "ballast"
     with deployed("sqlite", tmp_path, 9, small_disk) as (_, population):
-        fill(ballast)
-        before = population.failed
-        wait_until(lambda: population.failed > before + len(population.devices))
-        ballast.unlink()
+        with filled(small_disk / "ballast"):
+            before = population.failed
+            wait_until(lambda: population.failed > before + len(population.devices))
         population.await_answers()
 
 
@@ -115,21 +130,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of some megabytes in memory; where none may be mounted, files are limited
     instead, in the walk above.
     """
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may mount nothing")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def fill(ballast: Path) -> None:
-    with ballast.open("wb", buffering=0) as file:
-        for block in (1 << 16, 1):
-            with suppress(OSError):
-                while True:
-                    file.write(bytes(block))
+    with small_file_system(tmp_path / "disk", DISK) as mounted:
+        if not mounted:
+            pytest.skip("this user may mount nothing")
+        yield tmp_path / "disk"
 
 
 @pytest.mark.full
@@ -149,6 +153,7 @@ def test_a_long_walk_loses_and_doubles_nothing(engine: str, seed: int, tmp_path:
         ("redis-cluster", "master stopped", 4.0),  # longer than the others believe in it
         ("redis-cluster", "master killed", 4.0),
         ("sqlite", "worker stopped", 12.0),  # longer than another worker waits for its lock
+        ("sqlite", "lock held", 12.0),
     ],
 )
 def test_a_long_silence_loses_and_doubles_nothing(

@@ -47,6 +47,10 @@ class Trace:
         """Return what was answered over HTTP, in order."""
         return [call for call in self.calls if b"HTTP/1.1 200" in call.data]
 
+    def reply(self, verdict: bytes, times: int) -> Call:
+        """Return the answer that has a verdict so many times."""
+        return next(call for call in self.replies() if call.data.count(verdict) == times)
+
     def written(self, held: bytes) -> Call:
         """Return the first write to a file that holds these bytes."""
         return next(call for call in self.calls if _to_file(call) and held in call.data)

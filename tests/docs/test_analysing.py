@@ -1,0 +1,72 @@
+"""`docs/analysing.py` runs over the demo's data, and decides what is true there."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Iterator
+from contextlib import chdir
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.demo.campaign import TRAILS, Campaign, Question
+from veilcount_aggregator.demo.deployment import DemoClock, deploy
+from veilcount_aggregator.demo.run import DemoResult, DemoRun
+
+from .page_parser import ROOT
+
+NEARBY = 2  # of what is tapped first
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], DemoResult]]:
+    """The names after its last cell, and the true answers, in the folder that it wrote to."""
+    mpl.use("agg")
+    campaign = Campaign(NOW)
+    with (
+        deploy(campaign, DemoClock(campaign.begins), clients=0) as place,
+        pytest.MonkeyPatch.context() as environment,
+        chdir(tmp_path_factory.mktemp("analysing")),
+    ):
+        demo = DemoRun.prepare(campaign, place, devices=4_000, clients=0, seed=2)
+        result = demo.play(lambda *_: None)
+        _, key = create_key(place.aggregator.store, Role.ANALYST, "analyst", NOW)
+        place.aggregator.catalog_cache.refresh()
+        environment.setenv("VEILCOUNT_URL", place.url)
+        environment.setenv("VEILCOUNT_KEY", key)
+        yield runpy.run_path(str(ROOT / "docs" / "analysing.py")), result
+        plt.close("all")
+
+
+def test_its_decisions_are_those_of_the_true_answers(
+    ran: tuple[dict[str, Any], DemoResult],
+) -> None:
+    found, result = ran
+    trails, taps = result.truth(Question.TRAIL), result.truth(Question.FIRST_TAP)
+    screens = (taps.where(taps.segments == screen) for screen in (0, 1))
+    on_list, on_map = (np.bincount(part.values)[NEARBY] / len(part) for part in screens)
+
+    assert found["map_stays"] is bool(on_map - on_list > found["least"]) is True
+    assert found["wanted"]["value"].iloc[0] == TRAILS[np.bincount(trails.values).argmax()]
+    assert found["by_hand"] == pytest.approx(found["first"]["frequency"])
+    assert found["closed"]["frequency"].is_monotonic_increasing
+    assert not found["closed"]["open_period"].any()
+
+
+def test_it_writes_a_file_and_spends_nothing(ran: tuple[dict[str, Any], DemoResult]) -> None:
+    found, _ = ran
+    written = pd.read_parquet(Path("first_tap.parquet"))
+    budget = found["reader"].releases("way_there_central").remaining()
+
+    assert written["value"].tolist() == found["taps"].value
+    assert budget.equals(found["budget"])
+    assert "spends epsilon 0.5" in found["price"]
+    assert len(plt.get_fignums()) == 3

@@ -1,0 +1,137 @@
+"""The first five minutes of README.md, for real: its commands, its app, its report on the page."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.docs.page_parser import ROOT, Block, steps
+from tests.system.server import ENDING_SECONDS, HOST, free_port, wait_until
+from veilcount_shared import load_collections
+
+PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = [step for step in steps(PAGE) if isinstance(step, Block)]
+COMMANDS = [line.partition("#")[0].split() for line in BLOCKS[0].text.splitlines()]
+APP = next(block.text for block in BLOCKS if block.language == "python")
+ADDRESS = "http://127.0.0.1:8420"
+TOKEN = re.compile(r'name="form_token" value="([0-9a-f]+)"')
+#: what varies in a line: the time, the pseudonym and the value that was drawn
+DRAWN = re.compile(r"\d\d:\d\d:\d\d|[\w-]{6}\.\.\.|(?<=randomized: )(light|dark|system)")
+SHOWN = next(line.strip() for line in PAGE.splitlines() if "randomized: " in line)
+
+
+@dataclass
+class FirstMinutes:
+    """A folder, and in it `veilcount dev`, which prints to a file."""
+
+    folder: Path
+    url: str
+    environ: dict[str, str]
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def printed(self) -> list[str]:
+        return (self.folder / "printed").read_text(encoding="utf-8").splitlines()
+
+    def run(self, *words: str) -> None:
+        assert words[0] == "veilcount"
+        command = [sys.executable, "-m", "veilcount_aggregator", *words[1:]]
+        with (self.folder / "printed").open("wb") as printed:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environ, stdout=printed, start_new_session=True
+            )
+
+    def run_app(self) -> None:
+        script = APP.replace(ADDRESS, self.url)
+        subprocess.run(
+            [sys.executable, "-c", script], cwd=self.folder, env=self.environ, check=True
+        )
+
+    def edit(self, old: str, new: str) -> None:
+        file = self.folder / "collections.toml"
+        text = file.read_text(encoding="utf-8")
+
+        assert old in text
+        file.write_text(text.replace(old, new), encoding="utf-8")
+
+    def await_line(self, *parts: str) -> str:
+        def lines() -> list[str]:
+            return [line for line in self.printed if all(part in line for part in parts)]
+
+        wait_until(lambda: bool(lines()))
+        return lines()[-1]
+
+    def page(self, path: str) -> str:
+        """Return a page, by the link that was printed; it opens once."""
+        link = re.search(r"http\S+/enter#\S+", "\n".join(self.printed))
+        assert link is not None
+        address, secret = link[0].split("#")
+        with requests.Session() as browser:
+            browser.trust_env = False
+            token = TOKEN.search(browser.get(address, timeout=30).text)
+            assert token is not None
+            form = {"form_token": token[1], "link": secret}
+            browser.post(address, data=form, timeout=30).raise_for_status()
+            return browser.get(f"{self.url}{path}", timeout=30).text
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(ENDING_SECONDS)
+
+
+@pytest.fixture
+def minutes(tmp_path: Path) -> Iterator[FirstMinutes]:
+    bind = f"{HOST}:{free_port()}"
+    (tmp_path / "temporary").mkdir()
+    own = {name: each for name, each in os.environ.items() if not name.startswith("VEILCOUNT_")}
+    own |= {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path / "temporary")}
+    started = FirstMinutes(tmp_path, f"http://{bind}", own | {"VEILCOUNT_BIND": bind})
+    yield started
+    if started.process is not None and started.process.poll() is None:
+        os.killpg(started.process.pid, signal.SIGKILL)
+        started.process.wait(ENDING_SECONDS)
+
+
+def test_the_first_five_minutes(minutes: FirstMinutes) -> None:
+    install, new, develop = COMMANDS
+    assert install[:2] == ["pip", "install"]
+    minutes.run(*new)
+    assert minutes.process is not None
+    assert minutes.process.wait(ENDING_SECONDS) == 0
+    minutes.run(*develop)
+    minutes.await_line("live view")
+    assert "DEVELOPMENT" in minutes.printed[0]
+    minutes.await_line("definitions", "collections.toml: theme")
+
+    minutes.run_app()
+    line = minutes.await_line("counted")
+    assert DRAWN.sub("~", line) == DRAWN.sub("~", SHOWN)
+
+    minutes.edit("epsilon  = 1", "epsilon  = 2")
+    fingerprint = load_collections(minutes.folder / "collections.toml")["theme"].fingerprint[:12]
+    minutes.await_line("loaded", f"theme ({fingerprint})")
+    minutes.edit('"month"', '"fortnight"')
+    minutes.await_line("not loaded, what was loaded before stays in force", "unit")
+    minutes.edit('"fortnight"', '"month"')
+    minutes.run_app()
+    wait_until(lambda: sum("counted" in each for each in minutes.printed) == 2)
+
+    page = minutes.page("/live")
+    assert "Development server" in page
+    for line in minutes.printed:
+        if "randomized" in line:
+            assert all(f">{word}<" in page for word in re.split(r"\s{2,}", line))
+    assert len(re.findall("not loaded", page)) == 1
+    assert requests.get(f"{minutes.url}/live", timeout=30, allow_redirects=False).status_code == 303
+    assert minutes.stop() == 0
+    assert list((minutes.folder / "temporary").iterdir()) == []
