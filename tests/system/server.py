@@ -105,7 +105,8 @@ class Server:
     def kill(self) -> None:
         """End it and its other processes as a power cut ends processes."""
         for pid in (self.pid, *self.workers(), *self.analysis()):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(pid, signal.SIGKILL)
         self.process.wait(ENDING_SECONDS)
         self._session.close()
         self._close()

@@ -99,7 +99,7 @@ class BodiesInFlight:
         """Begin anew in a child: what is under way is the parent's."""
         self._lock = threading.Lock()
         self._bodies: list[Body] = []
-        self._leaving = False
+        self.leaving = False  # once everything was given back: what replies now is stored nowhere
 
     def __contains__(self, body: object) -> bool:
         return body in self._bodies
@@ -107,7 +107,7 @@ class BodiesInFlight:
     def begin(self, lease: Callable[[], list[Body]]) -> list[Body]:
         """Return bodies that are now leased, and none if nothing would be sent soon."""
         with self._lock:
-            if self._leaving or len(self._bodies) > MOST_THREADS:
+            if self.leaving or len(self._bodies) > MOST_THREADS:
                 return []
             leased = lease()
             self._bodies += leased
@@ -128,6 +128,6 @@ class BodiesInFlight:
     def give_back(self) -> list[Body]:
         """Return everything under way; from now on nothing begins."""
         with self._lock:
-            self._leaving = True
+            self.leaving = True
             bodies, self._bodies = self._bodies, []
         return bodies

@@ -187,7 +187,11 @@ class Uploader:
         queued_reports = [each for each in body.queued_reports if each not in closed]
         if not queued_reports:
             return
-        outcome = self._send([each.report for each in queued_reports])
+        reports = [each.report for each in queued_reports]
+        outcome = self._send(reports)
+        if body not in self.in_flight:
+            return  # it was given back, and the state may be closed
+        self.replies.add(reports, outcome)
         if isinstance(outcome, Later):
             self._put_back(body.outbox, queued_reports, outcome.seconds, seen=outcome.seen)
         else:
@@ -195,7 +199,6 @@ class Uploader:
 
     def _send(self, reports: list[Report]) -> Outcome:
         outcome = self.transport.send(pack(Batch(tuple(reports), test=self.test)), len(reports))
-        self.replies.add(reports, outcome)
         found = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
         self.log(f"{len(reports)} reports: {found}")
         return outcome
@@ -242,9 +245,11 @@ class Uploader:
 
     def _close_row(self, row: RowClose) -> None:
         done = self.transport.close_row(row.series, encode_base64(row.pseudonym))
-        self._row_closes.finish(row, done=done)
+        if not self.in_flight.leaving:
+            self._row_closes.finish(row, done=done)
 
     def _send_loss(self, report: LossReport) -> None:
         body = pack(Batch(losses=report.losses, test=self.test))
         sent = isinstance(self.transport.send(body, 0), Delivered)
-        self._losses.finish(report, sent=sent)
+        if not self.in_flight.leaving:
+            self._losses.finish(report, sent=sent)

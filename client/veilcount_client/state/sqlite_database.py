@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -31,6 +32,7 @@ from .losses import Loss
 
 FILE = "veilcount.db"
 BUSY_SECONDS = 5.0
+RETRY_SECONDS = 0.01
 FORK_SECONDS = 1.0  # how long a fork waits for another thread's transaction
 VERSION = 1
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -221,7 +223,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _make(database: sqlite3.Connection, name: str) -> None:
     """Set what holds for one connection, and make the tables of a new file."""
-    database.execute("pragma journal_mode = wal")
+    _set_wal(database)
     database.execute("pragma synchronous = full")
     database.execute("pragma secure_delete = on")  # a held value that is wiped is not left behind
     with transaction(database):
@@ -232,6 +234,22 @@ def _make(database: sqlite3.Connection, name: str) -> None:
             database.execute(f"pragma user_version = {VERSION}")
     if version not in {0, VERSION}:
         raise StateError(f"{name} was written by a newer veilcount: upgrade")
+
+
+def _set_wal(database: sqlite3.Connection) -> None:
+    """Set the journal mode. SQLite does not wait for another process there, whatever its timeout:
+    of two that make one new file, one would fail [sqlite.org/pragma, journal_mode].
+    """
+    ends = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            database.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
+                raise
+            time.sleep(RETRY_SECONDS)
+        else:
+            return
 
 
 @cache

@@ -9,6 +9,7 @@ import pytest
 
 from veilcount_client.delivery.delivery_pool import MOST_THREADS
 from veilcount_client.delivery.uploader import LEASE, OVERDUE
+from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.verdict import Verdict
 
 from ..device_fixtures import DAY, Device, Wire, at, clock_at, one_collection, pass_time, set_clock
@@ -84,6 +85,25 @@ def test_everything_is_returned_in_one_step(tmp_path: Path) -> None:
 
     [call] = reschedule.call_args_list
     assert len(call.args[0]) == 200
+
+
+def test_a_reply_after_the_client_was_closed_opens_no_file(tmp_path: Path) -> None:
+    """The report was given back, and is sent again: whoever opens the file next has it."""
+    device = hung(tmp_path)
+    device.worker.uploader.run(hurry=True)
+    state, body = device.worker.state, device.worker.uploader.in_flight._bodies[0]
+
+    def close(_: object) -> None:
+        device.worker.let_go()
+        state.close()
+
+    device.wire.verdict = close
+    device.worker.uploader._attempt(body)
+
+    assert isinstance(state, SqliteState)
+    assert state._connection is None
+    assert len(device.wire.attempts) == 1
+    assert state.waiting(device.clock.now() + DAY) == 200
 
 
 def test_what_is_full_is_kept_and_tried_again_a_few_times_a_week(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from tests.proxy import Mood, Proxy
@@ -121,6 +120,10 @@ class Deployment:
         yield
         os.kill(stopped, signal.SIGCONT)
 
+    def slow_store(self) -> AbstractContextManager[None]:
+        """Hold up what is written, so that requests that arrive meanwhile become groups."""
+        return nullcontext()  # as slow as it is: on the way to a Redis there is latency
+
     def serve(self) -> None:
         workers = ("--workers", str(WORKERS))
         self.server: Server = self.campaign.serve(self.store, *workers, port=self._port)
@@ -159,8 +162,11 @@ class OnSqlite(Deployment):
         """A disk may be full, too, and another process may write for long."""
         return super().faults | {
             "disk full": self.disk_full,
-            "lock held": partial(slow_commits, self.file),
+            "lock held": self.slow_store,
         }
+
+    def slow_store(self) -> AbstractContextManager[None]:
+        return slow_commits(self.file)
 
     @contextmanager
     def disk_full(self) -> Iterator[None]:
