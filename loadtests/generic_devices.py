@@ -12,6 +12,7 @@ from random import SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
 
+import requests
 from loadtests.ipc import HEADERS, PLACE
 from locust import FastHttpUser, events, task
 
@@ -37,8 +38,11 @@ def fetch_running(url: str, key: str, now: datetime) -> list[Collection]:
     """Return the open collections of a server whose campaign is under way, each by its newest
     definition.
     """
-    with AggregatorClient(url, key, SECONDS) as client:
-        response = client.request("GET", "/v1/definitions")
+    try:
+        with AggregatorClient(url, key, SECONDS) as client:
+            response = client.request("GET", "/v1/definitions")
+    except requests.RequestException:
+        raise SystemExit(f"{url}: no answer: check the address and the network") from None
     if response.status_code != HTTPStatus.OK:
         raise SystemExit(f"{url}: HTTP {response.status_code}: give an analyst's key as {KEY}")
     document: dict[str, Any] = response.json()
@@ -131,5 +135,14 @@ def prepare(environment: Any, **_: Any) -> None:
     print(f"made-up answers will be counted in: {', '.join(each.name for each in running)}")
 
 
+def fail_unanswered(environment: Any, **_: Any) -> None:
+    """A run in which nothing was answered shows nothing: it fails."""
+    if not environment.stats.total.num_requests:
+        print("no body was answered: run for longer (--run-time; ./dev load --seconds)")
+        environment.process_exit_code = 1
+
+
 begins: Any = events.test_start
 begins.add_listener(prepare)
+ends: Any = events.quitting
+ends.add_listener(fail_unanswered)

@@ -18,7 +18,11 @@ PAGES = pages()
 HIDDEN = re.compile(r"<!--.*?-->")
 
 #: the files from which people copy definitions
-EXAMPLES = [*PAGES, ROOT / "docs" / "collections.toml", *ROOT.rglob("templates/*/definitions.html")]
+EXAMPLES = [
+    *PAGES,
+    ROOT / "docs" / "collections.toml",
+    *ROOT.glob("aggregator/**/definitions.html"),
+]
 RELEASED = date(2026, 11, 23)
 DATE = re.compile(r"\b(from|until) *= *(\d{4}-\d\d-\d\d)")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from loadtests.questions import definitions
 
-from tests.system.server import Server
+from tests.system.server import Server, free_port
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.store import open_store
@@ -42,10 +42,13 @@ def test_every_collection_is_loaded_and_a_missing_key_is_named(tmp_path: Path) -
     text = definitions(now.date()) + CENTRAL.format(today=now.date())
     file.write_text(text, encoding="utf-8")
     with Server(url, tmp_path, "--collections", str(file)) as server:
+        away = load(f"http://127.0.0.1:{free_port()}", {})
         unkeyed = load(server.url, {})
         strange = load(server.url, {"VEILCOUNT_KEY": keys["VEILCOUNT_KEY"]})
         loaded = load(server.url, keys)
 
+    assert away.returncode != 0
+    assert "no answer: check the address and the network" in away.stderr
     assert unkeyed.returncode != 0
     assert "give an analyst's key as VEILCOUNT_KEY" in unkeyed.stderr
     assert strange.returncode == 1
@@ -62,7 +65,7 @@ def test_every_collection_is_loaded_and_a_missing_key_is_named(tmp_path: Path) -
 
 def load(url: str, keys: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(ROOT / "loadtests" / "run.py"), "--against", url, "--seconds", "3"],
+        [sys.executable, str(ROOT / "loadtests" / "run.py"), "--against", url, "--seconds", "8"],
         cwd=ROOT,
         env={name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")} | keys,
         capture_output=True,

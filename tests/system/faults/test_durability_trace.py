@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
+from http import HTTPStatus
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
 
 SENT = 6
+ATTEMPTS = 50
 VERDICT = f'"{Verdict.COUNTED}"'.encode()
 RELAXED = "?durability=relaxed"
 
@@ -54,8 +56,13 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 def post(server: Server, reports: list[Report]) -> None:
+    """Have reports counted; a store that is too busy for now is sent them again."""
     body, kind = encode_binary(Batch(tuple(reports))), {"Content-Type": BINARY_TYPE}
-    reply = server.ask("POST", "/v1/reports", data=body, headers=kind)
+    for _ in range(ATTEMPTS):
+        reply = server.ask("POST", "/v1/reports", data=body, headers=kind)
+        if reply.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+            break
+        time.sleep(0.1)
 
     assert decode_verdicts(reply.content, len(reports)) == (Verdict.COUNTED,) * len(reports)
 
