@@ -31,6 +31,7 @@ class View(StrEnum):
 
     RAW = "raw"
     CONSISTENT = "consistent"
+    SMOOTH = "smooth"  # over time ranges: each of them is raw before
 
 
 def composition(shares: Floats, error: float) -> Floats:

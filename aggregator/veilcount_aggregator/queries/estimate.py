@@ -34,6 +34,7 @@ from .estimate_results import (
     support_probabilities,
 )
 from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
+from .smoothing import smoothed, smoothing_problem
 from .snapshot import Snapshot
 from .time_ranges import TimeRange, cells, covered, time_range, time_ranges
 
@@ -233,8 +234,16 @@ class SeriesPart:
             poisoning_test=finding,
             unplaced=uncounted.unplaced(),
             losses=uncounted.losses(),
-            time_ranges=[self._time_range_estimate(each, uncounted) for each in self.cut],
+            time_ranges=self._time_ranges(uncounted),
         )
+
+    def _time_ranges(self, uncounted: UncountedReports) -> list[TimeRangeEstimate]:
+        is_smooth = self.query.view is View.SMOOTH
+        problem = smoothing_problem(self.collection, self.cut) if is_smooth else ""
+        if problem:
+            raise QueryError("view", View.SMOOTH.value, problem)
+        found = [self._time_range_estimate(each, uncounted) for each in self.cut]
+        return smoothed(self.collection, self.query, found) if is_smooth else found
 
     def _pages(self) -> tuple[int | None, int, int]:
         if isinstance(self.collection.domain, Number):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import field
 
@@ -113,7 +113,11 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
         GroupBy.ALL
     )
     view: Annotated[
-        View, parameter("raw is unbiased; consistent is nonnegative and sums to 100 %.")
+        View,
+        parameter(
+            "raw is unbiased; consistent is nonnegative and sums to 100 %; smooth estimates each"
+            " time range from all of them, where `answers` are fewer than periods."
+        ),
     ] = View.RAW
     groups: Annotated[
         tuple[str, ...],
@@ -148,3 +152,17 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
             raise QueryError("page", self.page, f"with {used[0]} there are no pages: remove it")
         if self.groups and self.view is View.CONSISTENT:
             raise QueryError("view", str(self.view), "sums are of the raw view: view=raw")
+        if self.view is View.SMOOTH:
+            self._check_smooth()
+
+    def _check_smooth(self) -> None:
+        if self.by is GroupBy.ALL:
+            fix = "view=smooth is over time: give day, week or month"
+            raise QueryError("by", str(self.by), fix)
+        if self.looks is LookCount.EVERY:
+            raise QueryError("looks", str(self.looks), "view=smooth holds at one look: looks=one")
+
+    @property
+    def own_view(self) -> Literal["raw", "consistent"]:
+        """The view of one time range, before it is smoothed."""
+        return "consistent" if self.view is View.CONSISTENT else "raw"

@@ -104,7 +104,7 @@ def share_figures(
             collection,
             counters,
             query.level,
-            query.view.value,
+            query.own_view,
             among=query.among.value,
             values=None if whole else shown.places.tolist(),
             **terms,

@@ -18,7 +18,7 @@ import pytest
 
 from tests.redis_server import RedisServer
 from tests.system.faults.campaign import Campaign
-from tests.system.faults.tracing import Trace, parse, tracing
+from tests.system.faults.tracing import Call, Trace, parse, tracing
 from tests.system.server import Server, slow_commits
 from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.redis.store import RedisStore
@@ -97,11 +97,16 @@ def durable(trace: Trace, held: list[bytes]) -> list[bool]:
     """Return of each request, all of whose group was written as one, whether its reply waited for
     the disk.
     """
-    writes = {trace.written(row).began for row in held[1:]}
+    writes = {write.began for write in writes_of(trace, held[1:])}
     replies = [trace.reply(VERDICT, number) for number in range(2, SENT + 1)]
 
     assert len(writes) < len(replies), "each was a group of its own"
     return [trace.durable(row, reply) for row, reply in zip(held[1:], replies, strict=True)]
+
+
+def writes_of(trace: Trace, held: list[bytes]) -> list[Call]:
+    """Return the writes of rows, without those that Redis had put off until the trace ended."""
+    return [write for row in held if (write := trace.written(row)) is not None]
 
 
 def rows(sent: list[list[Report]]) -> list[bytes]:
@@ -125,7 +130,9 @@ def test_with_sqlite_the_sync_ends_before_the_answer_begins(
         trace = traced(server, sent, tmp_path, slow_commits(tmp_path / "store.db"))
 
     assert set(durable(trace, rows(sent))) == {durability != RELAXED}
-    assert {trace.written(row).file for row in rows(sent)[1:]} == {f"{tmp_path}/store.db-wal"}
+    assert {write.file for write in writes_of(trace, rows(sent)[1:])} == {
+        f"{tmp_path}/store.db-wal"
+    }
 
 
 @pytest.mark.parametrize("durability", ["", RELAXED])
@@ -145,7 +152,7 @@ def test_with_redis_the_sync_ends_before_the_answer_begins(
     late = durable(trace, held).count(False)
 
     assert late > SENT // 2 if durability else late == 0
-    assert {Path(trace.written(row).file).suffix for row in held[1:]} == {".aof"}
+    assert {Path(write.file).suffix for write in writes_of(trace, held[1:])} <= {".aof"}
 
 
 @pytest.mark.full

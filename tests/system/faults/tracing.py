@@ -51,14 +51,15 @@ class Trace:
         """Return the answer that has a verdict so many times."""
         return next(call for call in self.replies() if call.data.count(verdict) == times)
 
-    def written(self, held: bytes) -> Call:
-        """Return the first write to a file that holds these bytes."""
-        return next(call for call in self.calls if _to_file(call) and held in call.data)
+    def written(self, held: bytes) -> Call | None:
+        """Return the first write to a file that holds these bytes; None: it came later."""
+        writes = (call for call in self.calls if _to_file(call) and held in call.data)
+        return next(writes, None)
 
     def durable(self, held: bytes, reply: Call) -> bool:
         """Whether what holds these bytes was written and synced before a reply began."""
         written = self.written(held)
-        return any(
+        return written is not None and any(
             call.name in SYNCS
             and call.file == written.file
             and call.began > written.ended

@@ -18,10 +18,14 @@ from ...queries.time_ranges import WIDER
 from ...series.series import Series
 from ...text.result_columns import spelled
 from ..formatting import fake_share, level
-from .url_state import TOP, PageAddress
+from .url_state import OVER_TIME, TOP, PageAddress
 
 LEVELS = {each: f"{float(each) * 100:g} %" for each in ("0.9", "0.95", "0.99")}
 FAKES = {"0": "not shown"} | {each: fake_share(float(each)) for each in ("0.001", "0.01", "0.05")}
+SMOOTHING = {
+    View.RAW.value: "each from its own reports",
+    View.SMOOTH.value: "smoothed over time",
+}
 LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
 AMONG = {
     Denominator.ALL.value: "of all devices",
@@ -86,7 +90,7 @@ def _value_filters(at: PageAddress, newest: Collection, query: EstimateQuery) ->
         largest = (f"the {TOP} largest", at.with_selection(), query.top == TOP)
         yield ("Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged)))
     if not query.groups:
-        texts = {each.value: each.value for each in View}
+        texts = {each.value: each.value for each in (View.RAW, View.CONSISTENT)}
         yield _parameter(at, "View", "view", texts, query.view, default=View.RAW)
 
 
@@ -120,12 +124,15 @@ def other_definitions(
     ]
 
 
-def time_range_filter(at: PageAddress, newest: Collection, by: GroupBy | None) -> Filter | None:
-    """Return the choice of time ranges; None: there is at most one."""
+def time_filters(
+    at: PageAddress, newest: Collection, by: GroupBy, view: View, *, smoothable: bool
+) -> Iterator[Filter]:
+    """Yield the choices of a time series: its time ranges, and whether it is smoothed."""
     known = WIDER[newest.unit][:-1]
-    if by is None or len(known) < 2:  # noqa: PLR2004 - a choice has two
-        return None
-    return _parameter(at, "By", "by", {each.value: each.value for each in known}, by)
+    if len(known) > 1:
+        yield _parameter(at, "By", "by", {each.value: each.value for each in known}, by)
+    if smoothable:
+        yield _parameter(at, "Figures", OVER_TIME, SMOOTHING, view, default=View.RAW)
 
 
 def summary(newest: Collection, query: EstimateQuery) -> str:

@@ -33,7 +33,7 @@ from ..overview import REASONS
 from ..pages import Content, Context, page, render
 from .date_presets import date_presets, time_before
 from .figure_panels import numeric_panel, share_plot
-from .filters import filters, other_definitions, summary, time_range_filter
+from .filters import filters, other_definitions, summary, time_filters
 from .time_series import time_series, time_series_query
 from .url_state import (
     MAX_FOUND,
@@ -41,6 +41,7 @@ from .url_state import (
     ShownQuery,
     check_time_range,
     time_ranges_shown,
+    time_series_view,
     unknown,
 )
 
@@ -190,13 +191,16 @@ class ResultView:
         by = time_ranges_shown(self.snapshot, series, self.shown, self.at.parameters, n)
         if by is None:
             return None
-        query = time_series_query(series, self.shown, by, estimate)
+        view, smoothable = time_series_view(
+            self.snapshot, series, self.shown, self.at.parameters, by
+        )
+        query = time_series_query(series, self.shown, by, estimate, view)
         size = None if self.shown.query.groups else estimate.size
         found = time_series(self.snapshot, self.at.name, query, size)
         if found is None:
             return None
-        choice = time_range_filter(self.at, series.collection, by)
-        return {"found": found, "filter": choice, "files": _files(self.at, query)}
+        choices = time_filters(self.at, series.collection, by, view, smoothable=smoothable)
+        return {"found": found, "filters": list(choices), "files": _files(self.at, query)}
 
 
 def _listed(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> list[ShareRow]:

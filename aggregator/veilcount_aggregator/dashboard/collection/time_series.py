@@ -48,13 +48,13 @@ class TimeSeries:
 
 
 def time_series_query(
-    series: Series, shown: ShownQuery, by: GroupBy, found: SeriesEstimate
+    series: Series, shown: ShownQuery, by: GroupBy, found: SeriesEstimate, view: View
 ) -> ParameterDict:
     """Return the parameters of the time series: the same query by time range, for a few values.
 
-    It has the raw view: the consistent one has a different bias in each time range.
+    Its view is raw or smooth: the consistent one has a different bias in each time range.
     """
-    cut = changed(shown.parameters, by=by.value, series=series.fingerprint, view=View.RAW.value)
+    cut = changed(shown.parameters, by=by.value, series=series.fingerprint, view=view.value)
     if isinstance(series.collection.domain, Number):
         return changed(cut, values=None)
     if "group" in cut:
@@ -179,6 +179,8 @@ def _notes(
         f"By {answer.by}, {days(drawn[0].first, drawn[-1].last)}. Bands are the"
         f" {level(answer.level)} intervals of each value on its own, {answer.validity}."
     )
+    if answer.view is View.SMOOTH:
+        yield "Smoothed: each figure also uses the reports of the times around it."
     number, size = values
     if size is not None and size > number > 1:
         yield f"The {number} largest of {size:,} values."

@@ -1,6 +1,7 @@
 """The state of the estimates tab in its address, and the defaults of what the address leaves out.
 
-An address has the parameters of an estimate, and `find`: a part of a value's name. By default
+An address has the parameters of an estimate, `find`, a part of a value's name, and `over_time`, the
+view of the time series. By default
 a long list shows its largest values, and a time series has periods that are long enough for an
 adequate sample.
 """
@@ -19,12 +20,14 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Number
 
 from ...errors import QueryError
+from ...estimation import View
 from ...mechanisms import handler_of
 from ...queries import EstimateQuery, GroupBy, Snapshot
 from ...queries.domain_values import FEW, places_of, value_at
 from ...queries.estimate import periods_of
 from ...queries.query_params import Parameters, single
 from ...queries.sample_adequacy import LISTED, sample_adequacy
+from ...queries.smoothing import smoothing_problem
 from ...queries.time_ranges import WIDER, time_ranges
 from ...series.series import Series
 from ...text.result_columns import spelled
@@ -39,6 +42,7 @@ DRAWN = 6  # values of a time series
 MAX_TIME_RANGES = 40  # of a time series, by default
 PARTS = 8  # of a number's range, whose shares are shown
 FIND = "find"
+OVER_TIME = "over_time"  # the view of a time series
 SELECTIONS = ("top", "values", "group", "page", FIND)  # exclude each other
 
 
@@ -92,7 +96,7 @@ class ShownQuery:
     @classmethod
     def parse(cls, collection: Collection, parameters: Parameters) -> ShownQuery:
         """Parse the parameters, with defaults for the rest."""
-        query = changed(parameters, by=None, find=None)
+        query = changed(parameters, by=None, find=None, over_time=None)
         find = single(parameters, FIND)
         if isinstance(collection.domain, Number):
             if "values" not in query and handler_of(collection.mechanism).has_ranges:
@@ -152,6 +156,17 @@ def check_time_range(collection: Collection, parameters: Parameters) -> None:
     if by is not None and by not in known:
         fix = " or ".join(known) or "none: there is only one period"
         raise QueryError("by", by, f"give {fix}")
+
+
+def time_series_view(
+    snapshot: Snapshot, series: Series, shown: ShownQuery, parameters: Parameters, by: GroupBy
+) -> tuple[View, bool]:
+    """Return the view of a time series, and whether it can be smoothed."""
+    periods = periods_of(snapshot, series, shown.query)
+    found = time_ranges(series, periods, by, snapshot.today)
+    smoothable = not smoothing_problem(series.collection, found)
+    wanted = single(parameters, OVER_TIME) == View.SMOOTH and smoothable
+    return (View.SMOOTH if wanted else View.RAW), smoothable
 
 
 def time_ranges_shown(

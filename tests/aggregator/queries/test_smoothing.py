@@ -1,0 +1,132 @@
+"""The smooth view, from counters in a store to rows: what it states, leaves out and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.queries.simulated_reports import counted, estimate, send, send_numbers
+from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.queries import EstimateQuery, EstimateResult
+from veilcount_aggregator.queries.estimate_schema import ShareRow
+
+FILE = 'app = "acme"\n' + "".join(
+    f'[{name}]\nquestion = "Which {name}?"\nepsilon = 1\n{rest}\n'
+    for name, rest in {
+        "rose": 'boolean = true\nunit = "day"\nanswers = 1\nfrom = 2026-11-01\nuntil = 2027-01-01',
+        "often": 'boolean = true\nunit = "day"\nfrom = 2026-11-01\nuntil = 2027-01-01',
+        "twice": 'boolean = true\nunit = "day"\nanswers = 2\nfrom = 2026-11-01\nuntil = 2027-01-01',
+        "minutes": 'range = [0, 100]\nmeasure = "mean"\nunit = "day"\nanswers = 1\n'
+        "from = 2026-11-01\nuntil = 2027-01-01",
+        "hidden": 'values = ["a", "b"]\npresence = "hidden"\nunit = "day"\nanswers = 1\n'
+        "from = 2026-11-01\nuntil = 2027-01-01",
+    }.items()
+)
+START = datetime(2026, 11, 1, 12, tzinfo=UTC)
+DAYS, DAILY, EMPTY = 30, 1000, 12
+RISE = (300, 380)  # how many of a day's devices say yes, before and from the 15th day on
+
+
+@pytest.fixture(scope="module")
+def daily(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Thirty days, one of them without reports."""
+    generator = np.random.default_rng(3)
+    with deployment(tmp_path_factory.mktemp("smooth"), FILE, now=START) as made:
+        for day in (each for each in range(DAYS) if each != EMPTY):
+            made.clocks.now = START + timedelta(days=day)
+            yes = RISE[day >= DAYS // 2]
+            places = {"period": day, "seed": day}
+            for name in ("rose", "often", "twice"):
+                counted(send(made, name, (DAILY - yes, yes), **places))
+            counted(send(made, "hidden", (yes, DAILY // 2 - yes // 2, 200), **places))
+            numbers = generator.uniform(0.2, 0.6, DAILY)
+            counted(send_numbers(made, "minutes", numbers, **places))
+        yield made
+
+
+def ask(daily: Deployment, name: str, view: str, **more: str) -> EstimateResult:
+    return estimate(daily, name, view=view, **{"by": "day", "to": "2026-11-30"} | more)
+
+
+def shares(result: EstimateResult, row: int = -1) -> list[ShareRow]:
+    return [each.values[row] for each in result.series[0].time_ranges if each.n]
+
+
+def width(row: ShareRow) -> float:
+    return row.high - row.low
+
+
+def test_figures_are_known_better_and_a_jump_is_followed(daily: Deployment) -> None:
+    raw, smooth = (shares(ask(daily, "rose", view)) for view in ("raw", "smooth"))
+    true = [RISE[day >= DAYS // 2] / DAILY for day in range(DAYS) if day != EMPTY]
+    missed = [t for t, row in zip(true, smooth, strict=True) if not row.low <= t <= row.high]
+
+    assert len(missed) <= 3
+    assert np.median(list(map(width, smooth))) < 0.75 * np.median(list(map(width, raw)))
+    assert {row.count for row in smooth} == {row.count for row in raw}
+    assert all(row.simultaneous_low is None for row in smooth)
+    for row, before in zip(smooth, raw, strict=True):
+        assert row.frequency is not None
+        assert row.low < row.fake_low < row.frequency < row.fake_high < row.high
+        assert row.answers == pytest.approx(row.frequency * DAILY)
+        assert row.fake_high - row.fake_low < 1.2 * (before.fake_high - before.fake_low)
+
+
+def test_a_day_without_reports_stays_without_a_figure(daily: Deployment) -> None:
+    time_range = ask(daily, "rose", "smooth").series[0].time_ranges[EMPTY]
+
+    assert (time_range.n, time_range.values[-1].frequency) == (0, None)
+
+
+def test_means_and_absent_devices_are_smoothed_too(daily: Deployment) -> None:
+    means = [
+        [each.mean for each in ask(daily, "minutes", view).series[0].time_ranges if each.mean]
+        for view in ("raw", "smooth")
+    ]
+    absent = [
+        [each.absent for each in ask(daily, "hidden", view).series[0].time_ranges if each.n]
+        for view in ("raw", "smooth")
+    ]
+    for raw, smooth in (*zip(*means, strict=True), *zip(*absent, strict=True)):
+        assert raw is not None
+        assert smooth is not None
+        assert smooth == raw or smooth.high - smooth.low < raw.high - raw.low
+    result = ask(daily, "minutes", "smooth").series[0].time_ranges[-1]
+    assert result.mean is not None
+    assert result.mean.low < 40 < result.mean.high
+    assert result.estimand == "of the population that could have been asked, smoothed over days"
+    assert (result.spread, result.leader) == (None, None)
+
+
+def test_persons_who_answer_twice_count_for_less(daily: Deployment) -> None:
+    """Their errors may be alike: of two, the variance is doubled."""
+    once, twice = (shares(ask(daily, name, "smooth")) for name in ("rose", "twice"))
+
+    assert np.median(list(map(width, twice))) > 1.2 * np.median(list(map(width, once)))
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "refusal"),
+    [
+        ("often", {}, 'view = "smooth": it takes a definition whose `answers` are fewer than'),
+        ("rose", {"by": "all"}, 'by = "all": view=smooth is over time: give day, week or month'),
+        ("rose", {"looks": "every"}, 'looks = "every": view=smooth holds at one look: looks=one'),
+        ("rose", {"to": "2026-11-03"}, "it takes 4 time ranges, here are 3: give a shorter by"),
+        ("twice", {"by": "week"}, "a person may answer 2 times in a time range: give a shorter by"),
+    ],
+)
+def test_it_is_refused_where_it_would_be_wrong(
+    daily: Deployment, name: str, more: dict[str, str], refusal: str
+) -> None:
+    with pytest.raises(QueryError) as refused:
+        ask(daily, name, "smooth", **more)
+
+    assert refusal in str(refused.value)
+
+
+def test_the_query_says_so() -> None:
+    assert EstimateQuery.parse({"view": ["smooth"], "by": ["day"]}).own_view == "raw"
