@@ -7,18 +7,18 @@ at once, nor of a whole distribution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
 
 import numpy as np
 from msgspec.structs import replace
 
 from veilcount_shared import Collection
+from veilcount_shared.domain import Number
 
 from ..errors import QueryError
 from ..estimation import View
-from ..estimation.confidence_intervals import Floats, quantile
+from ..estimation.confidence_intervals import Counts, Floats, quantile
 from ..estimation.smoothing import FEWEST, FEWEST_WEEKLY, Smoother
-from .estimate_query import EstimateQuery, GroupBy
+from .estimate_query import Denominator, EstimateQuery, GroupBy
 from .estimate_schema import MeanRow, ShareRow, TimeRangeEstimate
 from .sample_adequacy import Terms, observed_adequacy
 from .time_ranges import TimeRange
@@ -50,8 +50,8 @@ def smoothed(
     raw = np.full((len(COLUMNS), len(_rows(time_ranges[answered[0]])), len(time_ranges)), np.nan)
     for place in answered:
         raw[:, :, place] = np.array(list(map(_columns, _rows(time_ranges[place])))).T
-    repeated = min(collection.answering, len(answered))
-    found = _smooth(raw, query, repeated)
+    errors = _errors(collection, query, raw, np.array([each.n for each in time_ranges]))
+    found = _smooth(raw, query, errors)
     result = list(time_ranges)
     for place in answered:
         rows = zip(_rows(time_ranges[place]), found[:, :, place].T.tolist(), strict=True)
@@ -60,15 +60,33 @@ def smoothed(
     return result
 
 
-def _smooth(raw: Floats, query: EstimateQuery, repeated: int) -> Floats:
+def _errors(collection: Collection, query: EstimateQuery, raw: Floats, n: Counts) -> Floats:
+    """Return standard errors as of independent figures.
+
+    Persons who answer in several periods, drawn at random, are in the samples of all of these: the
+    part of the variance that is sampling, at most a quarter of the squared range, is correlated.
+    """
+    _, low, high, *_ = raw
+    variance = ((high - low) / 2 / quantile(1 - query.level)) ** 2
+    alike = (collection.answering - 1) / (collection.periods - 1)
+    domain = collection.domain
+    width = float(domain.high - domain.low) if isinstance(domain, Number) else 1.0
+    if query.among is Denominator.ALL:
+        sampling = np.minimum(variance, width**2 / (4 * np.maximum(n, 1)))
+    else:
+        sampling = variance  # n counts others too
+    others = np.count_nonzero(n) - 1
+    errors: Floats = np.sqrt(variance + others * alike * sampling)
+    return errors
+
+
+def _smooth(raw: Floats, query: EstimateQuery, errors: Floats) -> Floats:
     """Return smoothed columns of each figure (second axis) at each time (third).
 
-    Reports of persons who answer `repeated` times may err alike: their mean has at most so many
-    times the variance. The fake-report band is moved by what fakes would move the smoothed figure.
+    The fake-report band is moved by what fakes would move the smoothed figure.
     """
-    figure, low, high, *fakes = raw
+    figure, _, _, *fakes = raw
     reach = quantile(1 - query.level)
-    errors = sqrt(repeated) * (high - low) / 2 / reach
     weekly = query.by is GroupBy.DAY and figure.shape[1] >= FEWEST_WEEKLY
     smoother = Smoother.fit(figure, errors, weekly=weekly)
     smooth, deviation = smoother.smooth(figure)
