@@ -67,14 +67,6 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
             r"\d more values? (is|are) above the noise line, all values compared at once",
         ),
     ),
-    (
-        "opened?by=day&over_time=smooth",
-        [..., ...],
-        (
-            "smoothed over time",
-            "Smoothed: each figure also uses the reports of the times around it.",
-        ),
-    ),
     ("country?looks=every", [...] * 25, ("each value on its own, valid at every",)),
     ("minutes", ["Mean"], (r"Mean \d+, \d+ to \d+ Usable", "look, of these n answers")),
     # the verdict is on the interval that is shown

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.dashboard.page_fixtures import logged_in
 from tests.aggregator.queries.simulated_reports import counted, estimate, send, send_numbers
 from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.queries import EstimateQuery, EstimateResult
+from veilcount_aggregator.queries import EstimateResult
 from veilcount_aggregator.queries.estimate_schema import ShareRow
 
 FILE = 'app = "acme"\n' + "".join(
@@ -131,5 +132,16 @@ def test_it_is_refused_where_it_would_be_wrong(
     assert refusal in str(refused.value)
 
 
-def test_the_query_says_so() -> None:
-    assert EstimateQuery.parse({"view": ["smooth"], "by": ["day"]}).own_view == "raw"
+def test_the_page_offers_it_for_its_time_series(daily: Deployment) -> None:
+    """Not where persons answer in all periods."""
+    visitor = logged_in(daily)
+    raw, smooth, often = (
+        visitor.get(f"/collections/{address}").text
+        for address in ("rose?by=day", "rose?by=day&over_time=smooth", "often?by=day")
+    )
+    note = "Smoothed: each figure also uses the reports of the times around it."
+
+    assert "each from its own reports smoothed over time" in raw
+    assert note not in raw
+    assert note in smooth
+    assert "smoothed over time" not in often
