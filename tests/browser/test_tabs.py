@@ -11,7 +11,11 @@ from selenium.webdriver.support.ui import Select
 
 from tests.browser.chromium import NARROW, WIDE, Browser
 
-ROWS = ["Local", "Shuffled, the same reports", "Shuffled, the same guarantee", "Central"]
+ROWS = [
+    "Local, nobody trusted",
+    *("Shuffled, the same reports", "Shuffled, the same guarantee"),
+    "Central, a trusted curator",
+]
 FETCH = "return fetch(document.querySelector('.files a').href).then((got) => got.text())"
 STROKE = "return getComputedStyle(document.querySelector('#scaling .js-line')).stroke"
 

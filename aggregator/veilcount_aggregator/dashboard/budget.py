@@ -34,6 +34,7 @@ from .charts import (
 )
 from .formatting import error_bar, level
 from .pages import Content, Context, page, render, series_choice
+from .svg import Gauge, Tick
 
 FIELDS = ("delta", "n")
 
@@ -57,6 +58,7 @@ def budget(context: Context, name: str) -> Response | Content:
         "headline": headline(account),
         "figures": account.figures,
         "epsilons": epsilon_figures(series.collection, account),
+        "gauge": spent_gauge(account),
         "spend": spend(account, found.bars),
         "composition": composition_chart(series.collection, account, query.delta),
         "attack": attack_chart(account),
@@ -69,6 +71,7 @@ def budget(context: Context, name: str) -> Response | Content:
 NOT_COUNTED = (
     "No spend is counted: the aggregator cannot, or must not, link the reports of one person."
 )
+NARROW = 12  # percent of a gauge, in which two labels would overlap
 TOO_SMALL = "too small to report"
 UNIT_COLUMNS = (
     "Unit",
@@ -85,16 +88,32 @@ UNIT_COLUMNS = (
 def headline(account: CollectionBudget) -> str:
     """Return the budget in one sentence."""
     figures = account.figures
-    each = decimal(figures.event)
-    user = f"{decimal(figures.user)} ({number_format.adjacency(figures.adjacency)})"
+    user = decimal(figures.user)
     if not account.guessing_curve:
-        return f"What is released reveals at most epsilon {user} of a person in the whole campaign."
-    if figures.answers == 1:
-        return f"A person reveals at most epsilon {user}: one answer in the whole campaign."
+        return f"Releases reveal at most epsilon {user} of one person in the whole campaign."
+    last = account.guessing_curve[-1]
+    seen = "the one answer" if last.answers == 1 else f"all {last.answers:,} answers"
     return (
-        f"A person reveals at most epsilon {user} in the whole campaign: {figures.answers:,}"
-        f" answers, epsilon {each} each."
+        f"One person can reveal at most epsilon {user} in the whole campaign: from {seen}, a"
+        f" constant yes or no is guessed right at most {percent(last.mechanism)} of the time."
     )
+
+
+def spent_gauge(account: CollectionBudget) -> Gauge | None:
+    """Return what one person can reveal, and what one has spent; None: it is not counted."""
+    spent, most = account.spent, account.figures.user
+    if spent is None or spent.worst is None:
+        return None
+    text = f"epsilon {number_format.epsilon(spent.worst)}"
+    filled = round(100 * min(float(spent.worst / most), 1.0), 2)
+    marks = [Tick(0.0, "0"), Tick(100.0, f"epsilon {decimal(most)}")]
+    if NARROW < filled < 100 - NARROW:
+        marks.insert(1, Tick(filled, text))
+    legend = (
+        f"Outlined: epsilon {decimal(most)}, which one person can reveal; filled: {text}, which one"
+        " pseudonym has spent at most."
+    )
+    return Gauge(legend, filled, marks, legend)
 
 
 def epsilon_figures(

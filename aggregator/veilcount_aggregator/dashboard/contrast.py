@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 from flask import Response, request
 
 from .. import queries
@@ -26,14 +28,30 @@ from .charts import (
     logarithmic_axis,
     table_rows,
 )
-from .formatting import error_bar, level, row_name, unsigned_error
+from .formatting import days, level, row_name, unsigned_error
 from .pages import Content, Context, page, render, series_choice
+from .svg import Gauge, Tick
 
 MODELS = {
-    Model.LOCAL: "Local",
+    Model.LOCAL: "Local, nobody trusted",
     Model.SAME_REPORTS: "Shuffled, the same reports",
     Model.SAME_GUARANTEE: "Shuffled, the same guarantee",
-    Model.CENTRAL: "Central",
+    Model.CENTRAL: "Central, a trusted curator",
+}
+COLUMNS = (
+    "Model",
+    "One report reveals",
+    "The result reveals",
+    "Half-width, noise alone",
+    "Half-width, as a sample",
+    "People for the local error",
+    "People for the central error",
+)
+EXACT = 10_000  # people: larger numbers are rounded on the gauge
+GAUGE = {
+    Model.CENTRAL: "trusted curator",
+    Model.SAME_GUARANTEE: "shuffled",
+    Model.LOCAL: "nobody trusted",
 }
 TRUST = {
     Model.LOCAL: "No trust is needed. Whoever owns the server, or breaks into it, finds randomized"
@@ -64,6 +82,8 @@ def contrast(context: Context, name: str) -> Response | Content:
     return content | {
         "headline": _headline(comparison),
         "details": _details(comparison),
+        "gauge": _gauge(comparison),
+        "columns": COLUMNS,
         "about": _about(found),
         "models": MODELS,
         "trust": TRUST,
@@ -74,39 +94,53 @@ def contrast(context: Context, name: str) -> Response | Content:
 
 
 def _headline(contrast: TrustComparison) -> str:
-    local, central = contrast.line(Model.LOCAL).cohort, contrast.line(Model.CENTRAL).cohort
-    here, there = (error_bar(each.half_width, contrast.quantity) for each in (local, central))
-    times = shown_ratio(local.half_width, central.half_width, contrast.quantity)
+    times = contrast.line(Model.LOCAL).devices_as_central / contrast.n
     return (
-        f"The noise of privacy is {here} for each {contrast.quantity}; of a curator trusted with"
-        f" every true value it would be {there}: {times} times smaller."
+        f"Without a trusted curator, this question needs {number_format.significant(times, 2)}"
+        " times the people for the same accuracy"
     )
-
-
-def shown_ratio(local: float, central: float, quantity: str) -> str:
-    """Return how many times one error is the other, as the digits shown divide."""
-    scale, digits = 1, number_format.MEAN_DIGITS
-    if quantity != "mean":
-        scale, digits = 100, number_format.POINT_DIGITS
-    here, there = (number_format.rounded(scale * each, digits) for each in (local, central))
-    return number_format.significant(here / there, 2)
 
 
 def _details(contrast: TrustComparison) -> str:
     needed = contrast.line(Model.LOCAL).devices_as_central
     return (
-        f"To reach the curator's root mean square error without trusting anyone, {needed:,}"
-        f" devices would have to report instead of {contrast.n:,}."
+        f"A curator who is trusted with every true value needs n = {contrast.n:,}; with nobody"
+        f" trusted, the same root mean square error of the noise takes n = {needed:,}."
     )
+
+
+def _gauge(contrast: TrustComparison) -> Gauge:
+    """Return the people that each model needs for the curator's error, on a logarithmic scale."""
+    needed = {row: contrast.line(row).devices_as_central for row in GAUGE}
+    most = max(needed.values())
+    places = {row: _place(people, contrast.n, most) for row, people in needed.items()}
+    marks = [Tick(places[row], f"{GAUGE[row]}: {_people(needed[row])}") for row in GAUGE]
+    text = "; ".join(tick.text for tick in marks)
+    legend = "People needed for the error of a trusted curator, on a logarithmic scale."
+    return Gauge(f"{legend} {text}", places[Model.LOCAL], marks, legend)
+
+
+def _place(people: int, least: int, most: int) -> float:
+    """Return a place on a logarithmic scale, in percent."""
+    return round(100 * log(people / least) / log(most / least), 2) if most > least else 0.0
+
+
+def _people(number: int) -> str:
+    if number < EXACT:
+        return f"{number:,}"
+    million = number >= number_format.MILLION
+    scaled = number / number_format.MILLION if million else number
+    return number_format.significant(scaled, 2) + (" million" if million else "")
 
 
 def _about(found: SeriesContrast) -> str:
     contrast = found.contrast
-    days = f" ({found.first} to {found.last})" if found.first else ""
+    when = f" ({days(found.first, found.last)}, UTC)" if found.first and found.last else ""
     return (
-        f"The error of the {contrast.quantity} at n = {contrast.n:,}: {found.n_source}{days}."
+        f"The error of the {contrast.quantity} at n = {contrast.n:,}: {found.n_source}{when}."
         f" {sentence_case(contrast.basis)}, at {level(contrast.level)}; each"
-        f" protects one answer of one {contrast.unit}, by {contrast.adjacency} adjacency."
+        f" protects one answer of one {contrast.unit}, by"
+        f" {number_format.adjacency(contrast.adjacency)}."
     )
 
 
@@ -141,7 +175,7 @@ def _chart(contrast: TrustComparison) -> Chart:
     )
 
 
-COLUMNS = ("Value", "Local", "Central")
+PAIRED_COLUMNS = ("Value", "Local", "Central")
 CAPTION = "The same question to two halves of the devices, each estimate with its interval."
 
 
@@ -152,7 +186,7 @@ def paired_view(pair: PairedComparison | None) -> Content | None:
     rows = [_paired_row(row, pair) for row in pair.rows]
     same_units = pair.units in {SHARES, MEANS} and all(row.central for row in pair.rows)
     drawing = _paired_drawing(pair) if same_units else {}
-    chart = Chart("paired", drawing, CAPTION, COLUMNS, rows)
+    chart = Chart("paired", drawing, CAPTION, PAIRED_COLUMNS, rows)
     return {"about": _about_pair(pair), "units": pair.units, "chart": chart}
 
 
@@ -160,8 +194,8 @@ def _about_pair(pair: PairedComparison) -> str:
     central_n = "" if pair.central_n is None else f" (n = {pair.central_n:,})"
     about = (
         f"{pair.local} (n = {pair.n:,}) uses local privacy, {pair.central}{central_n} a trusted"
-        f" curator, {pair.first} to {pair.last}. Devices were assigned at random beforehand."
-        f" Intervals at {level(pair.level)}, {pair.estimand}"
+        f" curator, {days(pair.first, pair.last)} (UTC). Devices were assigned at random"
+        f" beforehand. Intervals at {level(pair.level)}, {pair.estimand}"
     )
     if pair.central_epsilon is None or pair.central_level is None:
         return f"{about}."

@@ -108,6 +108,16 @@ class DotPlot:
 
 
 @dataclass(frozen=True, slots=True)
+class Gauge:
+    """One amount of a greatest one, as a bar: how much is filled, and places with a label."""
+
+    text: str
+    filled: float
+    marks: Sequence[Tick]
+    legend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LinePlot:
     """A line with its band: paths in percent of the plot, and points that may be open."""
 

@@ -19,6 +19,9 @@ PAGES = [
         ["2", "2", "24"],
         "in which months a person answered is public",
         "The device refuses before it draws: at most 12 answers",
+        "One person can reveal at most epsilon 24 in the whole campaign: from all 12 answers, a",
+        "Who enforces it The device",
+        "Outlined: epsilon 24, which one person can reveal; filled: epsilon 2, which one pseudonym",
         "The server refuses beyond epsilon 24 a pseudonym and campaign",
         "The same epsilon of 24 a user",
         r"n = 12,000 persons \(pseudonyms of the campaign\)",
@@ -37,10 +40,15 @@ PAGES = [
         "once/budget",
         ["1", "1", "1"],
         "whether a person answered is public",
-        r"A person reveals at most epsilon 1 \(substitution\): one answer in the whole campaign\.",
+        r"from the one answer, a constant yes or no is guessed right at most [\d.]+ % of the time",
     ),
     ("quiet/budget", ["2", "2", "4"], "hides use of the feature while the app runs, no more"),
-    ("curated/budget", ["1", "1", "1"], "values only"),
+    (
+        "curated/budget",
+        ["1", "1", "1"],
+        "values only",
+        "Releases reveal at most epsilon 1 of one person in the whole campaign.",
+    ),
     # under add-remove, a count would reveal whether one person took part
     (
         "visits/budget",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import log10
 from typing import Any
 
@@ -65,10 +66,10 @@ def test_without_a_release_the_local_half_is_shown_alone(alone: Deployment) -> N
 PAGES = [
     (
         "theme/contrast",
-        r"The noise of privacy is \+/- ",
-        r"of a curator trusted with every true value it would be \+/- ",
-        "devices would have to report instead of 8,000",
-        r"n = 8,000: answers of the fullest period \(2026-11-01 to 2026-11-30\)",
+        r"Without a trusted curator, this question needs \d[\d,]* times the people for the same",
+        r"every true value needs n = 8,000; with nobody trusted, .* takes n = \d[\d,]+\.",
+        "People needed for the error of a trusted curator, on a logarithmic scale",
+        r"n = 8,000: answers of the fullest period \(1 to 30 Nov 2026, UTC\)",
         r"No trust is needed\.",
         r"The curator holds every true value\.",
     ),
@@ -77,7 +78,7 @@ PAGES = [
     (
         "minutes/contrast?n=50",
         r"n = 50: as \w+\. Predicted",
-        r"The noise of privacy is \+/- ",
+        r"this question needs [\d.]+ times the people",
         "^(?!.*points)",
     ),
 ]
@@ -91,6 +92,16 @@ def test_a_page_states(analyst: Visitor, page: tuple[str, ...]) -> None:
     assert shown.status == 200
     assert shown.lacks(*patterns) == []
     assert shown.field("n") == path.partition("n=")[2]
+
+
+def test_the_gauge_has_each_model_at_the_people_it_needs(analyst: Visitor) -> None:
+    """From the curator at one end to the local model at the other, on a logarithmic scale."""
+    page = analyst.get("/collections/theme/contrast")
+    places = [float(at) for at in re.findall(r'class="mark" x1="([\d.]+)%"', page.html)]
+
+    assert places[0] == 0 < places[1] < places[2] == 100
+    assert "trusted curator: 8,000" in page.html
+    assert 'class="filled" x="0" width="100.0%"' in page.html
 
 
 def test_an_error_names_the_fix_and_the_form_is_kept(analyst: Visitor) -> None:
