@@ -25,6 +25,7 @@ MAX_NEW_PSEUDONYMS = 10_000_000
 MAX_NEW_PSEUDONYMS_PER_HOUR = 1_000_000
 MAX_SOURCE_CLASSES = 64
 MIN_ANALYSIS_MEMORY = 512  # MB; idle, its code and its threads take more than 300
+MOST_WORKERS = 1024  # more than the cores of any one machine
 _SOURCE_CLASS = re.compile("[a-z0-9-]{1,20}")
 
 
@@ -124,7 +125,7 @@ class Settings:
         check=_between(1, zero=True),
     )
     workers: int = _setting(
-        "Worker processes; they share the rate limit.", default=1, check=_between(1)
+        "Worker processes; they share the rate limit.", default=1, check=_between(1, MOST_WORKERS)
     )
     journal: Path | None = _setting(  # noqa: RUF009 - a field
         "Journal of central releases, one line each (default: next to a SQLite store;"
@@ -133,6 +134,7 @@ class Settings:
         default=None,
         read=Path,
         write=lambda path: str(path or ""),
+        check=lambda path: "" if path is None or path.name else "give a file",
     )
     max_pseudonyms_per_body: int = _setting(
         "Pseudonyms in one request body while no device key is required.",

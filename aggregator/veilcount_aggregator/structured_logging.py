@@ -32,7 +32,9 @@ class LogFields(TypedDict, total=False):
     error: str  # the class of an error; never its message
     location: str  # a place in the code
     suppressed: int  # errors of a fault that left no line
-    store: str  # a store's engine; never its address
+    store: str  # a store's engine; at the start its URL, without its password
+    durable: str  # whether the store is, and why
+    intake: str  # open, or keyed: devices need a key
     reason: str  # a text of ours, of an operator's settings, or of a store's own state
     workers: int
     bind: str  # our own address

@@ -101,12 +101,18 @@ def test_a_definitions_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> 
     assert load_collections(definitions) == plain
 
 
-@pytest.mark.parametrize("raw", [None, b"\xff\xfe"])
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (None, r"collections\.toml.*cannot be read"),
+        (b"\xff\xfe", r"collections\.toml.*: not UTF-8 text: save it as UTF-8"),
+    ],
+)
 def test_a_definitions_file_that_cannot_be_read_is_refused(
-    tmp_path: Path, raw: bytes | None
+    tmp_path: Path, raw: bytes | None, why: str
 ) -> None:
     definitions = tmp_path / "collections.toml"
     if raw is not None:
         definitions.write_bytes(raw)
-    with pytest.raises(DefinitionError, match=r"collections\.toml.*cannot be read"):
+    with pytest.raises(DefinitionError, match=why):
         load_collections(definitions)

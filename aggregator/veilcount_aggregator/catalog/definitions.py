@@ -16,6 +16,7 @@ from io import StringIO
 from pathlib import Path
 
 from veilcount_shared import Collection, parse_collections
+from veilcount_shared.collection.loading import NOT_UTF8
 from veilcount_shared.errors import DefinitionError
 
 from ..auth.audit_log import audit_record
@@ -85,9 +86,10 @@ def read_source(path: Path) -> DefinitionSource:
 def _read_text(path: Path, field: str, name: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
+    except UnicodeError as error:
+        raise DefinitionError(field, name, NOT_UTF8) from error
     except (OSError, ValueError) as error:
-        words = "not UTF-8" if isinstance(error, UnicodeError) else system_reason(error)
-        why = f"cannot be read ({words}): check the path and its permissions"
+        why = f"cannot be read ({system_reason(error)}): check the path and its permissions"
         raise DefinitionError(field, name, why) from error
 
 

@@ -14,17 +14,21 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Generic, TypeVar
 
-from ..errors import StoreFull, StoreUnavailable, StoreUnfit, system_reason
+from ..errors import SettingsError, StoreFull, StoreUnavailable, StoreUnfit, system_reason
 from ..settings import Settings
 from ..store.durable_files import sync_path
 from ..store.sqlite.connection import SqliteUrl
 
 ENDING = ".releases.jsonl"
+
+_FIX = "give the journal as it was written"
 
 JournalLine = Mapping[str, Any]
 VerifySeal = Callable[[bytes], bytes | None]
@@ -69,6 +73,19 @@ class ReleaseJournal:
             for place, line in enumerate(_whole(text), 1)
         ]
 
+    def check(self) -> None:
+        """Refuse a file to which no line could be added, or which is no journal."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.path.parent):  # the state file is made next to it
+                pass
+            with suppress(FileNotFoundError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_NOFOLLOW))
+        except OSError as error:
+            why = f"cannot be written ({system_reason(error)}): give a file that may be written"
+            raise SettingsError("--journal", str(self.path), why) from error
+        self.sealed()
+
     def keep(self, lines: Iterable[JournalLine]) -> None:
         """Add those that are not there yet, and return once they are on the disk."""
         texts = {seal(text): text for text in map(encode_line, lines)}
@@ -97,7 +114,7 @@ class ReleaseJournal:
 
     def _sure(self, place: int, found: bytes | None) -> bytes:
         if found is None:
-            raise StoreUnfit(f"{self.path}, line {place}: damaged, edited, or no release")
+            raise StoreUnfit(f"{self.path}, line {place}: damaged, edited, or no release: {_FIX}")
         return found
 
 

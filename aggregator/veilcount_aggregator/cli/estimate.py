@@ -77,6 +77,8 @@ def command(
     Reads a --store, or queries a server's --url with a --key. Changed definitions are listed one
     after the other. An --alert tests the last time range of the newest one.
     """
+    if as_json and form in FILES:
+        raise click.UsageError(f"give --json or --format {form}, not both")
     form = JSON if as_json else form
     _check_output(form, output)
     alarm = None if alert is None else Alert.parse(alert)

@@ -5,6 +5,7 @@ that names the fix.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -16,7 +17,8 @@ from click.shell_completion import CompletionItem
 
 from veilcount_shared.errors import VeilcountError
 
-from ..errors import Overloaded, ReleaseRefused, StoreError, StoreUnfit
+from ..errors import Overloaded, ReleaseRefused, StoreError, StoreUnfit, system_reason
+from ..structured_logging import configure_logging, log_event
 from . import EXIT_INTERRUPTED
 
 NAME = "veilcount"
@@ -40,6 +42,8 @@ COMMANDS = (
         "completion",
     ),
 )
+
+SERVE = "serve"  # its stderr is a log from the first line on, unless it is a terminal
 
 _UNREACHABLE = (StoreError, Overloaded)
 
@@ -106,16 +110,31 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return EXIT_USAGE
-    except (click.ClickException, click.Abort, KeyboardInterrupt) as error:
-        return _fail(*_usage_error(error))
-    except SetupProblems as error:
-        return max(_fail(each, EXIT_USAGE) for each in error.problems)
-    except VeilcountError as error:
-        return _fail(str(error), _exit_code(error))
-    except OSError as error:  # of a file argument, or of the terminal
-        fix = "check the path and its permissions"
-        return _fail(f"{error.filename or 'output'}: {error.strerror}: {fix}", EXIT_USAGE)
+    except (click.ClickException, click.Abort, KeyboardInterrupt, VeilcountError, OSError) as error:
+        lines, code = _failure(error)
+        is_logged = SERVE in arguments[:1] and not is_terminal()
+        for line in lines:
+            (_log if is_logged else _print)(" ".join(line.split()))
+        return code
     return code if isinstance(code, int) else EXIT_OK
+
+
+def is_terminal() -> bool:
+    """Whether a person reads stderr, and no collector of logs."""
+    return sys.stderr.isatty()
+
+
+def _failure(error: BaseException) -> tuple[Sequence[str], int]:
+    """Return the lines and the exit code of an error."""
+    if isinstance(error, SetupProblems):
+        return error.problems, EXIT_USAGE
+    if isinstance(error, VeilcountError):
+        return [str(error)], _exit_code(error)
+    if isinstance(error, OSError):  # of a file argument, or of the terminal
+        fix = "check the path and its permissions"
+        return [f"{error.filename or 'output'}: {system_reason(error)}: {fix}"], EXIT_USAGE
+    line, code = _usage_error(error)
+    return [line], code
 
 
 def _usage_error(error: BaseException) -> tuple[str, int]:
@@ -135,10 +154,13 @@ def _exit_code(error: VeilcountError) -> int:
     return EXIT_UNREACHABLE if unreachable else EXIT_USAGE
 
 
-def _fail(why: str, code: int) -> int:
-    line = escape_controls(" ".join(why.split()))
-    sys.stderr.write(f"{NAME}: {line}\n")
-    return code
+def _print(why: str) -> None:
+    sys.stderr.write(f"{NAME}: {escape_controls(why)}\n")
+
+
+def _log(why: str) -> None:
+    configure_logging(sys.stderr)
+    log_event("not started", logging.ERROR, reason=why)
 
 
 #: C0 and C1 controls, line and paragraph separators, bidirectional overrides; newline is allowed

@@ -11,7 +11,9 @@ import click
 from ..server.listen_address import ListenAddress
 from ..server.serve import StartupSummary, serve
 from ..settings import PREFIX, Settings, declarations
+from ..structured_logging import log_event
 from . import options
+from .main import is_terminal
 
 ADDRESS = "127.0.0.1:8420"
 
@@ -38,8 +40,11 @@ def command(
 
 
 def _print(ready: StartupSummary) -> None:
-    """Print a line for people: unbuffered, since workers are forked meanwhile."""
-    os.write(2, f"{ready}\n".encode())
+    """Print a line for people, or log it: unbuffered, since workers are forked meanwhile."""
+    if is_terminal():
+        os.write(2, f"{ready}\n".encode())
+    else:
+        log_event("serving", **ready.facts)
 
 
 def _print_json(ready: StartupSummary) -> None:

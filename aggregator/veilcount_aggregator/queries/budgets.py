@@ -33,7 +33,7 @@ Population = Annotated[
         "Number of persons; by default, those in the store.",
         ge=1,
         le=MOST_PERSONS,
-        fix="give at least one person",
+        fix=f"give 1 to {MOST_PERSONS:,} persons",
         metavar="N",
     ),
 ]

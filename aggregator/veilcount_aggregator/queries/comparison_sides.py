@@ -62,6 +62,8 @@ class Side:
         """Return the side with one more word."""
         if found := _SERIES.fullmatch(word):
             return replace(self, series=found[1])
+        if word.startswith("series:"):
+            raise QueryError(name, word, "give 6 digits or more of a series' fingerprint")
         if ".." in word:
             first, _, last = word.partition("..")
             return replace(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from veilcount_shared.collection import Measure
 from veilcount_shared.collection.validation import MAX_SLOTS
+from veilcount_shared.epsilon import EPSILON_MAX
 from veilcount_shared.errors import EpsilonError
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
@@ -20,7 +21,12 @@ from .query_params import Delta, Level, QueryParams, parameter, parse_range
 
 Epsilon = Annotated[
     Fraction | None,
-    parameter("Epsilon of one answer, at most 6 decimals.", gt=0, metavar="EPS"),
+    parameter(
+        "Epsilon of one answer, at most 6 decimals.",
+        gt=0,
+        fix=f"give a number above 0 and at most {EPSILON_MAX}",
+        metavar="EPS",
+    ),
 ]
 Values = Annotated[
     int | None,
@@ -73,7 +79,13 @@ class PlanQuery(QueryParams, frozen=True, kw_only=True):
     level: Level = 0.95
     delta: Delta = Fraction(1, 10**6)
     fakes: Annotated[
-        Fraction, parameter("Assumed share of fake reports, 0.01 by default.", ge=0, lt=1)
+        Fraction,
+        parameter(
+            "Assumed share of fake reports, 0.01 by default.",
+            ge=0,
+            lt=1,
+            fix="give 0 or more, and less than 1",
+        ),
     ] = Fraction(1, 100)
     start: Annotated[date | None, parameter("The first UTC day, today by default.")] = None
 

@@ -250,7 +250,7 @@ def parse_day(name: str, word: str) -> date:
 def parse_integer(name: str, word: str) -> int:
     """Return a whole number."""
     if not _INTEGER.fullmatch(word):
-        raise QueryError(name, word, "give a whole number")
+        raise QueryError(name, word, "give a whole number, 0 or more, of at most 15 digits")
     return int(word)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from ..errors import SettingsError, system_reason
 
 UNIX = "unix:"
 HIGHEST_PORT = 65_535
+LONGEST_PATH = 107  # of a socket, with the zero byte at its end: unix(7)
 TIMEOUT = 1.0
 
 
@@ -28,7 +30,7 @@ class ListenAddress:
         if text.startswith(UNIX):
             return cls(path=_path(text))
         host, _, port = text.rpartition(":")
-        bare = host.removeprefix("[").removesuffix("]")
+        bare = host[1:-1] if host[:1] + host[-1:] == "[]" else host
         if not bare or (":" in bare) == (bare == host):
             raise _syntax_error(text)
         if not port.isascii() or not port.isdecimal() or not 0 < int(port) <= HIGHEST_PORT:
@@ -46,16 +48,18 @@ class ListenAddress:
         The server's own sockets share their port, and so would not notice another server.
         """
         if self.path is not None:
-            return self._check_path(self.path)
+            self._check_path(self.path)
         with closing(socket.socket(self._family)) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((self.host, self.port))
+                probe.bind(str(self.path) if self.path is not None else (self.host, self.port))
                 probe.listen(1)
             except OSError as error:
-                why = f"cannot listen there ({error.strerror}): give another"
-                raise SettingsError("bind", f"{self.host}:{self.port}", why) from error
-        return None
+                raise self._refusal(
+                    f"cannot listen there ({system_reason(error)}): give another"
+                ) from error
+        if self.path is not None:
+            self.path.unlink()  # the server makes its own
 
     def is_listening(self) -> bool:
         """Whether a server listens there."""
@@ -79,12 +83,19 @@ class ListenAddress:
         return everywhere.get(self.host, self.host), self.port
 
     def _check_path(self, path: Path) -> None:
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            raise self._refusal(f"give a path of at most {LONGEST_PATH} bytes")
+        if not path.parent.is_dir():
+            raise self._refusal("no such directory: make it first, or give another")
         if self.is_listening():
-            raise SettingsError("bind", f"{UNIX}{path}", "in use by another server: give another")
+            raise self._refusal("in use by another server: give another")
         if path.is_socket():
             path.unlink()  # left by a killed server
-        elif path.exists() or not path.parent.is_dir():
-            raise SettingsError("bind", f"{UNIX}{path}", "give a new file in an existing directory")
+        elif path.exists():
+            raise self._refusal("the file exists, and is no socket: give a new name")
+
+    def _refusal(self, why: str) -> SettingsError:
+        return SettingsError("bind", str(self).removeprefix("http://"), why)
 
 
 def _path(text: str) -> Path:

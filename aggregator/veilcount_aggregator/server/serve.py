@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -29,12 +29,13 @@ from veilcount_shared.errors import VeilcountError
 
 from ..api.request_metrics import RequestMetrics
 from ..catalog.definitions import read_source
+from ..central.release_journal import ReleaseJournal
 from ..errors import StoreError, StoreUnavailable
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import DurabilityState
 from ..store.factory import redact_url
-from ..structured_logging import configure_logging, log_event
+from ..structured_logging import LogFields, configure_logging, log_event
 from .analysis_process.forwarding import Forwarder
 from .analysis_process.supervisor import AnalysisProcess
 from .analysis_process.worker import run as run_analysis
@@ -89,9 +90,15 @@ class StartupSummary:
     intake: str
 
     @property
-    def facts(self) -> dict[str, str | int]:
+    def facts(self) -> LogFields:
         """The summary as JSON fields."""
-        return asdict(self) | {"bind": str(self.bind)}
+        return LogFields(
+            bind=str(self.bind),
+            store=self.store,
+            durable=self.durable,
+            workers=self.workers,
+            intake=self.intake,
+        )
 
     def __str__(self) -> str:
         workers = f"{self.workers} worker{'s' if self.workers > 1 else ''}"
@@ -108,6 +115,8 @@ def prepare(settings: Settings, bind: ListenAddress) -> StartupSummary:
     ready, and open the store once it is reachable.
     """
     bind.check()
+    if settings.journal is not None:
+        ReleaseJournal(settings.journal).check()
     try:
         return _opened(settings, bind)
     except StoreUnavailable as error:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.parse import urlsplit
 
-from ..errors import SettingsError, StoreUnfit
+from ..errors import SettingsError, StoreUnfit, system_reason
 from .durable_files import sync_path
 from .factory import open_store, redact_url
 from .migrate import copy_store
@@ -28,13 +28,16 @@ from .sqlite import SqliteStore
 from .sqlite.connection import SqliteUrl, store_error
 from .sqlite.database import SqliteDatabase
 from .sqlite.records import set_read_only
-from .sqlite.schema import APPLICATION
+from .sqlite.schema import APPLICATION, STEPS, refuse_newer
 from .sqlite.transfer import absorb, merge
 from .sqlite.wal_guard import remove_links
 from .target_lock import exclusive_file
 from .transfer_format import read_spool, write_spool
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
+
+_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat, 1.3
+_FIX = "give a file that `veilcount store backup` has written"
 
 
 def backup(url: str, to: Path) -> None:
@@ -52,6 +55,7 @@ def backup(url: str, to: Path) -> None:
 
 def restore(backed_up: Path, url: str) -> None:
     """Restore a backup to a new store, with its releases locked."""
+    _require_backup(backed_up)
     if _is_redis(url):
         _restore_to_redis(backed_up, url)
         return
@@ -62,8 +66,26 @@ def restore(backed_up: Path, url: str) -> None:
                 raise SettingsError("store", url, f"{path} exists: move it away first")
         with _temporary(target) as part:
             _write(SqliteUrl(backed_up.absolute()), part)
+            _refuse_newer(part, backed_up)
             _lock(part)
             remove_links(target)
+
+
+def _require_backup(file: Path) -> None:
+    """Refuse what is certainly no backup; what else it lacks shows as it is copied."""
+    try:
+        with file.open("rb") as opened:
+            what = "" if opened.read(len(_MAGIC)) == _MAGIC else "not a backup"
+    except OSError as error:
+        what = system_reason(error)
+    if what:
+        raise SettingsError("FILE", str(file), f"{what}: {_FIX}")
+
+
+def _refuse_newer(part: Path, backed_up: Path) -> None:
+    """Refuse a newer store by the name of its backup."""
+    with closing(sqlite3.connect(part)) as database:
+        refuse_newer(database, str(backed_up), STEPS)
 
 
 def _is_redis(url: str) -> bool:
@@ -93,7 +115,7 @@ def _finish(part: Path, name: str) -> None:
     """Check a file, and leave it as one that can be moved."""
     with closing(sqlite3.connect(part)) as made:
         if made.execute("pragma application_id").fetchone()[0] != APPLICATION:
-            raise StoreUnfit(f"{name} is not a veilcount store")
+            raise StoreUnfit(f"{name} is not a veilcount store: {_FIX}")
         if made.execute("pragma quick_check").fetchone()[0] != "ok":
             raise StoreUnfit(f"{name} is damaged: take an older backup")
         made.execute("pragma journal_mode = delete")

@@ -32,6 +32,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from veilcount_shared.collection.loading import NOT_UTF8
+
 from ..errors import SettingsError
 from ..http_client import collection_path, url_problem
 from ..queries import Alert, EstimateResult
@@ -39,6 +41,7 @@ from ..queries.alert import MEAN
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DURATION = re.compile(r"(\d+)([smhd])")
+FIX = "give [[rule]] tables, each with a name, a collection and a check"
 _KINDS = ("estimate", "silent", "budget")
 
 
@@ -159,8 +162,14 @@ class WatchRules(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             rules = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), cls)
         except OSError as error:
             raise SettingsError("FILE", str(path), f"{error.strerror}: give a file") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-            raise SettingsError("FILE", str(path), f"not a file of rules: {error}") from error
+        except UnicodeDecodeError as error:
+            raise SettingsError("FILE", str(path), NOT_UTF8) from error
+        except tomllib.TOMLDecodeError as error:
+            raise SettingsError("FILE", str(path), f"not readable TOML: {error}") from error
+        except msgspec.ValidationError as error:
+            raise SettingsError(
+                "FILE", str(path), f"not a file of rules ({error}): {FIX}"
+            ) from error
         names = [rule.name for rule in rules.rule]
         if twice := {name for name in names if names.count(name) > 1}:
             raise SettingsError("name", min(twice), "give each rule a name of its own")

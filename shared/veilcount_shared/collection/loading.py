@@ -12,6 +12,8 @@ from ..errors import DefinitionError
 from .definition import Collection
 from .toml import parse_collections
 
+NOT_UTF8 = "not UTF-8 text: save it as UTF-8"
+
 
 def load_collections(
     path: str | os.PathLike[str], *, legacy: bool = False
@@ -39,5 +41,7 @@ def _values(folder: Path, name: str) -> list[str]:
 
 
 def _unreadable(key: str, name: str, error: OSError | ValueError) -> DefinitionError:
-    why = "not UTF-8" if isinstance(error, UnicodeError) else getattr(error, "strerror", error)
+    if isinstance(error, UnicodeError):
+        return DefinitionError(key, name, NOT_UTF8)
+    why = getattr(error, "strerror", error)
     return DefinitionError(key, name, f"cannot be read ({why}): check the path and its permissions")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, Server, free_port, wait_until
+from veilcount_aggregator.cli import main
+from veilcount_aggregator.cli import serve as serve_command
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.server.listen_address import ListenAddress
-from veilcount_aggregator.server.serve import UNAVAILABLE, prepare
+from veilcount_aggregator.server.serve import UNAVAILABLE, Announce, prepare
 from veilcount_aggregator.server.worker_supervisor import MAX_RESTARTS_IN_A_ROW, RestartPolicy
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
+from veilcount_aggregator.structured_logging import configure_logging
 
 from .conftest import Type
 
@@ -28,7 +33,7 @@ def test_a_port_that_is_taken_is_refused(typed: Type, monkeypatch: pytest.Monkey
         refused = typed("serve")
 
     assert refused.code == 2
-    assert f'{place}"' in refused.err
+    assert place in refused.err
 
 
 @pytest.mark.full
@@ -68,6 +73,49 @@ def test_one_line_states_what_serves(store: str) -> None:
         f"veilcount: serving at http://{HOST}:{port} from {store}"
         " (durable: WAL, synchronous=FULL), 1 worker, intake open"
     )
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_stderr_is_a_log_from_the_first_line_unless_it_is_a_terminal(
+    store: str, typed: Type, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
+) -> None:
+    bind = f"{HOST}:{free_port()}"
+    for module in (serve_command, main):
+        monkeypatch.setattr(module, "is_terminal", lambda: is_terminal)
+
+    def announce_only(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
+        configure_logging(sys.stderr)
+        announce(prepare(settings, bind))
+        return 0
+
+    monkeypatch.setattr(serve_command, "serve", announce_only)
+    served = typed("serve", "--store", store, "--bind", bind)
+    refused = typed("serve", "--store", store, "--bind", bind, "--workers", "0")
+
+    assert (served.code, refused.code, served.out + refused.out) == (0, 2, "")
+    if is_terminal:
+        assert served.err.startswith(f"veilcount: serving at http://{bind} from {store} (durable")
+        assert refused.err == 'veilcount: --workers = "0": give 1 to 1,024\n'
+    else:
+        lines = [json.loads(each.err) for each in (served, refused)]
+        for line in lines:
+            del line["time"]
+        assert lines == [
+            {
+                "level": "info",
+                "event": "serving",
+                "bind": f"http://{bind}",
+                "store": store,
+                "durable": "durable: WAL, synchronous=FULL",
+                "workers": 1,
+                "intake": "open",
+            },
+            {
+                "level": "error",
+                "event": "not started",
+                "reason": '--workers = "0": give 1 to 1,024',
+            },
+        ]
 
 
 def test_the_startup_line_holds_no_password() -> None:

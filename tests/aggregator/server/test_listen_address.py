@@ -40,6 +40,8 @@ def test_a_place_is_read(text: str, shown: str, monkeypatch: pytest.MonkeyPatch)
         "127.0.0.1:65536",
         "127.0.0.1:\u0664",
         "[127.0.0.1]:8420",
+        "[::1:8420",
+        "::1]:8420",
         "unix:x.sock",
     ],
 )
@@ -113,6 +115,6 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine")
 
-    with pytest.raises(SettingsError, match="new file"):
+    with pytest.raises(SettingsError, match="no socket"):
         ListenAddress.parse(f"unix:{path}").check()
     assert path.read_text() == "mine"

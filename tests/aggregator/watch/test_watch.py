@@ -113,7 +113,7 @@ def test_rules_that_cannot_be_checked_are_an_event_too(
         ('collection = "theme"\nestimate = "dark"', "give a value, > or <, and a bound"),
         ('collection = "theme"\nsilence = "1h"', "silence"),
         ("collection = 3", "Expected `str`, got `int`"),
-        ("collection = ", "not a file of rules"),
+        ("collection = ", "not readable TOML"),
         ('collection = "theme"\nsilent = "1h"\n[[rule]]\nname = "rule 0"', "name of its own|rule"),
     ],
 )

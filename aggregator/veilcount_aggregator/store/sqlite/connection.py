@@ -40,6 +40,8 @@ def create_file(path: Path) -> None:
 
 def require_file(path: Path) -> None:
     """Raise StoreUnfit if there is no file."""
+    if path.is_dir():
+        raise StoreUnfit(f"{path} is a directory: a store is a file in one")
     if not path.exists():
         raise StoreUnfit(f"{path}: no store there: make one with `veilcount init`")
 

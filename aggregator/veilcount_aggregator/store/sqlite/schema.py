@@ -151,8 +151,9 @@ def _refuse_strange(database: sqlite3.Connection, name: str, *, make: bool) -> N
     application = int(database.execute("pragma application_id").fetchone()[0])
     empty = not database.execute("select count(*) from sqlite_schema").fetchone()[0]
     if not (make and empty) and application != APPLICATION:
-        what = "is empty" if empty else "is not a veilcount store"
-        raise StoreUnfit(f"{name} {what}: make one with `veilcount init`")
+        if empty:
+            raise StoreUnfit(f"{name} is empty: make a store of it with `veilcount init`")
+        raise StoreUnfit(f"{name} is not a veilcount store: give the path of one, or a new path")
 
 
 def _step(database: sqlite3.Connection, step: str, version: int) -> None:
