@@ -4,7 +4,7 @@
 
 The keys are the options of Client; `persons` is True by default. `record` records
 nothing of a visitor who is not logged in: whoever comes back unknown would have a new budget.
-`urls` adds a consent page and a receipt page:
+`urls` adds pages for consent, receipt and deletion:
 
     urlpatterns = [path("privacy/", include(veilcount_client.integrations.django.urls()))]
 """
@@ -52,14 +52,20 @@ def consent(request: Any) -> Any:
     return HttpResponse(status=204)
 
 
+def _form_fields(request: Any) -> dict[str, str]:
+    """Return the hidden fields of a form."""
+    from django.middleware.csrf import get_token  # noqa: PLC0415 - optional dependency
+
+    return {"csrfmiddlewaretoken": get_token(request)}
+
+
 def urls(messages: Mapping[str, object] | None = None, language: object = None) -> list[Any]:
-    """Return the routes `consent` and `receipt`, for `include`; Django's CSRF token is required.
+    """Return the routes `consent`, `receipt` and `forget`; forms require Django's CSRF token.
 
     `messages` replaces texts, by the keys of `receipt_messages.MESSAGES`; `language` is by default
     the request's.
     """
     from django.http import HttpResponse  # noqa: PLC0415 - optional dependency
-    from django.middleware.csrf import get_token  # noqa: PLC0415
     from django.urls import path  # noqa: PLC0415
     from django.utils.functional import lazy  # noqa: PLC0415
     from django.utils.translation import get_language  # noqa: PLC0415
@@ -78,14 +84,25 @@ def urls(messages: Mapping[str, object] | None = None, language: object = None) 
             failed = own.decide(found, request.POST.get(pages.CONSENT))
             if not failed:
                 return HttpResponse(status=303, headers={"Location": pages.CONSENT})
-        fields = {"csrfmiddlewaretoken": get_token(request)}
-        return respond(own.consent(found, fields, failed=failed))
+        return respond(own.consent(found, _form_fields(request), failed=failed))
 
     def receipt_page(request: Any) -> Any:
         return respond(own.receipt(person(request)))
 
-    form = csrf_protect(consent_page)  # also where the middleware is not installed
+    def forget_page(request: Any) -> Any:
+        found, failed = person(request), 0
+        if request.method == "POST":
+            failed = own.erase(found, request.POST.get(pages.FORGET))
+            if not failed:
+                return respond(own.erased())
+        return respond(own.forget(found, _form_fields(request), failed=failed))
+
+    def form(view: Any) -> Any:
+        protected = csrf_protect(view)  # also where the middleware is not installed
+        return require_http_methods(["GET", "HEAD", "POST"])(protected)
+
     return [
-        path(pages.CONSENT, require_http_methods(["GET", "HEAD", "POST"])(form)),
+        path(pages.CONSENT, form(consent_page)),
+        path(pages.FORGET, form(forget_page)),
         path(pages.RECEIPT, require_http_methods(["GET", "HEAD"])(receipt_page)),
     ]

@@ -9,7 +9,7 @@ def create_app():
 
 veilcount.client.record("theme", "dark")   # in a view
 
-`pages` makes a blueprint with a consent page and a receipt page:
+`pages` makes a blueprint with pages for consent, receipt and deletion:
 
 app.register_blueprint(veilcount.pages(current_person), url_prefix="/privacy")
 """
@@ -58,12 +58,12 @@ class Veilcount:
         language: object = "en",
         name: str = "veilcount_pages",
     ) -> Any:
-        """Return a blueprint with `consent` and `receipt`; it needs the app's SECRET_KEY.
+        """Return a blueprint: `consent`, `receipt`, `forget`; it needs the app's SECRET_KEY.
 
         `person` returns whose pages the request may see, None before a login; by default it is the
         client's one person. `messages` replaces texts, by the keys of `receipt_messages.MESSAGES`.
         """
-        from flask import Blueprint, Response, request  # noqa: PLC0415 - optional dependency
+        from flask import Blueprint, Response  # noqa: PLC0415 - optional dependency
 
         own = pages.PrivacyPages(lambda: self.client, messages, language)
         find = person or (lambda: self.client)
@@ -78,15 +78,25 @@ class Veilcount:
 
         @blueprint.post(f"/{pages.CONSENT}")
         def decide() -> Response:
-            found, is_own_form = find(), _is_own_form()
-            answer = request.form.get(pages.CONSENT) if is_own_form else None
-            if failed := own.decide(found, answer):
+            found = find()
+            if failed := own.decide(found, _sent(pages.CONSENT)):
                 return respond(own.consent(found, _form_fields(), failed=failed))
             return Response(status=303, headers={"Location": pages.CONSENT})
 
         @blueprint.get(f"/{pages.RECEIPT}")
         def receipt() -> Response:
             return respond(own.receipt(find()))
+
+        @blueprint.get(f"/{pages.FORGET}")
+        def forget() -> Response:
+            return respond(own.forget(find(), _form_fields()))
+
+        @blueprint.post(f"/{pages.FORGET}")
+        def erase() -> Response:
+            found = find()
+            if failed := own.erase(found, _sent(pages.FORGET)):
+                return respond(own.forget(found, _form_fields(), failed=failed))
+            return respond(own.erased())
 
         return blueprint
 
@@ -107,9 +117,11 @@ def _form_fields() -> dict[str, str]:
     return fields
 
 
-def _is_own_form() -> bool:
+def _sent(field: str) -> str | None:
+    """Return a field of our own form; None if the form is another site's."""
     from flask import request, session  # noqa: PLC0415 - optional dependency
 
     token = session.get(TOKEN, "")
     sent = request.form.get(TOKEN, "")
-    return bool(token) and secrets.compare_digest(token.encode(), sent.encode())
+    is_own = bool(token) and secrets.compare_digest(token.encode(), sent.encode())
+    return request.form.get(field) if is_own else None

@@ -1,14 +1,14 @@
-"""The consent page and the receipt page, for any framework: neutral, translatable, without scripts.
+"""The pages for consent, receipt and deletion, for any framework: translatable, without scripts.
 
-Both carry headers under which a browser loads nothing, shows them in no frame and keeps no copy.
-The two link to each other by relative addresses, so they are served side by side, as `consent` and
-`receipt`, below any prefix.
+They carry headers under which a browser loads nothing, shows them in no frame and keeps no copy.
+They link to each other by relative addresses, so they are served side by side, as `consent`,
+`receipt` and `forget`, below any prefix.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
@@ -21,7 +21,9 @@ from ..recording import receipt_html
 from ..recording.receipt_messages import Texts
 from ..state import StateError
 
-CONSENT, RECEIPT = "consent", "receipt"  # the last parts of the addresses, and the form's field
+#: the last parts of the addresses, and the forms' fields
+CONSENT, RECEIPT, FORGET = "consent", "receipt", "forget"
+CONFIRMED = "yes"
 ANSWERS = {"yes": True, "no": False}
 OK, BAD_REQUEST, FORBIDDEN, UNAVAILABLE = 200, 400, 403, 503
 _STYLE = b64encode(sha256(receipt_html.STYLE.encode()).digest()).decode()
@@ -68,7 +70,7 @@ class PrivacyPages:
         """Return the person's receipt."""
         if person is None:
             return self._page("receipt_title", ["consent_login"], FORBIDDEN)
-        links = [self._link(CONSENT, "consent_back")]
+        links = [self._link(CONSENT, "consent_back"), self._link(FORGET, "forget_title")]
         receipt = person.receipt()
         return RenderedPage(receipt_html.page(receipt, self._messages, str(self._language), links))
 
@@ -85,6 +87,33 @@ class PrivacyPages:
             return UNAVAILABLE
         return 0 if person.consented is granted else UNAVAILABLE
 
+    def forget(
+        self, person: Respondent | None, fields: Mapping[str, str], *, failed: int = 0
+    ) -> RenderedPage:
+        """Return what a deletion does, and the form for it; otherwise as `consent`."""
+        if person is None:
+            return self._page("forget_title", ["consent_login"], FORBIDDEN)
+        return self._document("forget_title", self._forget_form(fields, failed), failed or OK)
+
+    def erase(self, person: Respondent | None, answer: str | None) -> int:
+        """Delete what is stored of the person; return the status of a failure, else 0."""
+        if person is None:
+            return FORBIDDEN
+        if answer != CONFIRMED:
+            return BAD_REQUEST
+        if person.receipt().problem:  # without a state, forget() does nothing
+            return UNAVAILABLE
+        try:
+            person.forget()
+        except StateError:
+            return UNAVAILABLE
+        return 0
+
+    def erased(self) -> RenderedPage:
+        """Return the page that says what was deleted."""
+        body = (f"<p>{self._texts('forget_done')}</p>", self._link(CONSENT, "consent_back"))
+        return self._document("forget_done_title", iter(body), OK)
+
     # -- parts ---------------------------------------------------------------------------------
 
     def _form(self, person: Respondent, fields: Mapping[str, str], failed: int) -> Iterator[str]:
@@ -98,14 +127,29 @@ class PrivacyPages:
                 items = "".join(f"<li>{escape(each)}</li>" for each in questions)
                 yield f"<p>{texts(f'consent_{model}')}</p><ul>{items}</ul>"
         yield f"<p>{self._decision(person)}</p>"
+        buttons = ((answer, f"consent_{answer}") for answer in ANSWERS)
+        yield from self._buttons(CONSENT, buttons, fields)
+        yield self._link(RECEIPT, "consent_receipt")
+        yield self._link(FORGET, "forget_title")
+
+    def _forget_form(self, fields: Mapping[str, str], failed: int) -> Iterator[str]:
+        if failed:
+            yield f'<p role="alert"><strong>{self._texts("forget_failed")}</strong></p>'
+        for key in ("forget_text", "forget_kept"):
+            yield f"<p>{self._texts(key)}</p>"
+        yield from self._buttons(FORGET, [(CONFIRMED, "forget_button")], fields)
+        yield self._link(RECEIPT, "consent_receipt")
+
+    def _buttons(
+        self, field: str, buttons: Iterable[tuple[str, str]], fields: Mapping[str, str]
+    ) -> Iterator[str]:
+        """Return a form of hidden fields and of buttons, each a value and the key of its text."""
         yield '<form method="post">'
         for name, value in fields.items():
             yield f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
-        for answer in ANSWERS:
-            text = texts(f"consent_{answer}")
-            yield f'<button name="{CONSENT}" value="{answer}">{text}</button>'
+        for value, key in buttons:
+            yield f'<button name="{field}" value="{value}">{self._texts(key)}</button>'
         yield "</form>"
-        yield self._link(RECEIPT, "consent_receipt")
 
     def _decision(self, person: Respondent) -> str:
         """Return what the person has decided, and for which questions not yet."""

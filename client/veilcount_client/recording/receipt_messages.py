@@ -66,6 +66,20 @@ MESSAGES: Mapping[str, str] = {
     "consent_unavailable": "This cannot be decided now. Please try again later.",
     "consent_failed": "Your decision could not be stored. Please try again.",
     "consent_login": "Please log in first.",
+    # -- the deletion page of the integrations
+    "forget_title": "Delete what is stored about you",
+    "forget_text": "Answers that are stored here are deleted, and so is the secret from which your"
+    " pseudonyms are made. Where a report was sent under a pseudonym, the statistics server is"
+    " asked, at a random time, to accept no more under it. You are asked again before anything else"
+    " is recorded.",
+    "forget_kept": "Reports that were counted stay counted: the server keeps sums, from which no"
+    " single report can be taken. How much was revealed is kept too, so that its maximum still"
+    " holds.",
+    "forget_button": "Delete it now",
+    "forget_failed": "It could not be deleted. Please try again.",
+    "forget_done_title": "Deleted",
+    "forget_done": "What was stored about you is deleted, except how much was revealed. Nothing is"
+    " recorded until you agree again.",
 }
 
 

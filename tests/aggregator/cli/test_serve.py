@@ -76,7 +76,7 @@ def test_one_line_states_what_serves(store: str) -> None:
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_stderr_is_a_log_from_the_first_line_unless_it_is_a_terminal(
+def test_stderr_is_json_where_it_is_no_terminal(
     store: str, typed: Type, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
 ) -> None:
     bind = f"{HOST}:{free_port()}"

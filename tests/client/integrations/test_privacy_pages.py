@@ -1,4 +1,4 @@
-"""The consent page and the receipt page in a real Flask [Django: test_web_frameworks]."""
+"""The pages for consent, receipt and deletion in a real Flask [Django: test_web_frameworks]."""
 
 from __future__ import annotations
 
@@ -141,10 +141,42 @@ def test_who_is_not_logged_in_sees_and_decides_nothing() -> None:
         visitor.get("/privacy/consent"),
         visitor.get("/privacy/receipt"),
         visitor.post("/privacy/consent", data={"consent": "yes"}),
+        visitor.get("/privacy/forget"),
+        visitor.post("/privacy/forget", data={"forget": "yes"}),
     ]
 
-    assert [each.status_code for each in found] == [403] * 3
+    assert [each.status_code for each in found] == [403] * 5
     assert all("Please log in first" in each.text for each in found)
+
+
+def test_a_person_is_forgotten_by_a_form_of_our_own(veilcount: ClientHarness) -> None:
+    app = site()
+    ann, ben = browser(app), browser(app, "ben")
+    for each in (ann, ben):
+        answer(each, "yes")
+        each.get("/theme/dark")
+    veilcount.flush()
+    form = ann.get("/privacy/forget")
+    foreign = [
+        ann.post("/privacy/forget", data={**fields, "forget": "yes"})
+        for fields in ({}, hidden(ben.get("/privacy/forget")), {integration.TOKEN: ""})
+    ]
+    unconfirmed = ann.post("/privacy/forget", data=hidden(form))
+    kept = ann.get("/privacy/receipt").text
+    done = ann.post("/privacy/forget", data={**hidden(form), "forget": "yes"})
+
+    for each in ("stay counted", "asked again before anything else is recorded", "Delete it now"):
+        assert each in form.text
+    assert [each.status_code for each in (*foreign, unconfirmed)] == [400] * 4
+    assert all("could not be deleted" in each.text for each in (*foreign, unconfirmed))
+    assert "delivered" in kept
+    assert (done.status_code, done.headers["Cache-Control"]) == (200, "no-store")
+    assert "What was stored about you is deleted, except how much was revealed" in done.text
+    assert "You have not decided yet" in ann.get("/privacy/consent").text
+    assert "delivered" not in ann.get("/privacy/receipt").text
+    assert "delivered" in ben.get("/privacy/receipt").text
+    for path in ("consent", "receipt"):
+        assert 'href="forget"' in ann.get(f"/privacy/{path}").text
 
 
 def test_only_yes_and_no_are_answers() -> None:
@@ -156,7 +188,7 @@ def test_only_yes_and_no_are_answers() -> None:
 
 def test_the_pages_load_nothing_stay_in_no_cache_and_in_no_frame() -> None:
     """Their one style is allowed by its hash."""
-    for path in ("/privacy/consent", "/privacy/receipt"):
+    for path in ("/privacy/consent", "/privacy/receipt", "/privacy/forget"):
         page = browser(site()).get(path)
         (style,) = re.findall(r"(?s)<style>(.*)</style>", page.text)
         digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -190,6 +222,8 @@ def test_a_state_that_cannot_be_used_is_an_apology_without_details(
     fields = hidden(ann.get("/privacy/consent"))
     with patch.object(SqliteState, "consent", side_effect=StateError("/srv/secret is full")):
         failed = ann.post("/privacy/consent", data={**fields, "consent": "yes"})
+    with patch.object(SqliteState, "forget", side_effect=StateError("/srv/secret is full")):
+        kept = ann.post("/privacy/forget", data={**fields, "forget": "yes"})
     with patch.object(SqliteState, "spent", side_effect=StateError("/srv/secret is full")):
         unavailable = [ann.get(f"/privacy/{each}") for each in ("consent", "receipt")]
 
@@ -199,9 +233,13 @@ def test_a_state_that_cannot_be_used_is_an_apology_without_details(
     assert [each.status_code for each in unavailable] == [503, 200]
     assert "cannot be decided now" in unavailable[0].text
     assert "There is no receipt now" in unavailable[1].text
-    assert not any("/srv" in each.text for each in (failed, *unavailable))
+    assert (kept.status_code, "could not be deleted" in kept.text) == (503, True)
+    assert not any("/srv" in each.text for each in (failed, kept, *unavailable))
     monkeypatch.setenv("DO_NOT_TRACK", "1")
-    assert browser(site()).get("/privacy/consent").status_code == 503
+    off = browser(site())
+    fields = hidden(off.get("/privacy/forget"))
+    assert off.get("/privacy/consent").status_code == 503
+    assert off.post("/privacy/forget", data={**fields, "forget": "yes"}).status_code == 503
 
 
 def test_an_app_speaks_its_own_language() -> None:

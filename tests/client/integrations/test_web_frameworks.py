@@ -221,6 +221,11 @@ def test_a_django_form_needs_djangos_token(veilcount: ClientHarness, browser: An
     assert browser.post("/privacy/consent", fields).status_code == 303
     browser.get("/theme/dark")
     assert veilcount.recorded == [("theme", "dark")]
+    assert browser.post("/privacy/forget", {"forget": "yes"}).status_code == 403
+    assert "Delete it now" in browser.get("/privacy/forget").content.decode()
+    erased = browser.post("/privacy/forget", fields | {"forget": "yes"})
+    assert (erased.status_code, b"is deleted, except" in erased.content) == (200, True)
+    assert b"You have not decided yet" in browser.get("/privacy/consent").content
 
 
 def test_an_integration_imports_its_framework_lazily() -> None:
