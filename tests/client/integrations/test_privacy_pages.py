@@ -165,8 +165,8 @@ def test_a_person_is_forgotten_by_a_form_of_our_own(veilcount: ClientHarness) ->
     kept = ann.get("/privacy/receipt").text
     done = ann.post("/privacy/forget", data={**hidden(form), "forget": "yes"})
 
-    for each in ("stay counted", "asked again before anything else is recorded", "Delete it now"):
-        assert each in form.text
+    for text in ("stay counted", "asked again before anything else is recorded", "Delete it now"):
+        assert text in form.text
     assert [each.status_code for each in (*foreign, unconfirmed)] == [400] * 4
     assert all("could not be deleted" in each.text for each in (*foreign, unconfirmed))
     assert "delivered" in kept
