@@ -38,7 +38,6 @@ class LogFields(TypedDict, total=False):
     reason: str  # a text of ours, of an operator's settings, or of a store's own state
     workers: int
     bind: str  # our own address
-    signal: str
 
 
 class JsonFormatter(logging.Formatter):
