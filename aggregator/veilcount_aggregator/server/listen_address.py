@@ -12,7 +12,7 @@ from ..errors import SettingsError, system_reason
 
 UNIX = "unix:"
 HIGHEST_PORT = 65_535
-LONGEST_PATH = 107  # of a socket, with the zero byte at its end: unix(7)
+LONGEST_PATH = 107  # bytes of a socket's path; one more is the zero at its end: unix(7)
 TIMEOUT = 1.0
 
 
