@@ -28,7 +28,7 @@ VALUES, NUMBER = "values", "number"
 
 #: the form's names of the query's fields
 ENTRIES = {"error": "margin", "range": "low", "plan": "devices"}
-TWO = "give exactly two of devices, epsilon and margin; leave the one to compute empty"
+TWO = "give exactly two of people, epsilon and accuracy; leave the one to compute empty"
 TRUSTED = {
     TrustModel.LOCAL: "nobody",
     TrustModel.SHUFFLED: "a shuffler",
@@ -134,7 +134,7 @@ def _headline(planned: PlanResult) -> str:
         known = f"the difference of two arms in {known.removeprefix('the ')}"
     per = "" if planned.composition.answers == 1 else f" {_a(planned.unit)}"
     return (
-        f"With {planned.devices:,} consenting devices and epsilon"
+        f"With {planned.devices:,} people and epsilon"
         f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {known} is known to"
         f" {error_bar(planned.error.half_width, planned.quantity)}."
     )
@@ -151,9 +151,9 @@ def _figures(planned: PlanResult) -> tuple[tuple[str, str, str, bool], ...]:
     )
     of, found = f"at {level(planned.level)}; as a sample of the population {sample}", planned.found
     return (
-        ("Devices", f"{planned.devices:,}", "that report", found == "devices"),
+        ("People", f"{planned.devices:,}", "who take part", found == "devices"),
         ("Epsilon", decimal(planned.epsilon), _whose(planned), found == "epsilon"),
-        ("Margin", margin, of, found == "error"),
+        ("Accuracy", margin, of, found == "error"),
     )
 
 
@@ -229,9 +229,9 @@ def margin_chart(question: QuestionShape, planned: PlanResult) -> Chart:
     }
     rows = table_rows(sizes, margins, lambda margin: error_bar(margin, planned.quantity))
     several = ", at several epsilons; the solid line is the plan's" if len(margins) > 1 else ""
-    caption = f"The margin over the number of devices{several}. Both axes are logarithmic."
+    caption = f"Half of an interval by the number of people{several}. Both axes are logarithmic."
     drawing = _drawing(planned, sizes, margins)
-    return Chart("margins", drawing, caption, ("Devices", *margins), rows)
+    return Chart("margins", drawing, caption, ("People", *margins), rows)
 
 
 def _drawn_epsilons(planned: PlanResult) -> list[Fraction]:
@@ -252,11 +252,11 @@ def _drawing(planned: PlanResult, sizes: list[int], margins: dict[str, list[floa
         sizes,
         margins,
         lambda margin: scale * margin or None,
-        lambda n, name, margin: f"{n:,} devices, {name}: {error_bar(margin, planned.quantity)}",
+        lambda n, name, margin: f"{n:,} people, {name}: {error_bar(margin, planned.quantity)}",
     )
     for part in parts:
         part["dash"] = "solid" if part["name"] == own else "dot"
-    mark = {"x": planned.devices, "text": f"{planned.devices:,} devices"}
+    mark = {"x": planned.devices, "text": f"{planned.devices:,} people"}
     ticks = [(10**decade, f"{10**decade:,}") for decade in DECADES]
-    y = logarithmic_axis("margin, +/- points" if shares else "margin, +/-", figures_of(parts))
-    return lines(parts, axis("devices", type="log", ticks=ticks), y, [mark])
+    y = logarithmic_axis("+/- points" if shares else "+/-", figures_of(parts))
+    return lines(parts, axis("people", type="log", ticks=ticks), y, [mark])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -117,7 +117,7 @@ def test_what_cannot_be_released_is_shown_by_the_dry_run_and_refused(
     assert "1 Dec 2026 has epsilon 0.25 left, and 0.5 is requested" in spent
     assert "the store may lack recorded spend" in locked
     assert "starts the server with --journal FILE" in unwritten
-    assert "No period is closed yet: releases are possible from 2027-01-01." in early
+    assert "No period is closed yet: releases are possible from 1 Jan 2027 (UTC)." in early
     assert "open until 2027-01-01" in early
     assert len(load_releases(aggregator.store)) == 1
 
@@ -178,6 +178,20 @@ def test_a_public_count_is_shown_and_not_charged(deployed: Deployment, analyst: 
 
     assert "how many answers there are" not in page.text
     assert "Answers 100" in result.text
+
+
+def test_the_page_opens_on_the_next_usable_period_and_the_last_release(analyst: Visitor) -> None:
+    """A period whose budget is spent is not offered first; a dry run stands alone."""
+    before = analyst.get(HERE)
+    last = before.field("from")
+    _release(analyst, query="sum", epsilon="1", **{"from": last, "to": last})
+    after, dry_run = analyst.get(HERE), _dry(analyst, query="sum", epsilon="0.5", **DAY)
+
+    assert "last release" not in before.text
+    assert (before.field("to"), after.field("from")) == (last, after.field("to"))
+    assert date.fromisoformat(after.field("from")) == date.fromisoformat(last) - timedelta(days=1)
+    assert "last release UTC days" in after.text
+    assert "last release" not in dry_run.text
 
 
 def test_past_releases_are_shown_in_pages(analyst: Visitor) -> None:

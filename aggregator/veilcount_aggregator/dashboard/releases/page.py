@@ -26,7 +26,7 @@ from ...series.series import Series
 from ...service import Aggregator
 from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import promise
-from ..formatting import short_epsilon
+from ..formatting import day, short_epsilon
 from ..pages import Content, Context, page, paginate, redirect_to, render, series_choice
 from .view import budget_chart, dry_run_view, place_of, refusal_text, release_entry
 
@@ -59,7 +59,8 @@ def releases(context: Context, name: str) -> Response:
     choice = series_choice("releases", _central(snapshot, name))
     series: Series = choice["series"]
     if "query" not in request.args:
-        return _page(context, snapshot, choice, defaults(series, snapshot.today))
+        ledger = series_releases(snapshot.store, series)
+        return _page(context, snapshot, choice, defaults(series, ledger, snapshot.today))
     typed = ReleaseForm.parse(request.args)
     try:
         dry_run = context.aggregator.curator.dry_run(series, typed.request(series.collection))
@@ -125,11 +126,13 @@ def _central(snapshot: Snapshot, name: str) -> list[Series]:
 
 
 def _journal(ledger: SeriesReleases) -> dict[str, Any]:
-    """Return one page of past releases, the newest first, and the one to show."""
+    """Return one page of past releases, the newest first, and the one to show: the last."""
     entries = [release_entry(place, each) for place, each in enumerate(ledger.releases, 1)][::-1]
     wanted = request.args.get("shown", "")
     shown = next((each for each in entries if str(each["place"]) == wanted), None)
-    return {"shown": shown} | paginate(entries, PAGE_SIZE)
+    is_last = not request.args.keys() & {"shown", "query"} and bool(entries)
+    shown = entries[0] if is_last else shown
+    return {"shown": shown, "is_last": is_last} | paginate(entries, PAGE_SIZE)
 
 
 def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) -> Conclusion:
@@ -142,8 +145,8 @@ def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) 
         return "weak", f"{WAITING} {', '.join(map(str, waiting))}.", CONFIRM
     closed, _ = series.open_periods(aggregator.today())
     if not closed:
-        day = closed_from(series.collection, 0)
-        return "weak", f"No period is closed yet: releases are possible from {day}.", ""
+        begin = day(closed_from(series.collection, 0))
+        return "weak", f"No period is closed yet: releases are possible from {begin} (UTC).", ""
     ready = [each for each in ledger.periods[:closed] if float(each.remaining)]
     if not ready:
         return "weak", "The budget of every closed period is spent.", ""
@@ -197,10 +200,11 @@ class ReleaseForm:
         }
 
 
-def defaults(series: Series, today: date) -> ReleaseForm:
-    """Return the form's defaults: the first query, the newest closed period."""
-    oldest_open, _ = series.open_periods(today)
-    first, last = days_of(series.collection, max(0, oldest_open - 1))
+def defaults(series: Series, ledger: SeriesReleases, today: date) -> ReleaseForm:
+    """Return the form's defaults: the first query, the newest closed period with budget left."""
+    closed, _ = series.open_periods(today)
+    usable = [place for place, each in enumerate(ledger.periods[:closed]) if float(each.remaining)]
+    first, last = days_of(series.collection, usable[-1] if usable else max(0, closed - 1))
     query = next(iter(query_options(series.collection)))
     return ReleaseForm(query, first=first.isoformat(), last=last.isoformat())
 
@@ -211,7 +215,7 @@ def period_choices(series: Series, today: date) -> list[tuple[date, date, str]]:
     return [
         (
             *days_of(collection, period),
-            f"open until {closed_from(collection, period)}" if period >= oldest_open else "",
+            f"open until {day(closed_from(collection, period))}" if period >= oldest_open else "",
         )
         for period in range(collection.periods)
     ]

@@ -25,7 +25,7 @@ def definition(page: Page, values: int = 2) -> Collection:
 def test_the_page_opens_with_a_common_plan_that_begins_today(analyst: Visitor) -> None:
     page = analyst.get("/plan")
 
-    assert "With 20,000 consenting devices and epsilon 1 a month," in page.text
+    assert "With 20,000 people and epsilon 1 a month," in page.text
     assert "Someone who sees one answer guesses a yes/no right at most 73.2 %" in page.text
     assert str(definition(page).start) == "2026-12-05"
 
