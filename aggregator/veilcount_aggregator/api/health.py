@@ -8,6 +8,7 @@ import msgspec
 
 from veilcount_shared.errors import VeilcountError
 
+from ..errors import StoreFull, StoreUnfit
 from ..retention.clock_guard import ClockReading
 from . import store_probe
 from .endpoint import Api, endpoint
@@ -41,8 +42,7 @@ def readiness(probe: StoreProbe) -> Readiness:
     except FutureTimeoutError:
         return Readiness(False, "", f"the store did not respond within {store_probe.SECONDS:g} s")
     except VeilcountError as error:
-        # The class, not the message, which may hold an address: anyone may read this.
-        return Readiness(False, "", f"the store cannot be used: {type(error).__name__}")
+        return Readiness(False, "", f"the store cannot be used: {_kind(error)}")
     if health.blocked:
         return Readiness(False, health.durable, f"no report is accepted: {health.why}")
     why = ""
@@ -51,6 +51,15 @@ def readiness(probe: StoreProbe) -> Readiness:
     elif health.trouble:
         why = f"the store cannot be written: {health.trouble}"
     return Readiness(not why, health.durable, why or health.why, health.serving, health.shards)
+
+
+def _kind(error: VeilcountError) -> str:
+    """Return the kind of an error, not its message, which may hold an address: anyone reads it."""
+    if isinstance(error, StoreFull):
+        return "it is full"
+    if isinstance(error, StoreUnfit):
+        return "it does not fit this server; the log says why"
+    return "it cannot be reached; the log says why"
 
 
 def refuse_doubted_clock(store: Readiness, clock: ClockReading) -> Readiness:

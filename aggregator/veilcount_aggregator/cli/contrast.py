@@ -144,7 +144,7 @@ def _row(line: Document, *, shares: bool) -> tuple[str, ...]:
     return (
         line["row"],
         "everything" if line["device"] is None else number_format.epsilon(Fraction(line["device"])),
-        f"{answer}, delta {float(delta):g}" if delta else answer,
+        f"{answer}, delta {number_format.delta(delta)}" if delta else answer,
         number_format.around(line["cohort"]["half_width"], of_shares=shares),
         number_format.around(line["population"]["half_width"], of_shares=shares),
         f"{line['devices_as_central']:,}",

@@ -80,4 +80,4 @@ def _all(planned: PlanResult) -> str:
     if composition.specific is None or composition.specific == composition.plain:
         return each
     specific = number_format.epsilon(composition.specific)
-    return f"{each} ({specific} at delta {float(composition.delta):g})"
+    return f"{each} ({specific} at delta {number_format.delta(composition.delta)})"

@@ -88,6 +88,11 @@ def decimal(number: Fraction) -> str:
     return f"{sign}{whole}.{int(parts):06d}".rstrip("0").rstrip(".")
 
 
+def delta(number: Fraction) -> str:
+    """Return a delta without an exponent."""
+    return f"{float(number):.15f}".rstrip("0")
+
+
 def percent(chance: Fraction) -> str:
     """Return a chance as a percentage, rounded up, with as many decimals as keep it below 100."""
     for decimals in range(1, 7):

@@ -46,7 +46,7 @@ def test_a_store_that_cannot_be_used_is_not_ready() -> None:
     text = health.readiness(StoreProbe(store))
 
     assert not text.ready
-    assert text.why == "the store cannot be used: StoreUnavailable"
+    assert text.why == "the store cannot be used: it cannot be reached; the log says why"
 
 
 def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from veilcount_shared.periods import Unit
 from ...errors import QueryError
 from ...estimation import CUT, noise_line
 from ...mechanisms import handler_of, share_handler_of
-from ...text.number_format import decimal, percent
+from ...text.number_format import decimal, delta, percent
 from ..budget.composition import ComposedEpsilon, compose_answers
 from ..trust_models.quantity import ErrorEstimate, with_sampling
 from .solvers import SOLVERS, YES_OR_NO, QuestionShape, Solution, Solver, TrustModel
@@ -68,7 +68,7 @@ def _hidden(question: QuestionShape, trust: TrustModel, choice: Solution) -> str
     if trust is not TrustModel.SHUFFLED:
         return ""
     return (
-        f"  # {decimal(choice.epsilon)} at delta {float(question.delta):g}, only behind an"
+        f"  # {decimal(choice.epsilon)} at delta {delta(question.delta)}, only behind an"
         " independent shuffler"
     )
 

@@ -17,6 +17,7 @@ from typing import Any
 from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
+from ...text import number_format
 from ..amplification import amplified, largest_local_epsilon
 from .quantity import ErrorEstimate, Quantity, with_sampling
 
@@ -234,4 +235,4 @@ def _central(setting: _Setting) -> TrustModelLine:
 def _of(epsilon: Fraction, delta: Fraction | None = None) -> str:
     if delta is None:
         return f"{float(epsilon):g}-DP"
-    return f"({float(epsilon):g}, {float(delta):g})-DP"
+    return f"({float(epsilon):g}, {number_format.delta(delta)})-DP"
