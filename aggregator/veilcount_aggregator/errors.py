@@ -107,15 +107,21 @@ class InsufficientBudget(ReleaseRefused):
     """A period's budget does not pay for it: what was requested, spent and left."""
 
     def __init__(
-        self, period: int, *, requested: Fraction, spent: Fraction, remaining: Fraction
+        self,
+        period: int,
+        *,
+        requested: Fraction,
+        spent: Fraction,
+        remaining: Fraction,
+        unit: str = "epsilon",
     ) -> None:
-        """Take all three, of the period that has least left."""
+        """Take all three, of the period that has least left, in the unit of its budget."""
         super().__init__(
-            f"epsilon: {format_value(requested)} is requested, and period {period} has"
+            f"{unit}: {format_value(requested)} is requested, and period {period} has"
             f" {format_value(remaining)} left of what it had ({format_value(spent)} is spent):"
             " request less, or other periods"
         )
-        self.period = period
+        self.period, self.unit = period, unit
         self.requested, self.spent, self.remaining = requested, spent, remaining
 
 

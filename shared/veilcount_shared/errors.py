@@ -127,6 +127,7 @@ class MessageOutOfRange(ReportError):
     """A message of the wrong width, or not valid for the mechanism."""
 
 
+DECIMAL_PLACES = 18  # of rho and delta, which are small
 MAX_ITEMS = 20
 
 
@@ -167,10 +168,10 @@ def _quoted(text: str) -> str:
 
 
 def _decimal(number: Fraction) -> str:
-    """Return a Fraction as a decimal where six places hold it."""
-    millionths = number * 10**6
-    if millionths.denominator != 1:
+    """Return a Fraction as a decimal where so many places hold it."""
+    grains = number * 10**DECIMAL_PLACES
+    if grains.denominator != 1:
         return str(number)
-    whole, rest = divmod(abs(millionths.numerator), 10**6)
+    whole, rest = divmod(abs(grains.numerator), 10**DECIMAL_PLACES)
     sign = "-" if number < 0 else ""
-    return f"{sign}{whole}" + f".{rest:06}".rstrip("0").rstrip(".")
+    return f"{sign}{whole}" + f".{rest:0{DECIMAL_PLACES}}".rstrip("0").rstrip(".")

@@ -103,6 +103,16 @@ def test_the_vectors_cover_every_mechanism_domain_unit_and_enum_value() -> None:
 RUNNING = 'boolean = true\ntakes = "last"\nunit = "day"\n'
 
 
+def test_delta_is_in_the_form_where_there_is_one() -> None:
+    central = RUNNING.replace("epsilon", "budget") + 'held = "device"\nmodel = "central"\n'
+    smooth, pure = (
+        json.loads(canonical_bytes(parse_definition(central + delta)))
+        for delta in ("delta = 0.000001", "")
+    )
+
+    assert smooth == {**pure, "delta": "1/1000000"}
+
+
 def test_held_is_in_the_form_where_the_device_holds_a_value() -> None:
     """It answers another question then: of the whole period, not of its first process."""
     device, process, default = (

@@ -86,6 +86,10 @@ QUOTED_LINES: dict[str, list[str]] = {
     "curator sees presence": [f'{CURATED}\npresence = "hidden"'],
     "states budget instead": [f"{CURATED}\nepsilon = 1"],
     "cannot enforce the contribution cap": [f'{CURATED}\nlinkage = "none"'],
+    "a local collection is pure epsilon-DP": ["delta = 0.000001"],
+    "give 1e-12 to 0.001": [
+        f"{CURATED}\ndelta = {each}" for each in ("0", "0.01", "0.0000000000001")
+    ],
     "a local collection states epsilon instead": ["budget = 1"],
     "only for model": ['adjacency = "substitute"'],
     "write cohort = {draw": [
@@ -106,7 +110,7 @@ QUOTED_LINES: dict[str, list[str]] = {
 #: (lines of [q], the key that is named, the value as the message quotes it, a piece of the fix)
 WRONG_LINES = [
     (f"epsilon = 1.{'0' * 99}", "epsilon", f"1.{'0' * 75}...", "ordinary length"),
-    ("epsilon = 0.1234567", "epsilon", "1234567/10000000", "six decimals"),
+    ("epsilon = 0.1234567", "epsilon", "0.1234567", "six decimals"),
     ("answers = 1.0", "answers", "1", "whole number"),
     (f"late = 0x{'f' * 5000}", "late", "(a number of thousands of digits)", "0 to 365"),
     # labels

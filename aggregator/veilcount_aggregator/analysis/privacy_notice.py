@@ -170,11 +170,17 @@ def _gives_away(collection: Collection) -> Iterator[str]:
     yield (
         f"In the language of experts: epsilon {float(collection.epsilon_event):g} for one answer,"
         f" {float(collection.epsilon_day):g} for one day and {float(collection.epsilon_user):g}"
-        f" for all of them, {_compares(collection)};"
+        f" for all of them, {_compares(collection)}{_delta(collection)};"
         f" {_verdict(two_values_epsilon(collection, collection.epsilon_user))}."
     )
     if collection.unit is Unit.EVENT:
         yield "Many answers about the same habit together tell more about the habit than one does."
+
+
+def _delta(collection: Collection) -> str:
+    if collection.delta is None:
+        return ""
+    return f", each with delta {float(collection.delta):g} (a chance that it does not hold)"
 
 
 def _compares(collection: Collection) -> str:

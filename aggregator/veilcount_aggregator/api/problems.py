@@ -117,7 +117,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
     "insufficient-budget": (
         409,
         "Insufficient privacy budget",
-        "request less epsilon, or other periods",
+        "request less, or other periods",
     ),
     "releases-locked": (
         409,
@@ -254,8 +254,8 @@ def _place(error: Exception) -> str:
             return f"[{error.collection}] {error.key}" if error.collection else error.key
         case PeriodStillOpen():
             return "to"
-        case InsufficientBudget():
-            return "epsilon"
+        case InsufficientBudget(unit=unit):
+            return unit
     return ""
 
 

@@ -85,6 +85,7 @@ def _request(wanted: ReleaseRequest) -> dict[str, object]:
     return {
         "query": msgspec.to_builtins(wanted.query),
         "epsilon": wanted.epsilon,
+        "rho": wanted.rho,
         "from": wanted.first,
         "to": wanted.last,
     }

@@ -218,7 +218,11 @@ class ReleaseRequest(Struct, forbid_unknown_fields=True, rename={"first": "from"
     """A question to the curator."""
 
     query: str | CountQuery
-    epsilon: decimal.Decimal  # as a string, or as a number that is read exactly
+    # of either a string, or a number that is read exactly
+    epsilon: Annotated[decimal.Decimal | None, Meta(description="with Laplace noise")] = None
+    rho: Annotated[
+        decimal.Decimal | None, Meta(description="with Gaussian noise, if there is a delta")
+    ] = None
     first: date | None = None
     last: date | None = None
     series: Annotated[str, Meta(description="a fingerprint; by default, the newest")] = ""

@@ -1,7 +1,7 @@
 """The budget ledger: all central releases, and what they have cost each period.
 
-It is append-only: a release is never changed, and what a period spent is a fold over them. Epsilons
-are whole numbers, in millionths.
+It is append-only: a release is never changed, and what a period spent is a fold over them. Charges
+are whole numbers, in grains of the unit of the definition's budget, epsilon or rho (`price`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from veilcount_shared.epsilon import EPSILON_GRAIN
-
 from ..errors import InsufficientBudget, StoreUnfit
 from ..series.series import Series
 from ..store import Record, Store
+from .price import Accounting, period_budget
 from .release_journal import JournalLine, encode_line, seal
 
 KIND_PREFIX = "release:"  # a kind of record for each series
@@ -122,8 +121,9 @@ def period_accounts(
     for release in kept:
         for period, charge in release.charges.items():
             spent[int(period)] += charge
-    budget = series.collection.unit_epsilon
-    return [PeriodAccount(each, budget, Fraction(spent[each], EPSILON_GRAIN)) for each in periods]
+    budget = period_budget(series.collection)
+    grain = Accounting.of_collection(series.collection).grain
+    return [PeriodAccount(each, budget, Fraction(spent[each], grain)) for each in periods]
 
 
 def is_overspent(series: Series, release: Charged, earlier: Sequence[Charged]) -> bool:
@@ -134,7 +134,8 @@ def is_overspent(series: Series, release: Charged, earlier: Sequence[Charged]) -
 
 def require_budget(series: Series, charges: Mapping[int, int], earlier: Sequence[Charged]) -> None:
     """Refuse what some period's budget does not pay for."""
-    requested = {period: Fraction(charge, EPSILON_GRAIN) for period, charge in charges.items()}
+    unit = Accounting.of_collection(series.collection)
+    requested = {period: Fraction(charge, unit.grain) for period, charge in charges.items()}
     standing = period_accounts(series, earlier, charges)
     least = min(standing, key=lambda account: account.remaining - requested[account.period])
     if requested[least.period] > least.remaining:
@@ -143,4 +144,5 @@ def require_budget(series: Series, charges: Mapping[int, int], earlier: Sequence
             requested=requested[least.period],
             spent=least.spent,
             remaining=least.remaining,
+            unit=unit,
         )

@@ -30,6 +30,11 @@ class DiscreteLaplaceNoise:
         """The standard deviation."""
         return 1 / (sqrt(2) * sinh(1 / (2 * self.scale)))
 
+    @property
+    def largest_t(self) -> float:
+        """Moments exist below 1 / scale."""
+        return 0.999 / self.scale
+
     def half_width(self, alpha: float) -> int:
         """Return the least width that noise exceeds with probability alpha at most."""
         enough = log(2 / alpha) - log1p(exp(-1 / self.scale)) + SAFE

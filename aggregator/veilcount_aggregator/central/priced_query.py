@@ -23,12 +23,16 @@ from veilcount_shared.schedule import period_end, period_start
 
 from ..errors import QueryError
 from ..series.series import publishes_n
+from .noise import NoiseKind
+from .price import Accounting, ReleaseCost, period_budget
 from .query import Query, QueryPart, parse_query
 from .query_types.count_query import CountingQuery
 from .sensitivity import person_contributions
+from .zcdp import RHO_GRAIN
 
-FIELDS = frozenset({"query", "epsilon", "from", "to"})
+FIELDS = frozenset({"query", "epsilon", "rho", "from", "to"})
 
+MOST_DIGITS = 20
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 #: written out: an exponent of nine letters would be a number of a gigabyte
@@ -37,42 +41,72 @@ _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
 @dataclass(frozen=True)
 class PricedQuery:
-    """A query of one collection, over whole periods, at an exact epsilon."""
+    """A query of one collection, over whole periods, at an exact cost."""
 
     collection: Collection
     query: Query
-    epsilon: Fraction
+    cost: ReleaseCost
     periods: range
     written_query: object = field(compare=False)  # as in the request, for people
 
     @cached_property
     def canonical(self) -> str:
         """The canonical form of the query: equal if and only if the meaning is."""
+        gaussian = self.epsilon is None
         meaning = {
             "collection": self.collection.fingerprint,
-            "epsilon": self.micro_epsilon,
+            **({"rho": str(self.cost.amount)} if gaussian else {"epsilon": self.micro_epsilon}),
             "periods": [self.periods[0], self.periods[-1]],
             "query": self.query.canonical(),
         }
         return json.dumps(meaning, sort_keys=True, separators=(",", ":"))
 
     @property
+    def epsilon(self) -> Fraction | None:
+        """The epsilon of one unit; None: Gaussian noise."""
+        return self.cost.epsilon
+
+    @property
     def micro_epsilon(self) -> int:
-        """Epsilon in millionths, a whole number."""
-        return int(self.epsilon * EPSILON_GRAIN)
+        """Epsilon in millionths, a whole number; 0: Gaussian noise."""
+        return int((self.epsilon or 0) * EPSILON_GRAIN)
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The rho of one unit; None: the budget is in epsilon."""
+        return None if self.accounting is Accounting.EPSILON else self.cost.rho
+
+    @property
+    def accounting(self) -> Accounting:
+        """The unit of the charges."""
+        return Accounting.of_collection(self.collection)
 
     @property
     def charges(self) -> dict[int, int]:
-        """What each period's budget pays, in millionths.
+        """What each period's budget pays, in grains of its unit.
 
         A unit lies in one period, so each period pays for its own units and none for another's.
         """
-        return dict.fromkeys(self.periods, self.micro_epsilon)
+        return dict.fromkeys(self.periods, self.cost.charge(self.collection, self.periods))
 
     @property
-    def person_epsilon(self) -> Fraction:
-        """What the release reveals of all units of one person: the plain sum."""
-        return self.epsilon * person_contributions(self.collection, self.periods)
+    def requested(self) -> Fraction:
+        """What each period's budget pays, in its unit."""
+        return Fraction(self.charges[self.periods[0]], self.accounting.grain)
+
+    @property
+    def person_epsilon(self) -> Fraction | None:
+        """What the release reveals of all units of one person: the plain sum; None: no epsilon."""
+        return None if self.epsilon is None else self.epsilon * self._person
+
+    @property
+    def person_rho(self) -> Fraction | None:
+        """The same in rho: it grows with the square of the units."""
+        return None if self.rho is None else self.rho * self._person**2
+
+    @property
+    def _person(self) -> int:
+        return person_contributions(self.collection, self.periods)
 
     @property
     def publishes_n(self) -> bool:
@@ -87,15 +121,15 @@ class PricedQuery:
     @cached_property
     def parts(self) -> tuple[QueryPart, ...]:
         """What noise is added to."""
-        return self.query.parts(self.collection, self.epsilon)
+        return self.query.parts(self.collection)
 
 
 def price_query(request: Mapping[str, object], collection: Collection) -> PricedQuery:
     """Return the priced query of a request, or refuse it with the field and the fix.
 
-    `query` and `epsilon` are needed; `from` and `to` are the first and the last day of whole
-    periods, by default the campaign's. Epsilon is an exact number: a JSON reader must not make a
-    float of it.
+    `query` is needed, and `epsilon` for Laplace noise or `rho` for Gaussian; `from` and `to` are
+    the first and the last day of whole periods, by default the campaign's. The cost is an exact
+    number: a JSON reader must not make a float of it.
     """
     if collection.model is not Model.CENTRAL:
         raise QueryError("collection", collection.name, "its model is local: read its estimate")
@@ -103,19 +137,44 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
     if unknown:
         raise QueryError(unknown[0], request[unknown[0]], "unknown: remove it")
     query = parse_query(request.get("query"), collection)
-    epsilon = _epsilon(request.get("epsilon"), collection)
-    wanted = request["query"]
-    question = PricedQuery(collection, query, epsilon, _periods(request, collection), wanted)
+    cost, wanted = _cost(request, collection), request["query"]
+    question = PricedQuery(collection, query, cost, _periods(request, collection), wanted)
     if question.publishes_n and query == CountingQuery.count_all(collection):
         raise QueryError("query", wanted, "this number is public here: it costs nothing")
     return question
+
+
+def _cost(request: Mapping[str, object], collection: Collection) -> ReleaseCost:
+    epsilon, rho = request.get("epsilon"), request.get("rho")
+    if rho is None:
+        return ReleaseCost(NoiseKind.LAPLACE, _epsilon(epsilon, collection))
+    if epsilon is not None:
+        fix = "give either: epsilon for Laplace noise, or rho for Gaussian"
+        raise QueryError("rho", rho, fix)
+    return ReleaseCost(NoiseKind.GAUSSIAN, _rho(rho, collection))
+
+
+def _rho(value: object, collection: Collection) -> Fraction:
+    if collection.delta is None:
+        raise QueryError(
+            "rho",
+            value,
+            "Gaussian noise is not epsilon-DP for any epsilon, so this budget in epsilon cannot pay"
+            " for it: give epsilon, or declare delta in a new definition",
+        )
+    rho = Fraction(_exactly("rho", value))
+    if RHO_GRAIN % rho.denominator or rho <= 0:
+        raise QueryError("rho", value, "give a number above 0 with at most twelve decimals")
+    if rho > (most := period_budget(collection)):
+        raise QueryError("rho", value, f"a period's whole budget is {float(most):.6g}")
+    return rho
 
 
 def _epsilon(value: object, collection: Collection) -> Fraction:
     if value is None:
         raise QueryError("epsilon", None, 'give a number, such as "0.1"')
     try:
-        epsilon = parse_epsilon(_exactly(value))
+        epsilon = parse_epsilon(_exactly("epsilon", value))
     except EpsilonError as error:
         raise QueryError("epsilon", value, error.fix) from error
     except InexactError as error:
@@ -126,12 +185,13 @@ def _epsilon(value: object, collection: Collection) -> Fraction:
     return epsilon
 
 
-def _exactly(value: object) -> int | str | Fraction:
+def _exactly(field: str, value: object) -> int | str | Fraction:
     if isinstance(value, Decimal):
-        value = f"{value}"
+        # 1E-7 is written out; what would be a gigabyte written out is not
+        value = f"{value:f}" if abs(value.adjusted()) <= MOST_DIGITS else f"{value}"
     short = not isinstance(value, str) or _NUMBER.fullmatch(value)
     if not (short and isinstance(value, int | str | Fraction)):
-        raise QueryError("epsilon", value, 'give an exact number, such as "0.1"')
+        raise QueryError(field, value, 'give an exact number, such as "0.1"')
     return value
 
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from .discrete_laplace import DiscreteLaplaceNoise
+from .noise import NoiseDistribution, noise_distribution
 from .release import LEVEL, Release
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ def quantile(release: Release, share: Fraction, level: float = LEVEL) -> Release
     up_to = np.cumsum(np.array(release.noised[0])[order])
     a, b = share.numerator, share.denominator
     statistic = b * up_to - a * up_to[-1]  # whole numbers: b T
-    distribution = DiscreteLaplaceNoise(release.noise[0].scale)
+    distribution = noise_distribution(release.noise[0].distribution, release.noise[0].scale)
     reach = b * _reach(distribution, len(numbers), float(share), (1 - level) / 2)
     before, reach_before = np.append(-1, statistic[:-1]), np.append(0, reach[:-1])
     crossing = np.flatnonzero((statistic >= 0) & (before < 0))
@@ -59,7 +59,7 @@ def quantile(release: Release, share: Fraction, level: float = LEVEL) -> Release
     return ReleasedQuantile(share, value, least, most, level)
 
 
-def _reach(distribution: DiscreteLaplaceNoise, size: int, p: float, alpha: float) -> Floats:
+def _reach(distribution: NoiseDistribution, size: int, p: float, alpha: float) -> Floats:
     """Return for each place how far T's noise goes to either side, but with probability alpha.
 
     For any t, P(noise >= b) <= exp(M(t) - t b) with M the log moment of the weighted sum; the best
@@ -67,7 +67,7 @@ def _reach(distribution: DiscreteLaplaceNoise, size: int, p: float, alpha: float
     """
     places = np.arange(size)
     best = np.full(size, np.inf)
-    for t in np.geomspace(1e-3, 0.999, 100) / (distribution.scale * max(p, 1 - p)):
+    for t in np.geomspace(1e-3, 1, 100) * distribution.largest_t / max(p, 1 - p):
         at_or_below, above = distribution.log_moment((1 - p) * t), distribution.log_moment(p * t)
         moment = (places + 1) * at_or_below + (size - 1 - places) * above
         best = np.minimum(best, (moment - np.log(alpha)) / t)

@@ -29,12 +29,18 @@ MAX_NUMBER = 1 << 30  # with as many answers, a sum still fits 64 bits
 
 @dataclass(frozen=True, slots=True)
 class QueryPart:
-    """Integers that noise is added to: their L1 sensitivity and their share of epsilon."""
+    """Integers that noise is added to: their sensitivities, and their share of the cost."""
 
     name: str
     size: int
-    sensitivity: int
-    epsilon: Fraction
+    sensitivity: int  # L1
+    share: Fraction = Fraction(1)
+    l2_squared: int | None = None  # None: of one number, where both are the same
+
+    @property
+    def squared_sensitivity(self) -> int:
+        """The square of the L2 sensitivity."""
+        return self.sensitivity**2 if self.l2_squared is None else self.l2_squared
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +94,8 @@ class Query(ABC):
         return self.kind
 
     @abstractmethod
-    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
-        """Return what noise is added to; the shares of epsilon add up to all of it."""
+    def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
+        """Return what noise is added to; the shares of the cost add up to all of it."""
 
     @abstractmethod
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:

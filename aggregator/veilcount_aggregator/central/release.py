@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
+from veilcount_shared.epsilon import EPSILON_GRAIN
+
 from ..series.packed_rows import Counters
-from .discrete_laplace import DiscreteLaplaceNoise
-from .opendp_noise import NoiseSource, add_noise, calibrated_scale
+from .noise import NoiseKind, calibrated_noise, noise_source
+from .opendp_noise import NoiseSource
 from .priced_query import PricedQuery
 from .query import Label
 
@@ -24,10 +27,11 @@ class PartNoise:
     """The noise on one part: what it is calibrated to, and how far it goes."""
 
     name: str
-    sensitivity: int
+    sensitivity: int  # L1; of Gaussian noise, it is calibrated to L2
     scale: float
     deviation: float
     half_width: int  # each number's noise exceeds it with probability 1 - level at most
+    distribution: NoiseKind = NoiseKind.LAPLACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,17 @@ class Release:
     noise: tuple[PartNoise, ...]
     noised: tuple[tuple[int, ...], ...]  # what came out of the noise, part by part
     adjacency: str
-    micro_epsilon: int
-    person_epsilon: str  # of all units of one person together, exact
+    micro_epsilon: int  # of one unit; 0: Gaussian noise, which has no epsilon
+    person_epsilon: str  # of all units of one person together, exact; "": likewise
     first_period: int
     last_period: int
+    rho: str = ""  # of one unit, exact; "": the budget is in epsilon
+    person_rho: str = ""  # of all units of one person together
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The epsilon of one unit; None: Gaussian noise, which has none."""
+        return Fraction(self.micro_epsilon, EPSILON_GRAIN) if self.micro_epsilon else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the release as JSON holds it."""
@@ -60,8 +71,14 @@ class Release:
         """Return the release that was written down."""
         return cls(
             **{name: _tuples(value) for name, value in content.items() if name != "noise"},
-            noise=tuple(PartNoise(**part) for part in content["noise"]),
+            noise=tuple(map(_part, content["noise"])),
         )
+
+
+def _part(content: Mapping[str, Any]) -> PartNoise:
+    """Return the noise on a part; releases of earlier versions are of Laplace noise."""
+    kind = NoiseKind(content.get("distribution", NoiseKind.LAPLACE))
+    return PartNoise(**{**content, "distribution": kind})
 
 
 def _tuples(value: Any) -> Any:
@@ -74,7 +91,7 @@ def draw_release(
     counters: Counters,
     level: float = LEVEL,
     *,
-    noise: NoiseSource = add_noise,
+    noise: NoiseSource | None = None,
 ) -> Release:
     """Draw the release. `counters` are the true ones of all its periods, summed, and not kept.
 
@@ -87,8 +104,9 @@ def draw_release(
     n = int(counters.sum()) if question.publishes_n else None
     parts = part_noise(question, level)
     true = query.true_values(collection, counters)
+    source = noise or noise_source(question.cost.noise)
     drawn = tuple(
-        tuple(noise(numbers, part.scale)) for numbers, part in zip(true, parts, strict=True)
+        tuple(source(numbers, part.scale)) for numbers, part in zip(true, parts, strict=True)
     )
     figures = query.figures(drawn, [part.half_width for part in parts], n)
     return Release(
@@ -105,10 +123,16 @@ def draw_release(
         noised=drawn,
         adjacency=str(collection.adjacency),
         micro_epsilon=question.micro_epsilon,
-        person_epsilon=str(question.person_epsilon),
+        person_epsilon=_exact(question.person_epsilon),
         first_period=question.periods[0],
         last_period=question.periods[-1],
+        rho=_exact(question.rho),
+        person_rho=_exact(question.person_rho),
     )
+
+
+def _exact(number: Fraction | None) -> str:
+    return "" if number is None else str(number)
 
 
 def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, ...]:
@@ -121,7 +145,15 @@ def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, 
     alpha = (1 - level) / len(question.parts)
     found = []
     for part in question.parts:
-        noise = DiscreteLaplaceNoise(calibrated_scale(part.sensitivity, part.epsilon))
-        width = noise.half_width(alpha)
-        found.append(PartNoise(part.name, part.sensitivity, noise.scale, noise.deviation, width))
+        noise = calibrated_noise(question.cost.noise, part, question.cost.amount)
+        found.append(
+            PartNoise(
+                part.name,
+                part.sensitivity,
+                noise.scale,
+                noise.deviation,
+                noise.half_width(alpha),
+                question.cost.noise,
+            )
+        )
     return tuple(found)

@@ -11,6 +11,7 @@ it gives other answers, as many. With c contributions, each between low and high
 | the query                    | add-remove                 | substitute           |
 |------------------------------|----------------------------|----------------------|
 | how many hold each value, L1 | c                          | 2 c                  |
+| the same, L2 squared         | c^2                        | 2 c^2                |
 | how many fulfil a condition  | c                          | c                    |
 | the sum of the answers       | c max(abs low, abs high)   | c (high - low)       |
 | the sum of 2 x - low - high  | c (high - low)             | 2 c (high - low)     |
@@ -41,6 +42,11 @@ def person_contributions(collection: Collection, periods: range) -> int:
 def histogram_sensitivity(collection: Collection) -> int:
     """Return the L1 sensitivity of how many hold each value."""
     return contributions(collection) * (2 if _substitute(collection) else 1)
+
+
+def squared_histogram_sensitivity(collection: Collection) -> int:
+    """Return the square of its L2 sensitivity: all c answers leave one value, and enter another."""
+    return contributions(collection) ** 2 * (2 if _substitute(collection) else 1)
 
 
 def count_sensitivity(collection: Collection) -> int:

@@ -37,7 +37,14 @@ FEW = 3  # figures of a release that a line of the journal shows
     past releases are listed.""",
 )
 @click.option(
-    "--epsilon", type=options.epsilon, help="Epsilon to spend, of the budget of each period."
+    "--epsilon",
+    type=options.epsilon,
+    help="Epsilon to spend, of the budget of each period: Laplace noise.",
+)
+@click.option(
+    "--rho",
+    metavar="NUMBER",
+    help="Rho to spend instead, where the definition has a delta: Gaussian noise.",
 )
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day.")
@@ -54,6 +61,7 @@ def command(
     name: str,
     query: str | None,
     epsilon: Fraction | None,
+    rho: str | None,
     first: str | None,
     last: str | None,
     series: str,
@@ -73,13 +81,14 @@ def command(
         raise SettingsError("--url", "", fix)
     there = query_source.Server(server, key)
     if query is None:
-        _print_past(there, name, epsilon=epsilon, dry_run=dry_run, as_json=as_json)
+        _print_past(there, name, priced=bool(epsilon or rho or dry_run), as_json=as_json)
         return
-    if epsilon is None:
-        raise click.UsageError("give --epsilon with --query")
+    if (epsilon is None) == (rho is None):
+        raise click.UsageError("give either --epsilon or --rho with --query")
     wanted = {
         "query": _query(query),
-        "epsilon": number_format.decimal(epsilon),
+        "epsilon": None if epsilon is None else number_format.decimal(epsilon),
+        "rho": rho,
         "from": first,
         "to": last,
         "series": series,
@@ -96,9 +105,10 @@ def command(
 
 def _confirm(price: Document) -> None:
     confirm(
-        f"WARNING: this spends epsilon {price['requested']} of each period of {price['from']} to"
-        f" {price['to']} for good. Of the period with the least budget left, {price['spent']} is"
-        f" spent and {price['remaining']} remains. The same release again is free.",
+        f"WARNING: this spends {price['unit']} {price['requested']} of each period of"
+        f" {price['from']} to {price['to']} for good. Of the period with the least budget"
+        f" left, {price['spent']} is spent and {price['remaining']} remains. The same release"
+        " again is free.",
         "Release?",
     )
 
@@ -112,11 +122,9 @@ def _query(written: str) -> object:
         raise click.BadParameter(f"not readable JSON: {error}", param_hint="--query") from error
 
 
-def _print_past(
-    there: query_source.Server, name: str, *, epsilon: Fraction | None, dry_run: bool, as_json: bool
-) -> None:
-    if epsilon is not None or dry_run:
-        raise click.UsageError("give --query too, or neither --epsilon nor --dry-run")
+def _print_past(there: query_source.Server, name: str, *, priced: bool, as_json: bool) -> None:
+    if priced:
+        raise click.UsageError("give --query too, or none of --epsilon, --rho and --dry-run")
     document = there.get(name, "releases", {})
     if as_json:
         print_json(document)
@@ -126,7 +134,8 @@ def _print_past(
     for series in document["series"]:
         adjacency = number_format.adjacency(series["adjacency"])
         about = f"series {series['fingerprint'][:12]}: budget {series['budget']} of each period"
-        print_lines([f"{about}, epsilon by {adjacency}"])
+        at = f", delta {series['delta']}" if series["delta"] else ""
+        print_lines([f"{about}, {series['unit']} by {adjacency}{at}"])
         touched = [each for each in series["periods"] if Fraction(each["spent"])]
         print_table(PERIODS, [[each[column] for column in PERIODS] for each in touched])
         print_lines([""])
@@ -142,7 +151,12 @@ def _line(release: Document) -> tuple[str, ...]:
     ]
     more = [f"and {len(figures) - FEW:,} more"] if len(figures) > FEW else []
     day, query = release["day"], json.dumps(release["query"])
-    return (day, query, release["epsilon"], release["from"], release["to"], "; ".join(shown + more))
+    return (day, query, _cost(release), release["from"], release["to"], "; ".join(shown + more))
+
+
+def _cost(release: Document) -> str:
+    """Return the cost of one unit: epsilon, or, with Gaussian noise, rho."""
+    return release["epsilon"] or f"rho {release['rho']}"
 
 
 def _print(document: Document) -> None:
@@ -161,9 +175,10 @@ def _print(document: Document) -> None:
 
 def _head(document: Document) -> Iterator[str]:
     n = "" if document["n"] is None else f", n = {document['n']:,}"
+    adjacency = number_format.adjacency(document["adjacency"])
     yield (
         f"{document['collection']}: {json.dumps(document['query'])}, {document['from']} to"
-        f" {document['to']}{n}; epsilon by {number_format.adjacency(document['adjacency'])}, level"
+        f" {document['to']}{n}; {document['unit']} by {adjacency}, level"
         f" {document['level']:.4g}"
     )
     yield ""
@@ -174,9 +189,10 @@ def _price(document: Document) -> Iterator[str]:
         did = "would cost"
     else:
         did = "cost" if document["charged"] else "free, paid before: cost"
-    yield f"{did} epsilon {document['requested']} of each period"
-    if document["person_epsilon"] != document["requested"]:
-        yield f"of one person, over all these periods: epsilon {document['person_epsilon']}"
+    unit = document["unit"]
+    yield f"{did} {unit} {document['requested']} of each period"
+    if (person := document[f"person_{unit}"]) != document["requested"]:
+        yield f"of one person, over all these periods: {unit} {person}"
     yield (
         f"of the period with the least budget left, {document['spent']} is spent and"
         f" {document['remaining']} remains"

@@ -138,12 +138,13 @@ def _account(result: DemoResult, name: str) -> CollectionCost:
 def _release(result: DemoResult) -> ReleaseSummary:
     question, made = result.released.question, result.released.release
     assert made.n is not None  # noqa: S101 - one answer a person and month, substituted: n is public
+    assert made.epsilon is not None  # noqa: S101 - Laplace noise
     collection = question.collection
     return ReleaseSummary(
         collection=collection.name,
         first=period_start(collection, made.first_period).date(),
         last=period_end(collection, made.last_period).date() - timedelta(days=1),
-        epsilon=decimal(question.epsilon),
+        epsilon=decimal(made.epsilon),
         adjacency=made.adjacency,
         level=made.level,
         n=made.n,

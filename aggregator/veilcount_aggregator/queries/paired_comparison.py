@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from fractions import Fraction
 from typing import Annotated, cast
 
 from msgspec import Meta, Struct
@@ -15,7 +14,6 @@ from msgspec import Meta, Struct
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.domain import Cross, Number
-from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from ..central import Release
 from ..central.budget_ledger import load_releases
@@ -95,7 +93,7 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
     )
     found = estimate(snapshot, local.collection.name, query).series[0].time_ranges[0]
     figures = {} if release is None else _figures(central.collection, release)
-    epsilon = decimal(Fraction(release.micro_epsilon, EPSILON_GRAIN)) if release else None
+    epsilon = release.epsilon if release else None
     sides: list[tuple[ResultValue | None, PairedFigure]] = [
         (row.value, PairedFigure(row.frequency, row.low, row.high)) for row in found.values
     ]
@@ -112,7 +110,7 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
         central_n=release.n if release else None,
         level=level,
         central_level=release.level if release else None,
-        central_epsilon=epsilon,
+        central_epsilon=None if epsilon is None else decimal(epsilon),
         units=_units(local.collection, release),
         rows=[PairedRow(value, side, figures.get(value_key(value))) for value, side in sides],
     )

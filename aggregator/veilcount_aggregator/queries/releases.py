@@ -15,13 +15,13 @@ from msgspec import Meta, Struct
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
-from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
 from veilcount_shared.schedule import period_end, period_start
 
-from ..central import MAX_HISTOGRAM_VALUES, PartNoise, Release, quantile
+from ..central import MAX_HISTOGRAM_VALUES, NoiseKind, PartNoise, Release, quantile
 from ..central.budget_ledger import load_releases, period_accounts
 from ..central.curator import DryRun, ReleaseResult
+from ..central.price import Accounting, period_budget
 from ..central.release import LEVEL
 from ..series.series import Series
 from ..store import Store
@@ -43,7 +43,8 @@ class NoiseView(Struct):
     """The noise on one part of a release."""
 
     name: str
-    sensitivity: Count
+    distribution: NoiseKind
+    sensitivity: Annotated[Count, Meta(description="L1")]
     scale: float
     deviation: float
     half_width: Annotated[Count, Meta(description="noise is within it, at the level")]
@@ -62,8 +63,12 @@ class ReleaseView(Struct, rename={"first": "from", "last": "to"}):
     """A release: query, periods, epsilon, noise and figures."""
 
     query: str | CountQuery
-    epsilon: Decimal
-    person_epsilon: Annotated[Decimal, Meta(description="of all units of one person together")]
+    epsilon: Annotated[Decimal | None, Meta(description="null: Gaussian noise, which has none")]
+    person_epsilon: Annotated[
+        Decimal | None, Meta(description="of all units of one person together")
+    ]
+    rho: Annotated[Decimal | None, Meta(description="null: the budget is in epsilon")]
+    person_rho: Annotated[Decimal | None, Meta(description="of all units of one person together")]
     first: date
     last: date
     level: float
@@ -91,6 +96,7 @@ class ReleaseResponse(ReleaseView, rename={"first": "from", "last": "to"}):
     quantiles: Annotated[list[QuantileView], Meta(description="of a number's histogram, free")]
     dry_run: bool
     charged: Annotated[bool, Meta(description="false: a dry run, or released before")]
+    unit: Annotated[Accounting, Meta(description="of what is requested, spent and remaining")]
     requested: Decimal
     spent: Decimal
     remaining: Decimal
@@ -111,7 +117,9 @@ class SeriesReleases(Struct):
 
     fingerprint: str
     adjacency: Adjacency | None
+    unit: Annotated[Accounting, Meta(description="of budget, spent and remaining")]
     budget: Annotated[Decimal, Meta(description="of each period")]
+    delta: Annotated[Decimal | None, Meta(description="null: pure epsilon")]
     periods: list[PeriodBudget]
     releases: list[ReleaseView]
 
@@ -128,8 +136,10 @@ def dry_run_response(series: Series, dry_run: DryRun) -> ReleaseResponse:
     question = dry_run.question
     view = ReleaseView(
         query=_query(question.written_query),
-        epsilon=format_value(question.epsilon),
-        person_epsilon=format_value(question.person_epsilon),
+        epsilon=_decimal(question.epsilon),
+        person_epsilon=_decimal(question.person_epsilon),
+        rho=_decimal(question.rho),
+        person_rho=_decimal(question.person_rho),
         first=days_of(series.collection, question.periods[0])[0],
         last=days_of(series.collection, question.periods[-1])[1],
         level=LEVEL,
@@ -160,7 +170,8 @@ def _response(
         quantiles=list(quantiles),
         dry_run=dry_run,
         charged=charged,
-        requested=format_value(result.question.epsilon),
+        unit=result.question.accounting,
+        requested=format_value(result.question.requested),
         spent=format_value(least.spent),
         remaining=format_value(least.remaining),
     )
@@ -173,7 +184,9 @@ def series_releases(store: Store, series: Series) -> SeriesReleases:
     return SeriesReleases(
         series.fingerprint,
         collection.adjacency,
-        format_value(collection.unit_epsilon),
+        Accounting.of_collection(collection),
+        format_value(period_budget(collection)),
+        _decimal(collection.delta),
         [
             PeriodBudget(
                 account.period,
@@ -200,8 +213,10 @@ def _view(collection: Collection, release: Release, day: date) -> ReleaseView:
     columns = zip(release.labels, release.values, release.low, release.high, strict=True)
     return ReleaseView(
         query=_query(release.written_query),
-        epsilon=format_value(Fraction(release.micro_epsilon, EPSILON_GRAIN)),
-        person_epsilon=format_value(Fraction(release.person_epsilon)),
+        epsilon=_decimal(release.epsilon),
+        person_epsilon=_parsed(release.person_epsilon),
+        rho=_parsed(release.rho),
+        person_rho=_parsed(release.person_rho),
         first=days_of(collection, release.first_period)[0],
         last=days_of(collection, release.last_period)[1],
         level=release.level,
@@ -213,6 +228,14 @@ def _view(collection: Collection, release: Release, day: date) -> ReleaseView:
             for label, *figure in columns
         ],
     )
+
+
+def _decimal(number: Fraction | None) -> str | None:
+    return None if number is None else format_value(number)
+
+
+def _parsed(exact: str) -> str | None:
+    return format_value(Fraction(exact)) if exact else None
 
 
 def _query(written: Any) -> str | CountQuery:

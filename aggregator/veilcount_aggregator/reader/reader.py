@@ -53,8 +53,8 @@ class NotConfirmed(ReaderError):
 
     def __init__(self, release: CentralRelease) -> None:
         super().__init__(
-            f"this spends epsilon {release['requested']} of each period for good; of the least,"
-            f" {release['remaining']} remains: confirm=True releases"
+            f"this spends {release['unit']} {release['requested']} of each period for good; of the"
+            f" least, {release['remaining']} remains: confirm=True releases"
         )
         self.release = release
 
@@ -113,21 +113,24 @@ class Reader:
         self,
         name: str,
         query: str | Mapping[str, Any],
-        epsilon: Fraction | str | int,
+        epsilon: Fraction | str | int | None = None,
         *,
+        rho: Fraction | str | None = None,
         confirm: bool = False,
         from_: date | str | None = None,
         to: date | str | None = None,
         series: str = "",
     ) -> CentralRelease:
-        """Make a release of a central collection, and spend epsilon of each period for good.
+        """Make a release of a central collection, and spend budget of each period for good.
 
+        `epsilon` draws Laplace noise; `rho` draws Gaussian noise, where the definition has a delta.
         Without `confirm` nothing is spent: NotConfirmed states the price and what would be left.
         The same query again returns the same release, and is free.
         """
         wanted = {
             "query": query,
-            "epsilon": _word(epsilon) if isinstance(epsilon, Fraction) else str(epsilon),
+            "epsilon": _exact(epsilon),
+            "rho": _exact(rho),
             "from": None if from_ is None else _word(from_),
             "to": None if to is None else _word(to),
             "series": series,
@@ -207,6 +210,13 @@ def spelled(argument: Argument) -> list[str]:
     if isinstance(argument, str | int | float | date | Fraction | Mapping):
         return [_word(argument)]
     return [_word(each) for each in argument]
+
+
+def _exact(number: Fraction | str | int | None) -> str | None:
+    """Return a number as it is sent, exactly."""
+    if number is None:
+        return None
+    return _word(number) if isinstance(number, Fraction) else str(number)
 
 
 def _word(value: Value) -> str:

@@ -245,7 +245,8 @@ class CentralRelease(Answer):
             )
             for each in self["figures"]
         ]
-        cost = f"epsilon {self['epsilon']} of each period"
+        unit = "rho" if self["epsilon"] is None else "epsilon"
+        cost = f"{unit} {self[unit]} of one unit"
         caption = f"{about}. {self['level']:.4g} intervals; {cost}."
         return html.table(caption, ("value", "figure", "interval"), rows)
 

@@ -69,11 +69,14 @@ class ReceiptEntry:
     guess_all: float | None  # from all so far, if the answer never changed
     sent: tuple[Mapping[str, Any], ...]
     closed: bool  # the receiver accepts no more
+    delta: str = ""  # the chance that the epsilons do not cover; of some trusted curators
 
     def lines(self) -> list[str]:
         """Return the entry in plain words."""
         how = "a true value, to a trusted curator" if self.model == "central" else "randomized"
         figures = f"{self.event} an answer, {self.day} a day, {self.life} in all"
+        if self.delta:
+            figures += f", each with delta {self.delta}"
         answers = "with earlier forms" if self.answers is None else f"{self.answers} answers given"
         return [
             f"{self.question} [{self.name}]",
@@ -250,6 +253,7 @@ class _Account:
             every,
             tuple(_entry_report(collection, definition, each) for each in reports),
             closed,
+            "" if collection.delta is None else format_value(collection.delta),
         )
 
     def earlier(self, loaded: Container[str]) -> Iterator[EarlierEntry]:

@@ -49,8 +49,12 @@ def canonical_fields(collection: Collection) -> dict[str, Any]:
         "cohort": asdict(cohort) if cohort else None,
         "twin": collection.twin,
     }
-    # Omitted for "process", which definitions without the key mean: no new series.
-    return fields | {"held": collection.held} if collection.held_on_device else fields
+    # Omitted at what definitions without the key mean ("process", no delta): no new series.
+    if collection.held_on_device:
+        fields["held"] = collection.held
+    if collection.delta is not None:
+        fields["delta"] = format_fraction(collection.delta)
+    return fields
 
 
 def canonical_bytes(collection: Collection) -> bytes:

@@ -57,6 +57,7 @@ class Collection:
     model: Model = Model.LOCAL
     twin: str | None = None
     budget: Fraction | None = None
+    delta: Fraction | None = None
     adjacency: Adjacency | None = None
     owner: str | None = None
     purpose: str | None = None

@@ -248,6 +248,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "cohort": _cohort,
     "twin": _text,
     "budget": _number,
+    "delta": _number,
     "owner": _text,
     "purpose": _text,
     "replaces": _text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..domain import Boolean, Number, check_labels, has_hidden_characters
@@ -15,8 +16,6 @@ from ..periods import Unit, period_name
 from .enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from .definition import Collection
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
@@ -29,6 +28,8 @@ MAX_LATE = 365
 LONG = frozenset({Unit.WEEK, Unit.MONTH, Unit.USER})
 YEARS = range(2000, 3000)
 MAX_DAYS = 36_525
+LEAST_DELTA, MAX_DELTA = Fraction(1, 10**12), Fraction(1, 10**3)
+LEAST_DELTA_BUDGET = Fraction(1, 100)  # below it, rho has too few steps
 
 
 def check_definition(collection: Collection) -> None:
@@ -77,6 +78,21 @@ def price(collection: Collection) -> None:
         parse_epsilon(epsilon)
     except EpsilonError as error:
         raise DefinitionError(key, epsilon, error.fix) from error
+
+
+def delta(collection: Collection) -> None:
+    """A delta allows Gaussian noise: the budget is then kept in rho (zero-concentrated DP)."""
+    value = collection.delta
+    if value is None:
+        return
+    if collection.model is not Model.CENTRAL:
+        fix = "a local collection is pure epsilon-DP: remove delta"
+        raise DefinitionError("delta", value, fix)
+    if not LEAST_DELTA <= value <= MAX_DELTA:
+        raise DefinitionError("delta", value, "give 1e-12 to 0.001: below one in all persons")
+    if collection.unit_epsilon < LEAST_DELTA_BUDGET:
+        fix = f"with delta, give at least {float(LEAST_DELTA_BUDGET):g}"
+        raise DefinitionError("budget", collection.budget, fix)
 
 
 def dates(collection: Collection) -> None:
@@ -256,7 +272,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    *(enums, names, price, dates, counts, slots, takes, held),
+    *(enums, names, price, delta, dates, counts, slots, takes, held),
     *(numbers, presence, central, segments, cohort, lineage),
 )
 

@@ -183,7 +183,8 @@ HUGE = ("1e999999999", '"1e999999999"', "1e-999999999")  # a gigabyte of digits
         ('{"query": {"count": [1.5]}, "epsilon": 1}', "body"),
         ('{"query": "count", "epsilon": 1, "by": "day"}', "body"),
         ('{"query": "count", "epsilon": true}', "body"),
-        ('{"query": "count"}', "body"),
+        ('{"query": "count"}', "epsilon"),
+        ('{"query": "count", "rho": "0.01"}', "rho"),
     ],
 )
 def test_a_bad_request_is_refused_with_its_place(

@@ -27,6 +27,7 @@ def collection(
     budget: Fraction = Fraction(2),
     per_period: int = 1,
     answers: int | None = None,
+    delta: Fraction | None = None,
 ) -> Collection:
     return Collection(
         app="acme",
@@ -40,6 +41,7 @@ def collection(
         answers=answers,
         model=Model.CENTRAL,
         budget=budget,
+        delta=delta,
         adjacency=adjacency,
     )
 

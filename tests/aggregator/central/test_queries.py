@@ -295,15 +295,15 @@ def true(question: PricedQuery, database: Database) -> list[list[int]]:
     return [list(part) for part in released.noised]
 
 
-def farthest(question: PricedQuery, adjacency: Adjacency) -> list[int]:
-    """The largest L1 distance of each part over all pairs of neighbours."""
+def farthest(question: PricedQuery, adjacency: Adjacency, power: int) -> list[int]:
+    """The largest distance of each part over all pairs of neighbours: L1, or L2 squared."""
     inputs = question.collection.inputs
     found = [0] * len(question.parts)
     for database in databases(inputs):
         here = true(question, database)
         for neighbour in neighbours(database, inputs, adjacency):
             for part, (one, two) in enumerate(zip(here, true(question, neighbour), strict=True)):
-                distance = sum(abs(a - b) for a, b in zip(one, two, strict=True))
+                distance = sum(abs(a - b) ** power for a, b in zip(one, two, strict=True))
                 found[part] = max(found[part], distance)
     return found
 
@@ -323,13 +323,15 @@ def test_no_neighbour_is_farther_than_the_sensitivity_and_one_is_as_far(
 ) -> None:
     answers = None if month else 2  # of three: then n is withheld under either adjacency
     question = ask(collection(domain, adjacency, answers=answers), query, month=month)
-    found = farthest(question, adjacency)
-    claimed = [part.sensitivity for part in question.parts]
     counts_all = [part.name == "count" and query in ("count", "mean") for part in question.parts]
+    claims = [[part.sensitivity, part.squared_sensitivity] for part in question.parts]
 
-    for far, most, counts_everyone in zip(found, claimed, counts_all, strict=True):
-        # A substitute leaves the number of units alone: noise on it is for the persons they are.
-        assert far == (0 if counts_everyone and adjacency is SUBSTITUTE else most)
+    for power in (1, 2):
+        found = farthest(question, adjacency, power)
+        for far, claimed, counts_everyone in zip(found, claims, counts_all, strict=True):
+            # A substitute leaves the number of units alone: noise on it is for those they are.
+            most = 0 if counts_everyone and adjacency is SUBSTITUTE else claimed[power - 1]
+            assert far == most
 
 
 def test_the_parts_of_a_question_share_its_epsilon() -> None:
@@ -337,4 +339,4 @@ def test_the_parts_of_a_question_share_its_epsilon() -> None:
         for adjacency in (ADD_REMOVE, SUBSTITUTE):
             question = ask(collection(domain, adjacency, answers=2), query, "0.7")
 
-            assert sum(part.epsilon for part in question.parts) == Fraction(7, 10)
+            assert sum(part.share for part in question.parts) == 1

@@ -17,6 +17,7 @@ from .conftest import Type, typed_by_hand
 from .server_fixtures import serving
 
 PAST = TEXT.replace("2026-12", "2026-01")
+SMOOTH = PAST.replace("[age]", "[smooth]").replace("budget = 1", "budget = 1\ndelta = 0.000001")
 DAY = ("--from", "2026-01-01", "--to", "2026-01-01")
 REQUEST = ("--query", "histogram", "--epsilon", "0.5", *DAY)
 
@@ -27,6 +28,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
     url, now = f"sqlite:///{tmp_path_factory.mktemp('past')}/past.db", datetime.now(UTC)
     with closing(open_store(url, make=True)) as store:
         add_definitions(store, DefinitionSource(PAST), now, "test")
+        add_definitions(store, DefinitionSource(SMOOTH), now, "test")
         (past,) = load_catalog(store).by_name["age"]
         fill(store, past, (400, 300, 200, 100))
         _, key = create_key(store, Role.ANALYST, "test", now)
@@ -52,6 +54,20 @@ def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
     assert "0.5 is spent and 0.5 remains" in table.out
     assert first["figures"] in [each["figures"] for each in kept["releases"]]
     assert '"histogram"' in journal.out
+
+
+def test_a_gaussian_release_is_paid_in_rho(typed: Type, place: tuple[str, ...]) -> None:
+    request = ("--query", "histogram", "--rho", "0.01", *DAY)
+    dry = typed("release", "smooth", *request, "--dry-run", *place)
+    made = typed("release", "smooth", *request, "--yes", *place, "--json").json
+    past = typed("release", "smooth", *place)
+    pure = typed("release", "age", *request, "--yes", *place)
+
+    assert "would cost rho 0.01 of each period" in dry.out
+    assert (made["unit"], made["epsilon"], made["rho"]) == ("rho", None, "0.01")
+    assert made["noise"][0]["distribution"] == "gaussian"
+    assert "rho by add-remove, delta 0.000001" in past.out
+    assert (pure.code, "declare delta in a new definition" in pure.err) == (2, True)
 
 
 def test_a_budget_that_does_not_pay_is_1_and_says_all_three(

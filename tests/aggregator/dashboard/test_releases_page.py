@@ -24,6 +24,7 @@ COLOURS = CENTRAL.replace("visits", "colours").replace(
     "boolean = true", 'values = ["red", "dark blue"]'
 )
 AGES = CENTRAL.replace("visits", "age").replace("boolean = true", "range = [0, 120]")
+SMOOTH = CENTRAL.replace("visits", "smooth") + "delta = 0.000001\n"
 HERE = "/collections/visits/releases"
 DAY = {"from": "2026-12-01", "to": "2026-12-01"}
 TWO_DAYS = {"from": "2026-12-01", "to": "2026-12-02"}
@@ -32,7 +33,7 @@ TWO_DAYS = {"from": "2026-12-01", "to": "2026-12-02"}
 @pytest.fixture
 def deployed(tmp_path: Path) -> Iterator[Deployment]:
     """A curator with answers of two days, long closed."""
-    with deployment(tmp_path, FILE, CENTRAL, COLOURS, AGES, ONCE, now=FIRST) as made:
+    with deployment(tmp_path, FILE, CENTRAL, COLOURS, AGES, ONCE, SMOOTH, now=FIRST) as made:
         counted(send(made, "visits", [30, 70]))
         counted(send(made, "colours", [30, 70]))
         counted(send(made, "once", [30, 70]))
@@ -51,7 +52,7 @@ def analyst(deployed: Deployment) -> Visitor:
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
     """An analyst who releases nothing, of a curator without answers."""
     folder = tmp_path_factory.mktemp("empty")
-    with deployment(folder, FILE, CENTRAL, COLOURS, AGES, ONCE, now=OVER) as empty:
+    with deployment(folder, FILE, CENTRAL, COLOURS, AGES, ONCE, SMOOTH, now=OVER) as empty:
         yield logged_in(empty)
 
 
@@ -64,7 +65,7 @@ def test_a_dry_run_states_cost_and_error_charges_nothing_and_reads_no_answer(
     page = _dry(analyst, **typed)
 
     assert "Error +/- 6" in page.text
-    assert "epsilon 0.5 1 of one person, over all of them" in page.text
+    assert "epsilon 0.5 epsilon 1 of one person, over all of them" in page.text
     assert "Remaining afterwards 0.5" in page.text
     assert "Release for epsilon 0.5 of each period" in page.text
     assert deployed.aggregator.store.generation() == before
@@ -203,6 +204,19 @@ def test_past_releases_are_shown_in_pages(analyst: Visitor) -> None:
     assert second.html.count("panel release") == 2
     assert "Older releases" in first.text
     assert "Newer releases" in second.text
+
+
+def test_a_budget_with_delta_is_paid_in_rho(analyst: Visitor) -> None:
+    path = HERE.replace("visits", "smooth")
+    empty = analyst.get(path)
+    dry = _dry(analyst, path, query="count", rho="0.002", epsilon="", **DAY)
+    done = analyst.post(path, query="count", rho="0.002", **DAY)
+    after = analyst.get(done.response.headers["Location"])
+
+    assert "each period has rho 0.024356" in empty.text
+    assert "Rho, for Gaussian noise or epsilon, for Laplace noise" in empty.text
+    assert "Release for rho 0.002 of each period" in dry.text
+    assert "Cost rho 0.002 rho 0.002 of one person" in after.text
 
 
 def _dry(visitor: Visitor, path: str = HERE, **parameters: str) -> Page:

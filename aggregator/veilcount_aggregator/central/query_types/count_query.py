@@ -104,8 +104,8 @@ class CountingQuery(Query):
     def canonical(self) -> Any:
         return {"count": [list(each) for each in self.ranges]}
 
-    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
-        return (QueryPart("count", 1, count_sensitivity(collection), epsilon),)
+    def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
+        return (QueryPart("count", 1, count_sensitivity(collection)),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         return [[sum(int(counters[first : last + 1].sum()) for first, last in self.ranges)]]

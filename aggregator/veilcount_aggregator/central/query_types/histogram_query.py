@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from veilcount_shared import Collection
@@ -13,7 +12,7 @@ from veilcount_shared.domain import Number
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ..query import Figure, Label, Noised, Query, QueryOption, QueryPart, count_interval
-from ..sensitivity import histogram_sensitivity
+from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
 
 MAX_HISTOGRAM_VALUES = 1 << 16  # each value's noise costs some 7 us and a line of the answer
 
@@ -45,9 +44,10 @@ class HistogramQuery(Query):
             )
         return cls(collection.inputs)
 
-    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
+    def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
+        squared = squared_histogram_sensitivity(collection)
         sensitivity = histogram_sensitivity(collection)
-        return (QueryPart("histogram", self.size, sensitivity, epsilon),)
+        return (QueryPart("histogram", self.size, sensitivity, l2_squared=squared),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         return [counters.tolist()]

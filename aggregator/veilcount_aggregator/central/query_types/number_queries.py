@@ -52,14 +52,14 @@ class MeanQuery(Query):
     def parse(cls, written: object, collection: Collection) -> Query | None:
         return cls(require_summable("mean", collection)) if written == "mean" else None
 
-    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
+    def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
         low, high = self._ends
         if publishes_n(collection):
-            return (QueryPart("sum", 1, sum_sensitivity(collection, low, high), epsilon),)
+            return (QueryPart("sum", 1, sum_sensitivity(collection, low, high)),)
         centred = sum_sensitivity(collection, low - high, high - low)
         return (
-            QueryPart("centred sum", 1, centred, epsilon / 2),
-            QueryPart("count", 1, count_sensitivity(collection), epsilon / 2),
+            QueryPart("centred sum", 1, centred, Fraction(1, 2)),
+            QueryPart("count", 1, count_sensitivity(collection), Fraction(1, 2)),
         )
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
@@ -123,9 +123,9 @@ class SumQuery(Query):
             return None
         return cls(require_summable("sum", collection))
 
-    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
+    def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
         sensitivity = sum_sensitivity(collection, min(self.numbers), max(self.numbers))
-        return (QueryPart("sum", 1, sensitivity, epsilon),)
+        return (QueryPart("sum", 1, sensitivity),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         return [[int(counters @ np.asarray(self.numbers, np.int64))]]

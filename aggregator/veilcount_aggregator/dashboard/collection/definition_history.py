@@ -22,7 +22,7 @@ MAX_VALUES = 12  # that are listed
 NOTHING = "(missing)"
 KEYS = (
     *("unit", "per_day", "takes", "held", "from", "until", "answers", "late", "linkage"),
-    *("presence", "segments", "cohort", "model", "adjacency", "twin", "owner", "purpose"),
+    *("presence", "segments", "cohort", "model", "adjacency", "delta", "twin", "owner", "purpose"),
     "replaces",
 )
 LINE = 2_000  # characters: longer than any list of a dozen

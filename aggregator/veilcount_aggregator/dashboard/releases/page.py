@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from fractions import Fraction
 from http import HTTPStatus
 from typing import Any
 
@@ -12,11 +13,12 @@ from flask import Response, request
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
-from veilcount_shared.errors import VeilcountError
+from veilcount_shared.errors import VeilcountError, format_value
 from veilcount_shared.schedule import period_end
 
 from ...central.budget_ledger import load_releases as stored_releases
 from ...central.curator import DryRun
+from ...central.price import period_budget
 from ...central.query import query_options
 from ...central.store_confirmation import unconfirmed_journals
 from ...errors import QueryError, ReleaseRefused
@@ -103,7 +105,8 @@ def _page(  # one for each outcome of the form
 ) -> Response:
     series: Series = choice["series"]
     ledger, collection = series_releases(snapshot.store, series), series.collection
-    budget, periods = short_epsilon(ledger.budget), period_choices(series, snapshot.today)
+    budget = f"{ledger.unit} {short_epsilon(ledger.budget)}"
+    periods = period_choices(series, snapshot.today)
     return render(
         "releases",
         status,
@@ -116,7 +119,7 @@ def _page(  # one for each outcome of the form
         dry_run=dry_run and dry_run_view(snapshot, series, dry_run),
         conclusion=_conclusion(context.aggregator, series, ledger),
         budget=budget,
-        chart=budget_chart(ledger.periods, [open_until for _, _, open_until in periods], budget),
+        chart=budget_chart(ledger, [open_until for _, _, open_until in periods], budget),
         promise=promise(collection)[0],
     )
 
@@ -162,6 +165,7 @@ NAMES = {
     "query": "query",
     "argument": "argument",
     "epsilon": "epsilon",
+    "rho": "rho",
     "first": "from",
     "last": "to",
 }
@@ -173,7 +177,8 @@ class ReleaseForm:
 
     query: str = ""
     argument: str = ""  # of a query that needs one: a condition, or values
-    epsilon: str = USUAL
+    epsilon: str = ""
+    rho: str = ""
     first: str = ""
     last: str = ""
 
@@ -194,7 +199,8 @@ class ReleaseForm:
             raise QueryError("query", self.query, f"give {', '.join(options)}")
         return {
             "query": options[self.query].written(self.argument),
-            "epsilon": self.epsilon,
+            "epsilon": self.epsilon or None,
+            "rho": self.rho or None,
             "from": self.first or None,
             "to": self.last or None,
         }
@@ -206,7 +212,16 @@ def defaults(series: Series, ledger: SeriesReleases, today: date) -> ReleaseForm
     usable = [place for place, each in enumerate(ledger.periods[:closed]) if float(each.remaining)]
     first, last = days_of(series.collection, usable[-1] if usable else max(0, closed - 1))
     query = next(iter(query_options(series.collection)))
-    return ReleaseForm(query, first=first.isoformat(), last=last.isoformat())
+    days = {"first": first.isoformat(), "last": last.isoformat()}
+    return ReleaseForm(query, **_usual_cost(series.collection), **days)
+
+
+def _usual_cost(collection: Collection) -> dict[str, str]:
+    """Return a tenth of a period's budget in rho, or the usual epsilon."""
+    if collection.delta is None:
+        return {"epsilon": USUAL}
+    millionths = int(period_budget(collection) * 10**5)
+    return {"rho": format_value(Fraction(max(1, millionths), 10**6))}
 
 
 def period_choices(series: Series, today: date) -> list[tuple[date, date, str]]:

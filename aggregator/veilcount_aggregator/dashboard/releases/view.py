@@ -20,9 +20,9 @@ from ...queries import Snapshot
 from ...queries.releases import (
     CountQuery,
     NoiseView,
-    PeriodBudget,
     ReleasedFigure,
     ReleaseView,
+    SeriesReleases,
     days_of,
     dry_run_response,
 )
@@ -60,6 +60,20 @@ def noise_text(parts: list[NoiseView], level: float) -> str:
     return f"{' and '.join(errors)}, at level {level:.0%}"
 
 
+def cost_text(release: ReleaseView) -> str:
+    """Return what a release costs one unit."""
+    if release.epsilon is not None:
+        return f"epsilon {short_epsilon(release.epsilon)}"
+    return f"rho {short_epsilon(release.rho or '0')}"
+
+
+def person_text(release: ReleaseView) -> str:
+    """Return what a release reveals of all units of one person."""
+    if release.person_epsilon is not None:
+        return f"epsilon {short_epsilon(release.person_epsilon)}"
+    return f"rho {short_epsilon(release.person_rho or '0')}"
+
+
 def _half_width(part: NoiseView) -> str:
     return f"+/- {part.half_width:,}"
 
@@ -70,8 +84,8 @@ def refusal_text(collection: Collection, error: VeilcountError) -> str:
         return str(error)
     requested, rest = format_value(error.requested), format_value(error.remaining)
     return (
-        f"{days(*days_of(collection, error.period))} has epsilon {rest} left, and {requested} is"
-        " requested: request less, or other days"
+        f"{days(*days_of(collection, error.period))} has {error.unit} {rest} left, and {requested}"
+        " is requested: request less, or other days"
     )
 
 
@@ -92,6 +106,8 @@ def release_entry(place: int, release: ReleaseView) -> Content:
         "release": release,
         "query": query_text(release.query),
         "days": dates,
+        "cost": cost_text(release),
+        "person": person_text(release),
         "noise": noise_text(release.noise, release.level),
         "chart": charts.Chart("figures", drawing, caption, COLUMNS, rows),
         "left_out": len(release.figures) - len(figures),
@@ -119,10 +135,9 @@ def _drawing(figures: Sequence[ReleasedFigure], rows: Sequence[tuple[str, ...]])
 # -- the budget ------------------------------------------------------------------------------------
 
 
-def budget_chart(
-    periods: Sequence[PeriodBudget], open_until: Sequence[str], budget: str
-) -> charts.Chart:
+def budget_chart(ledger: SeriesReleases, open_until: Sequence[str], budget: str) -> charts.Chart:
     """Draw the spent and the remaining budget of each period."""
+    periods = ledger.periods
     rows = [
         (
             days(each.first, each.last),
@@ -148,8 +163,8 @@ def budget_chart(
     first = [str(each.first) for each in periods]
     labelled = {"type": "category"} if len(first) <= MOST_PERIODS else {}
     x = charts.axis("UTC day on which the period begins", **labelled)
-    drawing = charts.columns(first, parts, x, charts.axis("epsilon"))
-    caption = f"Epsilon spent and remaining, of {budget} in each period"
+    drawing = charts.columns(first, parts, x, charts.axis(ledger.unit))
+    caption = f"{sentence_case(ledger.unit)} spent and remaining, of {budget} in each period"
     columns = ("UTC days", "Spent", "Remains", "State")
     return charts.Chart(
         "budget", drawing | {"stacked": True, "height": 280}, caption, columns, rows
@@ -170,7 +185,9 @@ def dry_run_view(snapshot: Snapshot, series: Series, dry_run: DryRun) -> Content
         "days": days(result.first, result.last),
         "half_width": _half_width(result.noise[0]),
         "noise": noise_text(result.noise, result.level),
-        "after": max(Fraction(0), least - question.epsilon),
+        "price": f"{result.unit} {short_epsilon(result.requested)}",
+        "person": person_text(result),
+        "after": max(Fraction(0), least - question.requested),
         "obstacle": _obstacle(snapshot, series, dry_run, kept),
         "earlier": place_of(kept, question.canonical),
     }
