@@ -49,6 +49,8 @@ CHANGES = [
     (CENTRAL, "adjacency", '"substitute"'),
     (CENTRAL, "boolean", None),
     (CENTRAL, "model", None),
+    (CENTRAL + "delta = 0.000001\n", "delta", "0.00001"),
+    (CENTRAL + "delta = 0.000001\n", "delta", None),
 ]
 
 
