@@ -129,7 +129,7 @@ PLANNED: list[tuple[dict[str, Words], str, str]] = [  # test_planning.py has wha
 
 
 OWN: list[tuple[dict[str, Words], str, str]] = [
-    ({"n": "0"}, "n", "at least one"),
+    ({"n": "0"}, "n", "give 1 to"),
     ({"delta": "1"}, "delta", "at least 1e-30"),
     ({"by": "day"}, "by", "unknown parameter"),
 ]
