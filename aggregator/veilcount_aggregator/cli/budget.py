@@ -53,6 +53,7 @@ def _print(series: Document) -> None:
     adjacency = number_format.adjacency(figures["adjacency"])
     print_lines([f"{account['collection']}: {series['question']}", ""])
     print_table((f"epsilon ({adjacency})", "", "of"), _figures(figures))
+    print_lines(_windows(account))
     print_lines(["", f"protects {figures['scope']}", figures["device"], figures["server"], ""])
     print_lines([*_spent(series), "", *_composition(account), ""])
     shares = table["quantity"] != "mean"
@@ -71,6 +72,16 @@ def _figures(figures: Document) -> Iterator[tuple[str, str, str]]:
     yield "event", figures["event"], f"one answer; the unit is {figures['unit']}"
     yield "day", figures["day"], figures["day_is"]
     yield "user", figures["user"], f"{_answers(figures['answers'])}, the whole campaign"
+
+
+def _windows(account: Document) -> Iterator[str]:
+    if account["windows"]:
+        yield ""
+    for each in account["windows"]:
+        yield (
+            f"any {each['window']}: epsilon {each['epsilon']} at most; from any moment on,"
+            f" {each['at_any_moment']}"
+        )
 
 
 def _spent(series: Document) -> Iterator[str]:

@@ -62,6 +62,7 @@ def budget(context: Context, name: str) -> Response | Content:
         "spend": spend(account, found.bars),
         "composition": composition_chart(series.collection, account, query.delta),
         "attack": attack_chart(account),
+        "windows": window_table(account),
         "levels": found.levels,
         "unit_chart": unit_chart(found.levels, found.n_source),
         "cross_collection": result.cross_collection,
@@ -129,6 +130,21 @@ def epsilon_figures(
         ("day", decimal(figures.day), figures.day_is, _guess(collection, day)),
         ("user", decimal(figures.user), whole, _all(account)),
     )
+
+
+WINDOW_COLUMNS = ("Within any", "Epsilon", "In as long a time from any moment on")
+
+
+def window_table(account: CollectionBudget) -> Chart | None:
+    """Return what a person reveals within a window of time; None: the campaign is one period."""
+    if not account.windows:
+        return None
+    rows = [
+        (each.window, decimal(each.epsilon), decimal(each.at_any_moment))
+        for each in account.windows
+    ]
+    caption = "The most that one person reveals within a window of time"
+    return Chart("windows", {}, caption, WINDOW_COLUMNS, rows)
 
 
 def _guess(collection: Collection, seen: int) -> str:

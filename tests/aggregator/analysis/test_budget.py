@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from importlib import import_module
-from itertools import product
+from itertools import combinations, product
 from math import isclose, prod
 
 import numpy as np
@@ -19,6 +19,8 @@ from veilcount_aggregator.analysis.budget import (
     count_spending,
     figures,
     guessing_curve,
+    window_epsilon,
+    window_epsilons,
 )
 from veilcount_aggregator.analysis.budget.composition import (
     compose_answers,
@@ -55,6 +57,32 @@ def test_the_three_figures_and_the_answers_of_a_campaign() -> None:
     assert (shown.event, shown.day, shown.user) == (HALF, TWO, Fraction(14))
     assert shown.answers == composed.answers == 28
     assert composed.plain == 14
+
+
+@pytest.mark.parametrize(
+    ("keys", "windows"),
+    [
+        ({"unit": '"day"'}, {"UTC day": (1, 2), "7 UTC days in a row": (7, 8)}),
+        ({"unit": '"day"', "answers": 3}, {"UTC day": (1, 2), "7 UTC days in a row": (3, 3)}),
+        ({"unit": '"event"', "per_day": 2, "answers": 3}, {"UTC day": (2, 4)}),
+        ({"unit": '"user"'}, {}),
+    ],
+)
+def test_a_window_costs_the_answers_that_may_fall_into_it(
+    keys: dict[str, object], windows: dict[str, tuple[int, int]]
+) -> None:
+    """Each way to place the answers in the periods is tried; no window has more, and one has it."""
+    collection = make_collection(epsilon=1, **keys)
+    found = {each.window: each for each in window_epsilons(collection)}
+    placed = [set(days) for days in combinations(range(9), min(collection.answering, 9))]
+    for name, (aligned, anywhere) in windows.items():
+        assert found[name].epsilon == aligned
+        assert found[name].at_any_moment == anywhere
+    for length in range(1, 9):
+        most = max(len(days & set(range(at, at + length))) for days in placed for at in range(9))
+        assert window_epsilon(collection, length) == most * collection.epsilon_day
+
+    assert bool(found) == bool(windows)
 
 
 CENTRAL = {"epsilon": None, "model": '"central"', "budget": 2}

@@ -13,3 +13,5 @@ from .composition import guessing_curve as guessing_curve
 from .epsilon_levels import UnitComparison as UnitComparison
 from .epsilon_levels import levels as levels
 from .privacy_levels import figures as figures
+from .windows import window_epsilon as window_epsilon
+from .windows import window_epsilons as window_epsilons

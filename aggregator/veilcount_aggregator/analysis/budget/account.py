@@ -15,6 +15,7 @@ from veilcount_shared.collection import Linkage, Model
 
 from .composition import DELTA, ComposedEpsilon, Guess, compose_campaign, guessing_curve
 from .privacy_levels import PrivacyLevels, answers, figures
+from .windows import WindowEpsilon, window_epsilons
 
 FLOOR = 20  # pseudonyms in a bar, at least: a smaller one points at people
 
@@ -102,6 +103,7 @@ class CollectionBudget:
     spent: SpendHistogram | None  # None: not joinable by the server, or not requested
     composition: ComposedEpsilon
     guessing_curve: tuple[Guess, ...]  # empty for a trusted curator, who need not guess
+    windows: tuple[WindowEpsilon, ...]
 
 
 def budget(
@@ -121,4 +123,5 @@ def budget(
         guessing_curve=()
         if collection.model is Model.CENTRAL
         else guessing_curve(collection.randomizer, answers(collection)),
+        windows=window_epsilons(collection),
     )

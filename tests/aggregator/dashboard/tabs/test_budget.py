@@ -21,6 +21,7 @@ PAGES = [
         "The device refuses before it draws: at most 12 answers",
         "One person can reveal at most epsilon 24 in the whole campaign: from all 12 answers, a",
         "Who enforces it The device",
+        "Within any Epsilon In as long a time from any moment on month 2 4 3 months in a row 6 8",
         "Outlined: epsilon 24, which one person can reveal; filled: epsilon 2, which one pseudonym",
         "The server refuses beyond epsilon 24 a pseudonym and campaign",
         "The same epsilon of 24 a user",
