@@ -1,0 +1,39 @@
+"""The page of claims lists the claims that are tested, and their sentences are the tests' own."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.claims.claim_harness import CLAIMS, PAGE, ROOT, THEMES, Claim, render_page, theme_module
+
+CITED = re.compile(r"\[[A-Z][^\]]+ (19|20)\d\d[^\]]*\]\.$")
+
+
+def all_claims() -> list[Claim]:
+    for theme in THEMES:
+        theme_module(theme)
+    return [each for theme in THEMES for each in CLAIMS[theme]]
+
+
+def test_the_page_is_what_the_tests_declare() -> None:
+    """A claim, sentence or module that changes in one place only is noticed."""
+    written = PAGE.read_text(encoding="utf-8")
+
+    assert written == render_page()
+    assert written.count("| `test_") == len(all_claims())
+
+
+@pytest.mark.parametrize("each", all_claims(), ids=lambda each: each.test)
+def test_every_claim_is_one_sentence_with_a_source_and_a_module(each: Claim) -> None:
+    assert CITED.search(each.sentence), each.sentence
+    assert "|" not in each.sentence
+    assert not each.module or (ROOT / each.module).is_file()
+
+
+def test_every_module_of_a_theme_is_on_the_page() -> None:
+    folder = ROOT / "tests" / "claims"
+    declared = [p for p in folder.glob("test_*.py") if "\n@claim(" in p.read_text("utf-8")]
+
+    assert {path.stem for path in declared} == {f"test_{theme}" for theme in THEMES}

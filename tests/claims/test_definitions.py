@@ -1,0 +1,208 @@
+"""Definitions: epsilon, delta, neighbours, post-processing and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import chain, combinations, product
+from typing import Any
+
+import numpy as np
+
+from tests.aggregator.central.release_fixtures import (
+    ADD_REMOVE,
+    SUBSTITUTE,
+    ask,
+    collection,
+    whole,
+)
+from tests.claims.claim_harness import claim
+from tests.enumeration import enumerate_distribution, max_likelihood_ratio
+from veilcount_aggregator.analysis.budget.composition import two_values_epsilon
+from veilcount_aggregator.central import part_noise
+from veilcount_aggregator.mechanisms.handler import HANDLERS
+from veilcount_shared import Collection
+from veilcount_shared.composition import group_privacy, guessing_probability
+from veilcount_shared.domain import GRID
+from veilcount_shared.epsilon import exp_lower
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    Identity,
+    MeanMechanism,
+    ProjectiveGeometry,
+    Randomizer,
+    RangeTree,
+    SquareWave,
+    SubsetSelection,
+)
+from veilcount_shared.mechanisms.square_wave import find_bucket
+from veilcount_shared.randomness import RandomSource
+
+ONE = Fraction(1)
+ZERO = Fraction(0)
+MECHANISMS = "shared/veilcount_shared/mechanisms/interface.py"
+TREE = "shared/veilcount_shared/mechanisms/range_tree.py"
+EPSILON = "shared/veilcount_shared/epsilon.py"
+COMPOSITION = "shared/veilcount_shared/composition.py"
+BUDGET = "aggregator/veilcount_aggregator/analysis/budget/composition.py"
+
+FEW = SubsetSelection.for_epsilon(ONE, 4, 2)
+BIT = SubsetSelection.for_epsilon(ONE, 2, 1)
+
+REGISTERED: tuple[tuple[Randomizer, tuple[int, ...]], ...] = (
+    (SubsetSelection.for_epsilon(ONE, 5, 1), tuple(range(5))),
+    (SubsetSelection.for_epsilon(ONE, 6, 2), tuple(range(6))),
+    (ProjectiveGeometry.for_epsilon(ONE, 7, 2, 3), tuple(range(7))),
+    (ProjectiveGeometry.for_epsilon(ONE, 13, 3, 3), tuple(range(13))),
+    (MeanMechanism.for_epsilon(ONE), (0, 1, GRID // 3, GRID // 2, GRID)),
+    (DistributionMechanism.for_epsilon(ONE), (0, GRID // 2, GRID)),
+    (RangeTree.for_epsilon(ONE), (0, GRID // 3, GRID)),
+)
+
+
+def sent(mechanism: Randomizer | SquareWave, x: int) -> dict[Any, Fraction]:
+    """Return the distribution of an input's message, by the device's own code."""
+    return dict(enumerate_distribution(lambda randomness: mechanism.randomize(x, randomness)))
+
+
+@claim(MECHANISMS, ONE, ONE - Fraction(1, 100))
+def test_every_mechanism_keeps_its_epsilon(stated: Fraction, *, holds: bool) -> None:
+    """Whatever the input, no message of any mechanism is more than e^epsilon times as likely as
+    under another input [Kasiviswanathan et al. 2011].
+
+    Enumerated in Fractions over all random outcomes; each mechanism uses nearly all of epsilon.
+    `Identity`, of a trusted curator, promises none.
+    """
+    shown = {type(mechanism) for mechanism, _ in REGISTERED} | {Identity}
+    assert shown == set(HANDLERS), "a new mechanism needs its epsilon enumerated here"
+    for mechanism, inputs in REGISTERED:
+        ratio = max_likelihood_ratio([sent(mechanism, x) for x in inputs])
+
+        assert (ratio <= exp_lower(stated)) == holds
+
+
+def one_level(tree: RangeTree, grid: int) -> dict[Any, Fraction]:
+    return sent(tree, grid)
+
+
+def two_levels(tree: RangeTree, grid: int) -> dict[Any, Fraction]:
+    bucket = find_bucket(grid)
+    return joint(*(sent(tree.levels[level], tree.node(level, bucket)) for level in (0, 1)))
+
+
+@claim(TREE, one_level, two_levels)
+def test_a_tree_keeps_epsilon_once_for_all_levels(
+    stated: Callable[[RangeTree, int], dict[Any, Fraction]], *, holds: bool
+) -> None:
+    """Of a tree of ranges a person reports one level, drawn independently of the value, so the
+    whole report costs epsilon once and not once a level [Cormode, Kulkarni & Srivastava 2019].
+
+    Planted: two levels in one report.
+    """
+    tree = RangeTree.for_epsilon(ONE)
+    ratio = max_likelihood_ratio([stated(tree, grid) for grid in (0, GRID // 2, GRID)])
+
+    assert (ratio <= exp_lower(ONE)) == holds
+
+
+def events(messages: list[int]) -> Iterator[tuple[int, ...]]:
+    return chain.from_iterable(combinations(messages, size) for size in range(1, len(messages) + 1))
+
+
+@claim(EPSILON, ONE, ONE - Fraction(1, 100))
+def test_a_bound_on_messages_is_a_bound_on_events(stated: Fraction, *, holds: bool) -> None:
+    """A bound on every single message is the same bound on every set of messages, which is what
+    the definition asks [Dwork & Roth 2014, definition 2.4]."""
+    rows = [sent(FEW, x) for x in range(FEW.k)]
+    worst = max(
+        sum(one[m] for m in event) / sum(two[m] for m in event)
+        for event in events(list(rows[0]))
+        for one, two in product(rows, repeat=2)
+    )
+
+    assert (worst <= exp_lower(stated)) == holds
+
+
+def blind(message: int, x: int, randomness: RandomSource) -> int:
+    return message % 3 if randomness.bernoulli(1, 3) else randomness.below(2)
+
+
+def peeking(message: int, x: int, randomness: RandomSource) -> int:
+    return x % 2 if randomness.bernoulli(3, 4) else message % 2
+
+
+@claim(MECHANISMS, blind, peeking)
+def test_post_processing_costs_nothing(
+    stated: Callable[[int, int, RandomSource], int], *, holds: bool
+) -> None:
+    """Whatever is computed from a message without a further look at the value keeps epsilon
+    [Dwork & Roth 2014, proposition 2.1]."""
+    processed = [
+        enumerate_distribution(
+            lambda randomness, x=x: stated(FEW.randomize(x, randomness), x, randomness)  # type: ignore[misc] # mypy infers no x
+        )
+        for x in range(FEW.k)
+    ]
+
+    assert (max_likelihood_ratio(processed) <= exp_lower(ONE)) == holds
+
+
+@claim(COMPOSITION, ONE, Fraction(9, 10), Fraction(11, 10))
+def test_delta_at_epsilon_zero_is_total_variation(stated: Fraction, *, holds: bool) -> None:
+    """The delta that is left at epsilon 0 is the distance in total variation, and the best guess
+    between two inputs is right with probability (1 + delta) / 2 [Wasserman & Zhou 2010]."""
+    one, two = (sent(BIT, x) for x in (0, 1))
+    event = max(sum(one[m] - two[m] for m in event) for event in events(list(one)))
+    delta = sum((max(one[m] - two[m], ZERO) for m in one), ZERO)
+
+    assert delta == event
+    assert (abs(guessing_probability(stated, 1) - (1 + delta) / 2) < Fraction(1, 10**8)) == holds
+
+
+@claim(COMPOSITION, group_privacy, lambda epsilon, _: epsilon)
+def test_a_group_of_k_is_promised_k_epsilon(
+    stated: Callable[[Fraction, int], Fraction], *, holds: bool
+) -> None:
+    """What k people answer together moves the odds of an outcome by e^(k epsilon) at most, and by
+    no less where all of them change [Dwork & Roth 2014, theorem 2.2]."""
+    single = [sent(BIT, x) for x in (0, 1)]
+    for k in (2, 3):
+        together = max_likelihood_ratio([joint(*[each] * k) for each in single])
+
+        assert (exp_lower(stated(ONE, k) - Fraction(1, 1000)) < together) or not holds
+        assert (together <= exp_lower(stated(ONE, k))) == holds
+
+
+def joint(*distributions: dict[Any, Fraction]) -> dict[Any, Fraction]:
+    """Return the distribution of independent outcomes."""
+    result: dict[Any, Fraction] = {(): ONE}
+    for distribution in distributions:
+        result = {
+            (*seen, outcome): chance * p
+            for seen, chance in result.items()
+            for outcome, p in distribution.items()
+        }
+    return result
+
+
+@claim(BUDGET, two_values_epsilon, lambda _, epsilon: epsilon)
+def test_add_remove_counts_twice_between_two_values(
+    stated: Callable[[Collection, Fraction], Fraction], *, holds: bool
+) -> None:
+    """To change a value is to remove one record and to add another, so an add-remove epsilon
+    counts twice between two values, a substitution's once [Kifer & Machanavajjhala 2011].
+
+    The loss of a released histogram: what a change of value moves, over the noise's scale.
+    """
+    bounded = []
+    for adjacency in (ADD_REMOVE, SUBSTITUTE):
+        surveyed = collection(whole(-1, 1), adjacency)
+        question = ask(surveyed, "histogram", 1)
+        one, other = (
+            question.query.true_values(surveyed, np.eye(3, dtype=np.int64)[x])[0] for x in (0, 2)
+        )
+        moved = sum(abs(a - b) for a, b in zip(one, other, strict=True))
+        loss = moved / part_noise(question)[0].scale
+        bounded.append(loss <= stated(surveyed, ONE) + Fraction(1, 10**9))
+
+    assert all(bounded) == holds

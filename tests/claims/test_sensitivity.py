@@ -1,0 +1,150 @@
+"""Sensitivity: how far one unit moves an answer, found by enumerating small data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from statistics import fmean, median_low, pvariance
+
+import numpy as np
+
+from tests.aggregator.central.release_fixtures import (
+    ADD_REMOVE,
+    SUBSTITUTE,
+    ask,
+    collection,
+    whole,
+)
+from tests.claims.claim_harness import COMPARISON, claim
+from veilcount_aggregator.central.sensitivity import (
+    count_sensitivity,
+    histogram_sensitivity,
+    sum_sensitivity,
+)
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency
+from veilcount_shared.periods import Unit
+
+SENSITIVITY = "aggregator/veilcount_aggregator/central/sensitivity.py"
+MEAN = "aggregator/veilcount_aggregator/central/query_types/number_queries.py"
+LOW, HIGH = -1, 2
+Values = tuple[int, ...]
+
+
+#: the unit is a month with one answer, or one of a day's three events
+UNITS = ((Unit.MONTH, 1), (Unit.EVENT, 3))
+
+
+def neighbours(adjacency: Adjacency | None) -> Iterator[tuple[Values, Values]]:
+    """Yield all pairs of neighbouring data sets with at most two answers more."""
+    inputs = range(HIGH - LOW + 1)
+    changes: list[tuple[Values, Values]] = [((x,), (y,)) for x in inputs for y in inputs]
+    if adjacency is ADD_REMOVE:
+        changes = [((), (x,)) for x in inputs]
+    for size in range(3):
+        for rest in combinations_with_replacement(inputs, size):
+            yield from (((*rest, *one), (*rest, *other)) for one, other in changes)
+
+
+def measured(query: object, surveyed: Collection, part: int = 0) -> int:
+    """Return the largest L1 distance between the query's true values of two neighbours."""
+    question = ask(surveyed, query, 1)
+    vectors: list[list[list[int]]] = [
+        [
+            question.query.true_values(
+                surveyed, np.bincount(np.array(inputs, np.int64), minlength=HIGH - LOW + 1)
+            )[part]
+            for inputs in pair
+        ]
+        for pair in neighbours(surveyed.adjacency)
+    ]
+    distances = [sum(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in vectors]
+    return max(distances)
+
+
+def agrees(stated: Callable[[Collection], int], query: object) -> bool:
+    """Whether the sensitivity is the largest distance that occurs, not less and not more."""
+    surveyed = [
+        collection(whole(LOW, HIGH), adjacency, unit=unit, per_period=answers)
+        for adjacency in (ADD_REMOVE, SUBSTITUTE)
+        for unit, answers in UNITS
+    ]
+    return all(measured(query, each) == stated(each) for each in surveyed)
+
+
+@claim(SENSITIVITY, count_sensitivity, histogram_sensitivity, lambda each: each.per_period)
+def test_a_count_moves_by_the_contributions(
+    stated: Callable[[Collection], int], *, holds: bool
+) -> None:
+    """The count of those who fulfil a condition has sensitivity 1 for each answer of a unit,
+    under add-remove and under substitution [Dwork & Roth 2014, example 3.1]."""
+    assert agrees(stated, "age >= 1") == holds
+
+
+@claim(SENSITIVITY, histogram_sensitivity, count_sensitivity)
+def test_a_histogram_moves_by_one_or_two_for_each_answer(
+    stated: Callable[[Collection], int], *, holds: bool
+) -> None:
+    """A histogram has L1 sensitivity 1 for each answer under add-remove and 2 under
+    substitution, whatever the number of its cells [Dwork & Roth 2014, example 3.2]."""
+    assert agrees(stated, "histogram") == holds
+
+
+@claim(
+    SENSITIVITY,
+    lambda surveyed: sum_sensitivity(surveyed, LOW, HIGH),
+    lambda _: HIGH - LOW,
+    lambda _: max(abs(LOW), abs(HIGH)),
+)
+def test_a_sum_moves_by_its_largest_term_or_its_range(
+    stated: Callable[[Collection], int], *, holds: bool
+) -> None:
+    """A bounded sum has the sensitivity max(abs low, abs high) under add-remove and high - low
+    under substitution [Li, Lyu, Su & Yang 2016]."""
+    assert agrees(stated, "sum") == holds
+
+
+@claim(MEAN, 2, 1)
+def test_a_mean_is_two_parts_that_share_epsilon(stated: int, *, holds: bool) -> None:
+    """Where n is private a mean is a noised sum from the middle of the range over a noised count,
+    and the losses of both parts add up to epsilon [Li, Lyu, Su & Yang 2016].
+
+    Planted: one part that takes all of epsilon, with the other for free.
+    """
+    surveyed = collection(whole(LOW, HIGH), ADD_REMOVE)
+    question = ask(surveyed, "mean", 1)
+    losses = [
+        Fraction(measured("mean", surveyed, place), part.sensitivity) * part.epsilon
+        for place, part in enumerate(question.parts)
+    ]
+
+    assert (sum(losses) * 2 / stated == 1) == holds
+
+
+def worst_change(statistic: Callable[[Sequence[int]], float], n: int) -> float:
+    """Return how far one of n answers, each of 0 to 4, moves a statistic."""
+    others = list(combinations_with_replacement(range(5), n - 1))
+    return max(abs(statistic((*rest, 0)) - statistic((*rest, 4))) for rest in others)
+
+
+@claim(COMPARISON, 4.0, 4 / 5)
+def test_a_median_can_move_by_the_whole_range(stated: float, *, holds: bool) -> None:
+    """One answer can move a median by the whole range, however many answered, so a median is read
+    from a noised histogram instead [Nissim, Raskhodnikova & Smith 2007].
+
+    Planted: the sensitivity of a mean, range / n.
+    """
+    assert abs(worst_change(fmean, 5) - 4 / 5) < 1e-12
+    assert (worst_change(median_low, 5) == stated) == holds
+
+
+@claim(COMPARISON, lambda n: 16 * (n - 1) / n**2, lambda n: 16 / n**2, lambda n: 16 / 4)
+def test_a_variance_moves_by_a_nth_of_the_squared_range(
+    stated: Callable[[int], float], *, holds: bool
+) -> None:
+    """The variance of n answers, n public, has the sensitivity (n - 1) / n^2 times the squared
+    range under substitution [D'Orazio, Honaker & King 2015]."""
+    found = [abs(worst_change(pvariance, n) - stated(n)) < 1e-9 for n in (3, 5, 7)]
+
+    assert all(found) == holds
