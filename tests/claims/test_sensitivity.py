@@ -59,7 +59,7 @@ def measured(query: object, surveyed: Collection, part: int = 0) -> int:
         ]
         for pair in neighbours(surveyed.adjacency)
     ]
-    distances = [sum(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in vectors]
+    distances: list[int] = [sum(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in vectors]
     return max(distances)
 
 
