@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 from tests.aggregator.exact_rows import rows_of
 from tests.claims.claim_harness import COMPARISON, claim
 from veilcount_aggregator.central import DiscreteLaplaceNoise
-from veilcount_aggregator.central.opendp_noise import calibrated_scale, load_opendp
+from veilcount_aggregator.central.opendp_noise import (
+    calibrated_gaussian_scale,
+    calibrated_scale,
+    load_opendp,
+)
+from veilcount_aggregator.central.zcdp import rho_budget
 from veilcount_shared.mechanisms import SubsetSelection
 
 LAPLACE = "aggregator/veilcount_aggregator/central/discrete_laplace.py"
+ZCDP = "aggregator/veilcount_aggregator/central/zcdp.py"
 OPENDP = "aggregator/veilcount_aggregator/central/opendp_noise.py"
 SUBSET = "shared/veilcount_shared/mechanisms/subset_selection.py"
 ONE = Fraction(1)
@@ -170,6 +176,26 @@ def test_the_classical_gaussian_bound_ends_at_one(stated: float, *, holds: bool)
     sigma = sqrt(2 * log(1.25 / 1e-5)) / stated
 
     assert (gaussian_delta(sigma, stated) <= 1e-5) == holds
+
+
+@claim(ZCDP, 1, 4)
+def test_a_rho_keeps_the_epsilon_and_delta_it_is_converted_from(
+    stated: int, *, holds: bool
+) -> None:
+    """Discrete Gaussian noise of the rho that an (epsilon, delta) is converted to keeps both
+    [Canonne, Kamath & Steinke 2020].
+
+    Its exact delta, summed over the integers. Planted: four times the rho.
+    """
+    for epsilon in (ONE / 2, ONE, ONE * 3):
+        for delta in (Fraction(1, 100), Fraction(1, 10**5)):
+            scale = calibrated_gaussian_scale(1, stated * rho_budget(epsilon, delta))
+            x = np.arange(-int(40 * scale) - 2, int(40 * scale) + 3)
+            mass = np.exp(-((x / scale) ** 2) / 2)
+            mass /= mass.sum()
+            exact = np.maximum(mass[1:] - exp(epsilon) * mass[:-1], 0).sum()
+
+            assert (exact <= delta) == holds
 
 
 @claim(SUBSET, 1, 2)

@@ -115,7 +115,7 @@ def test_a_mean_is_two_parts_that_share_epsilon(stated: int, *, holds: bool) -> 
     surveyed = collection(whole(LOW, HIGH), ADD_REMOVE)
     question = ask(surveyed, "mean", 1)
     losses = [
-        Fraction(measured("mean", surveyed, place), part.sensitivity) * part.epsilon
+        Fraction(measured("mean", surveyed, place), part.sensitivity) * part.share
         for place, part in enumerate(question.parts)
     ]
 
