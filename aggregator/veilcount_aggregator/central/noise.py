@@ -6,20 +6,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Protocol
+from functools import partial
+from math import ceil, log, pi, sqrt
+from typing import Protocol, Self
 
 from numpy.random import Generator
 
 from .discrete_gaussian import DiscreteGaussianNoise
-from .discrete_laplace import DiscreteLaplaceNoise
+from .discrete_laplace import SAFE, DiscreteLaplaceNoise
 from .opendp_noise import (
     NoiseSource,
+    Selector,
     add_gaussian_noise,
     add_noise,
     calibrated_gaussian_scale,
     calibrated_scale,
+    calibrated_selection_scale,
+    select_noisy_max,
 )
-from .query import QueryPart
+from .query import CandidateScores, QueryPart
 
 
 class NoiseKind(StrEnum):
@@ -27,6 +32,8 @@ class NoiseKind(StrEnum):
 
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
+    EXPONENTIAL = "exponential"  # of a selection that is paid in epsilon
+    GUMBEL = "gumbel"  # in rho
 
 
 class NoiseDistribution(Protocol):
@@ -58,6 +65,45 @@ class NoiseDistribution(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class NoisyMax:
+    """Report noisy max of a scale over some candidates."""
+
+    kind: NoiseKind
+    scale: float
+    candidates: int
+    steps: int  # of a score in an answer
+
+    @classmethod
+    def calibrate(
+        cls, kind: NoiseKind, part: QueryPart, selection: CandidateScores, cost: Fraction
+    ) -> Self:
+        """Return the selection that a release pays for in epsilon (Laplace) or rho (Gaussian)."""
+        concentrated = kind is NoiseKind.GAUSSIAN
+        scale = calibrated_selection_scale(
+            part.sensitivity,
+            cost * part.share,
+            monotonic=selection.monotonic,
+            concentrated=concentrated,
+        )
+        noise = NoiseKind.GUMBEL if concentrated else NoiseKind.EXPONENTIAL
+        return cls(noise, scale, part.size, selection.steps)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one score, in answers."""
+        spread = pi / sqrt(6) if self.kind is NoiseKind.GUMBEL else 1.0
+        return self.scale * spread / self.steps
+
+    def half_width(self, alpha: float) -> int:
+        """Return how many answers the selected is below the best, but with probability alpha.
+
+        Of exponential noise: each candidate that is t below wins with at most exp(-t / scale). Of
+        Gumbel noise, the exponential mechanism: theorem 3.11 of [DR14].
+        """
+        return ceil(self.scale * log(self.candidates / alpha) / self.steps * (1 + SAFE))
+
+
+@dataclass(frozen=True, slots=True)
 class _Noise:
     distribution: Callable[[float], NoiseDistribution]  # of a scale
     calibrate: Callable[[QueryPart, Fraction], float]  # to the cost of a part
@@ -83,11 +129,20 @@ def noise_distribution(kind: NoiseKind, scale: float) -> NoiseDistribution:
     return _KINDS[kind].distribution(scale)
 
 
-def calibrated_noise(kind: NoiseKind, part: QueryPart, cost: Fraction) -> NoiseDistribution:
+def calibrated_noise(
+    kind: NoiseKind, part: QueryPart, cost: Fraction
+) -> NoiseDistribution | NoisyMax:
     """Return the noise of a part that a release pays for in epsilon (Laplace) or rho (Gaussian)."""
+    if part.selection is not None:
+        return NoisyMax.calibrate(kind, part, part.selection, cost)
     return noise_distribution(kind, _KINDS[kind].calibrate(part, cost * part.share))
 
 
 def noise_source(kind: NoiseKind) -> NoiseSource:
     """Return OpenDP's draws of a kind."""
     return _KINDS[kind].source
+
+
+def noise_selector(kind: NoiseKind) -> Selector:
+    """Return OpenDP's noisy max of a kind."""
+    return partial(select_noisy_max, concentrated=kind is NoiseKind.GUMBEL)

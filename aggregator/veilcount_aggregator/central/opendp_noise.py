@@ -15,6 +15,9 @@ from typing import Any
 
 from ..errors import NoiseUnavailable
 
+#: selects the place of the largest score, with noise of a scale
+Selector = Callable[[Sequence[int], float], int]
+
 #: adds noise of a scale to each number
 NoiseSource = Callable[[Sequence[int], float], list[int]]
 
@@ -48,6 +51,34 @@ def add_noise(true: Sequence[int], scale: float) -> list[int]:
 def add_gaussian_noise(true: Sequence[int], scale: float) -> list[int]:
     """Return each number with exact discrete Gaussian noise of this scale."""
     return [int(each) for each in _gaussian(scale)(list(true))]
+
+
+@lru_cache(maxsize=1024)
+def calibrated_selection_scale(
+    sensitivity: int, cost: Fraction, *, monotonic: bool, concentrated: bool
+) -> float:
+    """Return the least float scale found whose noisy max keeps epsilon, or rho if concentrated."""
+    reach = sensitivity * (1 if monotonic else 2)
+    scale = reach / sqrt(8 * cost) if concentrated else float(reach / cost)
+    while (
+        Fraction(_noisy_max(scale, monotonic=monotonic, concentrated=concentrated).map(sensitivity))
+        > cost
+    ):
+        scale = nextafter(scale, inf)
+    return scale
+
+
+def select_noisy_max(scores: Sequence[int], scale: float, *, concentrated: bool) -> int:
+    """Return the place of the largest score with noise of this scale."""
+    return int(_noisy_max(scale, monotonic=False, concentrated=concentrated)(list(scores)))
+
+
+def _noisy_max(scale: float, *, monotonic: bool, concentrated: bool) -> Any:
+    """Monotonicity changes what a scale delivers, not what is drawn."""
+    dp = load_opendp()
+    measure = dp.zero_concentrated_divergence() if concentrated else dp.max_divergence()
+    distance = dp.linf_distance(T="i64", monotonic=monotonic)
+    return dp.m.make_noisy_max(_integers(dp), distance, measure, scale)
 
 
 def _laplace(scale: float) -> Any:

@@ -28,14 +28,23 @@ MAX_NUMBER = 1 << 30  # with as many answers, a sum still fits 64 bits
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateScores:
+    """A part of which only the largest is released, by its place: report noisy max."""
+
+    monotonic: bool  # whether one more answer moves all scores the same way
+    steps: int = 1  # of a score: how many are one answer
+
+
+@dataclass(frozen=True, slots=True)
 class QueryPart:
     """Integers that noise is added to: their sensitivities, and their share of the cost."""
 
     name: str
     size: int
-    sensitivity: int  # L1
+    sensitivity: int  # L1; of a selection, of each score
     share: Fraction = Fraction(1)
     l2_squared: int | None = None  # None: of one number, where both are the same
+    selection: CandidateScores | None = None  # None: each integer is released with its noise
 
     @property
     def squared_sensitivity(self) -> int:
@@ -101,13 +110,20 @@ class Query(ABC):
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         """Return the true integers of each part."""
 
+    def part_values(
+        self, collection: Collection, counters: Counters, drawn: Noised, widths: Sequence[int]
+    ) -> list[int]:
+        """Return those of the next part, which may depend on what came out of the earlier ones."""
+        del widths
+        return self.true_values(collection, counters)[len(drawn)]
+
     @abstractmethod
     def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
         """Return each released value with its interval; n: the exact number, if it is public."""
 
-    def labels(self, collection: Collection) -> tuple[Label, ...]:
+    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
         """Return the label of each released value."""
-        del collection
+        del collection, noised
         return (self.kind,)
 
 
@@ -134,6 +150,14 @@ def query_options(collection: Collection) -> dict[str, QueryOption]:
 def describe_query(written: object) -> str:
     """Return a query in words, whatever its type."""
     return next(text for each in QUERY_TYPES.values() if (text := each.describe(written)))
+
+
+def value_labels(collection: Collection) -> tuple[Label, ...]:
+    """Return the values of a collection, in the order of its counters."""
+    domain = collection.domain
+    if isinstance(domain, Number):
+        return tuple(range(int(domain.low), int(domain.high) + 1))
+    return tuple(domain.labels)
 
 
 def count_interval(value: int, half_width: int) -> Figure:

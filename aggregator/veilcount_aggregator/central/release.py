@@ -14,12 +14,13 @@ from typing import Any
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from ..series.packed_rows import Counters
-from .noise import NoiseKind, calibrated_noise, noise_source
-from .opendp_noise import NoiseSource
+from .noise import NoiseKind, NoisyMax, calibrated_noise, noise_selector, noise_source
+from .opendp_noise import NoiseSource, Selector
 from .priced_query import PricedQuery
 from .query import Label
 
 LEVEL = 0.95
+SELECTIONS = frozenset({NoiseKind.EXPONENTIAL, NoiseKind.GUMBEL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class PartNoise:
     sensitivity: int  # L1; of Gaussian noise, it is calibrated to L2
     scale: float
     deviation: float
-    half_width: int  # each number's noise exceeds it with probability 1 - level at most
+    half_width: int  # the noise, or a selection's loss, exceeds it with probability 1 - level
     distribution: NoiseKind = NoiseKind.LAPLACE
 
 
@@ -92,6 +93,7 @@ def draw_release(
     level: float = LEVEL,
     *,
     noise: NoiseSource | None = None,
+    select: Selector | None = None,
 ) -> Release:
     """Draw the release. `counters` are the true ones of all its periods, summed, and not kept.
 
@@ -103,17 +105,17 @@ def draw_release(
         raise ValueError(f"{collection.name}: give {collection.inputs} counts of true answers")
     n = int(counters.sum()) if question.publishes_n else None
     parts = part_noise(question, level)
-    true = query.true_values(collection, counters)
-    source = noise or noise_source(question.cost.noise)
-    drawn = tuple(
-        tuple(source(numbers, part.scale)) for numbers, part in zip(true, parts, strict=True)
-    )
-    figures = query.figures(drawn, [part.half_width for part in parts], n)
+    widths = [part.half_width for part in parts]
+    drawn: tuple[tuple[int, ...], ...] = ()
+    for part in parts:
+        values = query.part_values(collection, counters, drawn, widths)
+        drawn = (*drawn, _drawn(part, values, noise, select))
+    figures = query.figures(drawn, widths, n)
     return Release(
         canonical=question.canonical,
         written_query=question.written_query,
         kind=query.kind,
-        labels=query.labels(collection),
+        labels=query.labels(collection, drawn),
         values=tuple(value for value, _, _ in figures),
         low=tuple(low for _, low, _ in figures),
         high=tuple(high for _, _, high in figures),
@@ -129,6 +131,14 @@ def draw_release(
         rho=_exact(question.rho),
         person_rho=_exact(question.person_rho),
     )
+
+
+def _drawn(
+    part: PartNoise, values: list[int], noise: NoiseSource | None, select: Selector | None
+) -> tuple[int, ...]:
+    if part.distribution in SELECTIONS:
+        return ((select or noise_selector(part.distribution))(values, part.scale),)
+    return tuple((noise or noise_source(part.distribution))(values, part.scale))
 
 
 def _exact(number: Fraction | None) -> str:
@@ -153,7 +163,7 @@ def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, 
                 noise.scale,
                 noise.deviation,
                 noise.half_width(alpha),
-                question.cost.noise,
+                noise.kind if isinstance(noise, NoisyMax) else question.cost.noise,
             )
         )
     return tuple(found)

@@ -24,6 +24,8 @@ sold.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.periods import Unit
@@ -58,6 +60,12 @@ def sum_sensitivity(collection: Collection, low: int, high: int) -> int:
     """Return the sensitivity of the sum of answers between low and high."""
     largest = high - low if _substitute(collection) else max(abs(low), abs(high))
     return contributions(collection) * largest
+
+
+def rank_sensitivity(collection: Collection, share: Fraction) -> int:
+    """Return how far b (answers below) - a n moves, for a share a / b; likewise of those above."""
+    a, b = share.numerator, share.denominator
+    return contributions(collection) * (b if _substitute(collection) else max(a, b - a))
 
 
 def _substitute(collection: Collection) -> bool:

@@ -33,8 +33,8 @@ FEW = 3  # figures of a release that a line of the journal shows
 @options.name_in_store
 @click.option(
     "--query",
-    help="""histogram, count, sum, mean, 'age >= 40' or '{"count": ["a", "b"]}'; without it,
-    past releases are listed.""",
+    help="""histogram, count, sum, mean, variance, median, 'quantile 0.9', most_frequent,
+    'age >= 40' or '{"count": ["a", "b"]}'; without it, past releases are listed.""",
 )
 @click.option(
     "--epsilon",
@@ -162,7 +162,7 @@ def _cost(release: Document) -> str:
 def _print(document: Document) -> None:
     print_lines(_head(document))
     if document["dry_run"]:
-        noise = ((part["name"], f"+/- {part['half_width']:,}") for part in document["noise"])
+        noise = ((part["name"], _half_width(part)) for part in document["noise"])
         print_table(("noise on", "half width"), noise)
     else:
         rows = [
@@ -171,6 +171,12 @@ def _print(document: Document) -> None:
         ]
         print_table(FIGURES, rows)
     print_lines(["", *_price(document)])
+
+
+def _half_width(part: Document) -> str:
+    if part["distribution"] in {"exponential", "gumbel"}:
+        return f"within {part['half_width']:,} answers of the best"
+    return f"+/- {part['half_width']:,}"
 
 
 def _head(document: Document) -> Iterator[str]:

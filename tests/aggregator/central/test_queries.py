@@ -191,7 +191,7 @@ LOCAL = Collection(
         (LOCAL, {"query": "sum", "epsilon": 1}, "collection", "read its estimate"),
         (AGE, {"query": "sum", "epsilon": 1, "by": "day"}, "by", "remove it"),
         (AGE, {"epsilon": 1}, "query", "(missing)"),
-        (AGE, {"query": "median", "epsilon": 1}, "query", '"age >= 1"'),
+        (AGE, {"query": "mode", "epsilon": 1}, "query", '"age >= 1"'),
         (AGE, {"query": "height > 3", "epsilon": 1}, "query", "compare age"),
         (AGE, {"query": "age > 120", "epsilon": 1}, "query", "the answer is 0"),
         (AGE, {"query": {"count": []}, "epsilon": 1}, "query", "give "),
@@ -270,6 +270,8 @@ QUERIES: list[tuple[Boolean | Choice | Number, object]] = [
     (whole(-1, 3), "mean"),
     (Choice((7, -2, 1)), "sum"),
     (Choice((7, -2, 1)), "mean"),
+    (whole(2, 4), "variance"),
+    (whole(-1, 3), "variance"),
 ]
 
 
@@ -323,7 +325,9 @@ def test_no_neighbour_is_farther_than_the_sensitivity_and_one_is_as_far(
 ) -> None:
     answers = None if month else 2  # of three: then n is withheld under either adjacency
     question = ask(collection(domain, adjacency, answers=answers), query, month=month)
-    counts_all = [part.name == "count" and query in ("count", "mean") for part in question.parts]
+    counts_all = [
+        part.name == "count" and query in ("count", "mean", "variance") for part in question.parts
+    ]
     claims = [[part.sensitivity, part.squared_sensitivity] for part in question.parts]
 
     for power in (1, 2):

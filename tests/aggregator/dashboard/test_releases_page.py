@@ -219,6 +219,20 @@ def test_a_budget_with_delta_is_paid_in_rho(analyst: Visitor) -> None:
     assert "Cost rho 0.002 rho 0.002 of one person" in after.text
 
 
+def test_a_selection_is_shown_with_its_value_and_its_bound(analyst: Visitor) -> None:
+    path = HERE.replace("visits", "colours")
+    dry = _dry(analyst, path, query="most_frequent", epsilon="0.8", **DAY)
+    done = analyst.post(path, query="most_frequent", epsilon="0.8", **DAY)
+    after = analyst.get(done.response.headers["Location"])
+
+    assert (
+        "Error within 11 answers within 11 answers of the most frequent value's count" in dry.text
+    )
+    assert "Which value is most frequent" in after.text
+    assert "Noise: within 11 answers of the most frequent value's count and +/- 9" in after.text
+    assert "dark blue" in after.text.split("Request a release")[0]
+
+
 def _dry(visitor: Visitor, path: str = HERE, **parameters: str) -> Page:
     return visitor.get(path, query_string=parameters)
 

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
-from ..query import Figure, Label, Noised, Query, QueryOption, QueryPart, count_interval
+from ..query import (
+    Figure,
+    Label,
+    Noised,
+    Query,
+    QueryOption,
+    QueryPart,
+    count_interval,
+    value_labels,
+)
 from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
 
 MAX_HISTOGRAM_VALUES = 1 << 16  # each value's noise costs some 7 us and a line of the answer
@@ -55,8 +63,5 @@ class HistogramQuery(Query):
     def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
         return [count_interval(each, half_widths[0]) for each in noised[0]]
 
-    def labels(self, collection: Collection) -> tuple[Label, ...]:
-        domain = collection.domain
-        if isinstance(domain, Number):
-            return tuple(range(int(domain.low), int(domain.high) + 1))
-        return tuple(domain.labels)
+    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
+        return value_labels(collection)

@@ -1,7 +1,8 @@
-"""The mean and the sum of numeric answers.
+"""The mean, the variance and the sum of numeric answers.
 
 Where n is public, a mean is a noised sum over n. Elsewhere it is two parts at half of epsilon each:
-the sum from the middle of the range, doubled to stay whole, and a count.
+the sum from the middle of the range, doubled to stay whole, and a count. A variance adds the sum of
+their squares.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -16,10 +18,12 @@ import numpy as np
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
+from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ...series.series import publishes_n
 from ..query import (
     Figure,
+    Label,
     Noised,
     Numbers,
     Query,
@@ -29,6 +33,8 @@ from ..query import (
     require_summable,
 )
 from ..sensitivity import count_sensitivity, sum_sensitivity
+
+MAX_SQUARED_RANGE = 1 << 16  # of two numbers: with 2^30 answers, squares still fit 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,10 @@ class MeanQuery(Query):
         return min(self.numbers), max(self.numbers)
 
 
+def _range_of(numbers: Numbers) -> int:
+    return max(numbers) - min(numbers)
+
+
 def _ratio(ends: tuple[int, int, int], count: int, off: int) -> Iterator[float]:
     """Yield a sum over a count, and the ends of what both intervals leave possible.
 
@@ -98,6 +108,71 @@ def _ratio(ends: tuple[int, int, int], count: int, off: int) -> Iterator[float]:
     yield total / max(1, count)
     yield low / (least if low < 0 else most)
     yield high / (most if high < 0 else least)
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceQuery(Query):
+    """The variance of the answers, and its root, from sums about the middle of the range."""
+
+    kind: ClassVar[str] = "variance"
+    forms: ClassVar[Mapping[str, str]] = {'"variance"': "the variance of the answers"}
+    order: ClassVar[int] = 4
+
+    numbers: Numbers
+
+    @classmethod
+    def options(cls, collection: Collection) -> Iterator[QueryOption]:
+        numbers = numeric_values(collection)
+        boolean = isinstance(collection.domain, Boolean)
+        if numbers is not None and not boolean and _range_of(numbers) <= MAX_SQUARED_RANGE:
+            yield QueryOption(cls.kind, cls.forms['"variance"'])
+
+    @classmethod
+    def parse(cls, written: object, collection: Collection) -> Query | None:
+        """Read `"variance"`; of a boolean it follows from the share."""
+        if written != "variance":
+            return None
+        numbers = require_summable("variance", collection)
+        if isinstance(collection.domain, Boolean):
+            raise QueryError("query", written, "of a yes or no it is p (1 - p): ask for the mean")
+        if _range_of(numbers) > MAX_SQUARED_RANGE:
+            fix = f"only for numbers within {MAX_SQUARED_RANGE:,} of each other: scale them"
+            raise QueryError("query", written, fix)
+        return cls(numbers)
+
+    def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
+        width = _range_of(self.numbers)
+        sums = {
+            "centred sum": sum_sensitivity(collection, -width, width),
+            "centred squares": sum_sensitivity(collection, 0, width**2),
+        }
+        if not publishes_n(collection):
+            sums["count"] = count_sensitivity(collection)
+        share = Fraction(1, len(sums))
+        return tuple(QueryPart(name, 1, far, share) for name, far in sums.items())
+
+    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
+        numbers = np.asarray(self.numbers, np.int64)
+        centred = 2 * numbers - numbers.min() - numbers.max()
+        sums = [counters @ centred, counters @ centred**2, counters.sum()]
+        return [[int(each)] for each in sums[: len(self.parts(collection))]]
+
+    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+        """Return E x^2 - (E x)^2 with all that both intervals leave possible, within the range."""
+        count, off = (n, 0) if n is not None else (noised[2][0], half_widths[2])
+        mean, square = (
+            list(_ratio((total, total - width, total + width), count, off))
+            for (total,), width in zip(noised[:2], half_widths[:2], strict=True)
+        )
+        largest = max(each**2 for each in mean[1:])
+        least = 0.0 if mean[1] <= 0 <= mean[2] else min(each**2 for each in mean[1:])
+        most = _range_of(self.numbers) ** 2 / 4
+        ends = (square[0] - mean[0] ** 2, square[1] - largest, square[2] - least)
+        value, low, high = (min(max(each / 4, 0.0), most) for each in ends)
+        return [(value, low, high), (sqrt(value), sqrt(low), sqrt(high))]
+
+    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
+        return (self.kind, "standard deviation")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from ...central.curator import DryRun
 from ...central.privacy_filter import require_closed_periods
 from ...central.query import describe_query
 from ...central.query_types.count_query import spell_label
+from ...central.release import SELECTIONS
 from ...errors import InsufficientBudget, ReleaseRefused
 from ...queries import Snapshot
 from ...queries.releases import (
@@ -34,8 +35,15 @@ from ..formatting import days, short_epsilon
 from ..pages import Content
 
 MOST_PERIODS = 12  # that an axis labels one by one
+LABELLED = ("most_frequent", "variance")  # queries whose figures need their names
 MOST_ROWS = 30  # figures of one release that are drawn and listed
-PARTS = {"histogram": "count of each value"}  # as texts name them
+PARTS = {  # as texts name them
+    "histogram": "count of each value",
+    "selection": "most frequent value's count",
+    "quantile": "quantile's rank",
+    "lower end": "rank that its lower end aims at",
+    "upper end": "rank that its upper end aims at",
+}
 COLUMNS = ("Value", "Released", "From", "To")
 
 
@@ -56,7 +64,7 @@ def amount(figure: float) -> str:
 
 def noise_text(parts: list[NoiseView], level: float) -> str:
     """Return the error of each part of a release."""
-    errors = [f"{_half_width(part)} on the {PARTS.get(part.name, part.name)}" for part in parts]
+    errors = [_error(part) for part in parts]
     return f"{' and '.join(errors)}, at level {level:.0%}"
 
 
@@ -74,7 +82,14 @@ def person_text(release: ReleaseView) -> str:
     return f"rho {short_epsilon(release.person_rho or '0')}"
 
 
+def _error(part: NoiseView) -> str:
+    name = PARTS.get(part.name, part.name)
+    return f"{_half_width(part)} {'of' if part.distribution in SELECTIONS else 'on'} the {name}"
+
+
 def _half_width(part: NoiseView) -> str:
+    if part.distribution in SELECTIONS:
+        return f"within {part.half_width:,} answers"
     return f"+/- {part.half_width:,}"
 
 
@@ -95,11 +110,11 @@ def refusal_text(collection: Collection, error: VeilcountError) -> str:
 def release_entry(place: int, release: ReleaseView) -> Content:
     """Return a release of the journal, where its place counts from 1.
 
-    The chart has a drawing for two figures or more, and of very many the largest.
+    A histogram is drawn; of very many figures the largest.
     """
     figures, dates = _largest(release.figures), days(release.first, release.last)
     rows = [_row(each) for each in figures]
-    drawing = _drawing(figures, rows) if len(release.figures) > 1 else {}
+    drawing = _drawing(figures, rows) if release.query == "histogram" else {}
     caption = f"Released counts with their intervals, {dates}"
     return {
         "place": place,
@@ -110,6 +125,7 @@ def release_entry(place: int, release: ReleaseView) -> Content:
         "person": person_text(release),
         "noise": noise_text(release.noise, release.level),
         "chart": charts.Chart("figures", drawing, caption, COLUMNS, rows),
+        "labelled": release.query in LABELLED,
         "left_out": len(release.figures) - len(figures),
     }
 
