@@ -9,9 +9,10 @@ epsilon-DP release costs epsilon^2 / 2 [BS16, Prop. 1.4].
 
 from __future__ import annotations
 
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import floor
 
 RHO_GRAIN = 10**12  # rho is accounted in millionths of a millionth
 
@@ -24,15 +25,21 @@ def rho_of_epsilon(epsilon: Fraction) -> Fraction:
     return epsilon**2 / 2
 
 
-@lru_cache(maxsize=1024)
 def rho_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return a rho that implies (epsilon, delta)-DP, rounded down to the grain.
+    """Return a rho that implies (epsilon, delta)-DP, rounded down to the grain."""
+    return Fraction(floor(largest_rho(epsilon, delta) * RHO_GRAIN), RHO_GRAIN)
+
+
+@lru_cache(maxsize=1024)
+def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest rho found that implies (epsilon, delta)-DP.
 
     Whatever the order a, rho-zCDP implies (epsilon, delta)-DP if
 
         ln delta >= (a - 1) (a rho - epsilon) - ln(a - 1) + a ln(1 - 1 / a)   [CKS20, Prop. 7]
 
     So each order allows a rho, all of them hold, and the largest that a search finds is returned.
+    For an epsilon below delta, 2 delta^2 may be more: by Pinsker, it implies (0, delta)-DP.
     """
     low, high = Decimal("1e-3"), 1 / (_decimal(delta) * 3)  # of a - 1; ternary search in its log
     for _ in range(_STEPS):
@@ -42,8 +49,7 @@ def rho_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
             low = one
         else:
             high = two
-    grains = (_allowed(low, epsilon, delta) * RHO_GRAIN).to_integral_value(ROUND_FLOOR)
-    return max(Fraction(0), Fraction(int(grains), RHO_GRAIN))
+    return max(Fraction(_allowed(low, epsilon, delta)), 2 * delta**2)
 
 
 def _allowed(above_1: Decimal, epsilon: Fraction, delta: Fraction) -> Decimal:

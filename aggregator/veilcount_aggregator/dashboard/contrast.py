@@ -37,6 +37,7 @@ MODELS = {
     Model.SAME_REPORTS: "Shuffled, the same reports",
     Model.SAME_GUARANTEE: "Shuffled, the same guarantee",
     Model.CENTRAL: "Central, a trusted curator",
+    Model.CENTRAL_GAUSSIAN: "Central, Gaussian noise",
 }
 COLUMNS = (
     "Model",
@@ -63,6 +64,9 @@ TRUST = {
     " devices being honest.",
     Model.CENTRAL: "The curator holds every true value. The error is the smallest; a leak, a court"
     " order or a change of policy breaks the guarantee for all answers at once.",
+    Model.CENTRAL_GAUSSIAN: "The same trust. Of one release the error is larger; it is smaller"
+    " where many releases share a period's budget, because the noise grows with the root of their number."
+    " The definition states a delta.",
 }
 
 

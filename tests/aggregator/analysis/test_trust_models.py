@@ -19,6 +19,7 @@ from veilcount_aggregator.analysis.trust_models import (
     compare_trust_models,
     scaling,
 )
+from veilcount_aggregator.central.zcdp import largest_rho
 from veilcount_aggregator.mechanisms import handler_of, share_handler_of
 from veilcount_shared import select_mechanism
 from veilcount_shared.collection import Measure
@@ -32,6 +33,7 @@ from veilcount_shared.mechanisms import (
 )
 
 ONE = Fraction(1)
+DELTA = Fraction(1, 10**6)
 
 # -- the noise of a design -------------------------------------------------------------------------
 
@@ -107,7 +109,7 @@ def test_a_curator_s_sum_over_a_number_s_grid_has_continuous_laplace_noise() -> 
     assert isclose(quantity.central(ONE, 1000, 0.95).rmse, sqrt(2) * 240 / 1000, rel_tol=1e-6)
 
 
-# -- four rows -------------------------------------------------------------------------------------
+# -- the rows --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +124,14 @@ def test_all_rows_share_adjacency_unit_and_one_contribution(shown: TrustComparis
     assert (shown.adjacency, shown.unit, shown.contributions) == ("substitute", "month", 1)
     assert [line.row for line in shown.lines] == list(TrustModelRow)
     assert errors[0] == errors[1] > errors[2] > errors[3]  # trust buys accuracy
+    assert errors[3] < errors[4] < errors[0]  # of one release
 
 
 def test_a_shuffler_gives_a_smaller_epsilon_or_lets_devices_answer_louder(
     shown: TrustComparison,
 ) -> None:
     """(epsilon, delta) of the batch; whoever sees one report alone still has epsilon 1."""
-    _, same, louder, _ = shown.lines
+    _, same, louder, *_ = shown.lines
     bound = amplified(select_mechanism(2, 1).mechanism, 10**4, same.delta)
 
     assert same.device == 1
@@ -189,15 +192,30 @@ def test_local_noise_costs_what_is_known(k: int, expected: float) -> None:
 
 def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
     quantity = Quantity.from_collection(make_collection())
-    local, _, shuffled, central = shown.lines
+    local, _, shuffled, central, gaussian = shown.lines
 
     assert central.devices_as_local < shuffled.devices_as_local < 10**4
     assert 10**4 < shuffled.devices_as_central < local.devices_as_central
+    assert 10**4 < gaussian.devices_as_central < local.devices_as_central
     assert local.devices_as_local == central.devices_as_central == 10**4
     assert quantity.local(ONE, local.devices_as_central, 0.95).rmse <= central.cohort.rmse
     assert quantity.local(ONE, local.devices_as_central - 1, 0.95).rmse > central.cohort.rmse
     assert quantity.central(ONE, central.devices_as_local, 0.95).rmse <= local.cohort.rmse
     assert quantity.central(ONE, central.devices_as_local - 1, 0.95).rmse > local.cohort.rmse
+
+
+@pytest.mark.parametrize("values", [None, list(range(500))])
+def test_gaussian_noise_is_smaller_where_many_releases_share_a_budget(
+    values: list[int] | None,
+) -> None:
+    """Its error grows with the root of the releases, that of Laplace noise in proportion."""
+    quantity = Quantity.from_collection(make_collection(boolean=None, values=values or [0, 1]))
+    laplace, gaussian = quantity.curator(ONE).deviation, quantity.gaussian_curator(ONE, DELTA)
+    rho = gaussian.scale**-2
+
+    assert rho == pytest.approx(float(largest_rho(ONE, DELTA)))
+    assert 4 * laplace < sqrt(4) * gaussian.deviation
+    assert 6 * laplace > sqrt(6) * gaussian.deviation
 
 
 def test_ten_thousand_with_a_curator_are_forty_seven_million_without() -> None:

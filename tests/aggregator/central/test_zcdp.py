@@ -115,6 +115,11 @@ def test_gaussian_noise_gains_with_the_number_of_releases(
     assert DiscreteGaussianNoise(scale).half_width(0.05) == gaussian
 
 
+def test_an_epsilon_below_delta_has_a_rho_too() -> None:
+    """Pinsker: total variation is at most the root of rho / 2."""
+    assert rho_budget(Fraction(1, 100), Fraction(1, 10)) == Fraction(1, 50)
+
+
 # -- the noise -------------------------------------------------------------------------------------
 
 

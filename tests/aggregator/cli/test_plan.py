@@ -39,13 +39,14 @@ def test_a_trust_model_and_two_arms_may_be_chosen(typed: Type) -> None:
     assert (planned.json["trust"], planned.json["arms"]) == ("shuffled", 2)
 
 
-def test_the_four_rows_of_a_file_or_of_a_question(typed: Type, file: str) -> None:
+def test_the_rows_of_a_file_or_of_a_question(typed: Type, file: str) -> None:
     table = typed("contrast", "--epsilon", "1", "--values", "3", "--n", "10000")
     rows = typed("contrast", file, "theme", "--n", "10000", "--json").json["lines"]
 
     assert table.code == 0
     assert [row["row"] for row in rows] == [
         "local", "shuffled, same reports", "shuffled, same guarantee", "central",
+        "central, Gaussian noise",
     ]  # fmt: skip
     assert rows[0]["cohort"]["half_width"] > rows[2]["cohort"]["half_width"]
     for row in rows:

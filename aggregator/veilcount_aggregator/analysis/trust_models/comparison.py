@@ -1,6 +1,6 @@
 """Local, shuffled and central on the same question, the same n and the same unit.
 
-All four rows protect one contribution a person, with substitute adjacency: the value of an answer
+All rows protect one contribution a person, with substitute adjacency: the value of an answer
 is hidden, that there is one is not, so n is public everywhere and only the noise differs. Epsilon
 is the definition's; an add-remove one counts twice, which the same curator's noise then amounts to.
 """
@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 from typing import Any
 
 from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
+from ...central.zcdp import largest_rho
 from ...text import number_format
 from ..amplification import amplified, largest_local_epsilon
 from .quantity import ErrorEstimate, Quantity, with_sampling
@@ -32,6 +33,7 @@ class TrustModelRow(StrEnum):
     SAME_REPORTS = "shuffled, same reports"
     SAME_GUARANTEE = "shuffled, same guarantee"
     CENTRAL = "central"
+    CENTRAL_GAUSSIAN = "central, Gaussian noise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class ErrorPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustComparison:
-    """The four rows, and how they scale."""
+    """The rows, and how they scale."""
 
     collection: str
     n: int
@@ -104,6 +106,10 @@ class _Setting:
     def central(self) -> ErrorEstimate:
         return self.quantity.central(self.epsilon, self.n, self.level)
 
+    @property
+    def gaussian(self) -> ErrorEstimate:
+        return self.quantity.gaussian(self.epsilon, self.delta, self.n, self.level)
+
     def devices_local(self, rmse: float, device: Fraction) -> int:
         """Return how many devices at this local epsilon reach an error."""
         return ceil(self.quantity.variance(device) / rmse**2)
@@ -111,6 +117,10 @@ class _Setting:
     def devices_central(self, rmse: float) -> int:
         """Return how many a trusted curator takes."""
         return ceil(self.quantity.central(self.epsilon, 1, self.level).rmse / rmse)
+
+    def devices_gaussian(self, rmse: float) -> int:
+        """Return how many it takes one whose noise is Gaussian."""
+        return ceil(self.gaussian.times(self.n).rmse / rmse)
 
     def devices_shuffled(self, rmse: float) -> int:
         """Return how many it takes behind a shuffler under the central guarantee.
@@ -134,7 +144,7 @@ def compare_trust_models(
     level: float = 0.95,
     delta: Fraction = DELTA,
 ) -> TrustComparison:
-    """Return the four rows for n answers: predicted, or with the shares that were observed."""
+    """Return the rows for n answers: predicted, or with the shares that were observed."""
     if n < 1:
         raise ValueError(f"n = {n}: give at least one answer")
     quantity = Quantity.from_collection(collection)
@@ -148,7 +158,7 @@ def compare_trust_models(
         quantity=quantity.name,
         level=level,
         basis="predicted" if frequencies is None else "observed",
-        lines=tuple(row(setting) for row in (_local, _same_reports, _same_guarantee, _central)),
+        lines=tuple(row(setting) for row in _ROWS),
         scaling=scaling(quantity, setting.epsilon, _sizes(n), delta=delta),
     )
 
@@ -230,6 +240,26 @@ def _central(setting: _Setting) -> TrustModelLine:
         devices_as_local=setting.devices_central(setting.local.rmse),
         devices_as_central=setting.n,
     )
+
+
+def _central_gaussian(setting: _Setting) -> TrustModelLine:
+    """Of one release Laplace noise is smaller; Gaussian gains with the number of releases."""
+    rho = largest_rho(setting.epsilon, setting.delta)
+    releases = floor((setting.gaussian.rmse / setting.central.rmse) ** 2) + 1
+    return setting.line(
+        TrustModelRow.CENTRAL_GAUSSIAN,
+        setting.gaussian,
+        device=None,
+        delta=setting.delta,
+        guarantee=f"what is released is {_of(setting.epsilon, setting.delta)}, by"
+        f" {float(rho):.4g}-zCDP; smaller than Laplace noise where {releases:,} releases or more"
+        " share a period's budget; the curator holds every true value",
+        devices_as_local=setting.devices_gaussian(setting.local.rmse),
+        devices_as_central=setting.devices_gaussian(setting.central.rmse),
+    )
+
+
+_ROWS = (_local, _same_reports, _same_guarantee, _central, _central_gaussian)
 
 
 def _of(epsilon: Fraction, delta: Fraction | None = None) -> str:

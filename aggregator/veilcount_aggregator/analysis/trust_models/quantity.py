@@ -20,7 +20,8 @@ from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Number
 from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, Randomizer, RangeTree
 
-from ...central import DiscreteLaplaceNoise
+from ...central import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from ...central.zcdp import largest_rho
 from ...mechanisms import handler_of
 from ..amplification import Family
 
@@ -145,6 +146,11 @@ class Quantity:
         sensitivity = GRID if self.inputs is None else TWO_COUNTS
         return DiscreteLaplaceNoise(float(sensitivity / epsilon))
 
+    def gaussian_curator(self, epsilon: Fraction, delta: Fraction) -> DiscreteGaussianNoise:
+        """Return the same with Gaussian noise that spends the whole (epsilon, delta) at once."""
+        squared = GRID**2 if self.inputs is None else TWO_COUNTS  # two counts move by one each
+        return DiscreteGaussianNoise(sqrt(squared / (2 * largest_rho(epsilon, delta))))
+
     @property
     def count(self) -> float:
         """What one step of a curator's noise is of one person's answer."""
@@ -152,7 +158,15 @@ class Quantity:
 
     def central(self, epsilon: Fraction, n: int, level: float) -> ErrorEstimate:
         """Return the error where a trusted curator adds the noise, and n is public."""
-        noise = self.curator(epsilon)
+        return self._curated(self.curator(epsilon), n, level)
+
+    def gaussian(self, epsilon: Fraction, delta: Fraction, n: int, level: float) -> ErrorEstimate:
+        """Return the error where the curator's noise is Gaussian."""
+        return self._curated(self.gaussian_curator(epsilon, delta), n, level)
+
+    def _curated(
+        self, noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, n: int, level: float
+    ) -> ErrorEstimate:
         return ErrorEstimate(noise.deviation, noise.half_width(1 - level)).times(self.count / n)
 
     def sampling(self, frequencies: Sequence[float] | None) -> float:

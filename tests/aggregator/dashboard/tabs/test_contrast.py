@@ -19,7 +19,7 @@ def slope(part: Any) -> float:
     return rise / run
 
 
-def test_four_rows_have_their_errors_and_guarantees_and_lines_their_slopes(
+def test_rows_have_their_errors_and_guarantees_and_lines_their_slopes(
     answered: Deployment, analyst: Visitor
 ) -> None:
     """The local error falls with the root of n, the central one with n."""
