@@ -3,7 +3,7 @@
 from . import query_types as query_types
 from .discrete_gaussian import DiscreteGaussianNoise as DiscreteGaussianNoise
 from .discrete_laplace import DiscreteLaplaceNoise as DiscreteLaplaceNoise
-from .noise import NoiseKind as NoiseKind
+from .noise_kinds import NoiseKind as NoiseKind
 from .priced_query import PricedQuery as PricedQuery
 from .priced_query import price_query as price_query
 from .quantile import quantile as quantile

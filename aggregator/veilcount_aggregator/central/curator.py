@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
+
+import numpy as np
 
 from ..errors import StoreError
 from ..series.series import Series
-from ..store import Store
+from ..store import Cell, Store
 from ..structured_logging import code_location
 from . import PartNoise, PricedQuery, Release, draw_release, part_noise, price_query
 from .budget_ledger import PeriodAccount, ReleaseContent, period_accounts
@@ -88,6 +91,12 @@ def draw(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
 
 
 def _noised(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
-    periods = set(question.periods)
-    cells = [cell for cell in store.report_counts(series) if cell.period in periods]
-    return draw_release(question, store.counters(series, cells)).to_json()
+    cells: dict[int, list[Cell]] = {period: [] for period in question.periods}
+    for cell in store.report_counts(series):
+        if cell.period in cells:
+            cells[cell.period].append(cell)
+    if question.query.by_period:
+        counters = np.stack([store.counters(series, each) for each in cells.values()])
+    else:
+        counters = store.counters(series, list(chain.from_iterable(cells.values())))
+    return draw_release(question, counters).to_json()

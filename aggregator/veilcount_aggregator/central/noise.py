@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from math import ceil, log, pi, sqrt
-from typing import Protocol, Self
-
-from numpy.random import Generator
+from typing import Self
 
 from .discrete_gaussian import DiscreteGaussianNoise
 from .discrete_laplace import SAFE, DiscreteLaplaceNoise
+from .noise_kinds import NoiseDistribution, NoiseKind
 from .opendp_noise import (
     NoiseSource,
     Selector,
@@ -25,43 +23,6 @@ from .opendp_noise import (
     select_noisy_max,
 )
 from .query import CandidateScores, QueryPart
-
-
-class NoiseKind(StrEnum):
-    """The distribution of a release's noise."""
-
-    LAPLACE = "laplace"
-    GAUSSIAN = "gaussian"
-    EXPONENTIAL = "exponential"  # of a selection that is paid in epsilon
-    GUMBEL = "gumbel"  # in rho
-
-
-class NoiseDistribution(Protocol):
-    """A distribution of integer noise, symmetric about 0."""
-
-    @property
-    def scale(self) -> float:
-        """The scale that OpenDP draws with."""
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation."""
-
-    @property
-    def largest_t(self) -> float:
-        """The end of the range of t in which `log_moment` is useful."""
-
-    def half_width(self, alpha: float) -> int:
-        """Return a width that noise exceeds with probability alpha at most."""
-
-    def difference_half_width(self, alpha: float) -> int:
-        """Return the same for the difference of two independent draws."""
-
-    def log_moment(self, t: float) -> float:
-        """Return log E exp(t X), or a bound on it."""
-
-    def draw(self, size: int, generator: Generator) -> list[int]:
-        """Return noise for simulations."""
 
 
 @dataclass(frozen=True, slots=True)

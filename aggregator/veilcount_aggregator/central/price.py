@@ -18,7 +18,7 @@ from math import ceil
 from veilcount_shared import Collection
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
-from .noise import NoiseKind
+from .noise_kinds import NoiseKind
 from .sensitivity import person_contributions
 from .zcdp import RHO_GRAIN, rho_budget, rho_of_epsilon
 

@@ -23,7 +23,7 @@ from veilcount_shared.schedule import period_end, period_start
 
 from ..errors import QueryError
 from ..series.series import publishes_n
-from .noise import NoiseKind
+from .noise_kinds import NoiseKind
 from .price import Accounting, ReleaseCost, period_budget
 from .query import Query, QueryPart, parse_query
 from .query_types.count_query import CountingQuery
@@ -137,8 +137,13 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
     if unknown:
         raise QueryError(unknown[0], request[unknown[0]], "unknown: remove it")
     query = parse_query(request.get("query"), collection)
-    cost, wanted = _cost(request, collection), request["query"]
-    question = PricedQuery(collection, query, cost, _periods(request, collection), wanted)
+    cost, wanted, chosen = (
+        _cost(request, collection),
+        request["query"],
+        _periods(request, collection),
+    )
+    query = query.over(chosen, cost.noise, collection)
+    question = PricedQuery(collection, query, cost, chosen, wanted)
     if question.publishes_n and query == CountingQuery.count_all(collection):
         raise QueryError("query", wanted, "this number is public here: it costs nothing")
     return question

@@ -18,7 +18,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from .noise import NoiseDistribution, noise_distribution
+from .noise import noise_distribution
+from .noise_kinds import NoiseDistribution
 from .release import LEVEL, Release
 
 Floats = NDArray[np.float64]

@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
 
 from ..errors import QueryError
 from ..series.packed_rows import Counters
+from .noise_kinds import DrawnNoise, NoiseKind
 
 Label = str | int | bool | tuple[str | int, ...]
 Figure = tuple[float, float, float]  # a value, and the ends of its interval
@@ -68,6 +69,13 @@ class QueryOption:
         return self.read(argument) if self.read else self.name
 
 
+class ErrorBound(Protocol):
+    """Noise, or a selection's loss."""
+
+    def half_width(self, alpha: float) -> int:
+        """Return a width that it exceeds with probability alpha at most."""
+
+
 class Query(ABC):
     """One query of one collection, parsed. Equal queries have equal canonical forms."""
 
@@ -77,6 +85,8 @@ class Query(ABC):
     kind: ClassVar[str] = ""
     #: the ways to write it (NAME: the collection's), and what each asks
     forms: ClassVar[Mapping[str, str]] = {}
+    #: whether it needs the counters of each period, instead of their sum
+    by_period: ClassVar[bool] = False
     #: its place among the options of a form
     order: ClassVar[int] = 0
 
@@ -116,6 +126,22 @@ class Query(ABC):
         """Return those of the next part, which may depend on what came out of the earlier ones."""
         del widths
         return self.true_values(collection, counters)[len(drawn)]
+
+    def over(self, periods: range, noise: NoiseKind, collection: Collection) -> Query:
+        """Return the query over these periods, or refuse them; most do not depend on them."""
+        del periods, noise, collection
+        return self
+
+    def figures_at(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
+        """Return each released value with its interval, which misses with alpha a part at most."""
+        del alpha
+        return self.figures(noised, [part.half_width for part in noise], n)
+
+    def error_width(self, noise: ErrorBound, alpha: float) -> int:
+        """Return the error of a part that is stated, by default of each of its numbers."""
+        return noise.half_width(alpha)
 
     @abstractmethod
     def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:

@@ -14,7 +14,8 @@ from typing import Any
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from ..series.packed_rows import Counters
-from .noise import NoiseKind, NoisyMax, calibrated_noise, noise_selector, noise_source
+from .noise import NoisyMax, calibrated_noise, noise_selector, noise_source
+from .noise_kinds import NoiseKind
 from .opendp_noise import NoiseSource, Selector
 from .priced_query import PricedQuery
 from .query import Label
@@ -95,13 +96,15 @@ def draw_release(
     noise: NoiseSource | None = None,
     select: Selector | None = None,
 ) -> Release:
-    """Draw the release. `counters` are the true ones of all its periods, summed, and not kept.
+    """Draw the release. `counters` are the true ones of all its periods, and not kept: summed,
+    or a row for each period if the query wants them so.
 
     Whoever calls this has charged the question, and writes charge and release down together. Other
     noise than OpenDP's is for simulations alone.
     """
     collection, query = question.collection, question.query
-    if counters.shape != (collection.inputs,) or (counters < 0).any():
+    shape = (len(question.periods),) * query.by_period + (collection.inputs,)
+    if counters.shape != shape or (counters < 0).any():
         raise ValueError(f"{collection.name}: give {collection.inputs} counts of true answers")
     n = int(counters.sum()) if question.publishes_n else None
     parts = part_noise(question, level)
@@ -110,7 +113,7 @@ def draw_release(
     for part in parts:
         values = query.part_values(collection, counters, drawn, widths)
         drawn = (*drawn, _drawn(part, values, noise, select))
-    figures = query.figures(drawn, widths, n)
+    figures = query.figures_at(drawn, parts, (1 - level) / len(parts), n)
     return Release(
         canonical=question.canonical,
         written_query=question.written_query,
@@ -162,7 +165,7 @@ def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, 
                 part.sensitivity,
                 noise.scale,
                 noise.deviation,
-                noise.half_width(alpha),
+                question.query.error_width(noise, alpha),
                 noise.kind if isinstance(noise, NoisyMax) else question.cost.noise,
             )
         )

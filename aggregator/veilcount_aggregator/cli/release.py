@@ -34,7 +34,7 @@ FEW = 3  # figures of a release that a line of the journal shows
 @click.option(
     "--query",
     help="""histogram, count, sum, mean, variance, median, 'quantile 0.9', most_frequent,
-    'age >= 40' or '{"count": ["a", "b"]}'; without it, past releases are listed.""",
+    running_total, 'age >= 40' or '{"count": ["a", "b"]}'; without it, past releases are listed.""",
 )
 @click.option(
     "--epsilon",

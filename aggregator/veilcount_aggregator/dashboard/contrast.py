@@ -65,8 +65,8 @@ TRUST = {
     Model.CENTRAL: "The curator holds every true value. The error is the smallest; a leak, a court"
     " order or a change of policy breaks the guarantee for all answers at once.",
     Model.CENTRAL_GAUSSIAN: "The same trust. Of one release the error is larger; it is smaller"
-    " where many releases share a period's budget, because the noise grows with the root of their number."
-    " The definition states a delta.",
+    " where many releases share a period's budget, because the noise grows with the root of their"
+    " number. The definition states a delta.",
 }
 
 

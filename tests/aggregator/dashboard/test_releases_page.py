@@ -233,6 +233,16 @@ def test_a_selection_is_shown_with_its_value_and_its_bound(analyst: Visitor) -> 
     assert "dark blue" in after.text.split("Request a release")[0]
 
 
+def test_running_totals_are_drawn_day_by_day(analyst: Visitor) -> None:
+    dry = _dry(analyst, query="running_total", epsilon="0.3", **TWO_DAYS)
+    done = analyst.post(HERE, query="running_total", epsilon="0.3", **TWO_DAYS)
+    after = analyst.get(done.response.headers["Location"])
+
+    assert "on the last total, each period's value summed" in dry.text
+    assert "The total so far, after each period" in after.text
+    assert after.charts["figures"]["labels"] == ["2026-12-01", "2026-12-02"]
+
+
 def _dry(visitor: Visitor, path: str = HERE, **parameters: str) -> Page:
     return visitor.get(path, query_string=parameters)
 

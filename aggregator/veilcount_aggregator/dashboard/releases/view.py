@@ -35,10 +35,14 @@ from ..formatting import days, short_epsilon
 from ..pages import Content
 
 MOST_PERIODS = 12  # that an axis labels one by one
+DRAWN = ("histogram", "running_total")  # queries with a figure for each of many values
 LABELLED = ("most_frequent", "variance")  # queries whose figures need their names
 MOST_ROWS = 30  # figures of one release that are drawn and listed
 PARTS = {  # as texts name them
     "histogram": "count of each value",
+    "summed": "last total, each period's value summed",
+    "binary tree": "last total, from a binary tree",
+    "square root": "last total, by the square root",
     "selection": "most frequent value's count",
     "quantile": "quantile's rank",
     "lower end": "rank that its lower end aims at",
@@ -112,9 +116,9 @@ def release_entry(place: int, release: ReleaseView) -> Content:
 
     A histogram is drawn; of very many figures the largest.
     """
-    figures, dates = _largest(release.figures), days(release.first, release.last)
+    figures, dates = _shown(release), days(release.first, release.last)
     rows = [_row(each) for each in figures]
-    drawing = _drawing(figures, rows) if release.query == "histogram" else {}
+    drawing = _drawing(figures, rows) if release.query in DRAWN else {}
     caption = f"Released counts with their intervals, {dates}"
     return {
         "place": place,
@@ -128,6 +132,14 @@ def release_entry(place: int, release: ReleaseView) -> Content:
         "labelled": release.query in LABELLED,
         "left_out": len(release.figures) - len(figures),
     }
+
+
+def _shown(release: ReleaseView) -> list[ReleasedFigure]:
+    """Return all figures; of very many the largest, or totals at equal distances."""
+    if release.query != "running_total":
+        return _largest(release.figures)
+    step = -(-len(release.figures) // MOST_ROWS)
+    return release.figures[::-1][::step][::-1]
 
 
 def _largest(figures: list[ReleasedFigure]) -> list[ReleasedFigure]:

@@ -1,0 +1,113 @@
+"""Strategies for running totals: what noise is added to, and how totals follow from it.
+
+The totals of d periods are A x, where A is the lower triangle of ones. A strategy is a matrix R of
+integers: noise is added to R x, and the totals are A R^+ (R x + z), the least-squares ones. A unit
+lies in one period, so it moves R x by one column of R [matrix mechanism, LMHMR15].
+
+- *summed*: R = 1. Each period's value, added up: the error grows with the root of the periods.
+- *binary tree*: each dyadic range of periods. A period is in about log2 d of them [DNPR10, CSS11],
+  and least squares reconciles the ranges [HRMS10].
+- *square root*: the matrix square root of A, c_j = c_(j-1) (2 j - 1) / (2 j), here in 1024ths. The
+  least error known, up to constants, where the cost is in L2 [HUU23].
+
+Which is best follows from the number of periods and the kind of noise alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .noise_kinds import NoiseDistribution, NoiseKind
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MAX_PERIODS = 731
+_SQUARE_ROOT_GRAIN = 1024
+_ORDERS = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefixStrategy:
+    """A matrix of integers that noise is added to, and the one that totals follow by."""
+
+    name: str
+    rows: Ints  # R
+    totals: Floats  # A R^+
+
+    @classmethod
+    def from_rows(cls, name: str, rows: Ints) -> PrefixStrategy:
+        """Return a strategy of full column rank."""
+        exact = rows.astype(np.float64)
+        prefixes = np.tril(np.ones((rows.shape[1],) * 2))
+        # A (R'R)^-1 R', from the solution of (R'R) Y = R'
+        return cls(name, rows, prefixes @ np.linalg.solve(exact.T @ exact, exact.T))
+
+    @property
+    def l1(self) -> int:
+        """The L1 norm of the heaviest column: what one step in one period moves."""
+        return int(abs(self.rows).sum(axis=0).max())
+
+    @property
+    def l2_squared(self) -> int:
+        """The square of its L2 norm."""
+        return int((self.rows**2).sum(axis=0).max())
+
+    def predicted_error(self, kind: NoiseKind) -> float:
+        """Return the root mean square error of the totals, but for a factor that all share."""
+        norm = self.l1 if kind is NoiseKind.LAPLACE else sqrt(self.l2_squared)
+        return norm * sqrt(float((self.totals**2).sum(axis=1).mean()))
+
+    def half_widths(self, noise: NoiseDistribution, alpha: float) -> Floats:
+        """Return how far each total goes to either side, but with probability alpha.
+
+        Chernoff's bound of a weighted sum of independent noise: with g the log moment and w the
+        weights, sum g(w t) <= |w|^2 g(m t) / m^2 for m = max |w|, since g(t) / t^2 grows with t.
+        """
+        norms = (self.totals**2).sum(axis=1)
+        largest = abs(self.totals).max(axis=1)
+        best = np.full(len(norms), np.inf)
+        for t in np.geomspace(1e-4, 1, _ORDERS) * noise.largest_t:
+            moments = norms / largest**2 * noise.log_moment(float(t))
+            best = np.minimum(best, (moments + np.log(2 / alpha)) / t)
+        return np.asarray(best * largest)
+
+
+@lru_cache(maxsize=16)
+def best_strategy(periods: int, kind: NoiseKind) -> PrefixStrategy:
+    """Return the strategy with the least predicted error."""
+    return min(strategies(periods), key=lambda each: each.predicted_error(kind))
+
+
+def strategies(periods: int) -> list[PrefixStrategy]:
+    """Return all strategies for a number of periods."""
+    return [
+        PrefixStrategy.from_rows("summed", np.eye(periods, dtype=np.int64)),
+        PrefixStrategy.from_rows("binary tree", _dyadic_ranges(periods)),
+        PrefixStrategy.from_rows("square root", _square_root(periods)),
+    ]
+
+
+def _dyadic_ranges(periods: int) -> Ints:
+    """Return the whole dyadic ranges, the single periods first."""
+    rows, length = [], 1
+    while length <= periods:
+        for start in range(0, periods - length + 1, length):
+            row = np.zeros(periods, np.int64)
+            row[start : start + length] = 1
+            rows.append(row)
+        length *= 2
+    return np.array(rows)
+
+
+def _square_root(periods: int) -> Ints:
+    steps = np.arange(1, periods)
+    weights = np.cumprod(np.concatenate([[1.0], (2 * steps - 1) / (2 * steps)]))
+    whole = np.rint(weights * _SQUARE_ROOT_GRAIN).astype(np.int64)
+    lag = np.arange(periods)[:, None] - np.arange(periods)[None, :]
+    return np.where(lag >= 0, whole[abs(lag)], 0)
