@@ -45,6 +45,7 @@ def command(*, name: str, params: query_source.Parameters, as_json: bool, **sour
     for series in document["series"]:
         _print(series)
     print_lines(_totals(document["cross_collection"]))
+    print_lines(map(_released, document["released"]))
 
 
 def _print(series: Document) -> None:
@@ -133,6 +134,18 @@ def _unit(row: Document, *, shares: bool) -> tuple[str, ...]:
     )
 
 
+def _released(loss: Document) -> str:
+    """Return what central releases reveal of one person, so far and at most."""
+    by = number_format.adjacency(loss["adjacency"])
+    rho = "" if loss["rho"] == "0" else f" and rho {loss['rho']}"
+    delta = f" with delta {loss['delta']}" if loss["delta"] else ""
+    return (
+        f"central releases of {', '.join(loss['collections'])}, of one person over all periods"
+        f" ({by}): epsilon {loss['epsilon']}{rho} so far, epsilon {loss['most_epsilon']}{delta} at"
+        " most"
+    )
+
+
 def _totals(budget: Document) -> list[str]:
     """Return a line for each total: of different adjacencies there is no sum."""
     names = budget["collections"]
@@ -144,6 +157,8 @@ def _totals(budget: Document) -> list[str]:
 def _total(total: Document) -> str:
     of = f"{total['model']}, {number_format.adjacency(total['adjacency'])}"
     line = f"  {of}: epsilon {total['plain']} in sum over {', '.join(total['collections'])}"
+    if Fraction(total["delta"]):
+        line = f"{line}, with delta {total['delta']}"
     if total["worst"] == total["plain"]:
         return line
     return f"{line}; {total['worst']} at most, since cohorts are disjoint"

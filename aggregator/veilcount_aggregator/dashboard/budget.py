@@ -66,6 +66,7 @@ def budget(context: Context, name: str) -> Response | Content:
         "levels": found.levels,
         "unit_chart": unit_chart(found.levels, found.n_source),
         "cross_collection": result.cross_collection,
+        "released": result.released,
     }
 
 

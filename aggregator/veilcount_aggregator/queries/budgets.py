@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated
 
 from msgspec import Meta, Struct
+
+from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.errors import format_value
 
 from ..analysis.budget import (
     CollectionBudget,
@@ -19,7 +23,10 @@ from ..analysis.budget import (
 from ..analysis.budget import budget as account
 from ..analysis.budget.account import SpendHistogram
 from ..analysis.budget.composition import DELTA
+from ..central.budget_ledger import load_releases, period_accounts
+from ..central.person_loss import PersonLoss, person_losses
 from ..series.series import Series
+from ..text.api_types import Decimal
 from ..text.privacy_guarantees import counts_are_public
 from .query_params import Delta, Level, QueryParams, SeriesFilter, parameter
 from .snapshot import Snapshot, series_by_fingerprint
@@ -52,6 +59,17 @@ class SeriesBudget(Struct):
     n_source: Annotated[str, Meta(description="origin of n in `levels`")]
 
 
+class PersonLossView(Struct):
+    """What all central releases of an app reveal of one person, over all periods."""
+
+    adjacency: Adjacency
+    collections: list[str]
+    epsilon: Annotated[Decimal, Meta(description="so far, of budgets in epsilon")]
+    rho: Annotated[Decimal, Meta(description="so far, of budgets in rho")]
+    most_epsilon: Annotated[Decimal, Meta(description="when all budgets are spent")]
+    delta: Annotated[Decimal | None, Meta(description="of most_epsilon; null: it is pure")]
+
+
 class BudgetResult(Struct):
     """The budgets of a collection's series, and of all collections of its app together."""
 
@@ -59,6 +77,10 @@ class BudgetResult(Struct):
     series: list[SeriesBudget]
     cross_collection: Annotated[
         CrossCollectionBudget, Meta(description="the app's collections by their newest definition")
+    ]
+    released: Annotated[
+        list[PersonLossView],
+        Meta(description="what the app's central releases reveal of one person, by adjacency"),
     ]
 
 
@@ -81,6 +103,39 @@ def budget(
         collection=name,
         series=[_series(snapshot, each, query, bars=bars) for each in wanted],
         cross_collection=_cross_collection(snapshot.catalog.by_name, everyone[0].collection.app),
+        released=_released(snapshot, everyone[0].collection.app),
+    )
+
+
+def _released(snapshot: Snapshot, app: str) -> list[PersonLossView]:
+    named = [
+        [each for each in series if each.collection.model is Model.CENTRAL]
+        for series in snapshot.catalog.by_name.values()
+    ]
+    spent = {
+        each.collection: _period_spends(snapshot, each)
+        for series in named
+        for each in series
+        if each.collection.app == app
+    }
+    newest = (series[0].collection for series in named if series)
+    return [_loss_view(each) for each in person_losses(spent, newest)]
+
+
+def _period_spends(snapshot: Snapshot, series: Series) -> list[Fraction]:
+    stored = load_releases(snapshot.store, series.fingerprint)
+    accounts = period_accounts(series, stored, range(series.collection.periods))
+    return [account.spent for account in accounts]
+
+
+def _loss_view(loss: PersonLoss) -> PersonLossView:
+    return PersonLossView(
+        loss.adjacency,
+        list(loss.collections),
+        format_value(loss.epsilon),
+        format_value(loss.rho),
+        format_value(loss.most_epsilon),
+        format_value(loss.delta) if loss.delta else None,
     )
 
 

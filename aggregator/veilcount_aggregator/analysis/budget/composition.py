@@ -201,6 +201,7 @@ class Total:
     collections: tuple[str, ...]
     plain: Fraction
     worst: Fraction
+    delta: Fraction  # of the sum of epsilons; 0: all are pure
     draws: tuple[Draw, ...]
 
 
@@ -240,6 +241,7 @@ def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collect
         collections=tuple(collections),
         plain=basic_composition(each.epsilon_user for each in listed),
         worst=everyone + chosen,
+        delta=sum((each.delta or Fraction(0) for each in listed), Fraction(0)),
         draws=draws,
     )
 
