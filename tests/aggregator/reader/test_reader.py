@@ -263,7 +263,7 @@ def test_sides_are_compared(reader: Reader) -> None:
 def test_budgets_contrasts_plans_and_names_are_documents(reader: Reader) -> None:
     assert [each["name"] for each in reader.collections()][:2] == ["theme", "opened"]
     assert reader.budget("theme")["series"][0]["budget"]["figures"]["user"] == "24"
-    assert len(reader.contrast("theme", n=1000)["series"][0]["contrast"]["lines"]) == 4
+    assert len(reader.contrast("theme", n=1000)["series"][0]["contrast"]["lines"]) == 5
     assert reader.plan(devices=1000, epsilon=Fraction(7, 10))["epsilon"] == "0.7"
 
 
