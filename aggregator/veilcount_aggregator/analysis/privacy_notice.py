@@ -16,7 +16,7 @@ from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.periods import Unit
 
 from ..series.series import GRACE, RECOVERABLE
-from ..text.number_format import adjacency, percent
+from ..text.number_format import adjacency, delta, percent
 from .budget.composition import distinguishing_probability, two_values_epsilon
 
 LISTED = 12  # so many possible answers are named one by one
@@ -180,7 +180,7 @@ def _gives_away(collection: Collection) -> Iterator[str]:
 def _delta(collection: Collection) -> str:
     if collection.delta is None:
         return ""
-    return f", each with delta {float(collection.delta):g} (a chance that it does not hold)"
+    return f", each with delta {delta(collection.delta)} (a chance that it does not hold)"
 
 
 def _compares(collection: Collection) -> str:

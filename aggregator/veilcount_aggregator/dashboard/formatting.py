@@ -96,6 +96,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "thousands": "{:,}".format,
     "day": day,
     "decimal": decimal,
+    "delta": number_format.delta,
     "epsilon": short_epsilon,
     "error": error_bar,
     "fake_share": fake_share,

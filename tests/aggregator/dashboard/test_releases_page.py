@@ -214,9 +214,10 @@ def test_a_budget_with_delta_is_paid_in_rho(analyst: Visitor) -> None:
     after = analyst.get(done.response.headers["Location"])
 
     assert "each period has rho 0.024356" in empty.text
+    assert "keeps (epsilon 1, delta 0.000001)-DP" in empty.text
     assert "Rho, for Gaussian noise or epsilon, for Laplace noise" in empty.text
     assert "Release for rho 0.002 of each period" in dry.text
-    assert "Cost rho 0.002 rho 0.002 of one person" in after.text
+    assert "Cost of one unit rho 0.002 rho 0.002 of one person" in after.text
 
 
 def test_a_selection_is_shown_with_its_value_and_its_bound(analyst: Visitor) -> None:
