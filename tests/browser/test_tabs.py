@@ -14,7 +14,7 @@ from tests.browser.chromium import NARROW, WIDE, Browser
 ROWS = [
     "Local, nobody trusted",
     *("Shuffled, the same reports", "Shuffled, the same guarantee"),
-    "Central, a trusted curator",
+    *("Central, a trusted curator", "Central, Gaussian noise"),
 ]
 FETCH = "return fetch(document.querySelector('.files a').href).then((got) => got.text())"
 STROKE = "return getComputedStyle(document.querySelector('#scaling .js-line')).stroke"
