@@ -124,8 +124,8 @@ def _record_without_end(client: Client) -> None:
         time.sleep(0.001)
 
 
-def deliver(url: str, folder: str, start: str) -> None:
-    emit(client_of(url, folder, float(start)).flush(60))
+def deliver(url: str, folder: str, start: str, persons: str = "") -> None:
+    emit(client_of(url, folder, float(start), persons=bool(persons)).flush(60))
 
 
 # -- a disk that is full, a folder that is not there -----------------------------------------------

@@ -198,7 +198,7 @@ def test_the_first_record_starts_one_daemon_thread_that_delivers(
     for number in range(3):
         before = set(threading.enumerate())
         with closing(consenting(sink.url, tmp_path / str(number))) as client:
-            assert set(threading.enumerate()) == before
+            assert set(threading.enumerate()) <= before
             for _ in range(2):
                 client.record("event", True)
             new = set(threading.enumerate()) - before
