@@ -1,4 +1,4 @@
-"""Domains of values: Boolean, Choice, Number, and their crossing.
+"""Domains of values: Boolean, Choice, Number, their crossing, and open strings.
 
 A domain maps any Python object to an input of the mechanism. It is *total*: whether a report
 exists must never depend on its value, so a number beyond its range clamps, an unknown choice is
@@ -8,6 +8,7 @@ draw keeps epsilon (it happens before the randomizer) and pulls the estimate tow
 
 from __future__ import annotations
 
+import hashlib
 import math
 import unicodedata
 from collections import Counter
@@ -23,6 +24,7 @@ from .randomness import RandomSource
 MAX_VALUES = 1_000_000
 MAX_LABEL = 200
 GRID_BITS = 32
+BUCKET_BITS = 20  # of the hash of an open string in one half of the devices
 GRID = 1 << GRID_BITS  # a number is passed to its mechanism as a multiple of its range / 2^32
 
 Label = str | int
@@ -211,7 +213,45 @@ class Cross:
         return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
 
 
-Domain = Boolean | Choice | Number | Cross
+@dataclass(frozen=True, slots=True)
+class OpenStrings:
+    """Any string: its input is a pair of hashed buckets, so that nobody has to list the strings.
+
+    Another salt is another hash, so the same two strings rarely share a bucket in two definitions.
+    """
+
+    salt: str
+    bucket_bits: int = BUCKET_BITS
+
+    @property
+    def size(self) -> int:
+        """The number of pairs of buckets."""
+        return 1 << 2 * self.bucket_bits
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Return none: strings are not listed."""
+        return ()
+
+    def input(self, value: object, randomness: RandomSource) -> int:
+        """Return the pair of buckets of a string; what cannot be a string here is drawn."""
+        text = normalized(value)
+        return randomness.below(self.size) if text is None else self.buckets(text)
+
+    def buckets(self, text: str) -> int:
+        """Return the pair of buckets of a normalized string: the first bits of its hash."""
+        return int.from_bytes(self.digest(text)[:8], "big") >> 64 - 2 * self.bucket_bits
+
+    def digest(self, text: str) -> bytes:
+        """Return the hash of a normalized string."""
+        return hashlib.sha256(f"{self.salt}\0{text}".encode()).digest()
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the fingerprinted fields."""
+        return {"type": "open", "salt": self.salt, "bucket_bits": self.bucket_bits}
+
+
+Domain = Boolean | Choice | Number | Cross | OpenStrings
 
 _MISSING = object()
 
@@ -234,6 +274,21 @@ def has_hidden_characters(text: str) -> bool:
     return not (
         _ZERO_WIDTH.isdisjoint(text) and _INVISIBLE.isdisjoint(map(unicodedata.category, text))
     )
+
+
+def normalized(value: object) -> str | None:
+    """Return a string as it is hashed: without space around it, in Unicode normal form C.
+
+    None: no string, an empty one, one of more than 200 characters or with hidden ones.
+    """
+    if not isinstance(value, str):
+        return None
+    text = str.strip(value)
+    plain = text.isascii() and text.isprintable()
+    if not plain:
+        text = unicodedata.normalize("NFC", text)
+    fits = 0 < len(text) <= MAX_LABEL and (plain or not has_hidden_characters(text))
+    return text if fits else None
 
 
 def check_label(key: str, label: object) -> None:

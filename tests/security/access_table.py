@@ -51,7 +51,7 @@ ANALYSTS = """
             /v1/collections/<name>/estimate   /v1/collections/<name>/compare
             /v1/collections/<name>/budget     /v1/collections/<name>/contrast
             /v1/collections/<name>/releases
-    POST    /v1/collections/<name>/releases
+    POST    /v1/collections/<name>/estimate   /v1/collections/<name>/releases
 """
 ADMINS = """
     GET     /v1/keys   /v1/audit

@@ -22,6 +22,7 @@ from ..queries import (
     EstimateResult,
     PlanQuery,
 )
+from ..queries.estimate_schema import CandidateList
 from ..queries.export import WRITERS
 from .endpoint import Api, endpoint
 from .json_io import preferred_type
@@ -43,6 +44,24 @@ def show_estimate(api: Api, name: str, query: EstimateQuery) -> EstimateResult:
     if preferred_type(WRITERS) != JSON_TYPE:
         return queries.estimate_table(api.aggregator.snapshot(), name, query, request.args)
     return queries.estimate(api.aggregator.snapshot(), name, query)
+
+
+@endpoint(
+    "POST",
+    f"{_COLLECTION}/estimate",
+    Role.ANALYST,
+    takes=CandidateList,
+    returns=EstimateResult,
+    computes=True,
+)
+def search_candidates(api: Api, name: str, body: CandidateList) -> tuple[EstimateResult, int]:
+    """Look for up to a million strings among the open strings of a collection.
+
+    The same as a GET with `candidates`, whose address holds a few of them.
+    """
+    words = {key: [str(word) for word in each] for key, each in body.parameters.items()}
+    query = EstimateQuery.parse({**words, "candidates": body.candidates})
+    return queries.estimate(api.aggregator.snapshot(), name, query), 200
 
 
 @query_endpoint(f"{_COLLECTION}/compare", takes=CompareQuery, returns=CompareResult, tables=WRITERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import msgspec
@@ -24,7 +24,7 @@ Document = Mapping[str, Any]
 TABLE, JSON, CSV, PARQUET = "table", "json", "csv", "parquet"
 FILES: Mapping[str, Stream] = {CSV: stream_csv, PARQUET: stream_parquet}
 COLUMNS = ("value", "share", "interval", "answers", "if {fakes} were fake")
-SELECTIONS = {"top", "values", "group", "page"}  # of values
+SELECTIONS = {"top", "values", "group", "page", "candidates"}  # of values
 HIDDEN = "Figures would be noise; --show-anyway prints them."
 SHOWN_DIGITS = 12  # of a fingerprint
 STDOUT = "-"
@@ -32,7 +32,14 @@ STDOUT = "-"
 
 @click.command("estimate", short_help="Show a collection's estimates with their intervals.")
 @options.name_in_store
-@struct_options(EstimateQuery)
+@struct_options(EstimateQuery, omit={"candidates"})
+@click.option(
+    "--candidates",
+    type=click.File("r", encoding="utf-8"),
+    metavar="FILE",
+    help="Of open strings: look for those of FILE, one in each line (- reads standard input)."
+    " Each counts as tested once for a range of days and a segment, for good.",
+)
 @click.option(
     "--format",
     "form",
@@ -65,6 +72,7 @@ def command(
     *,
     name: str,
     params: dict[str, list[str]],
+    candidates: TextIO | None,
     form: str,
     output: str,
     alert: str | None,
@@ -80,6 +88,8 @@ def command(
     if as_json and form in FILES:
         raise click.UsageError(f"give --json or --format {form}, not both")
     form = JSON if as_json else form
+    if candidates is not None:
+        params["candidates"] = _lines(candidates)
     _check_output(form, output)
     alarm = None if alert is None else Alert.parse(alert)
     if alarm is not None and alarm.value != MEAN and not SELECTIONS.intersection(params):
@@ -104,6 +114,13 @@ def command(
         looked = alarm.evaluate(msgspec.convert(document, EstimateResult))
         print_lines([looked.sentence], err=form != TABLE)
         context.exit(EXIT_NEGATIVE if looked.fires else 0)
+
+
+def _lines(file: TextIO) -> list[str]:
+    try:
+        return file.read().splitlines()
+    except UnicodeDecodeError as error:
+        raise click.BadParameter("give a file in UTF-8", param_hint="--candidates") from error
 
 
 def _check_output(form: str, output: str) -> None:
@@ -229,6 +246,22 @@ def _notes(series: Document) -> Iterator[str]:
     if series["stand_out"] is not None:
         number = f"{series['stand_out']:,}"
         yield f"{number} of {series['size']:,} values stand out from noise"
+    yield from _search_notes(series["search"])
     if series["poisoning_test_failed"]:
         yield f"POISONING TEST FAILED: {series['poisoning_test']}"
     yield from (each["text"] for each in series["losses"])
+
+
+def _search_notes(search: Document | None) -> Iterator[str]:
+    if search is None:
+        return
+    if search["candidates"]:
+        missing = ", ".join(search["missing"])
+        others = f"; not found: {missing}" if missing else ""
+        yield f"{search['found']:,} of {search['candidates']:,} candidates found{others}"
+    tested = f"{search['tested']:,} tests so far"
+    if search["least_share"] is None:
+        yield tested
+    else:
+        least = number_format.share(search["least_share"])
+        yield f"a string is found from a share of about {least} on; {tested}"

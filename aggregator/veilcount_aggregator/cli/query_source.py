@@ -129,6 +129,11 @@ def query(
     """Return a query's result as JSON: of the server, or computed here on a snapshot."""
     remote = server_of(url, server, key)
     if remote is not None:
+        if "candidates" in params:  # more than an address can hold
+            rest = {key: words for key, words in params.items() if key != "candidates"}
+            return remote.post(
+                name, what, {"candidates": list(params["candidates"]), "parameters": rest}
+            )
         return remote.get(name, what, params)
     with opened_snapshot(url) as snapshot:
         document: Document = plain(compute(snapshot))

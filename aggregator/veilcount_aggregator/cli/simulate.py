@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Measure, Model
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import Number, OpenStrings
 from veilcount_shared.errors import format_value
 
 from ..analysis.simulation import (
@@ -103,6 +103,11 @@ def _check(collection: Collection) -> None:
     if collection.model is Model.CENTRAL:
         raise click.BadParameter(
             f"{collection.name} is central: give a local one, which is compared with a curator",
+            param_hint="NAME",
+        )
+    if isinstance(collection.domain, OpenStrings):
+        raise click.BadParameter(
+            f"{collection.name} has open strings: list some as values to simulate them",
             param_hint="NAME",
         )
     if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES}:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import Number, OpenStrings
 
 from ..mechanisms import estimate_mean
 from ..queries import EstimateQuery, Snapshot, estimate
@@ -40,8 +40,9 @@ def headline(time_range: TimeRangeEstimate, stand_out: int | None) -> Headline:
     yes = next((row for row in rows if row.value is True), None)
     if yes is not None:
         return Headline(share_headline(yes))
-    if stand_out == 0:
-        return Headline("No value stands out from noise", f"Decided with {AT_ONCE}.")
+    if stand_out == 0 or not rows:
+        none = "No value stands out from noise" if rows else "No string is found yet"
+        return Headline(none, f"Decided with {AT_ONCE}." if rows else "")
     first = share_headline(rows[0])
     if len(rows) == 1:
         return Headline(first)
@@ -79,7 +80,7 @@ def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleA
     query = EstimateQuery(series=(series.fingerprint,))
     if isinstance(collection.domain, Number):
         return adequacy, mean_headline(_mean(SeriesPart.load(snapshot, series, query)))
-    if collection.domain.size > LISTED:
+    if collection.domain.size > LISTED and not isinstance(collection.domain, OpenStrings):
         query = replace(query, top=FEW)
     (found,) = estimate(snapshot, collection.name, query).series
     return adequacy, headline(found.time_ranges[-1], found.stand_out).text

@@ -1,6 +1,7 @@
 """One handler per mechanism, and what is asked of all of them: tallies, estimates, tests."""
 
 from . import distribution as distribution
+from . import hashed_strings as hashed_strings
 from . import identity as identity
 from . import mean as mean
 from . import projective_geometry as projective_geometry

@@ -16,7 +16,6 @@ from ..estimation.confidence_sequences import LookCount
 from ..estimation.estimator import IntervalTarget
 from ..estimation.fieller import ratios
 from ..estimation.poisoning import PoisoningTest, frequent_messages, nonzero_supports
-from ..estimation.proportions import SupportCounts
 from ..estimation.results import (
     ESTIMANDS,
     IntervalTerms,
@@ -129,7 +128,7 @@ def estimate_shares(
         return _no_reports(len(places), level)
     if hidden:
         return _with_absent(handler, counters, terms, shown, places=places, of_all=among == "all")
-    return estimate_frequencies(_supports(handler, counters, places), terms, places, view=shown)
+    return estimate_frequencies(handler.evidence(counters, places), terms, places, view=shown)
 
 
 def estimate_sums(
@@ -199,7 +198,7 @@ def _with_absent(
     """Return the shares of all devices, with those absent, or of those that answered."""
     absent = np.array([handler.mechanism.k - 1])
     everywhere = np.append(places, absent)
-    everything = _supports(handler, counters, everywhere)
+    everything = handler.support_counts(counters, everywhere)
     parts, rest = everything.rows(slice(-1)), everything.rows(slice(-1, None))
     estimand = ESTIMANDS[terms.target]
     if of_all:
@@ -214,15 +213,6 @@ def _with_absent(
     return estimate_frequencies(
         evidence, terms, places, estimand=f"{ANSWERED}, {estimand}", view=view
     )
-
-
-def _supports(handler: ShareHandler[Any], counters: Counts, places: Counts) -> SupportCounts:
-    """Return the estimator of some values; of two values, one share determines the other."""
-    k = handler.mechanism.k
-    few = None if np.array_equal(places, np.arange(k)) else places
-    families = 1 if k == 2 else k  # noqa: PLR2004 - a share and its counterpart
-    counts = handler.supports(counters, few)
-    return SupportCounts(handler.report_count(counters), counts, handler.response, families)
 
 
 def _no_reports(size: int, level: float) -> NoReports:

@@ -29,6 +29,7 @@ from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
 from ..estimation.difference import persons_variance
 from ..estimation.estimator import Estimator
+from ..estimation.proportions import SupportCounts
 from ..estimation.response_distribution import ResponseDistribution, SupportMechanism
 from ..estimation.results import IntervalTerms, MeanEstimate, NoReports
 from ..sampling import Ints, Mixture, summed
@@ -150,6 +151,8 @@ class ShareHandler(MechanismHandler[S]):
 
     has_shares = True
     has_anytime_intervals = True
+    #: whether its values are listed, and not strings that nobody listed
+    lists_values: ClassVar[bool] = True
 
     @property
     def counts_messages(self) -> bool:
@@ -174,6 +177,18 @@ class ShareHandler(MechanismHandler[S]):
     @abstractmethod
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
         """Return how many reports support each input, or each of those at `places`."""
+
+    def support_counts(self, counters: Counts, places: Counts) -> SupportCounts:
+        """Return the estimator of some values; of two values, one share determines the other."""
+        k = self.mechanism.k
+        few = None if np.array_equal(places, np.arange(k)) else places
+        families = 1 if k == 2 else k  # noqa: PLR2004 - a share and its counterpart
+        counts = self.supports(counters, few)
+        return SupportCounts(self.report_count(counters), counts, self.response, families)
+
+    def evidence(self, counters: Counts, places: Counts) -> Estimator:
+        """Return the estimator of some values, whatever it is made of."""
+        return self.support_counts(counters, places)
 
     @abstractmethod
     def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:

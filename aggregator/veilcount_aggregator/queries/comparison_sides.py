@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import Number, OpenStrings
 
 from ..errors import QueryError
 from ..estimation import IntervalTarget, MeanEstimate, NoReports, ShareEstimates
@@ -27,6 +27,7 @@ from ..estimation.difference import correlation_of_figures, correlation_of_share
 from ..estimation.proportions import SupportCounts
 from ..mechanisms import estimate_shares, handler_of
 from ..series.series import Series
+from .candidates import check_candidates
 from .domain_values import Value, places_of, value_at, value_key
 from .estimate import counters_of, periods_of
 from .estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
@@ -149,7 +150,12 @@ def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
         if isinstance(one.domain, Number) != isinstance(two.domain, Number):
             raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")
         return Pairs([None])
+    if isinstance(one.domain, OpenStrings) and not query.values:
+        raise QueryError("values", [], "open strings are not listed: name those to compare")
     first, second = _common(a, b, query)
+    if isinstance(one.domain, OpenStrings):
+        named = check_candidates(one, query.values, "values").texts
+        return Pairs(named, first, second)
     picked = not query.values and (query.top is not None or len(first) > PAGE_SIZE)
     if picked:
         most = _most_frequent(a, b, first, second)[: query.top or PAGE_SIZE]
@@ -160,6 +166,10 @@ def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
 def _common(a: SideData, b: SideData, query: EstimateQuery) -> tuple[Counts, Counts]:
     """Return where the values that both sides have are, on each."""
     one, two = a.series.collection, b.series.collection
+    if isinstance(one.domain, OpenStrings) and isinstance(two.domain, OpenStrings):
+        return places_of(one, query.values).places, places_of(two, query.values).places
+    if isinstance(one.domain, OpenStrings) or isinstance(two.domain, OpenStrings):
+        raise QueryError("b", list(b.side.words), "one side is of open strings, the other is not")
     places = np.arange(one.domain.size)
     if query.values:
         places = places_of(one, query.values).places

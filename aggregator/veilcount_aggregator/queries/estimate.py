@@ -9,16 +9,23 @@ import numpy as np
 from msgspec.structs import replace
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import Number, OpenStrings
 
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from ..estimation.confidence_intervals import Counts
-from ..mechanisms import handler_of, poisoning_test
+from ..estimation.open_strings import least_share
+from ..mechanisms import handler_of, poisoning_test, share_handler
 from ..series.series import Series
 from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
 from ..text.result_pages import SELECTIONS
+from .candidates import (
+    CandidateSearch,
+    check_candidates,
+    known_strings,
+    search_candidates,
+)
 from .domain_values import groups_of, no_value, places_of
 from .estimate_query import MOST_ROWS, Denominator, EstimateQuery
 from .estimate_results import (
@@ -33,7 +40,7 @@ from .estimate_results import (
     share_figures,
     support_probabilities,
 )
-from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
+from .estimate_schema import EstimateResult, SearchResult, SeriesEstimate, TimeRangeEstimate
 from .smoothing import smoothed, smoothing_problem
 from .snapshot import Snapshot
 from .time_ranges import TimeRange, cells, covered, time_range, time_ranges
@@ -119,7 +126,11 @@ def _check(snapshot: Snapshot, series: Series, query: EstimateQuery) -> None:
     cells(collection, query.segments)
     if query.among is Denominator.ANSWERED and not presence_is_hidden(collection):
         raise QueryError("among", "answered", "presence is public, so all of them answered: all")
-    if isinstance(collection.domain, Number):
+    if isinstance(collection.domain, OpenStrings):
+        _check_open(query)
+    elif query.candidates:
+        check_candidates(collection, query.candidates)
+    elif isinstance(collection.domain, Number):
         _check_number(collection, query)
     elif query.groups:
         groups_of(collection, query.groups)
@@ -146,6 +157,21 @@ def _check_number(collection: Collection, query: EstimateQuery) -> None:
     ):
         raise QueryError("looks", str(query.looks), ONE_LOOK)
     ranges_of(collection, query.values)
+
+
+def _check_open(query: EstimateQuery) -> None:
+    ways: dict[str, object] = {"top": query.top, "group": list(query.groups)}
+    for name, value in ways.items():
+        if value:
+            raise QueryError(name, value, "open strings are not listed: give candidates or values")
+    if query.view is View.CONSISTENT:
+        fix = "the shares of open strings that were found do not sum to 100 %: view=raw"
+        raise QueryError("view", str(query.view), fix)
+    if query.page > 1:
+        raise QueryError("page", query.page, "open strings have one page")
+    if query.looks is LookCount.EVERY:
+        fix = "open strings have intervals for one planned look: looks=one"
+        raise QueryError("looks", str(query.looks), fix)
 
 
 def periods_of(snapshot: Snapshot, series: Series, query: EstimateQuery) -> range:
@@ -181,13 +207,21 @@ class SeriesPart:
     counters: Counts
     shown: ValueSelection | tuple[Bounds, ...]
     stand_out: int | None
+    search: CandidateSearch | None = None
 
     @classmethod
     def load(cls, snapshot: Snapshot, series: Series, query: EstimateQuery) -> SeriesPart:
         """Read what a query needs of a series; values are selected over the whole range."""
         periods = periods_of(snapshot, series, query)
-        counters = counters_of(snapshot, series, periods, cells(series.collection, query.segments))
-        shown, stand_out = _shown(series.collection, counters, query)
+        segments = cells(series.collection, query.segments)
+        counters, search = counters_of(snapshot, series, periods, segments), None
+        shown: ValueSelection | tuple[Bounds, ...]
+        if isinstance(series.collection.domain, OpenStrings):
+            about = (periods, segments)
+            shown, search = _shown_strings(snapshot, series, counters, query, about)
+            stand_out = None
+        else:
+            shown, stand_out = _shown(series.collection, counters, query)
         return cls(
             snapshot,
             series,
@@ -197,6 +231,7 @@ class SeriesPart:
             counters,
             shown,
             stand_out,
+            search,
         )
 
     @property
@@ -235,7 +270,26 @@ class SeriesPart:
             unplaced=uncounted.unplaced(),
             losses=uncounted.losses(),
             time_ranges=self._time_ranges(uncounted),
+            search=self._search_result(),
         )
+
+    def _search_result(self) -> SearchResult | None:
+        search = self.search
+        if search is None:
+            return None
+        found = set(search.texts)
+        return SearchResult(
+            candidates=search.candidates,
+            found=len(search.texts),
+            missing=[each for each in search.named if each not in found],
+            tested=search.tested,
+            least_share=self._least_share(search.alpha),
+        )
+
+    def _least_share(self, alpha: float) -> float | None:
+        handler = share_handler(self.collection)
+        n = handler.report_count(self.counters)
+        return least_share(handler.response, n, alpha) if n else None
 
     def _time_ranges(self, uncounted: UncountedReports) -> list[TimeRangeEstimate]:
         is_smooth = self.query.view is View.SMOOTH
@@ -246,7 +300,7 @@ class SeriesPart:
         return smoothed(self.collection, self.query, found) if is_smooth else found
 
     def _pages(self) -> tuple[int | None, int, int]:
-        if isinstance(self.collection.domain, Number):
+        if isinstance(self.collection.domain, Number | OpenStrings):
             return None, 1, 1
         size, query = self.collection.domain.size, self.query
         if query.top or query.values or query.groups:
@@ -306,6 +360,25 @@ def _shown(
         places, stand_out = ranked(collection, counters, query.top, query.view)
         return ValueSelection.from_places(collection, places), stand_out
     return ValueSelection.from_places(collection, page_of(collection, query)), None
+
+
+def _shown_strings(
+    snapshot: Snapshot,
+    series: Series,
+    counters: Counts,
+    query: EstimateQuery,
+    about: tuple[range, list[int]],
+) -> tuple[ValueSelection, CandidateSearch]:
+    """Return the strings shown: those named; of candidates those found; or those found before."""
+    collection, store = series.collection, snapshot.store
+    if query.candidates:
+        named = check_candidates(collection, query.candidates)
+        search = search_candidates(store, series, counters, named, about)
+        return ValueSelection(search.texts, search.places), search
+    known, search = known_strings(store, series)
+    if query.values:
+        known = check_candidates(collection, query.values, "values")
+    return ValueSelection(known.texts, known.places), search
 
 
 def page_of(collection: Collection, query: EstimateQuery) -> Counts:

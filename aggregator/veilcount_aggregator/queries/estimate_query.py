@@ -48,6 +48,14 @@ def parse_segments(name: str, words: Sequence[str]) -> tuple[tuple[str, str], ..
     return tuple(found)
 
 
+def parse_candidates(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Return strings that are written one by one or in lines."""
+    lines = tuple(line for word in words for line in word.splitlines() if line.strip())
+    if not lines:
+        raise QueryError(name, list(words), "give a string, or several in lines")
+    return lines
+
+
 Segments = Annotated[
     tuple[tuple[str, str], ...],
     parameter(
@@ -126,6 +134,15 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
             metavar="NAME:VALUE,...",
         ),
     ] = field(default=(), name="group")
+    candidates: Annotated[
+        tuple[str, ...],
+        parameter(
+            "Of open strings: look for these, several in lines; those found are listed. Each counts"
+            " as tested once for a range of days and a segment, for good.",
+            parse=parse_candidates,
+            metavar="STRING",
+        ),
+    ] = ()
     page: Annotated[int, parameter("Page of a large domain.", ge=1, metavar="N")] = 1
     size: Annotated[
         int,
@@ -144,7 +161,12 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ways = {"top": self.top, "values": self.values, "group": self.groups}
+        ways = {
+            "top": self.top,
+            "values": self.values,
+            "group": self.groups,
+            "candidates": self.candidates,
+        }
         used = [name for name, value in ways.items() if value]
         if len(used) > 1:
             raise QueryError(used[1], ways[used[1]], f"give either this or {used[0]}")

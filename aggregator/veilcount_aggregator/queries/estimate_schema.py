@@ -133,6 +133,29 @@ class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
     spread: Spread | None
 
 
+class CandidateList(Struct, forbid_unknown_fields=True):
+    """Strings to look for, and the other parameters of the estimate."""
+
+    candidates: Annotated[list[str], Meta(min_length=1, max_length=1_000_000)]
+    parameters: dict[str, list[str]] = {}
+
+
+class SearchResult(Struct):
+    """Candidates among open strings: those found are the values of the last time range."""
+
+    candidates: Annotated[Count, Meta(description="named in this query")]
+    found: Annotated[Count, Meta(description="of these; without candidates, in any query before")]
+    missing: Annotated[list[str], Meta(description="not found, of the first 100 candidates")]
+    tested: Annotated[
+        Count,
+        Meta(description="candidates ever tested, each on a range of days and a segment; about"),
+    ]
+    least_share: Annotated[
+        float | None,
+        Meta(description="share of a string that a test finds half of the time; null: no reports"),
+    ]
+
+
 class SeriesEstimate(Struct):
     """The estimates under one definition."""
 
@@ -150,7 +173,9 @@ class SeriesEstimate(Struct):
         float | None,
         Meta(description="of another value: (count / n - Q) / (P - Q) is the raw share"),
     ]
-    size: Annotated[Count | None, Meta(description="size of the domain; null: a number")]
+    size: Annotated[
+        Count | None, Meta(description="size of the domain; null: a number or open strings")
+    ]
     page: Count
     pages: Count
     stand_out: Annotated[
@@ -162,6 +187,7 @@ class SeriesEstimate(Struct):
     unplaced: Annotated[Counts, Meta(description="rejected reports without a valid period")]
     losses: list[LossRow]
     time_ranges: list[TimeRangeEstimate]
+    search: Annotated[SearchResult | None, Meta(description="null: values are listed")] = None
 
 
 class EstimateResult(Struct):

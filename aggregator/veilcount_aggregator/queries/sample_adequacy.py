@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import ceil, floor, log10, sqrt
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import MAX_VALUES, Number
 
 from ..analysis.trust_models import Quantity
 from ..analysis.trust_models.quantity import two_sided
@@ -89,7 +89,8 @@ def error_model(collection: Collection) -> ErrorModel:
     quantity, handler = Quantity.from_collection(collection), handler_of(collection.mechanism)
     noise, sampling = handler.noise_variance() * quantity.width**2, quantity.sampling(None)
     if handler.has_shares and collection.inputs > LISTED:
-        line = noise_line(share_handler(collection).response, 1, collection.domain.size)
+        listed = min(collection.domain.size, MAX_VALUES)
+        line = noise_line(share_handler(collection).response, 1, listed)
         return ErrorModel(noise, sampling, SIGNIFICANT, True, "values", line)
     goal, of_shares = GOAL * quantity.width, quantity.inputs is not None
     figure = "values"

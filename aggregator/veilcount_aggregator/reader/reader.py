@@ -90,8 +90,12 @@ class Reader:
     def estimate(self, name: str, **params: Argument) -> Estimate:
         """Return the estimates of a collection: of all values, if no parameter selects some.
 
+        Of open strings: of `candidates` those that are found, or those found before.
         Many values take several requests; their reports are those of one moment.
         """
+
+        if "candidates" in params:
+            return Estimate(self._search(name, params))
 
         def fetch(**page: int) -> dict[str, Any]:
             return self._query(name, "estimate", params | page)
@@ -152,6 +156,12 @@ class Reader:
     def plan(self, **params: Argument) -> Answer:
         """Return any of devices, epsilon and error from the other two."""
         return Answer(self._get("/v1/plan", params))
+
+    def _search(self, name: str, params: Mapping[str, Argument]) -> dict[str, Any]:
+        """Send candidates as a body, since they may be a million."""
+        words = {key.removesuffix("_"): spelled(each) for key, each in params.items()}
+        body = {"candidates": words.pop("candidates"), "parameters": words}
+        return self._send("POST", collection_path(name, "estimate"), json=body)
 
     def _query(self, name: str, kind: str, params: Mapping[str, Argument]) -> dict[str, Any]:
         return self._get(collection_path(name, kind), params)

@@ -9,7 +9,8 @@ Document = dict[str, Any]
 
 MOST_FIGURES = 50_000  # in one response: half of what an aggregator sends
 TRIES = 3
-SELECTIONS = frozenset({"top", "values", "group", "page", "size"})  # parameters that select values
+#: parameters that select values
+SELECTIONS = frozenset({"top", "values", "group", "candidates", "page", "size"})
 
 
 class Fetch(Protocol):

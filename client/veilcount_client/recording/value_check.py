@@ -10,7 +10,15 @@ from __future__ import annotations
 from itertools import islice
 
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.domain import Boolean, Choice, Cross, Domain, Number
+from veilcount_shared.domain import (
+    MAX_LABEL,
+    Boolean,
+    Choice,
+    Cross,
+    Domain,
+    Number,
+    OpenStrings,
+)
 from veilcount_shared.errors import format_value
 
 MOST_COMPARED = 500  # labels: milliseconds
@@ -68,6 +76,8 @@ def _expected(domain: Domain) -> str:
             return "a value that is not a boolean: record True or False"
         case Cross():
             return f"a value that is no sequence: record a tuple of {len(domain.parts)} parts"
+        case OpenStrings():
+            return f"a value that is no string of 1 to {MAX_LABEL} visible characters: record a str"
         case Choice():
             return "a value that is not listed: add it to `values`, declare `other`, or correct it"
 

@@ -9,10 +9,11 @@ from functools import cached_property
 from math import prod
 
 from .. import periods
-from ..domain import GRID_BITS, Domain, Number
+from ..domain import GRID_BITS, Domain, Number, OpenStrings
 from ..errors import MessageOutOfRange, TrustModelError, UnknownSegment
 from ..mechanisms import (
     DistributionMechanism,
+    HashedStrings,
     Identity,
     MeanMechanism,
     Mechanism,
@@ -128,6 +129,8 @@ class Collection:
             raise TrustModelError(self.name, "the model is central: use reveal()")
         if self.measure is not None:  # of a number
             return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
+        if isinstance(self.domain, OpenStrings):
+            return HashedStrings.for_epsilon(self.unit_epsilon, self.domain.bucket_bits)
         return select_mechanism(self.inputs, self.unit_epsilon).mechanism
 
     @property

@@ -9,13 +9,20 @@ from fractions import Fraction
 from math import sqrt
 
 from ..domain import Cross
-from ..mechanisms import MeanMechanism, ProjectiveGeometry, RangeTree, SubsetSelection
+from ..mechanisms import (
+    HashedStrings,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 from .definition import Collection
 from .enums import Held, Model, Takes
 
 HIGH_EPSILON = Fraction(10)
 MANY_CELLS = 8
 Z95 = 1.96
+DETECTED = 5  # standard errors from which one string of a million candidates is found
 
 #: words whose values, alone or with a few others, point at one person
 IDENTIFYING = frozenset(
@@ -68,6 +75,14 @@ def _check_precision(collection: Collection, answers: int) -> Iterator[Remark]:
                 f" average share of {collection.inputs:,} values: fewer values, more answers or a"
                 " larger epsilon, or look only at the most common values",
             )
+    elif isinstance(mechanism, HashedStrings):
+        found = DETECTED * _margin(mechanism, answers) / Z95
+        if found > 1 / 100:
+            yield Remark(
+                "epsilon",
+                f"with {answers:,} answers a string is found from a share of about {found:.2%} on:"
+                " more answers or a larger epsilon",
+            )
     elif isinstance(mechanism, MeanMechanism):
         margin = Z95 * sqrt(mechanism.variance / answers) / 2
         if margin > 1 / 10:
@@ -87,7 +102,9 @@ def _check_precision(collection: Collection, answers: int) -> Iterator[Remark]:
             )
 
 
-def _margin(mechanism: SubsetSelection | ProjectiveGeometry, answers: float) -> float:
+def _margin(
+    mechanism: SubsetSelection | ProjectiveGeometry | HashedStrings, answers: float
+) -> float:
     """Return half the interval of a share near 0."""
     p, q = mechanism.P, mechanism.Q
     return Z95 * sqrt(q * (1 - q) / answers) / float(p - q)

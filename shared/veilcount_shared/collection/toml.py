@@ -15,7 +15,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from ..domain import Boolean, Choice, Cross, Domain, Label, Number
+from ..domain import Boolean, Choice, Cross, Domain, Label, Number, OpenStrings
 from ..errors import DefinitionError
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
@@ -103,7 +103,12 @@ def _parse_collection(
         fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
     if legacy and needs_held(fields["unit"], fields.get("takes", Takes.FIRST)):
         fields.setdefault("held", Held.PROCESS)
-    return Collection(app=app, name=name, domain=_domain(table, read_values), **fields)
+    domain = (
+        OpenStrings(f"{app}/{name}/{fields['start']}")
+        if _is_open(table)
+        else _domain(table, read_values)
+    )
+    return Collection(app=app, name=name, domain=domain, **fields)
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:
@@ -115,6 +120,17 @@ def _unknown(key: str, known: Iterable[str]) -> str:
 
 _KINDS = ("values", "values_file", "boolean", "range")
 _DOMAIN_KEYS = (*_KINDS, "other", "cross")
+OPEN = "open"  # values = "open": any string
+
+
+def _is_open(table: Mapping[str, Any]) -> bool:
+    """Whether the values are open strings; what open strings cannot have is refused."""
+    if table.get("values") != OPEN:
+        return False
+    for key in (*_KINDS, "other", "cross"):
+        if key in table and key != "values":
+            raise DefinitionError(key, table[key], "open strings are not listed: remove it")
+    return True
 
 
 def _domain(table: Mapping[str, Any], read_values: ReadValues) -> Domain:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..domain import Boolean, Number, check_labels, has_hidden_characters
+from ..domain import Boolean, Number, OpenStrings, check_labels, has_hidden_characters
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..mechanisms.selection import MAX_INPUTS
@@ -225,6 +225,17 @@ def central(collection: Collection) -> None:
             )
 
 
+def open_strings(collection: Collection) -> None:
+    """Open strings are read by naming candidates, which neither a curator nor an absence has."""
+    if not isinstance(collection.domain, OpenStrings):
+        return
+    if collection.model is Model.CENTRAL:
+        raise DefinitionError("model", "central", "a curator's releases need listed values")
+    if collection.presence is Presence.HIDDEN:
+        fix = "open strings have no cell for absent: list the values"
+        raise DefinitionError("presence", "hidden", fix)
+
+
 def segments(collection: Collection) -> None:
     """Segments are few, closed and public; in the order of their names, or cells would differ."""
     order = [name for name, _ in collection.segments]
@@ -273,7 +284,7 @@ ENUMS: dict[str, type[StrEnum]] = {
 }
 _RULES = (
     *(enums, names, price, delta, dates, counts, slots, takes, held),
-    *(numbers, presence, central, segments, cohort, lineage),
+    *(numbers, presence, central, open_strings, segments, cohort, lineage),
 )
 
 

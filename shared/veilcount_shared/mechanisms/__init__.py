@@ -1,5 +1,6 @@
 """Mechanisms: the randomizers of the local model, their exact parameters and distributions."""
 
+from .hashed_strings import HashedStrings as HashedStrings
 from .identity import Identity as Identity
 from .interface import Mechanism as Mechanism
 from .interface import Randomizer as Randomizer

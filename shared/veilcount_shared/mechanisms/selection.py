@@ -55,7 +55,7 @@ def _select(k: int, epsilon: Fraction) -> Selection:
     optimum = subset_variance(k, w, e)
     bits = subset_bits(k, w)
     if w > 1 and bits > SHORT_BITS:
-        best = _best_projective(k, e)
+        best = best_projective(k, e)
         if best and (best[0] <= MAX_VARIANCE_RATIO * optimum or bits > LONG_BITS):
             variance, q, t = best
             return _priced(ProjectiveGeometry.for_epsilon(epsilon, k, q, t), variance / optimum)
@@ -94,7 +94,7 @@ def projective_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
     return support * (1 - support) / (hit - cross) ** 2
 
 
-def _best_projective(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
+def best_projective(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
     """Return (variance, q, t): of the planes close to the least variance, the smallest."""
     found = [(projective_variance(k, q, t, e), q, t) for q, t in projective_orders(k, e)]
     if not found:

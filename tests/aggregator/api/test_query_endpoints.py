@@ -41,7 +41,7 @@ def test_the_other_methods_are_as_they_should_be(answered: Deployment) -> None:
 
     assert (head.status, head.body) == (200, b"")
     assert head.headers["Content-Length"] == str(len(got.body))
-    for method in ("POST", "OPTIONS"):
+    for method in ("PUT", "OPTIONS"):
         reply = answered.ask(method, ESTIMATE, key=key)
         assert (reply.status, reply.problem) == (405, "wrong-method")
         assert {"GET", "HEAD"} <= set(reply.headers["Allow"].split(", "))

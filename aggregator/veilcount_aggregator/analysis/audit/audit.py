@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Model, Presence
-from veilcount_shared.domain import Cross, Number
+from veilcount_shared.domain import Cross, Number, OpenStrings
 
 from ...estimation import clopper_pearson
 from ...mechanisms import handler_of
@@ -160,6 +160,8 @@ def _pair(collection: Collection) -> tuple[object, object]:
     domain = collection.domain
     if isinstance(domain, Number):
         return domain.low, domain.high
+    if isinstance(domain, OpenStrings):
+        return "a", "b"
     if isinstance(domain, Cross):
         first: object = tuple(part.labels[0] for part in domain.parts)
         last: object = tuple(part.labels[-1] for part in domain.parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import sqrt
 from statistics import NormalDist
 
@@ -17,8 +17,14 @@ import numpy as np
 
 from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.collection import Measure
-from veilcount_shared.domain import GRID, Number
-from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, Randomizer, RangeTree
+from veilcount_shared.domain import GRID, Number, OpenStrings
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    HashedStrings,
+    MeanMechanism,
+    Randomizer,
+    RangeTree,
+)
 
 from ...central import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from ...central.zcdp import largest_rho
@@ -104,6 +110,9 @@ class Quantity:
         """Return what a collection estimates."""
         if isinstance(collection.domain, Number):
             return cls.of_range(collection.domain, collection.measure or Measure.MEAN)
+        if isinstance(collection.domain, OpenStrings):
+            bits = collection.domain.bucket_bits
+            return cls(partial(HashedStrings.for_epsilon, bucket_bits=bits), 1 << bits)
         return cls.of_values(collection.inputs)
 
     @classmethod

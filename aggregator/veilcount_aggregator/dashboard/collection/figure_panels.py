@@ -15,6 +15,7 @@ import numpy as np
 from ...queries.estimate_schema import (
     EstimateResult,
     MeanRow,
+    SeriesEstimate,
     ShareRow,
     Spread,
     TimeRangeEstimate,
@@ -101,6 +102,26 @@ def _dot_row(
 def _share_text(row: ShareRow) -> str:
     interval = number_format.interval(row.low, row.high, of_shares=True)
     return f"{number_format.share(row.frequency or 0.0)} ({interval})"
+
+
+# -- open strings ----------------------------------------------------------------------------------
+
+
+def candidate_panel(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> Content | None:
+    """Return what was looked for among open strings, and what was not found."""
+    search = estimate.search
+    if search is None:
+        return None
+    shown = sum(row.frequency or 0.0 for row in time_range.values)
+    return {
+        "candidates": search.candidates,
+        "found": search.found,
+        "missing": search.missing,
+        "tested": search.tested,
+        "least": number_format.share(search.least_share or 1.0),
+        "shown": number_format.share(min(max(shown, 0.0), 1.0)),
+        "rest": number_format.share(min(max(1 - shown, 0.0), 1.0)),
+    }
 
 
 # -- numbers ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
-from veilcount_shared.domain import Cross, Number
+from veilcount_shared.domain import Cross, Number, OpenStrings
 
 from ...estimation import LookCount, View
 from ...mechanisms import handler_of
@@ -41,10 +41,10 @@ def filters(
     at: PageAddress, series: Sequence[Series], newest: Collection, query: EstimateQuery
 ) -> Iterator[Filter]:
     """Yield the filters of a collection."""
-    if not isinstance(newest.domain, Number):
+    if not isinstance(newest.domain, Number | OpenStrings):
         yield from _value_filters(at, newest, query)
     yield _parameter(at, "Level", "level", LEVELS, f"{query.level:g}", default="0.95")
-    if not handler_of(newest.mechanism).has_histogram:
+    if handler_of(newest.mechanism).has_anytime_intervals:
         yield _parameter(at, "Intervals valid", "looks", LOOKS, query.looks, default=LookCount.ONE)
     yield _parameter(at, "Fake reports", "fakes", FAKES, f"{float(query.fakes):g}", default="0.01")
     if presence_is_hidden(newest):
@@ -137,9 +137,9 @@ def time_filters(
 
 def summary(newest: Collection, query: EstimateQuery) -> str:
     """Return the current view in a line."""
-    number = isinstance(newest.domain, Number)
+    one_view = isinstance(newest.domain, Number | OpenStrings)
     words = [
-        *([] if number else [f"{query.view} view"]),
+        *([] if one_view else [f"{query.view} view"]),
         f"at {level(query.level)}",
         *([] if query.looks is LookCount.ONE else [query.looks.valid]),
         f"{fake_share(float(query.fakes))} fake reports assumed"

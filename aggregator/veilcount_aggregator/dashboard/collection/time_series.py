@@ -59,7 +59,8 @@ def time_series_query(
         return changed(cut, values=None)
     if "group" in cut:
         return cut
-    return changed(cut, top=None, page=None, size=None, values=_followed(series, found))
+    unlisted = dict.fromkeys(("top", "page", "size", "candidates"))
+    return changed(cut, **unlisted, values=_followed(series, found))
 
 
 def _followed(series: Series, found: SeriesEstimate) -> list[str]:

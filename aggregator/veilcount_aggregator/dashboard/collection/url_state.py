@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from flask import url_for
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import Number, OpenStrings
 
 from ...errors import QueryError
 from ...estimation import View
@@ -43,7 +43,7 @@ MAX_TIME_RANGES = 40  # of a time series, by default
 PARTS = 8  # of a number's range, whose shares are shown
 FIND = "find"
 OVER_TIME = "over_time"  # the view of a time series
-SELECTIONS = ("top", "values", "group", "page", FIND)  # exclude each other
+SELECTIONS = ("top", "values", "group", "candidates", "page", FIND)  # exclude each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,8 @@ class ShownQuery:
         """Parse the parameters, with defaults for the rest."""
         query = changed(parameters, by=None, find=None, over_time=None)
         find = single(parameters, FIND)
+        if isinstance(collection.domain, OpenStrings):
+            return cls(query, EstimateQuery.parse(query))
         if isinstance(collection.domain, Number):
             if "values" not in query and handler_of(collection.mechanism).has_ranges:
                 query["values"] = equal_parts(collection.domain)

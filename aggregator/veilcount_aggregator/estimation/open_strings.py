@@ -1,0 +1,174 @@
+"""Which of some candidate strings were reported, and by how many.
+
+A candidate is a pair of hashed buckets, one in each half of the devices. It is found if both halves
+together hold it far above noise, and each of them alone far enough that no other string's bucket
+explains it:
+
+- with noise alone, both halves together pass with probability `alpha`;
+- a bucket that another string made heavy lifts one half only. Of m buckets H are heavy and belong
+  to no string that was found, so of D candidates about 2 D H / m meet one; the other half alone
+  passes with a probability that makes these few, too. One whose bucket belongs to a string that was
+  found must be found by its other half alone.
+
+The strongest in each bucket comes first. What is heavy for no known reason is less with each string
+found, so this is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from scipy.special import ndtr
+
+from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .estimator import IntervalTarget
+from .proportions import SupportCounts
+from .response_distribution import ResponseDistribution
+
+HEAVY = 3.5  # standard errors above noise
+COLLISIONS = 0.1  # expected number of strings found because their bucket is another's
+LEAST = 2.05  # standard errors of each half, however few buckets are heavy
+#: candidates tested so far, a tenth more since they are counted approximately; strings expected to
+#: be found by chance among them
+PRICES = ((110, 0.02), (11_000, 0.05), (1.1e6, 0.4), (1.1e8, 0.02), (1.1e10, 0.01))
+APART = 5.0  # standard errors between the halves: one of them holds another string, too
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HalfSupports:
+    """How often the reports of each half support each candidate."""
+
+    sizes: Counts
+    counts: Counts  # a row for each half
+    response: ResponseDistribution
+    families: int
+
+    @property
+    def n(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def whole(self) -> SupportCounts:
+        """Both halves together."""
+        return SupportCounts(self.n, self.counts.sum(axis=0), self.response, self.families)
+
+    @property
+    def halves(self) -> tuple[SupportCounts, ...]:
+        """Each half alone."""
+        return tuple(
+            SupportCounts(max(int(size), 1), counts, self.response, self.families)
+            for size, counts in zip(self.sizes, self.counts, strict=True)
+        )
+
+    @property
+    def shared(self) -> Bools:
+        """Which candidates share a bucket: the halves differ, and the smaller one counts."""
+        one, two = (half.points for half in self.halves)
+        errors = [half.error(IntervalTarget.COHORT) for half in self.halves]
+        apart: Bools = np.abs(one - two) > APART * np.hypot(*errors)
+        return apart if self.sizes.all() else np.zeros_like(apart)
+
+    @property
+    def points(self) -> Floats:
+        one, two = (half.points for half in self.halves)
+        return np.where(self.shared, np.minimum(one, two), self.whole.points)
+
+    def error(self, target: IntervalTarget) -> Floats:
+        return self._chosen([each.error(target) for each in (self.whole, *self.halves)])
+
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+        ends = [each.interval(alpha, target) for each in (self.whole, *self.halves)]
+        return self._ends(ends)
+
+    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+        return self.whole.few(alpha, target)
+
+    def poisoned(self, fakes: float) -> Ends:
+        return self._ends([each.poisoned(fakes) for each in (self.whole, *self.halves)])
+
+    def scores(self) -> Floats:
+        """Return how many standard errors each half holds each candidate above noise."""
+        scale = np.sqrt(self.response.floor / np.maximum(self.sizes, 1)) / self.response.gap
+        return np.stack([half.points for half in self.halves]) / scale[:, np.newaxis]
+
+    def _ends(self, ends: list[Ends]) -> Ends:
+        return self._chosen([low for low, _ in ends]), self._chosen([high for _, high in ends])
+
+    def _chosen(self, figures: list[Floats]) -> Floats:
+        """Return the figure of the whole; where a bucket is shared, of the smaller half."""
+        whole, one, two = figures
+        first, second = (half.points for half in self.halves)
+        return np.where(self.shared, np.where(first < second, one, two), whole)
+
+
+def find(scores: Floats, buckets: Counts, alpha: float) -> Bools:
+    """Return which candidates are found, each by chance with probability alpha.
+
+    `scores` are those of all buckets, `buckets` those of the candidates; a row for each half.
+    """
+    held = np.stack([row[places] for row, places in zip(scores, buckets, strict=True)])
+    both, needed = held.sum(axis=0) / np.sqrt(len(held)), _score(alpha)
+    known = np.zeros(scores.shape, np.bool_)
+    found = np.zeros(held.shape[1], np.bool_)
+    while True:  # until nothing new is found
+        owned = np.stack([row[places] for row, places in zip(known, buckets, strict=True)])
+        meets: Bools = np.logical_or.reduce(owned)
+        alone = _score(_collision_level(scores, known, held.shape[1]))
+        free = (both > needed) & (held.min(axis=0) > max(alone, LEAST)) & ~meets
+        other = meets & (np.where(owned, -np.inf, held).max(axis=0) > needed)
+        new: Bools = (_strongest(free & ~found, both, buckets) | other) & ~found
+        if not new.any():
+            return found
+        found |= new
+        for row, places in zip(known, buckets, strict=True):
+            row[places[new]] = True
+
+
+def _strongest(passing: Bools, both: Floats, buckets: Counts) -> Bools:
+    """Return which candidates are the strongest of those that pass in each of their buckets."""
+    falling = np.flatnonzero(passing)
+    falling = falling[np.argsort(-both[falling], kind="stable")]
+    first = np.zeros((len(buckets), len(passing)), np.bool_)
+    for row, places in zip(first, buckets, strict=True):
+        row[falling[np.unique(places[falling], return_index=True)[1]]] = True
+    chosen: Bools = np.logical_and.reduce(first)
+    return chosen
+
+
+def chance(tested: float) -> float:
+    """Return the probability with which noise lets a candidate pass, after so many tested ones.
+
+    Together at most half a string is expected to be found by chance, whether all candidates are
+    named at once or one by one: each stage adds at most its own part to the sum.
+    """
+    for most, expected in PRICES:
+        if tested <= most:
+            return expected / most
+    raise ValueError(f"{tested:,.0f} candidates tested, at most {PRICES[-1][0]:,.0f}")
+
+
+def least_share(response: ResponseDistribution, n: int, alpha: float) -> float:
+    """Return the share of a string that is found half of the time."""
+    error = sqrt(response.floor / n) / response.gap
+    return _score(alpha) * error
+
+
+def _collision_level(scores: Floats, known: Bools, candidates: int) -> float:
+    """Return the level of one half at which few candidates are found by a shared bucket."""
+    halves, buckets = len(scores), int(scores.shape[1])
+    heavy = int(((scores > HEAVY) & ~known).sum(axis=1).max())
+    unexplained = max(heavy - buckets * _tail(HEAVY), 1.0)
+    meetings = halves * candidates * unexplained / buckets
+    return min(0.5, COLLISIONS / max(meetings, COLLISIONS))
+
+
+def _score(alpha: float) -> float:
+    """Return the standard errors that noise exceeds with probability alpha, on one side."""
+    return quantile(2 * alpha)
+
+
+def _tail(score: float) -> float:
+    """Return the probability that noise exceeds these standard errors."""
+    return float(ndtr(-score))

@@ -1,0 +1,146 @@
+"""Candidates for open strings: how many were ever tested in a series, and which were found.
+
+Who tests a million candidates finds some by chance, at once or one by one, on one range of days or
+on many. So every test of a candidate on a range and a segment is counted durably, once, and the
+count sets how far above noise a string must be (`estimation.open_strings.chance`). Strings that
+were found are remembered by name, so that a page shows them without a candidate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import MAX_LABEL, OpenStrings
+
+from ..errors import QueryError
+from ..estimation.confidence_intervals import Counts
+from ..estimation.distinct_count import DistinctCount, Hashes
+from ..estimation.open_strings import PRICES, chance
+from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, found_places
+from ..series.series import Series
+from ..store import Record, Store
+from ..store.records import update_records
+
+KIND = "candidates"
+MAX_KNOWN = 1_000  # strings that are remembered, the newest
+MAX_MISSING = 100  # candidates that are listed when they are not found
+NAMED = 3  # in an error
+
+
+class CandidateRecord(msgspec.Struct, frozen=True):
+    """The record of a series: the distinct tests, and the strings that were found."""
+
+    tests: bytes = b""
+    found: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, store: Store, series: Series) -> CandidateRecord:
+        """Read the record; without one, nothing was tested."""
+        kept = store.records_at(KIND, [series.fingerprint]).get(series.fingerprint)
+        return cls() if kept is None else msgspec.msgpack.decode(zlib.decompress(kept), type=cls)
+
+    @property
+    def count(self) -> DistinctCount:
+        """The count of distinct tests."""
+        return DistinctCount.from_bytes(self.tests)
+
+    def with_tests(self, hashes: Hashes) -> CandidateRecord:
+        """Return the record with some tests added."""
+        counted = self.count.with_hashes(hashes).to_bytes()
+        return CandidateRecord(counted, self.found)
+
+    def with_found(self, texts: Sequence[str]) -> CandidateRecord:
+        """Return the record with some strings remembered, the newest first."""
+        found = tuple(dict.fromkeys((*texts, *self.found)))[:MAX_KNOWN]
+        return CandidateRecord(self.tests, found)
+
+    def record(self, series: Series) -> Record:
+        """Return the record to store."""
+        return Record(KIND, series.fingerprint, zlib.compress(msgspec.msgpack.encode(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateSearch:
+    """One test of candidates: those found, the most frequent first, and what a test costs now."""
+
+    texts: tuple[str, ...]
+    places: Counts
+    candidates: int
+    tested: int
+    alpha: float
+    named: tuple[str, ...] = ()
+
+
+def check_candidates(
+    collection: Collection, words: Sequence[str], name: str = "candidates"
+) -> Candidates:
+    """Return the candidates of a query, or refuse them."""
+    if not isinstance(collection.domain, OpenStrings):
+        fix = "this collection lists its values: give values, or none for all"
+        raise QueryError(name, list(words[:NAMED]), fix)
+    if len(words) > MAX_CANDIDATES:
+        fix = f"at most {MAX_CANDIDATES:,} at a time"
+        raise QueryError(name, f"{len(words):,} strings", fix)
+    found = Candidates.from_texts(collection.domain, words)
+    if found.unreadable:
+        fix = f"give strings of 1 to {MAX_LABEL} visible characters"
+        raise QueryError(name, list(found.unreadable[:NAMED]), fix)
+    return found
+
+
+def search_candidates(
+    store: Store, series: Series, counters: Counts, candidates: Candidates, about: Sequence[object]
+) -> CandidateSearch:
+    """Test candidates on some counters; `about` is what tells this range of reports from others.
+
+    The tests are counted before they are made: what is shown was paid for.
+    """
+    hashes = candidates.hashes ^ _hash_of(about)
+
+    def count() -> tuple[list[Record], CandidateRecord]:
+        before = CandidateRecord.load(store, series)
+        after = before.with_tests(hashes)
+        return ([] if after == before else [after.record(series)]), after
+
+    tested = update_records(store, count).count.estimate
+    if tested > PRICES[-1][0]:
+        fix = "so many were tested that no more can be told from chance: remove it"
+        raise QueryError("candidates", f"{tested:,.0f} tests", fix)
+    chosen = found_places(series.collection, counters, candidates, chance(tested))
+    texts = tuple(candidates.texts[index] for index in chosen.tolist())
+    _remember(store, series, texts)
+    places = candidates.places[chosen]
+    named, alpha = candidates.texts, chance(tested)
+    few = named[:MAX_MISSING]
+    return CandidateSearch(texts, places, len(named), round(tested), alpha, few)
+
+
+def known_strings(store: Store, series: Series) -> tuple[Candidates, CandidateSearch]:
+    """Return the strings that were found in any test, and what a further test would cost."""
+    domain = series.collection.domain
+    assert isinstance(domain, OpenStrings)  # noqa: S101 - narrows the type
+    kept = CandidateRecord.load(store, series)
+    known, tested = Candidates.from_texts(domain, kept.found), kept.count.estimate
+    alpha = chance(min(tested, PRICES[-1][0]))
+    return known, CandidateSearch(known.texts, known.places, 0, round(tested), alpha)
+
+
+def _remember(store: Store, series: Series, texts: Sequence[str]) -> None:
+    def remember() -> tuple[list[Record], None]:
+        before = CandidateRecord.load(store, series)
+        new = not set(texts) <= set(before.found)
+        return ([before.with_found(texts).record(series)] if new else []), None
+
+    update_records(store, remember)
+
+
+def _hash_of(about: Sequence[object]) -> np.uint64:
+    digest = hashlib.sha256(repr(tuple(about)).encode()).digest()
+    return np.uint64(int.from_bytes(digest[:8], "big"))

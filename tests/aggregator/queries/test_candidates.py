@@ -1,0 +1,188 @@
+"""Open strings, from counters in a store to rows: which candidates are found, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.dashboard.page_fixtures import logged_in
+from tests.aggregator.queries.simulated_reports import (
+    compare,
+    counted,
+    estimate,
+    send_inputs,
+)
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.mechanisms.candidate_search import Candidates
+from veilcount_aggregator.queries import candidates
+from veilcount_aggregator.queries.estimate_schema import SearchResult
+from veilcount_shared.domain import OpenStrings
+
+FILE = 'app = "acme"\n' + "".join(
+    f'[{name}]\nquestion = "Which {name}?"\nepsilon = 4\nunit = "month"\nanswers = 1\n'
+    f"from = 2026-11-01\nuntil = 2027-01-01\n{rest}\n"
+    for name, rest in {
+        "word": 'values = "open"\nsegments = {arm = ["A", "B"]}',
+        "empty": 'values = "open"',
+        "theme": 'values = ["light", "dark"]',
+    }.items()
+)
+HELD = {"walk": 2400, "ride": 1200, "bus  stop": 800, "café": 600}
+RARE = [f"rare {number}" for number in range(1000)]  # each by one device
+N = sum(HELD.values()) + len(RARE)
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Some strings that many devices have, and many that one has."""
+    now = datetime(2026, 12, 10, 12, tzinfo=UTC)
+    with deployment(tmp_path_factory.mktemp("strings"), FILE, now=now) as made:
+        domain = made.series("word").collection.domain
+        assert isinstance(domain, OpenStrings)
+        places = Candidates.from_texts(domain, [*HELD, *RARE]).places
+        held = np.repeat(places, [*HELD.values(), *np.ones(len(RARE), int)])
+        counted(send_inputs(made, "word", held[::2], period=0))
+        counted(send_inputs(made, "word", held[1::2], period=1, segment=1, seed=2))
+        yield made
+
+
+def found(words: Deployment, name: str = "word", **params: Any) -> dict[str, tuple[float, float]]:
+    """Return the interval of each string shown."""
+    (series,) = estimate(words, name, **params).series
+    return {str(row.value): (row.low, row.high) for row in series.time_ranges[-1].values}
+
+
+def search(words: Deployment, **params: Any) -> SearchResult:
+    (series,) = estimate(words, "word", **params).series
+    assert series.search is not None
+    return series.search
+
+
+def test_candidates_that_many_devices_have_are_found_with_their_intervals(
+    words: Deployment,
+) -> None:
+    """Space around a candidate and its Unicode form are those that a device removes."""
+    named = ["walk", " ride ", "bus  stop", "cafe\u0301", "never", *RARE[:50]]
+
+    shown = found(words, candidates=named)
+
+    assert list(shown) == list(HELD)
+    assert all(low < HELD[text] / N < high for text, (low, high) in shown.items())
+    assert all(high - low < 0.06 for low, high in shown.values())
+    assert search(words, candidates=named).missing == ["never", *RARE[:50]]
+
+
+def test_what_was_found_is_shown_without_candidates_and_nothing_is_tested_again(
+    words: Deployment,
+) -> None:
+    assert list(found(words, candidates=list(HELD))) == list(HELD)
+    tested = search(words).tested
+
+    assert list(found(words)) == list(HELD)
+    assert search(words).tested == tested
+    assert search(words).candidates == 0
+
+
+def test_values_are_shown_whether_they_are_found_or_not(words: Deployment) -> None:
+    shown = found(words, values=["ride", "never"])
+
+    assert list(shown) == ["ride", "never"]
+    low, high = shown["never"]
+    assert low < 0 < high
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests are counted, and no counter is read."""
+    nothing = np.array([], np.int64)
+    monkeypatch.setattr(candidates, "found_places", lambda *_: nothing)
+
+
+@pytest.mark.usefixtures("unread")
+def test_a_test_counts_once_for_a_range_and_a_segment(words: Deployment) -> None:
+    before = search(words).tested
+    new = [f"new {number}" for number in range(40)]
+
+    first = search(words, candidates=new).tested
+    again = search(words, candidates=new[::-1]).tested
+    other = search(words, candidates=new, to="2026-11-30").tested
+    segment = search(words, candidates=new, segment="arm:A").tested
+
+    assert first - before == pytest.approx(40, abs=1)
+    assert again == first
+    assert other - again == pytest.approx(40, abs=1)
+    assert segment - other == pytest.approx(40, abs=1)
+
+
+@pytest.mark.usefixtures("unread")
+def test_many_tests_raise_the_share_that_is_found(words: Deployment) -> None:
+    few = search(words).least_share or 1
+
+    many = search(words, candidates=[f"other {number}" for number in range(20_000)])
+
+    assert (many.least_share or 0) > few * 1.05
+    assert many.found == 0
+    assert len(many.missing) == 100
+
+
+def test_shares_over_time_and_of_segments_are_compared(words: Deployment) -> None:
+    (series,) = estimate(words, "word", values="walk", by="month").series
+    rows = [each.values[0] for each in series.time_ranges]
+    difference = compare(words, "word", a="arm:A", b="arm:B", values=["walk", "ride"])
+
+    assert [row.value for row in rows] == ["walk", "walk"]
+    assert all(row.low < HELD["walk"] / N < row.high for row in rows)
+    assert [row.value for row in difference.rows] == ["walk", "ride"]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "parameter", "fix"),
+    [
+        ("theme", {"candidates": "walk"}, "candidates", "lists its values"),
+        ("word", {"candidates": ["a\u200b"]}, "candidates", "visible characters"),
+        ("word", {"candidates": ["x" * 201]}, "candidates", "1 to 200"),
+        ("word", {"values": ["\u202e"]}, "values", "visible characters"),
+        ("word", {"candidates": "walk", "values": "walk"}, "candidates", "either this or values"),
+        ("word", {"top": "3"}, "top", "give candidates or values"),
+        ("word", {"group": "a:b"}, "group", "give candidates or values"),
+        ("word", {"view": "consistent"}, "view", "view=raw"),
+        ("word", {"page": "2"}, "page", "one page"),
+        ("word", {"looks": "every"}, "looks", "looks=one"),
+    ],
+)
+def test_a_query_that_open_strings_cannot_answer_is_refused_with_the_fix(
+    words: Deployment, name: str, params: dict[str, str], parameter: str, fix: str
+) -> None:
+    with pytest.raises(QueryError) as refused:
+        estimate(words, name, **params)
+
+    assert refused.value.field == parameter
+    assert fix in str(refused.value)
+
+
+def test_a_list_is_sent_as_a_body_and_a_page_takes_it_in_lines(words: Deployment) -> None:
+    key = words.key(Role.ANALYST)
+    body = json.dumps({"candidates": ["walk", "never"], "parameters": {"level": ["0.9"]}})
+
+    answer = words.ask("POST", "/v1/collections/word/estimate", body.encode(), key=key)
+    page = logged_in(words).get("/collections/word?candidates=walk%0Anever")
+
+    assert answer.status == 200
+    assert [row["value"] for row in answer.json["series"][0]["time_ranges"][0]["values"]] == [
+        "walk"
+    ]
+    assert answer.json["level"] == 0.9
+    assert page.status == 200, page.text
+    assert "walk" in page.text
+
+
+def test_a_series_without_reports_or_strings_has_a_page(words: Deployment) -> None:
+    assert found(words, "empty", candidates=["walk"]) == {}
+    assert logged_in(words).get("/collections/empty").status == 200
