@@ -31,6 +31,7 @@ from . import (
     scaling,
     shards,
     stalls,
+    strings,
     upgrade,
 )
 from .table import Cell, as_json
@@ -43,6 +44,7 @@ PARTS = {
     "estimate": estimate.run,
     "contrast": contrast.run,
     "accuracy": accuracy.run,
+    "strings": strings.run,
     "central": central.run,
     "linkage": linkage.run,
     "memory": memory.run,

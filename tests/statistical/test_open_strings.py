@@ -18,7 +18,7 @@ from scipy.stats import binom, poisson
 
 from veilcount_aggregator.analysis.simulation import Population, simulate
 from veilcount_aggregator.estimation import open_strings
-from veilcount_aggregator.estimation.confidence_intervals import Bools, Counts, Floats
+from veilcount_aggregator.estimation.confidence_intervals import Counts, Floats
 from veilcount_aggregator.estimation.estimator import IntervalTarget
 from veilcount_aggregator.estimation.open_strings import HalfSupports, chance, find
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
@@ -81,10 +81,10 @@ def colliding(text: str, half: int, number: int) -> list[str]:
     return [many[place] for place in np.flatnonzero(buckets == bucket)[:number]]
 
 
-def by_both_alone(scores: Floats, buckets: Counts, alpha: float) -> Bools:
+def by_both_alone(scores: Floats, buckets: Counts, alpha: float) -> Counts:
     """A mistake: both halves together decide."""
     held = np.stack([row[places] for row, places in zip(scores, buckets, strict=True)])
-    return np.asarray(held.sum(axis=0) / np.sqrt(2) > open_strings._score(alpha))
+    return np.flatnonzero(held.sum(axis=0) / np.sqrt(2) > open_strings._score(alpha))
 
 
 def test_a_string_in_the_bucket_of_a_frequent_one_is_not_found(
@@ -215,5 +215,5 @@ def test_of_a_bucket_that_is_shared_in_one_half_the_other_half_counts() -> None:
 def test_nothing_is_found_in_noise_scores_and_no_candidate_is_no_error() -> None:
     scores = np.random.default_rng(5).normal(size=(2, 4096))
 
-    assert not find(scores, np.zeros((2, 0), np.int64), TESTED).any()
-    assert find(scores, np.tile(np.arange(4096), (2, 1)), TESTED).sum() <= poisson.isf(ALPHA, 0.5)
+    assert not len(find(scores, np.zeros((2, 0), np.int64), TESTED))
+    assert len(find(scores, np.tile(np.arange(4096), (2, 1)), TESTED)) <= poisson.isf(ALPHA, 0.5)

@@ -103,24 +103,26 @@ class HalfSupports:
         return np.where(self.shared, np.where(first < second, one, two), whole)
 
 
-def find(scores: Floats, buckets: Counts, alpha: float) -> Bools:
-    """Return which candidates are found, each by chance with probability alpha.
+def find(scores: Floats, buckets: Counts, alpha: float) -> Counts:
+    """Return the indices of the candidates found, each by chance with probability alpha.
 
     `scores` are those of all buckets, `buckets` those of the candidates; a row for each half.
     """
+    candidates = buckets.shape[1]
     held = np.stack([row[places] for row, places in zip(scores, buckets, strict=True)])
-    both, needed = held.sum(axis=0) / np.sqrt(len(held)), _score(alpha)
-    known = np.zeros(scores.shape, np.bool_)
-    found = np.zeros(held.shape[1], np.bool_)
+    both, needed = held.sum(axis=0) / sqrt(len(held)), _score(alpha)
+    near = np.flatnonzero((both > needed) | (held.max(axis=0) > needed))
+    held, both, buckets = held[:, near], both[near], buckets[:, near]
+    known, found = np.zeros(scores.shape, np.bool_), np.zeros(len(near), np.bool_)
     while True:  # until nothing new is found
         owned = np.stack([row[places] for row, places in zip(known, buckets, strict=True)])
         meets: Bools = np.logical_or.reduce(owned)
-        alone = _score(_collision_level(scores, known, held.shape[1]))
+        alone = _score(_collision_level(scores, known, candidates))
         free = (both > needed) & (held.min(axis=0) > max(alone, LEAST)) & ~meets
         other = meets & (np.where(owned, -np.inf, held).max(axis=0) > needed)
         new: Bools = (_strongest(free & ~found, both, buckets) | other) & ~found
         if not new.any():
-            return found
+            return near[found]
         found |= new
         for row, places in zip(known, buckets, strict=True):
             row[places[new]] = True

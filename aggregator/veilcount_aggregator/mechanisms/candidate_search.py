@@ -22,11 +22,11 @@ BLOCK = 1 << 14  # candidates hashed together
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Distinct strings as a device hashes them, each with its place and a hash to count it by."""
+    """Distinct strings as a device hashes them; a place is the first bits of a hash."""
 
     texts: tuple[str, ...]
-    places: Counts
     hashes: NDArray[np.uint64]
+    place_bits: int
     unreadable: tuple[str, ...] = ()
 
     @classmethod
@@ -41,14 +41,18 @@ class Candidates:
             else:
                 known[text] = None
         found = tuple(known)
-        words = np.empty((2, len(found)), np.uint64)
+        hashes = np.empty(len(found), np.uint64)
         for begin in range(0, len(found), BLOCK):
             part = found[begin : begin + BLOCK]
             digests = b"".join(map(domain.digest, part))
             read = np.frombuffer(digests, ">u8").reshape(len(part), -1)
-            words[:, begin : begin + len(part)] = read[:, :2].T
-        places = (words[0] >> np.uint64(64 - 2 * domain.bucket_bits)).astype(np.int64)
-        return cls(found, places, words[1], tuple(unreadable))
+            hashes[begin : begin + len(part)] = read[:, 0]
+        return cls(found, hashes, 2 * domain.bucket_bits, tuple(unreadable))
+
+    @property
+    def places(self) -> Counts:
+        """The place of each."""
+        return (self.hashes >> np.uint64(64 - self.place_bits)).astype(np.int64)
 
 
 def open_handler(collection: Collection) -> HashedStringsHandler:
@@ -71,7 +75,7 @@ def found_places(
     sizes = handler.halves(counters).sum(axis=1)
     scores = HalfSupports(sizes, supports, handler.response, mechanism.k).scores()
     buckets = handler.buckets(candidates.places)
-    chosen = np.flatnonzero(find(scores, buckets, alpha))
+    chosen = find(scores, buckets, alpha)
     held = np.stack([row[places[chosen]] for row, places in zip(supports, buckets, strict=True)])
     shares = HalfSupports(sizes, held, handler.response, mechanism.k).points
     return chosen[np.argsort(-shares, kind="stable")]

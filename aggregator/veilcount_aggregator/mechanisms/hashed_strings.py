@@ -45,7 +45,10 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
 
     def bucket_supports(self, counters: Counts) -> Counts:
         """Return how many reports support each bucket of each half."""
-        return np.stack([self._geometry.supports(half) for half in self.halves(counters)])
+        found = np.empty((HALVES, self.mechanism.k), np.int64)
+        for row, half in zip(found, self.halves(counters), strict=True):
+            row[:] = self._geometry.supports(half)
+        return found
 
     def evidence(self, counters: Counts, places: Counts) -> HalfSupports:
         counts = [
