@@ -5,6 +5,7 @@ The interval is that of the value on its own; that a value leads is decided for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from veilcount_shared.domain import Number, OpenStrings
 from ..mechanisms import estimate_mean
 from ..queries import EstimateQuery, Snapshot, estimate
 from ..queries.estimate import SeriesPart
-from ..queries.estimate_schema import MeanRow, ShareRow, TimeRangeEstimate
+from ..queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRangeEstimate
 from ..queries.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
 from ..series.series import Series
 from .formatting import FigureFormat, value_name
@@ -32,7 +33,7 @@ class Headline:
     decision: str = ""
 
 
-def headline(time_range: TimeRangeEstimate, stand_out: int | None) -> Headline:
+def headline(found: SeriesEstimate, time_range: TimeRangeEstimate) -> Headline:
     """Return the finding of a time range with reports."""
     if time_range.mean is not None:
         return Headline(mean_headline(time_range.mean))
@@ -40,18 +41,31 @@ def headline(time_range: TimeRangeEstimate, stand_out: int | None) -> Headline:
     yes = next((row for row in rows if row.value is True), None)
     if yes is not None:
         return Headline(share_headline(yes))
-    if stand_out == 0 or not rows:
-        none = "No value stands out from noise" if rows else "No string is found yet"
-        return Headline(none, f"Decided with {AT_ONCE}." if rows else "")
+    if found.search is not None:
+        return _found_strings(rows)
+    if found.stand_out == 0:
+        return Headline("No value stands out from noise", f"Decided with {AT_ONCE}.")
+    return _largest(rows, leads=time_range.leader is not None)
+
+
+def _largest(rows: Sequence[ShareRow], *, leads: bool) -> Headline:
+    """Return the largest share; where it does not lead, the second too."""
     first = share_headline(rows[0])
     if len(rows) == 1:
         return Headline(first)
-    if time_range.leader is not None:
+    if leads:
         return Headline(
             first, f"The largest share is that of {value_name(rows[0].value)}, {AT_ONCE}."
         )
     second = share_headline(rows[1])
     return Headline(f"{first}; {second}", f"Which is larger is not significant, {AT_ONCE}.")
+
+
+def _found_strings(rows: Sequence[ShareRow]) -> Headline:
+    """Return the largest two; one that nobody looked for may be larger."""
+    if not rows:
+        return Headline("No string is found yet")
+    return Headline("; ".join(map(share_headline, rows[:2])))
 
 
 def mean_headline(row: MeanRow) -> str:
@@ -83,7 +97,7 @@ def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleA
     if collection.domain.size > LISTED and not isinstance(collection.domain, OpenStrings):
         query = replace(query, top=FEW)
     (found,) = estimate(snapshot, collection.name, query).series
-    return adequacy, headline(found.time_ranges[-1], found.stand_out).text
+    return adequacy, headline(found, found.time_ranges[-1]).text
 
 
 def _mean(part: SeriesPart) -> MeanRow:

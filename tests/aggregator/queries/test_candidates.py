@@ -31,6 +31,7 @@ FILE = 'app = "acme"\n' + "".join(
     for name, rest in {
         "word": 'values = "open"\nsegments = {arm = ["A", "B"]}',
         "empty": 'values = "open"',
+        "unseen": 'values = "open"',
         "theme": 'values = ["light", "dark"]',
     }.items()
 )
@@ -180,9 +181,21 @@ def test_a_list_is_sent_as_a_body_and_a_page_takes_it_in_lines(words: Deployment
     ]
     assert answer.json["level"] == 0.9
     assert page.status == 200, page.text
-    assert "walk" in page.text
+    assert "1 of 2 strings were found; not found: never" in page.text
 
 
 def test_a_series_without_reports_or_strings_has_a_page(words: Deployment) -> None:
     assert found(words, "empty", candidates=["walk"]) == {}
     assert logged_in(words).get("/collections/empty").status == 200
+
+
+def test_reports_of_strings_that_nobody_looked_for_have_a_page(words: Deployment) -> None:
+    places = np.arange(3000) << 20
+    counted(send_inputs(words, "unseen", places, period=0))
+    counted(send_inputs(words, "unseen", places, period=1))
+
+    page = logged_in(words).get("/collections/unseen")
+
+    assert page.status == 200
+    assert "No string is found yet" in page.text
+    assert "No string is found yet" in logged_in(words).get("/").text

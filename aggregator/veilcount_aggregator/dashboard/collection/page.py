@@ -155,7 +155,7 @@ class ResultView:
             "time_range": time_range,
             "days": days(time_range.first, time_range.last),
             "adequacy": adequacy,
-            "headline": headline(time_range, estimate.stand_out) if adequacy.usable else None,
+            "headline": headline(estimate, time_range) if adequacy.usable else None,
             "shares": share_plot(self.result, time_range, rows, compared),
             "unlisted": self._unlisted(estimate, len(rows)),
             "number": numeric_panel(self.result, time_range, compared),

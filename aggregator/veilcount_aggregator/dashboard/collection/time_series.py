@@ -80,7 +80,7 @@ def time_series(
     nonempty = [each for each in series.time_ranges if each.n]
     most = max((each.n for each in nonempty), default=0)
     drawn = [each for each in nonempty if each.n * FAINT >= most]
-    if len(drawn) < MIN_TIME_RANGES:
+    if len(drawn) < MIN_TIME_RANGES or not (drawn[0].values or drawn[0].mean):
         return None
     lines = _lines(drawn)
     faint = [each for each in nonempty if each not in drawn]
