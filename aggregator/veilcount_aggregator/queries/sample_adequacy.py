@@ -12,12 +12,14 @@ from functools import lru_cache
 from math import ceil, floor, log10, sqrt
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import MAX_VALUES, Number
+from veilcount_shared.domain import Number, OpenStrings
 
 from ..analysis.trust_models import Quantity
 from ..analysis.trust_models.quantity import two_sided
 from ..estimation import noise_line
+from ..estimation.open_strings import chance, least_share
 from ..mechanisms import handler_of, share_handler
+from ..mechanisms.candidate_search import MAX_CANDIDATES
 from ..text import number_format
 
 GOAL = 0.03  # of a share, or of a number's range: half of an interval that decides something
@@ -89,8 +91,11 @@ def error_model(collection: Collection) -> ErrorModel:
     quantity, handler = Quantity.from_collection(collection), handler_of(collection.mechanism)
     noise, sampling = handler.noise_variance() * quantity.width**2, quantity.sampling(None)
     if handler.has_shares and collection.inputs > LISTED:
-        listed = min(collection.domain.size, MAX_VALUES)
-        line = noise_line(share_handler(collection).response, 1, listed)
+        response = share_handler(collection).response
+        if isinstance(collection.domain, OpenStrings):
+            line = least_share(response, 1, chance(MAX_CANDIDATES))
+            return ErrorModel(noise, sampling, SIGNIFICANT, True, "strings", line)
+        line = noise_line(response, 1, collection.domain.size)
         return ErrorModel(noise, sampling, SIGNIFICANT, True, "values", line)
     goal, of_shares = GOAL * quantity.width, quantity.inputs is not None
     figure = "values"
@@ -126,7 +131,11 @@ def _adequacy(model: ErrorModel, n: int, half_width: float) -> SampleAdequacy:
         tone, begin = (BAD, f"{many(n)}: too few") if n else (PLAIN, "No reports")
         outlook = model.outlook(enough(rough), rough)
         return SampleAdequacy(tone, f"{begin}. {number_format.sentence_case(outlook)}.", n, needed)
-    found = "" if model.line is None else f"values above {percent(half_width)} stand out from noise"
+    found = (
+        ""
+        if model.line is None
+        else f"{model.figure} above {percent(half_width)} stand out from noise"
+    )
     if half_width <= model.goal:
         text = f"Usable: {found}, all values compared at once." if found else "Usable."
         return SampleAdequacy(GOOD, text, n, needed)

@@ -115,6 +115,7 @@ def candidate_panel(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> 
     shown = sum(row.frequency or 0.0 for row in time_range.values)
     return {
         "candidates": search.candidates,
+        "listed": len(time_range.values),
         "found": search.found,
         "missing": search.missing,
         "tested": search.tested,
