@@ -29,7 +29,10 @@ DOMAIN = OpenStrings("bench")
 def main() -> None:
     """Search a million candidates in the reports of n devices, once for each seed."""
     n, epsilon, seeds = int(float(sys.argv[1])), Fraction(sys.argv[2]), int(sys.argv[3])
-    collection, texts = _collection(epsilon), [f"word {place}" for place in range(CANDIDATES)]
+    collection, texts = (
+        collection_of(DOMAIN, epsilon),
+        [f"word {place}" for place in range(CANDIDATES)],
+    )
     begin = process_time()
     candidates = Candidates.from_texts(DOMAIN, texts)
     hashed = process_time() - begin
@@ -69,12 +72,13 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-def _collection(epsilon: Fraction) -> Collection:
+def collection_of(domain: OpenStrings, epsilon: Fraction) -> Collection:
+    """Return a question about open strings."""
     return Collection(
         app="bench",
         name="bench",
         question="Which word?",
-        domain=DOMAIN,
+        domain=domain,
         epsilon=epsilon,
         unit=Unit.USER,
         start=date(2026, 1, 1),

@@ -44,7 +44,7 @@ def distributions(mechanism: HashedStrings) -> list[Distribution]:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_report_keeps_epsilon_between_any_two_strings(epsilon: Fraction) -> None:
     """Each half has half of the probability, whatever the string; within it the geometry's own."""
-    mechanism = HashedStrings.for_epsilon(epsilon, BITS)
+    mechanism = HashedStrings.for_epsilon(epsilon, BITS, 2)
     found = distributions(mechanism)
     half = mechanism.geometry.messages
 
@@ -59,7 +59,7 @@ def test_a_string_is_supported_with_P_and_over_all_hashes_any_other_with_Q(
     epsilon: Fraction,
 ) -> None:
     """Another string's pair of buckets is uniform: it may share none, one or both of them."""
-    mechanism = HashedStrings.for_epsilon(epsilon, BITS)
+    mechanism = HashedStrings.for_epsilon(epsilon, BITS, 2)
     own, pairs = 6, range(4**BITS)
     [found] = [enumerate_distribution(partial(mechanism.randomize, own))]
 
@@ -70,11 +70,23 @@ def test_a_string_is_supported_with_P_and_over_all_hashes_any_other_with_Q(
     assert sum(map(supported, pairs)) / len(pairs) == mechanism.Q
 
 
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_report_of_a_beginning_keeps_epsilon(epsilon: Fraction) -> None:
+    """Three parts, each with a bucket of its own."""
+    mechanism = HashedStrings.for_epsilon(epsilon, BITS, 3)
+    inputs = (0, 1, 6, 27, 36, 63)
+    found = [enumerate_distribution(partial(mechanism.randomize, x)) for x in inputs]
+
+    assert all(set(each) == set(range(mechanism.messages)) for each in found)
+    assert 1 < max_likelihood_ratio(found) <= exp_lower(epsilon)
+    assert [mechanism.bucket(27, part) for part in range(3)] == [1, 2, 3]
+
+
 def test_one_more_in_the_threshold_is_caught() -> None:
-    geometry = copy.copy(HashedStrings.for_epsilon(ONE, BITS).geometry)
+    geometry = copy.copy(HashedStrings.for_epsilon(ONE, BITS, 2).geometry)
     object.__setattr__(geometry, "a", geometry.a + 1)
 
-    assert max_likelihood_ratio(distributions(HashedStrings(geometry))) > exp_lower(ONE)
+    assert max_likelihood_ratio(distributions(HashedStrings(geometry, 2))) > exp_lower(ONE)
 
 
 class Curious(HashedStrings):
@@ -87,7 +99,7 @@ class Curious(HashedStrings):
 
 
 def test_a_half_that_depends_on_the_string_is_caught() -> None:
-    curious = Curious(HashedStrings.for_epsilon(ONE, BITS).geometry)
+    curious = Curious(HashedStrings.for_epsilon(ONE, BITS, 2).geometry, 2)
 
     with pytest.raises(AssertionError, match="a message of its own"):
         max_likelihood_ratio(distributions(curious))
@@ -95,7 +107,7 @@ def test_a_half_that_depends_on_the_string_is_caught() -> None:
 
 def test_buckets_that_are_no_power_of_two_are_refused() -> None:
     with pytest.raises(ValueError, match="power of two"):
-        HashedStrings(ProjectiveGeometry.for_epsilon(ONE, 5, 2, 3))
+        HashedStrings(ProjectiveGeometry.for_epsilon(ONE, 5, 2, 3), 2)
 
 
 # -- strings and their buckets ---------------------------------------------------------------------
@@ -153,6 +165,18 @@ def test_strings_share_a_bucket_by_chance_alone_and_in_one_half() -> None:
     assert sum(pairs[x] == pairs[y] for x, y in shared) < len(shared) / 50
 
 
+def test_a_beginning_has_a_bucket_in_each_part_and_letters_no_case() -> None:
+    """Strings that begin alike share the buckets of their beginning, and no others."""
+    domain = OpenStrings("acme", 18, (3, 5, 10))
+    one, two, three = (domain.buckets(text) for text in ("walking far", "Walkman", "WALKING FA"))
+
+    assert one >> 36 == two >> 36
+    assert one >> 18 != two >> 18
+    assert one == three
+    assert domain.size == 1 << 54
+    assert domain.digest("walking far", 10) == domain.digest("walking fast", 10)
+
+
 # -- the definition --------------------------------------------------------------------------------
 
 
@@ -166,7 +190,7 @@ def test_a_definition_has_the_pinned_form_and_fingerprint() -> None:
 
 @pytest.mark.parametrize(("epsilon", "canonical"), PINNED["designs"])
 def test_the_mechanism_of_an_epsilon_never_changes(epsilon: str, canonical: dict[str, Any]) -> None:
-    assert HashedStrings.for_epsilon(Fraction(epsilon), 20).canonical() == canonical
+    assert HashedStrings.for_epsilon(Fraction(epsilon), 20, 2).canonical() == canonical
 
 
 @pytest.mark.parametrize(("salt", "text", "pair"), PINNED["buckets"])
@@ -184,6 +208,8 @@ def test_the_buckets_of_a_string_never_change(salt: str, text: str, pair: int) -
         (f'{OPEN}\npresence = "hidden"', "presence", "list the values"),
         (f'{OPEN}\ntakes = "max"\nheld = "device"', "takes", "first"),
         ('values = "opened"', "values", "give a list"),
+        (f"{OPEN}\ndiscover = 1", "discover", "discover = true"),
+        ("boolean = true\ndiscover = true", "discover", 'only for values = "open"'),
     ],
 )
 def test_what_open_strings_cannot_have_is_refused(lines: str, key: str, fix: str) -> None:
@@ -192,6 +218,16 @@ def test_what_open_strings_cannot_have_is_refused(lines: str, key: str, fix: str
 
     assert refused.value.key == key
     assert fix in refused.value.fix
+
+
+def test_a_definition_that_discovers_has_the_pinned_form() -> None:
+    collection = parse_definition(f"{OPEN}\nepsilon = 2\ndiscover = true")
+
+    assert canonical_bytes(collection).decode() == PINNED["discover"]
+    assert (
+        parse_definition(f"{OPEN}\nepsilon = 2\ndiscover = false").fingerprint
+        == (PINNED["fingerprint"])
+    )
 
 
 def test_few_answers_bring_the_share_from_which_a_string_is_found() -> None:

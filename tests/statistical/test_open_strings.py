@@ -176,7 +176,8 @@ def some_evidence(share: float) -> list[HalfSupports]:
     held, walk = {"walk": round(share * PERSONS)}, named(["walk"], FEW).places
     generators = (np.random.default_rng(seed) for seed in range(ROUNDS))
     counters = (reported(held, generator, FEW, PERSONS) for generator in generators)
-    return [open_handler(FEW).evidence(each, walk) for each in counters]
+    evidence = [open_handler(FEW).evidence(each, walk) for each in counters]
+    return [each for each in evidence if isinstance(each, HalfSupports)]
 
 
 def covered(evidence: list[HalfSupports], response: ResponseDistribution, share: float) -> int:

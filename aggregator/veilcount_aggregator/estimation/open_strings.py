@@ -16,6 +16,7 @@ found, so this is repeated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -27,12 +28,16 @@ from .estimator import IntervalTarget
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution
 
+ALL_FAKE = 0.99  # of a part
 HEAVY = 3.5  # standard errors above noise
 COLLISIONS = 0.1  # expected number of strings found because their bucket is another's
 LEAST = 2.05  # standard errors of each half, however few buckets are heavy
 #: candidates tested so far, a tenth more since they are counted approximately; strings expected to
 #: be found by chance among them
 PRICES = ((110, 0.02), (11_000, 0.05), (1.1e6, 0.4), (1.1e8, 0.02), (1.1e10, 0.01))
+#: the same for discoveries, each of which may find several strings by chance
+DISCOVERIES = ((1.5, 0.375), (11, 0.1), (1100, 0.02))
+BY_LETTERS = 1e-5  # with which a beginning passes by chance, about, until a string is found
 APART = 5.0  # standard errors between the halves: one of them holds another string, too
 
 
@@ -88,10 +93,10 @@ class HalfSupports:
     def poisoned(self, fakes: float) -> Ends:
         return self._ends([each.poisoned(fakes) for each in (self.whole, *self.halves)])
 
-    def scores(self) -> Floats:
-        """Return how many standard errors each half holds each candidate above noise."""
-        scale = np.sqrt(self.response.floor / np.maximum(self.sizes, 1)) / self.response.gap
-        return np.stack([half.points for half in self.halves]) / scale[:, np.newaxis]
+    @property
+    def supports(self) -> Counts:
+        """How often the reports of both halves support each candidate."""
+        return self.whole.counts
 
     def _ends(self, ends: list[Ends]) -> Ends:
         return self._chosen([low for low, _ in ends]), self._chosen([high for _, high in ends])
@@ -101,6 +106,47 @@ class HalfSupports:
         whole, one, two = figures
         first, second = (half.points for half in self.halves)
         return np.where(self.shared, np.where(first < second, one, two), whole)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartSupports:
+    """How often the reports of one part support each string; n counts those of all parts."""
+
+    n: int
+    part: SupportCounts
+
+    @property
+    def points(self) -> Floats:
+        return self.part.points
+
+    @property
+    def families(self) -> int:
+        return self.part.families
+
+    @property
+    def supports(self) -> Counts:
+        """How often the reports of the part support each string."""
+        return self.part.counts
+
+    def error(self, target: IntervalTarget) -> Floats:
+        return self.part.error(target)
+
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+        return self.part.interval(alpha, target)
+
+    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+        return self.part.few(alpha, target)
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return the range of the honest shares, where all fakes choose this part."""
+        return self.part.poisoned(min(fakes * self.n / self.part.n, ALL_FAKE))
+
+
+def part_scores(supports: Counts, sizes: Counts, response: ResponseDistribution) -> Floats:
+    """Return how many standard errors the supports of each part lie above noise."""
+    n = np.maximum(sizes, 1)[:, np.newaxis]
+    error = np.sqrt(response.floor / n) / response.gap
+    return response.share(supports / n) / error
 
 
 def find(scores: Floats, buckets: Counts, alpha: float) -> Counts:
@@ -139,19 +185,19 @@ def _strongest(passing: Bools, both: Floats, buckets: Counts) -> Bools:
     return chosen
 
 
-def chance(tested: float) -> float:
+def chance(tested: float, prices: Sequence[tuple[float, float]] = PRICES) -> float:
     """Return the probability with which noise lets a candidate pass, after so many tested ones.
 
     Together at most half a string is expected to be found by chance, whether all candidates are
     named at once or one by one: each stage adds at most its own part to the sum.
     """
-    for most, expected in PRICES:
+    for most, expected in prices:
         if tested <= most:
             return expected / most
-    raise ValueError(f"{tested:,.0f} candidates tested, at most {PRICES[-1][0]:,.0f}")
+    raise ValueError(f"{tested:,.0f} tests, at most {prices[-1][0]:,.0f}")
 
 
-def least_share(response: ResponseDistribution, n: int, alpha: float) -> float:
+def least_share(response: ResponseDistribution, n: float, alpha: float) -> float:
     """Return the share of a string that is found half of the time."""
     error = sqrt(response.floor / n) / response.gap
     return _score(alpha) * error

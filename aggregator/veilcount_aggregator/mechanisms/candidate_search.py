@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import OpenStrings, normalized
+from veilcount_shared.domain import HALVES, OpenStrings, normalized
 
-from ..estimation.confidence_intervals import Counts
-from ..estimation.open_strings import HalfSupports, find
+from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.letter_model import LetterModel
+from ..estimation.open_strings import find, part_scores
+from ..estimation.string_tree import discover
 from .handler import share_handler
 from .hashed_strings import HashedStringsHandler
 
@@ -41,13 +43,14 @@ class Candidates:
             else:
                 known[text] = None
         found = tuple(known)
+        last = domain.prefixes[-1] if domain.prefixes else 0
+        bits = domain.bucket_bits if domain.prefixes else HALVES * domain.bucket_bits
         hashes = np.empty(len(found), np.uint64)
         for begin in range(0, len(found), BLOCK):
             part = found[begin : begin + BLOCK]
-            digests = b"".join(map(domain.digest, part))
-            read = np.frombuffer(digests, ">u8").reshape(len(part), -1)
-            hashes[begin : begin + len(part)] = read[:, 0]
-        return cls(found, hashes, 2 * domain.bucket_bits, tuple(unreadable))
+            digests = b"".join(domain.digest(text, last)[:8] for text in part)
+            hashes[begin : begin + len(part)] = np.frombuffer(digests, ">u8")
+        return cls(found, hashes, bits, tuple(unreadable))
 
     @property
     def places(self) -> Counts:
@@ -71,11 +74,60 @@ def found_places(
     Noise alone finds each with probability `alpha` (`estimation.open_strings.chance`).
     """
     handler = open_handler(collection)
-    supports, mechanism = handler.bucket_supports(counters), handler.mechanism
-    sizes = handler.halves(counters).sum(axis=1)
-    scores = HalfSupports(sizes, supports, handler.response, mechanism.k).scores()
+    read = ReadBuckets.from_counters(handler, counters)
     buckets = handler.buckets(candidates.places)
-    chosen = find(scores, buckets, alpha)
-    held = np.stack([row[places[chosen]] for row, places in zip(supports, buckets, strict=True)])
-    shares = HalfSupports(sizes, held, handler.response, mechanism.k).points
-    return chosen[np.argsort(-shares, kind="stable")]
+    chosen = find(read.scores, buckets, alpha)
+    return chosen[read.falling([row[chosen] for row in buckets])]
+
+
+def discovered(
+    collection: Collection, counters: Counts, dictionary: Sequence[str], expected: float
+) -> Candidates:
+    """Return the strings found without candidates; a dictionary tells which are likely.
+
+    At most `expected` of them are expected by chance.
+    """
+    domain = open_domain(collection)
+    read = ReadBuckets.from_counters(open_handler(collection), counters)
+
+    def scores(part: int, texts: Sequence[str]) -> Floats:
+        length = domain.prefixes[part]
+        digests = b"".join(domain.digest(text, length)[:8] for text in texts)
+        buckets = np.frombuffer(digests, ">u8") >> np.uint64(64 - domain.bucket_bits)
+        found: Floats = read.scores[part, buckets.astype(np.int64)]
+        return found
+
+    found = discover(domain.prefixes, scores, LetterModel(dictionary), expected)
+    named = Candidates.from_texts(domain, found)
+    order = read.falling([named.places])
+    texts = tuple(named.texts[place] for place in order.tolist())
+    return Candidates(texts, named.hashes[order], named.place_bits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadBuckets:
+    """The supports of all buckets of each part, and their scores."""
+
+    handler: HashedStringsHandler
+    sizes: Counts
+    supports: Counts
+    scores: Floats
+
+    @classmethod
+    def from_counters(cls, handler: HashedStringsHandler, counters: Counts) -> ReadBuckets:
+        """Decode the counters of each part."""
+        sizes, supports = handler.parts(counters).sum(axis=1), handler.bucket_supports(counters)
+        return cls(handler, sizes, supports, part_scores(supports, sizes, handler.response))
+
+    def falling(self, buckets: Sequence[Counts]) -> Counts:
+        """Return the order of strings by their shares, by their buckets in the last parts."""
+        rows = zip(self.supports[-len(buckets) :], buckets, strict=True)
+        shares = self.handler.evidence_of(self.sizes, [row[at] for row, at in rows]).points
+        return np.argsort(-shares, kind="stable")
+
+
+def open_domain(collection: Collection) -> OpenStrings:
+    """Return the domain of a collection of open strings, or refuse any other."""
+    if not isinstance(collection.domain, OpenStrings):
+        raise TypeError(f"{collection.name}: values are listed, so there are no candidates")
+    return collection.domain

@@ -1,4 +1,4 @@
-"""Open strings on the server: candidates are read from the buckets of both halves."""
+"""Open strings on the server: candidates are read from the buckets of each part."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared.composition import Overlap
+from veilcount_shared.domain import HALVES
 from veilcount_shared.mechanisms import HashedStrings
-from veilcount_shared.mechanisms.hashed_strings import HALVES
 
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.estimator import Estimator
-from ..estimation.open_strings import HalfSupports
+from ..estimation.open_strings import (
+    BY_LETTERS,
+    HalfSupports,
+    PartSupports,
+    least_share,
+)
+from ..estimation.proportions import SupportCounts
 from ..sampling import Ints, Mixture, summed
 from ..series.packed_rows import Counters
 from .handler import ShareHandler, handles
@@ -23,47 +29,78 @@ from .projective_geometry import ProjectiveGeometryHandler
 
 @handles(HashedStrings)
 class HashedStringsHandler(ShareHandler[HashedStrings]):
-    """A place is a pair of buckets; a report supports one of them."""
+    """A place is a pair of buckets, of beginnings that of the last part; a report supports one."""
 
     has_anytime_intervals = False
     lists_values = False
 
     def describe(self) -> str:
-        return f"hashed: one of two of {self.mechanism.k:,} buckets; {self._geometry.describe()}"
+        buckets = f"one of {self.mechanism.parts} of {self.mechanism.k:,} buckets"
+        return f"hashed: {buckets}; {self._geometry.describe()}"
 
     @property
     def _geometry(self) -> ProjectiveGeometryHandler:
         return ProjectiveGeometryHandler(self.mechanism.geometry)
 
-    def halves(self, counters: Counts) -> Counts:
-        """Return the counters of each half."""
-        return counters.reshape(HALVES, -1)
+    def parts(self, counters: Counts) -> Counts:
+        """Return the counters of each part."""
+        return counters.reshape(self.mechanism.parts, -1)
 
     def buckets(self, places: Counts) -> Counts:
         """Return the buckets of places in each half."""
         return np.stack(np.divmod(places, self.mechanism.k))
 
     def bucket_supports(self, counters: Counts) -> Counts:
-        """Return how many reports support each bucket of each half."""
-        found = np.empty((HALVES, self.mechanism.k), np.int64)
-        for row, half in zip(found, self.halves(counters), strict=True):
-            row[:] = self._geometry.supports(half)
+        """Return how many reports support each bucket of each part."""
+        found = np.empty((self.mechanism.parts, self.mechanism.k), np.int64)
+        for row, part in zip(found, self.parts(counters), strict=True):
+            row[:] = self._geometry.supports(part)
         return found
 
-    def evidence(self, counters: Counts, places: Counts) -> HalfSupports:
-        counts = [
-            self._geometry.supports(half, buckets)
-            for half, buckets in zip(self.halves(counters), self.buckets(places), strict=True)
-        ]
-        return HalfSupports(
-            self.halves(counters).sum(axis=1), np.stack(counts), self.response, self.mechanism.k
+    def evidence(self, counters: Counts, places: Counts) -> HalfSupports | PartSupports:
+        """Return that of pairs of buckets; of beginnings, that of buckets of the last part."""
+        parts = self.parts(counters)
+        if self.mechanism.parts != HALVES:
+            return self.evidence_of(parts.sum(axis=1), [self._geometry.supports(parts[-1], places)])
+        both = zip(parts, self.buckets(places), strict=True)
+        return self.evidence_of(
+            parts.sum(axis=1), [self._geometry.supports(half, buckets) for half, buckets in both]
         )
+
+    def evidence_of(self, sizes: Counts, counts: Sequence[Counts]) -> HalfSupports | PartSupports:
+        """Return the estimator of counted supports: of both halves, or of the last part."""
+        k = self.mechanism.k
+        if self.mechanism.parts == HALVES:
+            return HalfSupports(sizes, np.stack(counts), self.response, k)
+        part = SupportCounts(max(int(sizes[-1]), 1), counts[-1], self.response, k)
+        return PartSupports(int(sizes.sum()), part)
 
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
         if places is None:
             _refuse("all values")
-        found: Counts = self.evidence(counters, places).counts.sum(axis=0)
-        return found
+        return self.evidence(counters, places).supports
+
+    def noise_variance(self) -> float:
+        """Return that of a share; of beginnings, the last part alone tells it."""
+        return super().noise_variance() * self._readings
+
+    def reach(self) -> tuple[float, float]:
+        push, pull = super().reach()
+        return push * self._readings, pull * self._readings
+
+    def least_share(self, n: float, alpha: float) -> float:
+        """Return the share of a string that is found half of the time, in a test at alpha.
+
+        Where strings are found by their beginnings, about, whatever alpha is.
+        """
+        if self._readings == 1:
+            return least_share(self.response, n, alpha)
+        return least_share(self.response, n / self._readings, BY_LETTERS)
+
+    @property
+    def _readings(self) -> int:
+        """How many reports there are for each that tells a string's share."""
+        return 1 if self.mechanism.parts == HALVES else self.mechanism.parts
 
     def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:  # noqa: ARG002 - refused
         _refuse("groups of values")
@@ -75,14 +112,14 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         _refuse("all values")
 
     def overlaps(self) -> tuple[Overlap, ...]:
-        """Return the overlap of two strings that share no bucket: that of one half."""
+        """Return the overlap of two strings that share no bucket: that of one part."""
         return self._geometry.overlaps()
 
     @property
     def mixture(self) -> Mixture:
-        """A string owns the hyperplanes through its bucket in both halves."""
+        """A string owns the hyperplanes through its bucket in each part."""
         plane = self.mechanism.geometry
-        return Mixture(plane.P, HALVES * plane.support_size, self.mechanism.messages)
+        return Mixture(plane.P, self.mechanism.parts * plane.support_size, self.mechanism.messages)
 
     def draw_inputs(self, points: Ints, generator: Generator) -> Ints:
         """Return half and bucket, by the half that each device draws."""
@@ -101,8 +138,8 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         return half * self.mechanism.geometry.messages + sent
 
     def draw_counters(self, held: Ints, generator: Generator) -> Counters:
-        halves = held.reshape(HALVES, -1)
-        return np.concatenate([self._geometry.draw_counters(half, generator) for half in halves])
+        parts = held.reshape(self.mechanism.parts, -1)
+        return np.concatenate([self._geometry.draw_counters(part, generator) for part in parts])
 
 
 def _refuse(what: str) -> NoReturn:

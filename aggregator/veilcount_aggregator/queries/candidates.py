@@ -12,6 +12,7 @@ import hashlib
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import msgspec
 import numpy as np
@@ -22,8 +23,14 @@ from veilcount_shared.domain import MAX_LABEL, OpenStrings
 from ..errors import QueryError
 from ..estimation.confidence_intervals import Counts
 from ..estimation.distinct_count import DistinctCount, Hashes
-from ..estimation.open_strings import PRICES, chance
-from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, found_places
+from ..estimation.open_strings import DISCOVERIES, PRICES, chance
+from ..mechanisms.candidate_search import (
+    MAX_CANDIDATES,
+    Candidates,
+    discovered,
+    found_places,
+    open_domain,
+)
 from ..series.series import Series
 from ..store import Record, Store
 from ..store.records import update_records
@@ -76,19 +83,33 @@ class CandidateSearch:
     tested: int
     alpha: float
     named: tuple[str, ...] = ()
+    discovers: bool = False
+
+
+def check_listed(words: Sequence[str]) -> NoReturn:
+    """Refuse a search where values are listed."""
+    fix = "this collection lists its values: give values, or none for all"
+    raise QueryError("candidates" if words else "discover", list(words[:NAMED]) or True, fix)
+
+
+def check_search(domain: OpenStrings, words: Sequence[str], *, discover: bool) -> None:
+    """Refuse candidates where strings are found without them, and the other way round."""
+    if words and domain.prefixes and not discover:
+        fix = "strings are found without them: give discover=true, which takes them as a dictionary"
+        raise QueryError("candidates", list(words[:NAMED]), fix)
+    if discover and not domain.prefixes:
+        fix = "only where the definition has discover = true: give candidates"
+        raise QueryError("discover", True, fix)
 
 
 def check_candidates(
     collection: Collection, words: Sequence[str], name: str = "candidates"
 ) -> Candidates:
     """Return the candidates of a query, or refuse them."""
-    if not isinstance(collection.domain, OpenStrings):
-        fix = "this collection lists its values: give values, or none for all"
-        raise QueryError(name, list(words[:NAMED]), fix)
     if len(words) > MAX_CANDIDATES:
         fix = f"at most {MAX_CANDIDATES:,} at a time"
         raise QueryError(name, f"{len(words):,} strings", fix)
-    found = Candidates.from_texts(collection.domain, words)
+    found = Candidates.from_texts(open_domain(collection), words)
     if found.unreadable:
         fix = f"give strings of 1 to {MAX_LABEL} visible characters"
         raise QueryError(name, list(found.unreadable[:NAMED]), fix)
@@ -102,7 +123,36 @@ def search_candidates(
 
     The tests are counted before they are made: what is shown was paid for.
     """
-    hashes = candidates.hashes ^ _hash_of(about)
+    tested = _count(store, series, candidates.hashes ^ _hash_of(about), PRICES)
+    alpha, named = chance(tested), candidates.texts
+    chosen = found_places(series.collection, counters, candidates, alpha)
+    texts = tuple(named[index] for index in chosen.tolist())
+    _remember(store, series, texts)
+    places, few = candidates.places[chosen], named[:MAX_MISSING]
+    return CandidateSearch(texts, places, len(named), round(tested), alpha, few)
+
+
+def discover_strings(
+    store: Store,
+    series: Series,
+    counters: Counts,
+    dictionary: Sequence[str],
+    about: Sequence[object],
+) -> CandidateSearch:
+    """Find strings without candidates; another range or dictionary is another test."""
+    check_candidates(series.collection, dictionary)
+    hashes = np.array([_hash_of((*about, *dictionary))])
+    tested = _count(store, series, hashes, DISCOVERIES)
+    expected = chance(tested, DISCOVERIES)
+    found = discovered(series.collection, counters, dictionary, expected)
+    _remember(store, series, found.texts)
+    return CandidateSearch(found.texts, found.places, 0, round(tested), expected, discovers=True)
+
+
+def _count(
+    store: Store, series: Series, hashes: Hashes, prices: Sequence[tuple[float, float]]
+) -> float:
+    """Count tests durably, and return how many there were; refuse more than have a price."""
 
     def count() -> tuple[list[Record], CandidateRecord]:
         before = CandidateRecord.load(store, series)
@@ -110,26 +160,21 @@ def search_candidates(
         return ([] if after == before else [after.record(series)]), after
 
     tested = update_records(store, count).count.estimate
-    if tested > PRICES[-1][0]:
-        fix = "so many were tested that no more can be told from chance: remove it"
+    if tested > prices[-1][0]:
+        fix = "so many were made that no more can be told from chance: remove it"
         raise QueryError("candidates", f"{tested:,.0f} tests", fix)
-    chosen = found_places(series.collection, counters, candidates, chance(tested))
-    texts = tuple(candidates.texts[index] for index in chosen.tolist())
-    _remember(store, series, texts)
-    places = candidates.places[chosen]
-    named, alpha = candidates.texts, chance(tested)
-    few = named[:MAX_MISSING]
-    return CandidateSearch(texts, places, len(named), round(tested), alpha, few)
+    return tested
 
 
 def known_strings(store: Store, series: Series) -> tuple[Candidates, CandidateSearch]:
     """Return the strings that were found in any test, and what a further test would cost."""
-    domain = series.collection.domain
-    assert isinstance(domain, OpenStrings)  # noqa: S101 - narrows the type
-    kept = CandidateRecord.load(store, series)
+    domain, kept = open_domain(series.collection), CandidateRecord.load(store, series)
     known, tested = Candidates.from_texts(domain, kept.found), kept.count.estimate
-    alpha = chance(min(tested, PRICES[-1][0]))
-    return known, CandidateSearch(known.texts, known.places, 0, round(tested), alpha)
+    alpha, discovers = chance(min(tested, PRICES[-1][0])), bool(domain.prefixes)
+    search = CandidateSearch(
+        known.texts, known.places, 0, round(tested), alpha, discovers=discovers
+    )
+    return known, search
 
 
 def _remember(store: Store, series: Series, texts: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ from veilcount_shared.domain import Number, OpenStrings
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from ..estimation.confidence_intervals import Counts
-from ..estimation.open_strings import least_share
-from ..mechanisms import handler_of, poisoning_test, share_handler
+from ..mechanisms import handler_of, poisoning_test
+from ..mechanisms.candidate_search import open_handler
 from ..series.series import Series
 from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
@@ -23,6 +23,9 @@ from ..text.result_pages import SELECTIONS
 from .candidates import (
     CandidateSearch,
     check_candidates,
+    check_listed,
+    check_search,
+    discover_strings,
     known_strings,
     search_candidates,
 )
@@ -128,8 +131,9 @@ def _check(snapshot: Snapshot, series: Series, query: EstimateQuery) -> None:
         raise QueryError("among", "answered", "presence is public, so all of them answered: all")
     if isinstance(collection.domain, OpenStrings):
         _check_open(query)
-    elif query.candidates:
-        check_candidates(collection, query.candidates)
+        check_search(collection.domain, query.candidates, discover=query.discover)
+    elif query.candidates or query.discover:
+        check_listed(query.candidates)
     elif isinstance(collection.domain, Number):
         _check_number(collection, query)
     elif query.groups:
@@ -279,6 +283,7 @@ class SeriesPart:
             return None
         found = set(search.texts)
         return SearchResult(
+            discovers=search.discovers,
             candidates=search.candidates,
             found=len(search.texts),
             missing=[each for each in search.named if each not in found],
@@ -287,9 +292,9 @@ class SeriesPart:
         )
 
     def _least_share(self, alpha: float) -> float | None:
-        handler = share_handler(self.collection)
+        handler = open_handler(self.collection)
         n = handler.report_count(self.counters)
-        return least_share(handler.response, n, alpha) if n else None
+        return handler.least_share(n, alpha) if n else None
 
     def _time_ranges(self, uncounted: UncountedReports) -> list[TimeRangeEstimate]:
         is_smooth = self.query.view is View.SMOOTH
@@ -371,6 +376,9 @@ def _shown_strings(
 ) -> tuple[ValueSelection, CandidateSearch]:
     """Return the strings shown: those named; of candidates those found; or those found before."""
     collection, store = series.collection, snapshot.store
+    if query.discover:
+        search = discover_strings(store, series, counters, query.candidates, about)
+        return ValueSelection(search.texts, search.places), search
     if query.candidates:
         named = check_candidates(collection, query.candidates)
         search = search_candidates(store, series, counters, named, about)

@@ -143,6 +143,13 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
             metavar="STRING",
         ),
     ] = ()
+    discover: Annotated[
+        bool,
+        parameter(
+            "Of open strings with discover = true: find strings letter by letter; candidates are"
+            " then a dictionary of likely ones. Each counts once for a range of days and a segment."
+        ),
+    ] = False
     page: Annotated[int, parameter("Page of a large domain.", ge=1, metavar="N")] = 1
     size: Annotated[
         int,
@@ -161,12 +168,14 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ways = {
+        ways: dict[str, object] = {
             "top": self.top,
             "values": self.values,
             "group": self.groups,
             "candidates": self.candidates,
         }
+        if self.discover:
+            ways["candidates"] = True
         used = [name for name, value in ways.items() if value]
         if len(used) > 1:
             raise QueryError(used[1], ways[used[1]], f"give either this or {used[0]}")

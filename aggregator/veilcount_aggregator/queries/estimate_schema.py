@@ -143,8 +143,11 @@ class CandidateList(Struct, forbid_unknown_fields=True):
 class SearchResult(Struct):
     """Candidates among open strings: those found are the values of the last time range."""
 
+    discovers: Annotated[
+        bool, Meta(description="strings are found without candidates, by discover=true")
+    ]
     candidates: Annotated[Count, Meta(description="named in this query")]
-    found: Annotated[Count, Meta(description="of these; without candidates, in any query before")]
+    found: Annotated[Count, Meta(description="of these, or by discover; else in any query before")]
     missing: Annotated[list[str], Meta(description="not found, of the first 100 candidates")]
     tested: Annotated[
         Count,

@@ -17,9 +17,9 @@ from veilcount_shared.domain import Number, OpenStrings
 from ..analysis.trust_models import Quantity
 from ..analysis.trust_models.quantity import two_sided
 from ..estimation import noise_line
-from ..estimation.open_strings import chance, least_share
+from ..estimation.open_strings import chance
 from ..mechanisms import handler_of, share_handler
-from ..mechanisms.candidate_search import MAX_CANDIDATES
+from ..mechanisms.candidate_search import MAX_CANDIDATES, open_handler
 from ..text import number_format
 
 GOAL = 0.03  # of a share, or of a number's range: half of an interval that decides something
@@ -91,11 +91,10 @@ def error_model(collection: Collection) -> ErrorModel:
     quantity, handler = Quantity.from_collection(collection), handler_of(collection.mechanism)
     noise, sampling = handler.noise_variance() * quantity.width**2, quantity.sampling(None)
     if handler.has_shares and collection.inputs > LISTED:
-        response = share_handler(collection).response
         if isinstance(collection.domain, OpenStrings):
-            line = least_share(response, 1, chance(MAX_CANDIDATES))
+            line = open_handler(collection).least_share(1, chance(MAX_CANDIDATES))
             return ErrorModel(noise, sampling, SIGNIFICANT, True, "strings", line)
-        line = noise_line(response, 1, collection.domain.size)
+        line = noise_line(share_handler(collection).response, 1, collection.domain.size)
         return ErrorModel(noise, sampling, SIGNIFICANT, True, "values", line)
     goal, of_shares = GOAL * quantity.width, quantity.inputs is not None
     figure = "values"

@@ -10,7 +10,7 @@ Document = dict[str, Any]
 MOST_FIGURES = 50_000  # in one response: half of what an aggregator sends
 TRIES = 3
 #: parameters that select values
-SELECTIONS = frozenset({"top", "values", "group", "candidates", "page", "size"})
+SELECTIONS = frozenset({"top", "values", "group", "candidates", "discover", "page", "size"})
 
 
 class Fetch(Protocol):

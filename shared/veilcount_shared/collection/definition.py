@@ -130,7 +130,8 @@ class Collection:
         if self.measure is not None:  # of a number
             return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
         if isinstance(self.domain, OpenStrings):
-            return HashedStrings.for_epsilon(self.unit_epsilon, self.domain.bucket_bits)
+            hashed = self.domain.bucket_bits, self.domain.parts
+            return HashedStrings.for_epsilon(self.unit_epsilon, *hashed)
         return select_mechanism(self.inputs, self.unit_epsilon).mechanism
 
     @property

@@ -15,7 +15,17 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from ..domain import Boolean, Choice, Cross, Domain, Label, Number, OpenStrings
+from ..domain import (
+    PREFIX_BITS,
+    PREFIXES,
+    Boolean,
+    Choice,
+    Cross,
+    Domain,
+    Label,
+    Number,
+    OpenStrings,
+)
 from ..errors import DefinitionError
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
@@ -103,11 +113,8 @@ def _parse_collection(
         fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
     if legacy and needs_held(fields["unit"], fields.get("takes", Takes.FIRST)):
         fields.setdefault("held", Held.PROCESS)
-    domain = (
-        OpenStrings(f"{app}/{name}/{fields['start']}")
-        if _is_open(table)
-        else _domain(table, read_values)
-    )
+    open_to = f"{app}/{name}/{fields['start']}"
+    domain = _open_strings(table, open_to) if _is_open(table) else _domain(table, read_values)
     return Collection(app=app, name=name, domain=domain, **fields)
 
 
@@ -119,7 +126,7 @@ def _unknown(key: str, known: Iterable[str]) -> str:
 # -- the domain ------------------------------------------------------------------------------------
 
 _KINDS = ("values", "values_file", "boolean", "range")
-_DOMAIN_KEYS = (*_KINDS, "other", "cross")
+_DOMAIN_KEYS = (*_KINDS, "other", "cross", "discover")
 OPEN = "open"  # values = "open": any string
 
 
@@ -133,6 +140,13 @@ def _is_open(table: Mapping[str, Any]) -> bool:
     return True
 
 
+def _open_strings(table: Mapping[str, Any], salt: str) -> OpenStrings:
+    discover = table.get("discover", False)
+    if not isinstance(discover, bool):
+        raise DefinitionError("discover", discover, "write discover = true, or remove it")
+    return OpenStrings(salt, PREFIX_BITS, PREFIXES) if discover else OpenStrings(salt)
+
+
 def _domain(table: Mapping[str, Any], read_values: ReadValues) -> Domain:
     kinds = [kind for kind in _KINDS if kind in table]
     if len(kinds) != 1:
@@ -142,6 +156,8 @@ def _domain(table: Mapping[str, Any], read_values: ReadValues) -> Domain:
             f"give exactly one of {', '.join(_KINDS)}: the possible answers",
         )
     kind = kinds[0]
+    if "discover" in table:
+        raise DefinitionError("discover", table["discover"], 'only for values = "open": remove it')
     for key in ("other", "cross"):
         if key in table and (kind == "range" or (kind, key) == ("boolean", "other")):
             raise DefinitionError(key, table[key], f"has no meaning for a {kind}: remove it")

@@ -68,9 +68,17 @@ def send_inputs(
     segment: int = 0,
     seed: int = 1,
 ) -> list[Verdict]:
-    """Send one report of each device, each under a pseudonym of its own."""
-    series, n = deployed.series(name), len(inputs)
-    rows = simulate_messages(series.collection, inputs, np.random.default_rng(seed))
+    """Send one report of each device, drawn from the exact distribution of its message."""
+    collection = deployed.series(name).collection
+    rows = simulate_messages(collection, inputs, np.random.default_rng(seed))
+    return send_rows(deployed, name, rows, period=period, segment=segment)
+
+
+def send_rows(
+    deployed: Deployment, name: str, rows: Any, *, period: int = 0, segment: int = 0
+) -> list[Verdict]:
+    """Send one report for each row of message bytes, each under a pseudonym of its own."""
+    series, n = deployed.series(name), len(rows)
     slot = period * series.collection.per_period if series.linked else 0
     drawn = np.frombuffer(secrets.token_bytes(PSEUDONYM_BYTES * n), np.uint8)
     pseudonyms = drawn.reshape(n, PSEUDONYM_BYTES)

@@ -17,12 +17,15 @@ from tests.aggregator.queries.simulated_reports import (
     counted,
     estimate,
     send_inputs,
+    send_rows,
 )
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.mechanisms.candidate_search import Candidates
 from veilcount_aggregator.queries import candidates
 from veilcount_aggregator.queries.estimate_schema import SearchResult
+from veilcount_aggregator.series.packed_rows import rows_from_messages
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import OpenStrings
 
 FILE = 'app = "acme"\n' + "".join(
@@ -32,6 +35,7 @@ FILE = 'app = "acme"\n' + "".join(
         "word": 'values = "open"\nsegments = {arm = ["A", "B"]}',
         "empty": 'values = "open"',
         "unseen": 'values = "open"',
+        "letters": 'values = "open"\ndiscover = true',
         "theme": 'values = ["light", "dark"]',
     }.items()
 )
@@ -147,6 +151,10 @@ def test_shares_over_time_and_of_segments_are_compared(words: Deployment) -> Non
     ("name", "params", "parameter", "fix"),
     [
         ("theme", {"candidates": "walk"}, "candidates", "lists its values"),
+        ("theme", {"discover": "true"}, "discover", "lists its values"),
+        ("word", {"discover": "true"}, "discover", "give candidates"),
+        ("letters", {"candidates": "walk"}, "candidates", "discover=true"),
+        ("letters", {"discover": "true", "values": "walk"}, "candidates", "either this or values"),
         ("word", {"candidates": ["a\u200b"]}, "candidates", "visible characters"),
         ("word", {"candidates": ["x" * 201]}, "candidates", "1 to 200"),
         ("word", {"values": ["\u202e"]}, "values", "visible characters"),
@@ -166,6 +174,30 @@ def test_a_query_that_open_strings_cannot_answer_is_refused_with_the_fix(
 
     assert refused.value.field == parameter
     assert fix in str(refused.value)
+
+
+def test_strings_are_discovered_and_each_discovery_counts(words: Deployment) -> None:
+    """Messages as devices make them; another dictionary is another test, the same one is not."""
+    series = words.series("letters")
+    draw, reports = SeededRandomSource(1), ["walk"] * 900 + ["ride"] * 600
+    messages = [series.collection.randomize(text, draw) for text in reports]
+    rows = rows_from_messages(series.collection, messages)
+    counted(send_rows(words, "letters", rows))
+
+    first = found(words, "letters", discover="true")
+    again = estimate(words, "letters", discover="true").series[0].search
+    guided = estimate(words, "letters", discover="true", candidates=["walk", "hike"]).series[0]
+    page = logged_in(words).get("/collections/letters?discover=true")
+
+    assert list(first)[:2] == ["walk", "ride"]
+    assert first["walk"][0] < 0.6 < first["walk"][1]
+    assert first["ride"][0] < 0.4 < first["ride"][1]
+    assert again is not None
+    assert guided.search is not None
+    assert (again.tested, guided.search.tested) == (1, 2)
+    assert list(found(words, "letters"))[:2] == ["walk", "ride"]
+    assert page.status == 200
+    assert "A dictionary of likely strings" in page.text
 
 
 def test_a_list_is_sent_as_a_body_and_a_page_takes_it_in_lines(words: Deployment) -> None:

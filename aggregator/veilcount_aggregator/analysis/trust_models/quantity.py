@@ -111,8 +111,9 @@ class Quantity:
         if isinstance(collection.domain, Number):
             return cls.of_range(collection.domain, collection.measure or Measure.MEAN)
         if isinstance(collection.domain, OpenStrings):
-            bits = collection.domain.bucket_bits
-            return cls(partial(HashedStrings.for_epsilon, bucket_bits=bits), 1 << bits)
+            bits, parts = collection.domain.bucket_bits, collection.domain.parts
+            family = partial(HashedStrings.for_epsilon, bucket_bits=bits, parts=parts)
+            return cls(family, 1 << bits)
         return cls.of_values(collection.inputs)
 
     @classmethod

@@ -63,5 +63,5 @@ def time_before(
     )
     if not (query.groups or isinstance(series.collection.domain, Number)):
         words = tuple(spelled(row.value) for row in found.time_ranges[-1].values)
-        earlier = replace(earlier, values=words, candidates=())
+        earlier = replace(earlier, values=words, candidates=(), discover=False)
     return estimate(snapshot, series.collection.name, earlier).series[0].time_ranges[0]

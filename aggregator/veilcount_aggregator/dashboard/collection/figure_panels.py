@@ -114,6 +114,7 @@ def candidate_panel(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> 
         return None
     shown = sum(row.frequency or 0.0 for row in time_range.values)
     return {
+        "discovers": search.discovers,
         "candidates": search.candidates,
         "listed": len(time_range.values),
         "found": search.found,

@@ -59,7 +59,7 @@ def time_series_query(
         return changed(cut, values=None)
     if "group" in cut:
         return cut
-    unlisted = dict.fromkeys(("top", "page", "size", "candidates"))
+    unlisted = dict.fromkeys(("top", "page", "size", "candidates", "discover"))
     return changed(cut, **unlisted, values=_followed(series, found))
 
 

@@ -43,7 +43,15 @@ MAX_TIME_RANGES = 40  # of a time series, by default
 PARTS = 8  # of a number's range, whose shares are shown
 FIND = "find"
 OVER_TIME = "over_time"  # the view of a time series
-SELECTIONS = ("top", "values", "group", "candidates", "page", FIND)  # exclude each other
+SELECTIONS = (
+    "top",
+    "values",
+    "group",
+    "candidates",
+    "discover",
+    "page",
+    FIND,
+)  # exclude each other
 
 
 @dataclass(frozen=True, slots=True)
