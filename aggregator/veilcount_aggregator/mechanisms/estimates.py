@@ -15,6 +15,7 @@ from ..estimation.confidence_intervals import Counts
 from ..estimation.confidence_sequences import LookCount
 from ..estimation.estimator import IntervalTarget
 from ..estimation.fieller import ratios
+from ..estimation.open_strings import chance
 from ..estimation.poisoning import PoisoningTest, frequent_messages, nonzero_supports
 from ..estimation.results import (
     ESTIMANDS,
@@ -27,6 +28,7 @@ from ..estimation.results import (
     estimate_frequencies,
     select_rows,
 )
+from .candidate_search import Candidates, found_places, open_domain, open_handler
 from .handler import NumberEstimate, NumberHandler, ShareHandler, number_handler, share_handler
 
 ALL_DEVICES = "of all devices"
@@ -53,11 +55,13 @@ class TermOptions(TypedDict, total=False):
 class ShareOptions(TermOptions, total=False):
     """Which shares: where presence is hidden, those `among` all devices or those that answered.
 
-    `values` are the places of a few values of a large domain.
+    `values` are the places of a few values of a large domain. Of open strings, `candidates` are
+    looked for, all at once, and `places` are those found among them.
     """
 
     among: Literal["all", "answered"]
     values: Sequence[int] | None
+    candidates: Sequence[str]
 
 
 def interval_terms(collection: Collection, level: float, options: TermOptions) -> IntervalTerms:
@@ -122,6 +126,8 @@ def estimate_shares(
         raise ValueError("a consistent view is of all values: ask for them all")
     if among == "answered" and not hidden:
         raise ValueError(f"{collection.name}: presence is public, so all devices here answered")
+    if not handler.lists_values and values is None:
+        return _found_strings(collection, counters, terms, options.get("candidates", ()))
     size = collection.inputs - hidden
     places = np.arange(size) if values is None else np.array(values, np.int64)
     if not handler.report_count(counters):
@@ -129,6 +135,17 @@ def estimate_shares(
     if hidden:
         return _with_absent(handler, counters, terms, shown, places=places, of_all=among == "all")
     return estimate_frequencies(handler.evidence(counters, places), terms, places, view=shown)
+
+
+def _found_strings(
+    collection: Collection, counters: Counts, terms: IntervalTerms, texts: Sequence[str]
+) -> ShareEstimates | NoReports:
+    """Return the shares of the candidates that are found; `places` are theirs among all."""
+    handler, named = open_handler(collection), Candidates.from_texts(open_domain(collection), texts)
+    if not handler.report_count(counters):
+        return _no_reports(0, terms.level)
+    found = found_places(collection, counters, named, chance(len(named.texts)))
+    return estimate_frequencies(handler.evidence(counters, named.places[found]), terms, found)
 
 
 def estimate_sums(

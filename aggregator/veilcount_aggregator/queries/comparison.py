@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import date
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import Number, OpenStrings
 from veilcount_shared.periods import Unit
 
 from ..estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
@@ -20,6 +20,7 @@ from ..mechanisms import estimate_mean, handler_of
 from ..text.api_types import Count
 from ..text.privacy_guarantees import PrivacyFigures, epsilons
 from ..text.result_columns import spelled
+from .candidates import known_strings
 from .comparison_sides import (
     Side,
     SideData,
@@ -126,7 +127,15 @@ def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
         return _unanswered(name, common, a, b)
-    return compare_sides(name, a, b, common)
+    return compare_sides(name, a, b, _with_known_strings(snapshot, a.series, common))
+
+
+def _with_known_strings(snapshot: Snapshot, series: Series, common: EstimateQuery) -> EstimateQuery:
+    """Return the query; of open strings, with those that were found before where it names none."""
+    if common.values or not isinstance(series.collection.domain, OpenStrings):
+        return common
+    known, _ = known_strings(snapshot.store, series)
+    return structs.replace(common, values=known.texts, top=None)
 
 
 def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) -> CompareResult:

@@ -19,12 +19,15 @@ from tests.aggregator.queries.simulated_reports import (
     send_inputs,
     send_rows,
 )
+from veilcount_aggregator import mechanisms
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.estimation import ShareEstimates
 from veilcount_aggregator.mechanisms.candidate_search import Candidates
 from veilcount_aggregator.queries import candidates
 from veilcount_aggregator.queries.estimate_schema import SearchResult
 from veilcount_aggregator.series.packed_rows import rows_from_messages
+from veilcount_aggregator.store import Cell
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import OpenStrings
 
@@ -93,6 +96,22 @@ def test_what_was_found_is_shown_without_candidates_and_nothing_is_tested_again(
     assert list(found(words)) == list(HELD)
     assert search(words).tested == tested
     assert search(words).candidates == 0
+
+
+def test_counters_are_estimated_without_a_store(words: Deployment) -> None:
+    """What nobody named is not found; the contrast with a curator needs no list either."""
+    series = words.series("word")
+    store, texts = words.aggregator.store, ["never", "ride", "walk"]
+    counters = store.counters(series, [Cell(0, 0), Cell(1, 1)])
+
+    shares = mechanisms.estimate(series.collection, counters, candidates=texts)
+
+    assert isinstance(shares, ShareEstimates)
+    assert [texts[place] for place in shares.places] == ["walk", "ride"]
+    assert shares.low[0] < HELD["walk"] / N < shares.high[0]
+    assert mechanisms.estimate(series.collection, counters, candidates=["never"]).n == N
+    for page in ("contrast", "budget", "privacy", "definition", "compare"):
+        assert logged_in(words).get(f"/collections/word/{page}").status == 200, page
 
 
 def test_values_are_shown_whether_they_are_found_or_not(words: Deployment) -> None:
