@@ -17,6 +17,7 @@ from ..estimation import compare as compared
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..mechanisms import estimate_mean, handler_of
+from ..series.series import Series
 from ..text.api_types import Count
 from ..text.privacy_guarantees import PrivacyFigures, epsilons
 from ..text.result_columns import spelled
