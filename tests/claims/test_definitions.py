@@ -27,6 +27,7 @@ from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
+    HashedStrings,
     Identity,
     MeanMechanism,
     ProjectiveGeometry,
@@ -57,6 +58,7 @@ REGISTERED: tuple[tuple[Randomizer, tuple[int, ...]], ...] = (
     (MeanMechanism.for_epsilon(ONE), (0, 1, GRID // 3, GRID // 2, GRID)),
     (DistributionMechanism.for_epsilon(ONE), (0, GRID // 2, GRID)),
     (RangeTree.for_epsilon(ONE), (0, GRID // 3, GRID)),
+    (HashedStrings.for_epsilon(ONE, 2, 2), (0, 5, 6, 15)),
 )
 
 

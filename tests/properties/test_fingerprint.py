@@ -18,6 +18,8 @@ from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
 
 RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
 
+OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
+
 
 CHANGES = [
     (FULL, "app", '"acme2"'),
@@ -45,6 +47,7 @@ CHANGES = [
     (EVENTS, "range", "[0, 241]"),
     (EVENTS, "measure", '"distribution"'),
     (EVENTS, "per_day", "3"),
+    (OPEN, "discover", "true"),
     (CENTRAL, "budget", "2"),
     (CENTRAL, "adjacency", '"substitute"'),
     (CENTRAL, "boolean", None),

@@ -33,6 +33,7 @@ COLLECTIONS = {
     "mean": make_collection(boolean=None, range="[0, 10]", measure='"mean"'),
     "distribution": make_collection(boolean=None, range="[0, 10]", measure='"distribution"'),
     "ranges": make_collection(boolean=None, range="[0, 10]", measure='"ranges"'),
+    "open": make_collection(boolean=None, values='"open"', epsilon=4),
     "trusted": make_collection(epsilon=None, model='"central"', budget=1),
     "trusted range": make_collection(
         boolean=None, range="[0, 999]", epsilon=None, model='"central"', budget=1
