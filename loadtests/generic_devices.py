@@ -21,7 +21,7 @@ from veilcount_aggregator.http_client import AggregatorClient
 from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Linkage, Model
-from veilcount_shared.domain import Boolean, Choice, Cross, Domain, Number, OpenStrings
+from veilcount_shared.domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot, period_at
 from veilcount_shared.verdict import Verdict
@@ -94,6 +94,8 @@ def _value(domain: Domain) -> Any:
             return tuple(map(_value, domain.parts))
         case Boolean() | Choice():
             return chance.choice(domain.labels)
+        case Features():
+            return {name: _value(number) for name, number in domain.features}
         case OpenStrings():
             return f"string {chance.randrange(100)}"
 

@@ -1,4 +1,4 @@
-"""Domains of values: Boolean, Choice, Number, their crossing, and open strings.
+"""Domains of values: Boolean, Choice, Number, their crossing, open strings, several numbers.
 
 A domain maps any Python object to an input of the mechanism. It is *total*: whether a report
 exists must never depend on its value, so a number beyond its range clamps, an unknown choice is
@@ -12,6 +12,7 @@ import hashlib
 import math
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,6 +25,7 @@ from .randomness import RandomSource
 
 MAX_VALUES = 1_000_000
 MAX_LABEL = 200
+MIN_FEATURES, MAX_FEATURES = 2, 12
 GRID_BITS = 32
 BUCKET_BITS = 20  # of the hash of an open string in one half of the devices
 HALVES = 2
@@ -279,7 +281,64 @@ class OpenStrings:
         return fields | ({"prefixes": list(self.prefixes)} if self.prefixes else {})
 
 
-Domain = Boolean | Choice | Number | Cross | OpenStrings
+@dataclass(frozen=True)
+class Features:
+    """Several numbers of one person, each between bounds of its own.
+
+    The value is a mapping from names to numbers; the input is one number, with the point of each on
+    its grid as a digit, that of the first feature the highest. Each is total on its own.
+    """
+
+    features: tuple[tuple[str, Number], ...]
+
+    def __post_init__(self) -> None:
+        order = [name for name, _ in self.features]
+        if order != sorted(set(order)):
+            raise DefinitionError(
+                "features", order, "give each name once, in the order of the names"
+            )
+        if not MIN_FEATURES <= len(order) <= MAX_FEATURES:
+            fix = f"give {MIN_FEATURES} to {MAX_FEATURES} features"
+            raise DefinitionError("features", f"{len(order)} features", fix)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in the order of the digits."""
+        return tuple(name for name, _ in self.features)
+
+    @property
+    def size(self) -> int:
+        """The number of combinations of grid points."""
+        size: int = (GRID + 1) ** len(self.features)
+        return size
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Return none: numbers are not listed."""
+        return ()
+
+    def input(self, value: object, randomness: RandomSource) -> int:
+        """Return the points of all features; what is missing or no number is drawn."""
+        point = 0
+        for name, number in self.features:
+            point = point * (GRID + 1) + number.input(_entry(value, name), randomness)
+        return point
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the fingerprinted fields."""
+        features = [[name, number.canonical()] for name, number in self.features]
+        return {"type": "features", "features": features}
+
+
+def _entry(value: object, name: str) -> object:
+    """Return the value under a name, whatever its own code does."""
+    try:
+        return value[name] if isinstance(value, Mapping) else None
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is missing
+        return None
+
+
+Domain = Boolean | Choice | Number | Cross | OpenStrings | Features
 
 _MISSING = object()
 

@@ -30,6 +30,7 @@ from veilcount_shared.mechanisms import (
     HashedStrings,
     Identity,
     MeanMechanism,
+    Moments,
     ProjectiveGeometry,
     Randomizer,
     RangeTree,
@@ -59,6 +60,7 @@ REGISTERED: tuple[tuple[Randomizer, tuple[int, ...]], ...] = (
     (DistributionMechanism.for_epsilon(ONE), (0, GRID // 2, GRID)),
     (RangeTree.for_epsilon(ONE), (0, GRID // 3, GRID)),
     (HashedStrings.for_epsilon(ONE, 2, 2), (0, 5, 6, 15)),
+    (Moments.for_epsilon(ONE, 2), (0, GRID, GRID * (GRID + 1), (GRID + 1) ** 2 - 1)),
 )
 
 

@@ -18,6 +18,9 @@ from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
 
 RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
 
+FEATURES = (
+    definition_file('features = {age = [0, 100], hours = [0, 60]}\nmeasure = "moments"') + "\n"
+)
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
 
@@ -48,6 +51,7 @@ CHANGES = [
     (EVENTS, "measure", '"distribution"'),
     (EVENTS, "per_day", "3"),
     (OPEN, "discover", "true"),
+    (FEATURES, "features", "{age = [0, 100], hours = [0, 61]}"),
     (CENTRAL, "budget", "2"),
     (CENTRAL, "adjacency", '"substitute"'),
     (CENTRAL, "boolean", None),

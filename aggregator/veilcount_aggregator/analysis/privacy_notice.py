@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage, Model, Presence, Takes
-from veilcount_shared.domain import MAX_LABEL, Boolean, Choice, Cross, Number, OpenStrings
+from veilcount_shared.domain import MAX_LABEL, Boolean, Choice, Cross, Features, Number, OpenStrings
 from veilcount_shared.periods import Unit
 
 from ..series.series import GRACE, RECOVERABLE
@@ -88,6 +88,11 @@ def _answers(collection: Collection) -> str:
         return f"a number from {low:g} to {high:g}; one beyond is taken for the nearer end"
     if isinstance(answer, Boolean):
         return "yes or no"
+    if isinstance(answer, Features):
+        ends = [f"{name} ({float(n.low):g} to {float(n.high):g})" for name, n in answer.features]
+        return (
+            f"a number for each of {', '.join(ends)}; a report is about one or two of them, drawn"
+        )
     if isinstance(answer, OpenStrings):
         return (
             f"any text of up to {MAX_LABEL} characters; the server reads how common a text is only"

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Number, OpenStrings
+from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
 
 from ..errors import QueryError
 from ..series.packed_rows import Counters
@@ -212,7 +212,7 @@ def numeric_values(collection: Collection) -> Numbers | None:
         case Choice() as choice:
             numbers = tuple(label for label in choice.labels if isinstance(label, int))
             return numbers if len(numbers) == choice.size else None
-        case Cross() | OpenStrings():
+        case Cross() | OpenStrings() | Features():
             return None
 
 

@@ -201,6 +201,8 @@ def _rows(time_range: Document) -> Iterator[tuple[str, ...]]:
         yield _share(spelled(row["value"]) or "", row)
     if time_range["absent"]:
         yield _share("(absent)", time_range["absent"])
+    for row in time_range.get("moments", []):
+        yield _moment(row)
     mean = time_range["mean"]
     if mean and mean["mean"] is not None:
         yield (
@@ -210,6 +212,14 @@ def _rows(time_range: Document) -> Iterator[tuple[str, ...]]:
             "",
             number_format.interval(mean["fake_low"], mean["fake_high"], of_shares=False),
         )
+
+
+def _moment(row: Document) -> tuple[str, ...]:
+    name = f"{row['kind']} of {', '.join(row['of'])}"
+    if row["figure"] is None:
+        return (name, "not stated", "", "", "")
+    ends = number_format.interval(row["low"], row["high"], of_shares=False)
+    return (name, number_format.precise(row["figure"], row["low"], row["high"]), ends, "", "")
 
 
 def _share(value: str, row: Document) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Measure, Model
-from veilcount_shared.domain import Number, OpenStrings
+from veilcount_shared.domain import Features, Number, OpenStrings
 from veilcount_shared.errors import format_value
 
 from ..analysis.simulation import (
@@ -105,9 +105,10 @@ def _check(collection: Collection) -> None:
             f"{collection.name} is central: give a local one, which is compared with a curator",
             param_hint="NAME",
         )
-    if isinstance(collection.domain, OpenStrings):
+    if isinstance(collection.domain, OpenStrings | Features):
+        kind = "features" if isinstance(collection.domain, Features) else "open strings"
         raise click.BadParameter(
-            f"{collection.name} has open strings: list some as values to simulate them",
+            f'{collection.name} has {kind}: values and measure = "mean" are supported',
             param_hint="NAME",
         )
     if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES}:

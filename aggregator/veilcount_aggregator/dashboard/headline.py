@@ -10,12 +10,18 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from veilcount_shared.domain import Number, OpenStrings
+from veilcount_shared.domain import Choice, Cross, Number
 
 from ..mechanisms import estimate_mean
 from ..queries import EstimateQuery, Snapshot, estimate
 from ..queries.estimate import SeriesPart
-from ..queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRangeEstimate
+from ..queries.estimate_schema import (
+    MeanRow,
+    MomentRow,
+    SeriesEstimate,
+    ShareRow,
+    TimeRangeEstimate,
+)
 from ..queries.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
 from ..series.series import Series
 from .formatting import FigureFormat, value_name
@@ -37,6 +43,8 @@ def headline(found: SeriesEstimate, time_range: TimeRangeEstimate) -> Headline:
     """Return the finding of a time range with reports."""
     if time_range.mean is not None:
         return Headline(mean_headline(time_range.mean))
+    if time_range.moments:
+        return _strongest_correlation(time_range.moments)
     rows = sorted(time_range.values, key=lambda row: -(row.frequency or 0.0))
     yes = next((row for row in rows if row.value is True), None)
     if yes is not None:
@@ -59,6 +67,15 @@ def _largest(rows: Sequence[ShareRow], *, leads: bool) -> Headline:
         )
     second = share_headline(rows[1])
     return Headline(f"{first}; {second}", f"Which is larger is not significant, {AT_ONCE}.")
+
+
+def _strongest_correlation(moments: Sequence[MomentRow]) -> Headline:
+    rows = [row for row in moments if row.kind == "correlation" and row.figure is not None]
+    if not rows:
+        return Headline("No two numbers vary enough for a correlation")
+    row = max(rows, key=lambda row: abs(row.figure or 0.0))
+    figure, low, high = (f"{each or 0.0:.2f}" for each in (row.figure, row.low, row.high))
+    return Headline(f"Correlation of {' and '.join(row.of)} {figure}, {low} to {high}")
 
 
 def _found_strings(rows: Sequence[ShareRow]) -> Headline:
@@ -94,7 +111,7 @@ def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleA
     query = EstimateQuery(series=(series.fingerprint,))
     if isinstance(collection.domain, Number):
         return adequacy, mean_headline(_mean(SeriesPart.load(snapshot, series, query)))
-    if collection.domain.size > LISTED and not isinstance(collection.domain, OpenStrings):
+    if isinstance(collection.domain, Choice | Cross) and collection.domain.size > LISTED:
         query = replace(query, top=FEW)
     (found,) = estimate(snapshot, collection.name, query).series
     return adequacy, headline(found, found.time_ranges[-1]).text

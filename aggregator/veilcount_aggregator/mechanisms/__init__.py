@@ -4,6 +4,7 @@ from . import distribution as distribution
 from . import hashed_strings as hashed_strings
 from . import identity as identity
 from . import mean as mean
+from . import moments as moments
 from . import projective_geometry as projective_geometry
 from . import range_tree as range_tree
 from . import subset_selection as subset_selection

@@ -60,6 +60,8 @@ class MechanismHandler(ABC, Generic[M]):
     has_histogram: ClassVar[bool] = False
     #: whether it estimates the share of any range of a number
     has_ranges: ClassVar[bool] = False
+    #: whether it estimates the moments of several numbers
+    has_moments: ClassVar[bool] = False
     #: whether its intervals can hold at every look at growing data
     has_anytime_intervals: ClassVar[bool] = False
 

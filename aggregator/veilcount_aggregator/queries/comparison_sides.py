@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from veilcount_shared.domain import Number, OpenStrings
+from veilcount_shared.domain import Features, Number, OpenStrings
 
 from ..errors import QueryError
 from ..estimation import IntervalTarget, MeanEstimate, NoReports, ShareEstimates
@@ -146,6 +146,8 @@ class Pairs:
 def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
     """Return the requested values, all of them, or the most frequent on both sides."""
     one, two = a.series.collection, b.series.collection
+    if isinstance(one.domain, Features) or isinstance(two.domain, Features):
+        raise QueryError("a", list(a.side.words), "several numbers are not compared: estimate both")
     if isinstance(one.domain, Number) or isinstance(two.domain, Number):
         if isinstance(one.domain, Number) != isinstance(two.domain, Number):
             raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")

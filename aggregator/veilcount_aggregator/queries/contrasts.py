@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import OpenStrings
+from veilcount_shared.domain import Features, OpenStrings
 
 from ..analysis.trust_models import TrustComparison
 from ..analysis.trust_models import compare_trust_models as contrasted
@@ -116,8 +116,8 @@ def _seen(snapshot: Snapshot, series: Series) -> ObservedPeriod | None:
 
 def _frequencies(snapshot: Snapshot, series: Series, days: TimeRange) -> tuple[float, ...] | None:
     collection = series.collection
-    if collection.epsilon is None or isinstance(collection.domain, OpenStrings):
-        return None  # true values are for releases alone, and open strings are not listed
+    if collection.epsilon is None or isinstance(collection.domain, OpenStrings | Features):
+        return None  # true values are for releases alone, and these list no values
     counters = counters_of(snapshot, series, days.periods, range(collection.cells))
     found = estimated(collection, counters)
     if isinstance(found, ShareEstimates):

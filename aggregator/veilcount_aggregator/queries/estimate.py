@@ -9,13 +9,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number, OpenStrings
+from veilcount_shared.domain import Features, Number, OpenStrings
 
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from ..estimation.confidence_intervals import Counts
+from ..estimation.results import ESTIMANDS
 from ..mechanisms import handler_of, poisoning_test
 from ..mechanisms.candidate_search import open_handler
+from ..mechanisms.estimates import target_of
 from ..series.series import Series
 from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
@@ -33,6 +35,7 @@ from .domain_values import groups_of, no_value, places_of
 from .estimate_query import MOST_ROWS, Denominator, EstimateQuery
 from .estimate_results import (
     Bounds,
+    RangeFigures,
     UncountedReports,
     ValueSelection,
     adequacy_of,
@@ -44,6 +47,7 @@ from .estimate_results import (
     support_probabilities,
 )
 from .estimate_schema import EstimateResult, SearchResult, SeriesEstimate, TimeRangeEstimate
+from .moments import check_moments, moment_rows
 from .smoothing import smoothed, smoothing_problem
 from .snapshot import Snapshot
 from .time_ranges import TimeRange, cells, covered, time_range, time_ranges
@@ -134,6 +138,9 @@ def _check(snapshot: Snapshot, series: Series, query: EstimateQuery) -> None:
         check_search(collection.domain, query.candidates, discover=query.discover)
     elif query.candidates or query.discover:
         check_listed(query.candidates)
+    elif isinstance(collection.domain, Features):
+        _check_one_figure(query, "features have")
+        check_moments(collection, query)
     elif isinstance(collection.domain, Number):
         _check_number(collection, query)
     elif query.groups:
@@ -151,16 +158,18 @@ def _check_number(collection: Collection, query: EstimateQuery) -> None:
     for name, value in ways.items():
         if value:
             raise QueryError(name, value, "this collection is of a number: remove it")
-    if query.view is View.CONSISTENT:
-        raise QueryError("view", str(query.view), "a number has the raw view alone: view=raw")
-    if query.page > 1:
-        raise QueryError("page", query.page, "a number has one page")
-    if (
-        query.looks is LookCount.EVERY
-        and not handler_of(collection.mechanism).has_anytime_intervals
-    ):
-        raise QueryError("looks", str(query.looks), ONE_LOOK)
+    anytime = handler_of(collection.mechanism).has_anytime_intervals
+    _check_one_figure(query, "a number has", anytime=anytime)
     ranges_of(collection, query.values)
+
+
+def _check_one_figure(query: EstimateQuery, what: str, *, anytime: bool = False) -> None:
+    if query.view is View.CONSISTENT:
+        raise QueryError("view", str(query.view), f"{what} the raw view alone: view=raw")
+    if query.page > 1:
+        raise QueryError("page", query.page, f"{what} one page")
+    if query.looks is LookCount.EVERY and not anytime:
+        raise QueryError("looks", str(query.looks), ONE_LOOK)
 
 
 def _check_open(query: EstimateQuery) -> None:
@@ -305,7 +314,7 @@ class SeriesPart:
         return smoothed(self.collection, self.query, found) if is_smooth else found
 
     def _pages(self) -> tuple[int | None, int, int]:
-        if isinstance(self.collection.domain, Number | OpenStrings):
+        if isinstance(self.collection.domain, Number | OpenStrings | Features):
             return None, 1, 1
         size, query = self.collection.domain.size, self.query
         if query.top or query.values or query.groups:
@@ -317,7 +326,9 @@ class SeriesPart:
     ) -> TimeRangeEstimate:
         counters, contributions = self._counters(each), each.contributions(self.collection)
         wanted = (self.collection, counters, self.query)
-        if isinstance(self.shown, ValueSelection):
+        if isinstance(self.collection.domain, Features):
+            figures = self._moments(counters, contributions)
+        elif isinstance(self.shown, ValueSelection):
             figures = share_figures(*wanted, self.shown, contributions)
         else:
             figures = number_figures(*wanted, self.shown, contributions)
@@ -339,7 +350,13 @@ class SeriesPart:
             absent=figures.absent,
             mean=figures.mean,
             spread=figures.spread,
+            moments=list(figures.moments),
         )
+
+    def _moments(self, counters: Counts, contributions: int) -> RangeFigures:
+        target = target_of(self.collection, "auto", contributions)
+        rows = moment_rows(self.collection, counters, self.query)
+        return RangeFigures(int(counters.sum()), ESTIMANDS[target], [], moments=tuple(rows))
 
     def _counters(self, each: TimeRange) -> Counts:
         if each.periods == self.whole.periods:
@@ -352,6 +369,8 @@ def _shown(
     collection: Collection, counters: Counts, query: EstimateQuery
 ) -> tuple[ValueSelection | tuple[Bounds, ...], int | None]:
     """Return what is shown, and for a top list how many values stand out from noise."""
+    if isinstance(collection.domain, Features):
+        return (), None
     if isinstance(collection.domain, Number):
         return tuple(ranges_of(collection, query.values)), None
     if query.groups:

@@ -134,6 +134,10 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
             metavar="NAME:VALUE,...",
         ),
     ] = field(default=(), name="group")
+    regress: Annotated[
+        str | None,
+        parameter("Of features: the one that a linear regression explains by all others."),
+    ] = None
     candidates: Annotated[
         tuple[str, ...],
         parameter(

@@ -44,6 +44,7 @@ from .estimate_schema import (
     CurveRow,
     LossRow,
     MeanRow,
+    MomentRow,
     QuantileRow,
     ShareRow,
     Spread,
@@ -80,6 +81,7 @@ class RangeFigures:
     mean: MeanRow | None = None
     spread: Spread | None = None
     leader: Value | None = None
+    moments: tuple[MomentRow, ...] = ()
 
 
 def presence_is_hidden(collection: Collection) -> bool:

@@ -102,6 +102,22 @@ class LossRow(Struct):
     text: str
 
 
+class MomentRow(Struct):
+    """A figure of one or two of several numbers, in their own units; null: it cannot be stated."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            description="mean, deviation, covariance, correlation; with `regress` coefficient (of"
+            " the second number, for the first) and intercept"
+        ),
+    ]
+    of: list[str]
+    figure: float | None
+    low: float | None
+    high: float | None
+
+
 class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
     """The estimates of a time range of whole periods, both days included."""
 
@@ -131,6 +147,7 @@ class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
     absent: ShareRow | None
     mean: MeanRow | None
     spread: Spread | None
+    moments: Annotated[list[MomentRow], Meta(description="of several numbers")] = []
 
 
 class CandidateList(Struct, forbid_unknown_fields=True):

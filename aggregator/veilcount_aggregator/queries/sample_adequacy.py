@@ -100,6 +100,8 @@ def error_model(collection: Collection) -> ErrorModel:
     figure = "values"
     if isinstance(collection.domain, Number):
         figure = "quarters of the range" if of_shares else "means"
+    if handler.has_moments:
+        figure = "moments of numbers from -1 to 1"
     return ErrorModel(noise, sampling, goal, of_shares, figure)
 
 

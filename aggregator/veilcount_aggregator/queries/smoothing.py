@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import Features, Number
 
 from ..errors import QueryError
 from ..estimation import View
@@ -29,6 +29,8 @@ COLUMNS = ("figure", "low", "high", "fake_low", "fake_high")
 
 def smoothing_problem(collection: Collection, time_ranges: Sequence[TimeRange]) -> str:
     """Return why there is no smooth view: a person is in every time range, or twice in one."""
+    if isinstance(collection.domain, Features):
+        return "several numbers have no smooth view: give view=raw"
     if collection.answering >= collection.periods:
         return "it takes a definition whose `answers` are fewer than its periods: give view=raw"
     contributions = max(each.contributions(collection) for each in time_ranges)

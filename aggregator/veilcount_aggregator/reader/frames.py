@@ -9,6 +9,8 @@ Each tidy frame begins with `collection`, `series`, `from`, `to`, `n` and `usabl
 | spread | a bucket of a number's histogram | above (its lower edge), share |
 | cdf | an edge | at, share (below it), low, high |
 | quantile | a quantile | share, number, low, high |
+| deviation, covariance, correlation | a figure of several numbers | of, the kind, low, high |
+| coefficient, intercept | of a regression | of, the kind, low, high |
 
 `low` and `high` are the interval of each figure on its own; the interval of a quantile is in the
 units of the number. All columns of all kinds are those of `text.result_columns`.
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 DAYS = ("from", "to")
 COMMON = ("collection", "series", *DAYS, "n", "usable")
+#: figures of several numbers; their means are of kind `mean`
+MOMENTS = ("deviation", "covariance", "correlation", "coefficient", "intercept")
 _ENDS = {"low": "low", "high": "high"}
 _FAKES = {"fake_low": "fake_low", "fake_high": "fake_high"}
 #: kind of a frame: kind of its rows, and what their columns are called in it
@@ -40,6 +44,7 @@ TIDY: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "spread": ("bucket", {"number": "above", "frequency": "share"}),
     "cdf": ("curve", {"number": "at", "frequency": "share"} | _ENDS),
     "quantile": ("quantile", {"frequency": "share", "number": "number"} | _ENDS),
+    **{kind: (kind, {"value": "of", "number": kind} | _ENDS) for kind in MOMENTS},
 }
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+CORRELATION = "correlation"  # of several numbers
 MOST_VALUES = 20  # in one drawing
 MOST_PANELS, COLUMNS = 9, 3  # of small multiples
 
@@ -96,6 +97,14 @@ def _figures(time_range: Mapping[str, Any]) -> list[_Figure]:
     """Return the figures of a time range; NaN where nothing was received."""
     if mean := time_range["mean"]:
         return [_Figure("mean", _number(mean["mean"]), mean["low"], mean["high"])]
+    if moments := time_range.get("moments", []):
+        return [
+            _Figure(
+                " and ".join(row["of"]), *map(_number, (row["figure"], row["low"], row["high"]))
+            )
+            for row in moments
+            if row["kind"] == CORRELATION
+        ]
     return [
         _Figure(spelled(row["value"]), _number(row["frequency"]), row["low"], row["high"])
         for row in time_range["values"]
@@ -112,7 +121,8 @@ def _title(series: Mapping[str, Any], time_range: Mapping[str, Any]) -> str:
 
 
 def _unit(series: Mapping[str, Any]) -> str:
-    return "mean" if series["time_ranges"][0]["mean"] else "share"
+    first = series["time_ranges"][0]
+    return "mean" if first["mean"] else CORRELATION if first.get("moments") else "share"
 
 
 def _new_figure(width: float, height: float) -> Figure:

@@ -116,7 +116,7 @@ class Estimate(Table):
 
     def _repr_html_(self) -> str:
         """Return a table of the last time range, under what n reports allow to say."""
-        last, of_shares = self._last, not self._last["mean"]
+        last, of_shares = self._last, not (self._last["mean"] or self._last.get("moments", []))
         about = f"{self.collection}, {last['from']} to {last['to']}: n = {self.n:,}"
         note = f"{self.level:.4g} interval of each value on its own, {self.estimand}."
         if not self.usable:
@@ -126,12 +126,17 @@ class Estimate(Table):
             for name, point, low, high in self._rows()
             if self.usable
         ]
-        head = ("value", "share", "interval") if of_shares else ("", "mean", "interval")
+        head = ("value", "share", "interval") if of_shares else ("", "figure", "interval")
         return html.paragraphs([self.adequacy]) + html.table(f"{about}. {note}", head, rows)
 
     def _rows(self) -> Iterator[tuple[str, float, float, float]]:
         if self._last["mean"]:
             yield "mean", float(self.mean or np.nan), float(self.low[0]), float(self.high[0])
+        elif self._last.get("moments", []):
+            for row in self._last.get("moments", []):
+                if row["figure"] is not None:
+                    name = f"{row['kind']} of {', '.join(row['of'])}"
+                    yield name, row["figure"], row["low"], row["high"]
         else:
             yield from zip(
                 map(spelled, self.value), self.frequency, self.low, self.high, strict=True

@@ -12,7 +12,8 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | usable | whether n reports are enough for the figures to be read |
 | estimand, level, view | what the interval estimates, and its level for each value on its own |
 | looks | whether it is valid at one planned look or at every look |
-| kind | share, absent, mean, bucket, curve or quantile |
+| kind | share, absent, mean, bucket, curve, quantile; of several numbers mean, deviation, |
+|      | covariance, correlation, coefficient, intercept |
 | value | the value, as it is spelled in a parameter |
 | value.PART | of crossed values: each part by its name |
 | number | of a mean its figure; of a curve the edge, of a quantile the number, of a bucket |
@@ -162,6 +163,11 @@ def _figures(time_range: Document) -> Iterator[Row]:
     if time_range["mean"]:
         mean = dict(time_range["mean"])
         yield {"kind": "mean", "number": mean.pop("mean"), **mean}
+    for row in time_range.get("moments", []):
+        yield {"kind": row["kind"], "value": ", ".join(row["of"]), "number": row["figure"]} | {
+            "low": row["low"],
+            "high": row["high"],
+        }
     if time_range["spread"]:
         yield from _spread(time_range["spread"])
 

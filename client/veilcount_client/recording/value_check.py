@@ -7,6 +7,7 @@ only where values are a developer's own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 
 from veilcount_shared import Collection, RandomSource
@@ -16,6 +17,7 @@ from veilcount_shared.domain import (
     Choice,
     Cross,
     Domain,
+    Features,
     Number,
     OpenStrings,
 )
@@ -62,6 +64,8 @@ def _has(domain: Domain, value: object) -> bool:
 
 def _parts(domain: Domain, value: object) -> list[tuple[Domain, object]]:
     """Return the parts of a crossed value, each with its domain; of another, itself."""
+    if isinstance(domain, Features) and isinstance(value, Mapping):
+        return [(number, value.get(name)) for name, number in domain.features]
     if not isinstance(domain, Cross) or not isinstance(value, tuple | list):
         return [(domain, value)]
     pieces = [*value, *[None] * len(domain.parts)]
@@ -76,6 +80,8 @@ def _expected(domain: Domain) -> str:
             return "a value that is not a boolean: record True or False"
         case Cross():
             return f"a value that is no sequence: record a tuple of {len(domain.parts)} parts"
+        case Features():
+            return f"a value that is no mapping: record a dict of {', '.join(domain.names)}"
         case OpenStrings():
             return f"a value that is no string of 1 to {MAX_LABEL} visible characters: record a str"
         case Choice():

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import prod
 
 from .. import periods
-from ..domain import GRID_BITS, Domain, Number, OpenStrings
+from ..domain import GRID_BITS, Domain, Features, Number, OpenStrings
 from ..errors import MessageOutOfRange, TrustModelError, UnknownSegment
 from ..mechanisms import (
     DistributionMechanism,
@@ -17,6 +17,7 @@ from ..mechanisms import (
     Identity,
     MeanMechanism,
     Mechanism,
+    Moments,
     Randomizer,
     RangeTree,
     select_mechanism,
@@ -127,6 +128,8 @@ class Collection:
         """The mechanism of a local collection; raises for a trusted curator's."""
         if self.model is Model.CENTRAL:
             raise TrustModelError(self.name, "the model is central: use reveal()")
+        if isinstance(self.domain, Features):
+            return Moments.for_epsilon(self.unit_epsilon, len(self.domain.features))
         if self.measure is not None:  # of a number
             return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
         if isinstance(self.domain, OpenStrings):

@@ -14,6 +14,7 @@ class Measure(StrEnum):
     MEAN = "mean"
     DISTRIBUTION = "distribution"
     RANGES = "ranges"
+    MOMENTS = "moments"
 
 
 class Takes(StrEnum):

@@ -22,6 +22,7 @@ from ..domain import (
     Choice,
     Cross,
     Domain,
+    Features,
     Label,
     Number,
     OpenStrings,
@@ -125,7 +126,8 @@ def _unknown(key: str, known: Iterable[str]) -> str:
 
 # -- the domain ------------------------------------------------------------------------------------
 
-_KINDS = ("values", "values_file", "boolean", "range")
+_KINDS = ("values", "values_file", "boolean", "range", "features")
+_NUMBERS = ("range", "features")
 _DOMAIN_KEYS = (*_KINDS, "other", "cross", "discover")
 OPEN = "open"  # values = "open": any string
 
@@ -159,10 +161,12 @@ def _domain(table: Mapping[str, Any], read_values: ReadValues) -> Domain:
     if "discover" in table:
         raise DefinitionError("discover", table["discover"], 'only for values = "open": remove it')
     for key in ("other", "cross"):
-        if key in table and (kind == "range" or (kind, key) == ("boolean", "other")):
+        if key in table and (kind in _NUMBERS or (kind, key) == ("boolean", "other")):
             raise DefinitionError(key, table[key], f"has no meaning for a {kind}: remove it")
     if kind == "range":
         return _range(table[kind])
+    if kind == "features":
+        return _features(table[kind])
     answer = _boolean(table[kind]) if kind == "boolean" else _choice(kind, table, read_values)
     return _cross(answer, table["cross"]) if "cross" in table else answer
 
@@ -186,9 +190,22 @@ def _choice(kind: str, table: Mapping[str, Any], read_values: ReadValues) -> Cho
 
 def _range(value: object) -> Number:
     if not isinstance(value, list) or len(value) != 2:  # noqa: PLR2004 - two ends
-        raise DefinitionError("range", value, "give two numbers: range = [0, 240]")
+        raise DefinitionError("range", value, "give two numbers, such as [0, 240]")
     low, high = (_number("range", end) for end in value)
     return Number(low, high)
+
+
+def _features(value: object) -> Features:
+    if not isinstance(value, dict) or not value:
+        fix = "give a table: features = {age = [0, 120], hours = [0, 60]}"
+        raise DefinitionError("features", value, fix)
+    features = []
+    for name in sorted(value):  # a TOML table has no order of its own
+        try:
+            features.append((name, _range(value[name])))
+        except DefinitionError as error:
+            raise DefinitionError(f"features.{name}", error.value, error.fix) from error
+    return Features(tuple(features))
 
 
 def _cross(answer: Boolean | Choice, value: object) -> Cross:

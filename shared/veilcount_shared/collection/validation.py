@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..domain import Boolean, Number, OpenStrings, check_labels, has_hidden_characters
+from ..domain import Boolean, Features, Number, OpenStrings, check_labels, has_hidden_characters
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..mechanisms.selection import MAX_INPUTS
@@ -187,6 +187,11 @@ def presence(collection: Collection) -> None:
 def numbers(collection: Collection) -> None:
     """A local numeric domain has a measure; no other domain has."""
     is_number, central = isinstance(collection.domain, Number), collection.model is Model.CENTRAL
+    if isinstance(collection.domain, Features):
+        _check_features(collection)
+        return
+    if collection.measure is Measure.MOMENTS:
+        raise DefinitionError("measure", "moments", "only for features: give them, or a range")
     wanted = is_number and not central
     if collection.measure is not None and not wanted:
         raise DefinitionError(
@@ -194,6 +199,18 @@ def numbers(collection: Collection) -> None:
         )
     if wanted and collection.measure is None:
         raise DefinitionError("measure", None, 'give measure = "mean", "distribution" or "ranges"')
+
+
+def _check_features(collection: Collection) -> None:
+    if collection.measure is not Measure.MOMENTS:
+        raise DefinitionError("measure", collection.measure, 'features need measure = "moments"')
+    if collection.model is Model.CENTRAL:
+        raise DefinitionError(
+            "model", "central", "a curator has no query of features: give a range"
+        )
+    if collection.presence is Presence.HIDDEN:
+        fix = "features have no cell for absent: use values"
+        raise DefinitionError("presence", "hidden", fix)
 
 
 def central(collection: Collection) -> None:
@@ -295,7 +312,8 @@ def _names(collection: Collection) -> Iterator[tuple[str, str]]:
             yield key, name
     for name, _ in collection.segments:
         yield "segments", name
-    for name, _ in getattr(collection.domain, "attributes", ()):
-        yield "cross", name
+    for key in ("attributes", "features"):
+        for name, _ in getattr(collection.domain, key, ()):
+            yield "cross" if key == "attributes" else key, name
     if collection.cohort:
         yield "cohort.draw", collection.cohort.draw

@@ -33,6 +33,9 @@ COLLECTIONS = {
     "mean": make_collection(boolean=None, range="[0, 10]", measure='"mean"'),
     "distribution": make_collection(boolean=None, range="[0, 10]", measure='"distribution"'),
     "ranges": make_collection(boolean=None, range="[0, 10]", measure='"ranges"'),
+    "moments": make_collection(
+        boolean=None, features="{a = [0, 1], b = [0, 9]}", measure='"moments"'
+    ),
     "open": make_collection(boolean=None, values='"open"', epsilon=4),
     "trusted": make_collection(epsilon=None, model='"central"', budget=1),
     "trusted range": make_collection(

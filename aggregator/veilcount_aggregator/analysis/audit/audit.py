@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Model, Presence
-from veilcount_shared.domain import Cross, Number, OpenStrings
+from veilcount_shared.domain import Cross, Features, Number, OpenStrings
 
 from ...estimation import clopper_pearson
 from ...mechanisms import handler_of
@@ -162,6 +163,8 @@ def _pair(collection: Collection) -> tuple[object, object]:
         return domain.low, domain.high
     if isinstance(domain, OpenStrings):
         return "a", "b"
+    if isinstance(domain, Features):
+        return dict.fromkeys(domain.names, -inf), dict.fromkeys(domain.names, inf)
     if isinstance(domain, Cross):
         first: object = tuple(part.labels[0] for part in domain.parts)
         last: object = tuple(part.labels[-1] for part in domain.parts)

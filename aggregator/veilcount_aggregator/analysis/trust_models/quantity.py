@@ -17,11 +17,12 @@ import numpy as np
 
 from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.collection import Measure
-from veilcount_shared.domain import GRID, Number, OpenStrings
+from veilcount_shared.domain import GRID, Features, Number, OpenStrings
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
     HashedStrings,
     MeanMechanism,
+    Moments,
     Randomizer,
     RangeTree,
 )
@@ -75,6 +76,7 @@ def two_sided(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
+MOMENT_WIDTH = 2.0  # of a product of numbers from -1 to 1
 QUARTERS = 4  # a tree's first level
 TWO_COUNTS = 2  # a person who answers otherwise moves two counts of a histogram by 1
 
@@ -112,8 +114,11 @@ class Quantity:
             return cls.of_range(collection.domain, collection.measure or Measure.MEAN)
         if isinstance(collection.domain, OpenStrings):
             bits, parts = collection.domain.bucket_bits, collection.domain.parts
-            family = partial(HashedStrings.for_epsilon, bucket_bits=bits, parts=parts)
-            return cls(family, 1 << bits)
+            hashed = partial(HashedStrings.for_epsilon, bucket_bits=bits, parts=parts)
+            return cls(hashed, 1 << bits)
+        if isinstance(collection.domain, Features):
+            moments = partial(Moments.for_epsilon, features=len(collection.domain.features))
+            return cls(moments, None, MOMENT_WIDTH, "moment")
         return cls.of_values(collection.inputs)
 
     @classmethod

@@ -12,7 +12,7 @@ from math import ceil, floor, inf
 from typing import Any, ClassVar
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Number, OpenStrings
+from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
 from veilcount_shared.errors import format_value
 
 from ...errors import QueryError
@@ -171,7 +171,7 @@ def _place(value: object, collection: Collection) -> int:
 
 
 @lru_cache(maxsize=16)
-def _places(domain: Boolean | Choice | Cross | OpenStrings) -> dict[str, int]:
+def _places(domain: Boolean | Choice | Cross | OpenStrings | Features) -> dict[str, int]:
     return {_spelling(label): place for place, label in enumerate(domain.labels)}
 
 

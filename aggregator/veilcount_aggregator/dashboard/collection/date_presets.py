@@ -7,7 +7,7 @@ from datetime import date
 
 from msgspec.structs import replace
 
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import Features, Number
 from veilcount_shared.periods import Unit
 
 from ...queries import EstimateQuery, Snapshot, estimate
@@ -61,7 +61,7 @@ def time_before(
     earlier = replace(
         query, first=before.first, last=before.last, series=(series.fingerprint,), top=None, page=1
     )
-    if not (query.groups or isinstance(series.collection.domain, Number)):
+    if not (query.groups or isinstance(series.collection.domain, Number | Features)):
         words = tuple(spelled(row.value) for row in found.time_ranges[-1].values)
         earlier = replace(earlier, values=words, candidates=(), discover=False)
     return estimate(snapshot, series.collection.name, earlier).series[0].time_ranges[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Label, Number, OpenStrings
+from veilcount_shared.domain import Boolean, Choice, Cross, Features, Label, Number, OpenStrings
 from veilcount_shared.errors import format_value
 
 from ...mechanisms import handler_of
@@ -90,6 +90,9 @@ def _domain(collection: Collection) -> dict[str, str]:
         case Number(low, high):
             ends = format_value([low, high])
             return {"range": ends, "measure": format_value(collection.measure)}
+        case Features(features):
+            ranges = {name: [each.low, each.high] for name, each in features}
+            return {"features": format_value(ranges, LINE), "measure": str(collection.measure)}
         case OpenStrings():
             return {"values": format_value("open")}
         case Cross(answer, attributes):

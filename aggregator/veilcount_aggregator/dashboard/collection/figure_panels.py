@@ -15,6 +15,7 @@ import numpy as np
 from ...queries.estimate_schema import (
     EstimateResult,
     MeanRow,
+    MomentRow,
     SeriesEstimate,
     ShareRow,
     Spread,
@@ -124,6 +125,54 @@ def candidate_panel(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> 
         "shown": number_format.share(min(max(shown, 0.0), 1.0)),
         "rest": number_format.share(min(max(1 - shown, 0.0), 1.0)),
     }
+
+
+# -- several numbers -------------------------------------------------------------------------------
+
+CORRELATIONS, COEFFICIENTS = ("correlation",), ("coefficient", "intercept")
+
+
+def moment_panel(answer: EstimateResult, time_range: TimeRangeEstimate) -> Content | None:
+    """Return the correlations and the regression as drawings, and all figures as a table."""
+    moments = time_range.moments
+    if not moments:
+        return None
+    interval = f"{level(answer.level)} interval"
+    rows = [(row.kind, ", ".join(row.of), *_moment_cells(row)) for row in moments]
+    return {
+        "correlations": _moment_plot("Correlations", moments, CORRELATIONS, interval),
+        "regression": _moment_plot("Linear regression", moments, COEFFICIENTS, interval),
+        "columns": ("Figure", "Of", "Estimate", interval),
+        "rows": rows,
+    }
+
+
+def _moment_cells(row: MomentRow) -> tuple[str, str]:
+    if row.figure is None or row.low is None or row.high is None:
+        return "not stated", "too little spread for so much noise"
+    figure = number_format.precise(row.figure, row.low, row.high)
+    return figure, number_interval(row.low, row.high)
+
+
+def _moment_plot(
+    title: str, moments: Sequence[MomentRow], kinds: Sequence[str], interval: str
+) -> DotPlot | None:
+    rows = [row for row in moments if row.kind in kinds and row.figure is not None]
+    if not rows:
+        return None
+    ends = [(row.figure or 0.0, row.low or 0.0, row.high or 0.0) for row in rows]
+    scale = Scale.covering([0.0, *(end for each in ends for end in each)])
+    dots = [
+        DotRow.on(scale, _moment_name(row), each, _moment_cells(row))
+        for row, each in zip(rows, ends, strict=True)
+    ]
+    return DotPlot(title, ("Of", "Estimate", interval), scale.x_ticks(short_number), dots)
+
+
+def _moment_name(row: MomentRow) -> str:
+    if row.kind == "intercept":
+        return "intercept"
+    return row.of[1] if row.kind == "coefficient" else " and ".join(row.of)
 
 
 # -- numbers ---------------------------------------------------------------------------------------

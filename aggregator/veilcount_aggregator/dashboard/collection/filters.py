@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
-from veilcount_shared.domain import Cross, Number, OpenStrings
+from veilcount_shared.domain import Boolean, Choice, Cross, Features
 
 from ...estimation import LookCount, View
 from ...mechanisms import handler_of
@@ -41,7 +41,7 @@ def filters(
     at: PageAddress, series: Sequence[Series], newest: Collection, query: EstimateQuery
 ) -> Iterator[Filter]:
     """Yield the filters of a collection."""
-    if not isinstance(newest.domain, Number | OpenStrings):
+    if isinstance(newest.domain, Boolean | Choice | Cross):
         yield from _value_filters(at, newest, query)
     yield _parameter(at, "Level", "level", LEVELS, f"{query.level:g}", default="0.95")
     if handler_of(newest.mechanism).has_anytime_intervals:
@@ -50,6 +50,9 @@ def filters(
     if presence_is_hidden(newest):
         yield _parameter(at, "Shares", "among", AMONG, query.among, default=Denominator.ALL)
     yield from _segments(at, newest, query)
+    if isinstance(newest.domain, Features):
+        texts = {"": "nothing"} | {name: name for name in newest.domain.names}
+        yield _parameter(at, "Explain by the others", "regress", texts, query.regress or "")
     if len(series) > 1:
         known = [each.fingerprint[:SHOWN_DIGITS] for each in series]
         digits = query.series[0][:SHOWN_DIGITS] if query.series else ""
@@ -137,7 +140,7 @@ def time_filters(
 
 def summary(newest: Collection, query: EstimateQuery) -> str:
     """Return the current view in a line."""
-    one_view = isinstance(newest.domain, Number | OpenStrings)
+    one_view = not isinstance(newest.domain, Boolean | Choice | Cross)
     words = [
         *([] if one_view else [f"{query.view} view"]),
         f"at {level(query.level)}",

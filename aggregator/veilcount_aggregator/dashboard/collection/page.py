@@ -10,7 +10,7 @@ from typing import Any
 from flask import Response, request
 
 from veilcount_shared.collection import Model
-from veilcount_shared.domain import Boolean, Number, OpenStrings
+from veilcount_shared.domain import Choice, Cross, OpenStrings
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
 
@@ -32,7 +32,7 @@ from ..headline import headline
 from ..overview import REASONS
 from ..pages import Content, Context, page, render
 from .date_presets import date_presets, time_before
-from .figure_panels import candidate_panel, numeric_panel, share_plot
+from .figure_panels import candidate_panel, moment_panel, numeric_panel, share_plot
 from .filters import filters, other_definitions, summary, time_filters
 from .time_series import time_series, time_series_query
 from .url_state import (
@@ -114,7 +114,7 @@ def _estimates(
         else other_definitions(at, snapshot, series, result),
         "found": len(query.values) if len(query.values) == MAX_FOUND else 0,
         "ranges": handler_of(newest.mechanism).has_ranges,
-        "searchable": not isinstance(newest.domain, Number | Boolean | OpenStrings),
+        "searchable": isinstance(newest.domain, Choice | Cross),
         "open_strings": isinstance(newest.domain, OpenStrings),
         "result": result,
     }
@@ -163,6 +163,7 @@ class ResultView:
             "files": _files(self.at, {**self.shown.parameters, "series": [estimate.fingerprint]}),
             "over_time": self._over_time(series, estimate) if adequacy.usable else None,
             "search": candidate_panel(estimate, time_range),
+            "moments": moment_panel(self.result, time_range),
             "rejected": _rejected(estimate),
         }
 

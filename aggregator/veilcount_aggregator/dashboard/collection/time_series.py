@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from veilcount_shared.domain import Boolean, Number
+from veilcount_shared.domain import Boolean, Features, Number
 
 from ...estimation import View
 from ...queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate
@@ -55,7 +55,7 @@ def time_series_query(
     Its view is raw or smooth: the consistent one has a different bias in each time range.
     """
     cut = changed(shown.parameters, by=by.value, series=series.fingerprint, view=view.value)
-    if isinstance(series.collection.domain, Number):
+    if isinstance(series.collection.domain, Number | Features):
         return changed(cut, values=None)
     if "group" in cut:
         return cut

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from flask import url_for
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number, OpenStrings
+from veilcount_shared.domain import Features, Number, OpenStrings
 
 from ...errors import QueryError
 from ...estimation import View
@@ -106,7 +106,7 @@ class ShownQuery:
         """Parse the parameters, with defaults for the rest."""
         query = changed(parameters, by=None, find=None, over_time=None)
         find = single(parameters, FIND)
-        if isinstance(collection.domain, OpenStrings):
+        if isinstance(collection.domain, OpenStrings | Features):
             return cls(query, EstimateQuery.parse(query))
         if isinstance(collection.domain, Number):
             if "values" not in query and handler_of(collection.mechanism).has_ranges:
@@ -149,7 +149,7 @@ def found(collection: Collection, find: str) -> list[str]:
 
 def unknown(collection: Collection, parameters: Parameters) -> tuple[str, ...]:
     """Return the requested names that are no values."""
-    if isinstance(collection.domain, Number):
+    if isinstance(collection.domain, Number | Features):
         return ()
     return places_of(collection, parameters.get("values", ())).unknown
 

@@ -1,0 +1,124 @@
+"""The figures of several numbers, in their units: means, spread, correlations, regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import isfinite
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Features
+
+from ..errors import QueryError
+from ..estimation.confidence_intervals import Bools, Counts, Floats
+from ..estimation.moments import (
+    Figures,
+    Function,
+    MomentMeans,
+    Numbers,
+    correlations,
+    covariances,
+    deviations,
+    is_far_from_zero,
+    least_spread,
+    means,
+    regression,
+    variances,
+)
+from ..mechanisms.moments import moments_handler
+from .estimate_query import EstimateQuery
+from .estimate_schema import MomentRow
+
+
+def check_moments(collection: Collection, query: EstimateQuery) -> None:
+    """Refuse what features cannot answer."""
+    ways: dict[str, object] = {
+        "top": query.top,
+        "group": list(query.groups),
+        "values": list(query.values),
+    }
+    for name, value in ways.items():
+        if value:
+            raise QueryError(name, value, "features have no values to select: remove it")
+    names = features_of(collection).names
+    if query.regress and query.regress not in names:
+        raise QueryError("regress", query.regress, f"give one of {', '.join(names)}")
+
+
+def features_of(collection: Collection) -> Features:
+    """Return the features of a collection, or refuse any other."""
+    if not isinstance(collection.domain, Features):
+        raise TypeError(f"{collection.name}: it has no features")
+    return collection.domain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """What -1 to 1 is in the units of each feature."""
+
+    middles: Floats
+    halves: Floats
+
+    @classmethod
+    def from_features(cls, domain: Features) -> Units:
+        """Return the middle and half the width of each range."""
+        ends = np.array([[float(each.low), float(each.high)] for _, each in domain.features])
+        return cls(ends.mean(axis=1), np.ptp(ends, axis=1) / 2)
+
+    def of(self, function: Function) -> Function:
+        """Return a function of the numbers in their units."""
+
+        def converted(numbers: Numbers) -> Floats:
+            scale = np.outer(self.halves, self.halves)
+            moved = Numbers(self.middles + self.halves * numbers.means, numbers.covariances * scale)
+            return function(moved)
+
+        return converted
+
+
+def moment_rows(collection: Collection, counters: Counts, query: EstimateQuery) -> list[MomentRow]:
+    """Return the figures of one time range; without enough reports of each moment none."""
+    found = moments_handler(collection).means(counters)
+    return list(_rows(features_of(collection), found, query)) if found.complete else []
+
+
+def _rows(domain: Features, found: MomentMeans, query: EstimateQuery) -> Iterator[MomentRow]:
+    names, units = domain.names, Units.from_features(domain)
+    varies = is_far_from_zero(found, variances)
+
+    def figures(function: Function) -> Figures:
+        return found.figures(units.of(function), query.level)
+
+    alone = [(name,) for name in names]
+    yield from _figures("mean", alone, figures(means), np.ones(len(names), np.bool_))
+    yield from _figures("deviation", alone, figures(deviations), varies)
+    pairs = list(combinations(names, 2))
+    both = np.array([varies[[one, two]].all() for one, two in combinations(range(len(names)), 2)])
+    yield from _figures("covariance", pairs, figures(covariances), np.ones_like(both))
+    yield from _figures("correlation", pairs, figures(correlations), both)
+    if query.regress:
+        target = names.index(query.regress)
+        others = np.arange(len(names)) != target
+        stated = np.full(len(names), is_far_from_zero(found, least_spread(others)).all())
+        of = [(query.regress, name) for name in names if name != query.regress]
+        kinds = ["coefficient"] * len(of) + ["intercept"]
+        rows = _figures("", [*of, (query.regress,)], figures(regression(target)), stated)
+        for kind, row in zip(kinds, rows, strict=True):
+            row.kind = kind
+            yield row
+
+
+def _figures(
+    kind: str, names: Sequence[tuple[str, ...]], found: Figures, stated: Bools
+) -> Iterator[MomentRow]:
+    columns = zip(
+        names, found.points.tolist(), found.low.tolist(), found.high.tolist(), stated, strict=True
+    )
+    for of, point, low, high, is_stated in columns:
+        if is_stated and isfinite(low) and isfinite(high):
+            yield MomentRow(kind, list(of), point, low, high)
+        else:
+            yield MomentRow(kind, list(of), None, None, None)

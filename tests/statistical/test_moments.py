@@ -1,0 +1,117 @@
+"""Intervals of what follows from moments cover, by simulated reports of known people.
+
+Seeds are fixed; alpha is that of each bound. A planted mistake must fall below the same bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from veilcount_aggregator.estimation.confidence_intervals import Counts, Floats
+from veilcount_aggregator.estimation.moments import (
+    Function,
+    MomentMeans,
+    correlations,
+    covariances,
+    deviations,
+    is_far_from_zero,
+    means,
+    regression,
+    variances,
+)
+from veilcount_aggregator.mechanisms.handler import handler_of
+from veilcount_aggregator.mechanisms.moments import MomentsHandler
+from veilcount_shared.domain import GRID
+from veilcount_shared.mechanisms import Moments
+
+ALPHA = 1e-6
+ROUNDS, N, LEVEL = 150, 40_000, 0.9
+MIXED = np.array([[0.45, 0.0, 0.0], [0.25, 0.35, 0.0], [-0.2, 0.1, 0.4]])
+FUNCTIONS: dict[str, Function] = {
+    "means": means,
+    "deviations": deviations,
+    "covariances": covariances,
+    "correlations": correlations,
+    "regression": regression(2),
+}
+
+
+def handler() -> MomentsHandler:
+    found = handler_of(Moments.for_epsilon(Fraction(4), 3))
+    assert isinstance(found, MomentsHandler)
+    return found
+
+
+def people(generator: np.random.Generator, n: int) -> Floats:
+    """Three numbers from -1 to 1 that hang together, uneven and bounded as real ones are."""
+    numbers: Floats = np.tanh(generator.normal(size=(n, 3)) @ MIXED.T + 0.2)
+    return numbers
+
+
+@cache
+def exact() -> MomentMeans:
+    """The moments of very many people, with nothing uncertain."""
+    numbers = people(np.random.default_rng(0), 4_000_000)
+    points = [
+        numbers[:, list(moment)].prod(axis=1).mean() for moment in handler().mechanism.moments
+    ]
+    return MomentMeans(3, len(numbers), np.array(points), np.zeros(9))
+
+
+@cache
+def estimates() -> list[MomentMeans]:
+    rounds = []
+    for seed in range(ROUNDS):
+        generator = np.random.default_rng(seed + 1)
+        points = np.rint((people(generator, N) + 1) / 2 * GRID).astype(np.int64)
+        drawn = handler().draw_moments(points, generator)
+        messages = handler().draw_messages(drawn, generator)
+        counters = np.bincount(messages, minlength=handler().mechanism.messages)
+        rounds.append(handler().means(counters))
+    return rounds
+
+
+def covered(found: list[MomentMeans], function: Function) -> Counts:
+    """Of the rounds, how often each figure's interval covers."""
+    truth = function(exact().numbers())
+    figures = [each.figures(function, LEVEL) for each in found]
+    hits: Counts = np.sum([(each.low <= truth) & (truth <= each.high) for each in figures], axis=0)
+    return hits
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_intervals_cover_and_those_of_all_reports_for_each_moment_do_not(name: str) -> None:
+    """Planted: the error of a moment that every device reports, a third of the real one."""
+    least = binom.ppf(ALPHA, ROUNDS, LEVEL)
+    wrong = [replace(each, variances=each.variances / 9) for each in estimates()]
+
+    assert (covered(estimates(), FUNCTIONS[name]) >= least).all()
+    assert (covered(wrong, FUNCTIONS[name]) < least).all()
+
+
+def test_the_error_of_a_moment_is_that_of_the_formula() -> None:
+    """The variance is that of one mean, times the number of moments, and what people differ by."""
+    noise, people_differ = 4 * handler().noise_variance() / N, 9 / N
+    found = np.mean([each.variances for each in estimates()], axis=0)
+    spread = np.var([each.points for each in estimates()], axis=0)
+
+    assert ((found > noise / 2) & (found < noise + people_differ)).all()
+    assert spread.sum() == pytest.approx(found.sum(), rel=0.15)
+
+
+def test_a_variance_is_divided_by_only_where_it_is_far_above_its_error() -> None:
+    """Of numbers that hardly vary none is, in any of the rounds; of those above all are."""
+    still = [
+        replace(each, points=np.append(np.zeros(3), np.random.default_rng(seed).normal(0, 0.01, 6)))
+        for seed, each in enumerate(estimates())
+    ]
+    passed = sum(int(is_far_from_zero(each, variances).any()) for each in still[:50])
+
+    assert all(is_far_from_zero(each, variances).all() for each in estimates())
+    assert passed <= binom.isf(ALPHA, 150, 0.01)
