@@ -57,7 +57,7 @@ def _print(series: Document) -> None:
     print_lines(_windows(account))
     print_lines(["", f"protects {figures['scope']}", figures["device"], figures["server"], ""])
     print_lines([*_spent(series), "", *_composition(account), ""])
-    shares = table["quantity"] != "mean"
+    shares = table["quantity"] not in number_format.NUMBERS
     title = (
         f"error of the {table['quantity']} over the whole campaign at the same user epsilon"
         f" {table['user']} ({number_format.adjacency(table['adjacency'])}),"

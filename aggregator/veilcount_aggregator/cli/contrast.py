@@ -122,7 +122,7 @@ def _print_observed(document: Document, *, as_json: bool) -> None:
 
 
 def _print(found: Document) -> None:
-    shares = found["quantity"] != "mean"
+    shares = found["quantity"] not in number_format.NUMBERS
     title = (
         f"{found['quantity']} of n = {found['n']:,} answers, {found['basis']}; unit"
         f" {found['unit']}, {found['adjacency']} adjacency, level {found['level']:.4g}"

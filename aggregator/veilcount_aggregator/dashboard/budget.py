@@ -225,7 +225,10 @@ def _answers_spent(bar: HistogramBar) -> str:
 
 def unit_chart(found: UnitComparison, n_source: str) -> Chart:
     """Draw the error of each unit at one epsilon for a user."""
-    shares, names = found.quantity != "mean", [str(row.unit) for row in found.rows]
+    shares, names = (
+        found.quantity not in number_format.NUMBERS,
+        [str(row.unit) for row in found.rows],
+    )
     named: dict[str, list[ErrorEstimate | None]] = {
         "local, no one trusted": [row.local_campaign for row in found.rows],
         "central, a curator trusted": [row.central_campaign for row in found.rows],

@@ -48,6 +48,7 @@ COLUMNS = (
     "People for the local error",
     "People for the central error",
 )
+CLOSE = 88  # percent of the gauge: a label further right would cover the last one
 EXACT = 10_000  # people: larger numbers are rounded on the gauge
 GAUGE = {
     Model.CENTRAL: "trusted curator",
@@ -118,8 +119,10 @@ def _gauge(contrast: TrustComparison) -> Gauge:
     needed = {row: contrast.line(row).devices_as_central for row in GAUGE}
     most = max(needed.values())
     places = {row: _place(people, contrast.n, most) for row, people in needed.items()}
-    marks = [Tick(places[row], f"{GAUGE[row]}: {_people(needed[row])}") for row in GAUGE]
-    text = "; ".join(tick.text for tick in marks)
+    every = [Tick(places[row], f"{GAUGE[row]}: {_people(needed[row])}") for row in GAUGE]
+    text = "; ".join(tick.text for tick in every)
+    apart = [tick for tick in every[:-1] if tick.at <= CLOSE]
+    marks = [*apart, every[-1]]
     legend = "People needed for the error of a trusted curator, on a logarithmic scale."
     return Gauge(f"{legend} {text}", places[Model.LOCAL], marks, legend)
 
@@ -149,7 +152,7 @@ def _about(found: SeriesContrast) -> str:
 
 
 def _chart(contrast: TrustComparison) -> Chart:
-    shares, points = contrast.quantity != "mean", contrast.scaling
+    shares, points = contrast.quantity not in number_format.NUMBERS, contrast.scaling
     scale, sizes = 100 if shares else 1, [point.n for point in points]
     named = {
         "local: halved by 4 times n": [point.local for point in points],

@@ -78,7 +78,7 @@ def error_bar(half_width: float | None, quantity: str) -> str:
     """Return half an interval of a mean, or of a share in points; nothing for None."""
     if half_width is None:
         return ""
-    return number_format.around(half_width, of_shares=quantity != "mean")
+    return number_format.around(half_width, of_shares=quantity not in number_format.NUMBERS)
 
 
 def unsigned_error(error: float, quantity: str) -> str:

@@ -246,7 +246,7 @@ def _sizes(planned: PlanResult) -> list[int]:
 
 
 def _drawing(planned: PlanResult, sizes: list[int], margins: dict[str, list[float]]) -> Drawing:
-    shares = planned.quantity != "mean"
+    shares = planned.quantity not in number_format.NUMBERS
     scale, own = 100 if shares else 1, f"epsilon {number_format.epsilon(planned.epsilon)}"
     parts = curves(
         sizes,

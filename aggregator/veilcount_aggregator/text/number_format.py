@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import ceil, floor, log10
 
 MILLION = 10**6
+NUMBERS = frozenset({"mean", "moment"})  # estimated quantities that are no shares
 POINTS = " points"
 POINT_DIGITS, MEAN_DIGITS = 2, 3  # of half an interval
 LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros

@@ -129,7 +129,7 @@ def candidate_panel(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> 
 
 # -- several numbers -------------------------------------------------------------------------------
 
-CORRELATIONS, COEFFICIENTS = ("correlation",), ("coefficient", "intercept")
+CORRELATIONS, COEFFICIENTS = "correlation", "coefficient"
 
 
 def moment_panel(answer: EstimateResult, time_range: TimeRangeEstimate) -> Content | None:
@@ -155,9 +155,9 @@ def _moment_cells(row: MomentRow) -> tuple[str, str]:
 
 
 def _moment_plot(
-    title: str, moments: Sequence[MomentRow], kinds: Sequence[str], interval: str
+    title: str, moments: Sequence[MomentRow], kind: str, interval: str
 ) -> DotPlot | None:
-    rows = [row for row in moments if row.kind in kinds and row.figure is not None]
+    rows = [row for row in moments if row.kind == kind and row.figure is not None]
     if not rows:
         return None
     ends = [(row.figure or 0.0, row.low or 0.0, row.high or 0.0) for row in rows]
@@ -170,8 +170,6 @@ def _moment_plot(
 
 
 def _moment_name(row: MomentRow) -> str:
-    if row.kind == "intercept":
-        return "intercept"
     return row.of[1] if row.kind == "coefficient" else " and ".join(row.of)
 
 
