@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
-from itertools import pairwise
+from itertools import combinations
 
 from veilcount_shared import Collection
 from veilcount_shared.report import Report
@@ -79,10 +79,10 @@ def _acknowledged(story: Story) -> set[Report]:
 
 
 def _early(story: Story) -> Iterator[bool]:
-    """Yield of each two attempts of a row whether the second came too early.
+    """Yield of each two attempts of a row whether the second came too early after the reply.
 
-    A reply is to its own row: a device's others do not wait for it. A device that was
-    made to hurry is not checked.
+    A reply is to its own row: a device's others do not wait for it, and what was sent before the
+    reply could not either. A device that was made to hurry is not checked.
     """
     hurried = {end.device for end in story.ends if end.hurried}
     attempts: defaultdict[tuple[str, bytes], list[Try]] = defaultdict(list)
@@ -91,5 +91,6 @@ def _early(story: Story) -> Iterator[bool]:
         if reports and each.device not in hurried:
             attempts[reports[0].fingerprint, reports[0].pseudonym].append(each)
     for of_one in attempts.values():
-        for before, after in pairwise(sorted(of_one, key=lambda each: each.at)):
-            yield after.at < before.at + before.took + before.delay - EARLY_SECONDS
+        for before, after in combinations(sorted(of_one, key=lambda each: each.at), 2):
+            reply = before.at + before.took
+            yield reply < after.at < reply + before.delay - EARLY_SECONDS

@@ -90,6 +90,7 @@ LOST = {"evicted (theme)": 3}
     [
         ([VAIN, DONE, OTHER], ENDS[0], []),
         ([VAIN, replace(DONE, at=12.4), OTHER], ENDS[0], [EARLY]),
+        ([VAIN, replace(DONE, at=VAIN.at + VAIN.took / 2), OTHER], ENDS[0], []),
         ([VAIN, replace(DONE, at=10.6), OTHER], replace(ENDS[0], hurried=True), []),
         ([DONE], ENDS[0], ["real devices drew 2 answers, and 1 were acknowledged"]),
         ([DONE, OTHER], replace(ENDS[0], left=False), ["1 real devices still hold answers"]),
