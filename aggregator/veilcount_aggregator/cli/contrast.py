@@ -24,6 +24,7 @@ from .query_source import struct_options
 Document = Mapping[str, Any]
 
 COLUMNS = ("model", "one report", "the answer", "error", "as a sample", "devices as central")
+OVER_TIME = ("model", "a period's share", "the running total, in answers", "strategy")
 SCALING = ("n", "local", "shuffled", "central")
 
 
@@ -132,6 +133,20 @@ def _print(found: Document) -> None:
     print_lines(["", *(f"{line['row']}: {line['guarantee']}." for line in found["lines"]), ""])
     print_lines([f"root mean square error of the {found['quantity']} by the number of answers"])
     print_table(SCALING, [_point(point, shares=shares) for point in found["scaling"]])
+    if over_time := found["over_time"]:
+        about = f"over {over_time['periods']} periods, root mean square error of"
+        print_lines(["", about])
+        print_table(OVER_TIME, [_time_line(line) for line in over_time["lines"]])
+
+
+def _time_line(line: Document) -> tuple[str, ...]:
+    share = number_format.figure(line["share"], of_shares=True)
+    return (
+        line["model"],
+        share,
+        f"{number_format.significant(line['total'], 3)}",
+        line["strategy"],
+    )
 
 
 def _point(point: Document, *, shares: bool) -> tuple[str, ...]:

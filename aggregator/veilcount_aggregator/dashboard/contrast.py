@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import log
 
 from flask import Response, request
@@ -93,9 +94,16 @@ def contrast(context: Context, name: str) -> Response | Content:
         "models": MODELS,
         "trust": TRUST,
         "comparison": comparison,
+        "time_rows": list(_time_rows(comparison)),
         "chart": _chart(comparison),
         "paired": paired_view(found.twin),
     }
+
+
+def _time_rows(contrast: TrustComparison) -> Iterator[tuple[str, ...]]:
+    for line in contrast.over_time.lines if contrast.over_time else ():
+        total = number_format.significant(line.total, 3)
+        yield MODELS[Model(line.model)], number_format.share(line.share), total, line.strategy
 
 
 def _headline(contrast: TrustComparison) -> str:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import isclose, log, sqrt
 
+import numpy as np
 import pytest
 
 from tests.aggregator.aggregator_fixtures import make_collection
@@ -280,3 +281,41 @@ def test_searches_find_the_least_epsilon_and_the_fewest_devices() -> None:
         assert fewest_devices(lambda n: n >= least) == least  # noqa: B023 - likewise
     assert least_epsilon(lambda _: False) is None
     assert fewest_devices(lambda _: False) is None
+
+
+# -- over time -------------------------------------------------------------------------------------
+
+
+def test_running_totals_err_as_simulated_and_by_the_strategy_that_errs_least() -> None:
+    """Of twelve months summed Laplace noise errs least, of a year of days Gaussian noise."""
+    monthly = make_collection(unit='"month"', **{"from": "2026-01-01", "until": "2027-01-01"})
+    daily = make_collection(unit='"day"', **{"from": "2026-01-01", "until": "2027-01-01"})
+    few, many = (compare_trust_models(each, 10_000).over_time for each in (monthly, daily))
+    assert few is not None
+    assert many is not None
+    local, laplace, gaussian = few.lines
+    drawn = np.random.default_rng(1).normal(0, local.share * 10_000, (4000, few.periods))
+
+    assert (few.periods, many.periods) == (12, 365)
+    assert sqrt((drawn.cumsum(axis=1) ** 2).mean()) == pytest.approx(local.total, rel=0.03)
+    assert [line.strategy for line in few.lines] == ["summed", "summed", "square root"]
+    assert [line.strategy for line in many.lines] == ["summed", "binary tree", "square root"]
+    assert laplace.total == pytest.approx(laplace.share * 10_000 * sqrt(13 / 2))
+    assert laplace.total < gaussian.total
+    assert many.lines[2].total < many.lines[1].total < many.lines[0].total / 20
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"unit": '"user"'},
+        {"boolean": None, "range": "[0, 1]", "measure": '"mean"', "unit": '"month"'},
+        {"unit": '"day"', "until": "2030-01-01"},
+    ],
+)
+def test_one_period_a_number_or_too_many_periods_have_no_running_total(
+    changes: dict[str, str | None],
+) -> None:
+    collection = make_collection(**{"from": "2026-01-01", "until": "2027-01-01"} | changes)
+
+    assert compare_trust_models(collection, 1000).over_time is None

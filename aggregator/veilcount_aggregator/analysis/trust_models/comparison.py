@@ -21,6 +21,7 @@ from ...central.zcdp import largest_rho
 from ...text import number_format
 from ..amplification import amplified, largest_local_epsilon
 from .quantity import ErrorEstimate, Quantity, with_sampling
+from .running_totals import TimeComparison, compare_over_time
 
 DELTA = Fraction(1, 10**6)
 DECADES = range(-2, 3)  # the scaling is shown from a hundredth of n to a hundred times n
@@ -75,6 +76,7 @@ class TrustComparison:
     contributions: int = 1
     lines: tuple[TrustModelLine, ...]
     scaling: tuple[ErrorPoint, ...]
+    over_time: TimeComparison | None = None
 
     def line(self, row: TrustModelRow) -> TrustModelLine:
         """Return one row."""
@@ -160,6 +162,7 @@ def compare_trust_models(
         basis="predicted" if frequencies is None else "observed",
         lines=tuple(row(setting) for row in _ROWS),
         scaling=scaling(quantity, setting.epsilon, _sizes(n), delta=delta),
+        over_time=compare_over_time(collection, quantity, n, epsilon, delta),
     )
 
 
