@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 
 from veilcount_aggregator.estimation.confidence_intervals import Floats
-from veilcount_aggregator.estimation.moments import MomentMeans, is_far_from_zero, least_spread
+from veilcount_aggregator.estimation.moments import MomentMeans
 from veilcount_aggregator.estimation.moments import regression as regressed
 from veilcount_aggregator.mechanisms.handler import handler_of
 from veilcount_aggregator.mechanisms.moments import MomentsHandler
-from veilcount_aggregator.queries.moments import Units
+from veilcount_aggregator.queries.moments import Units, scaled
 from veilcount_shared.domain import GRID, Features, Number
 from veilcount_shared.mechanisms import Moments
 
@@ -90,13 +90,22 @@ def _regression(epsilon: int, times: int) -> Iterator[Row]:
     ends = {name: Number(Fraction(low), Fraction(high)) for name, (low, high) in RANGES.items()}
     units = Units.from_features(Features(tuple(sorted(ends.items()))))
     found = estimated(epsilon, (people - units.middles) / units.halves)
-    figures = found.figures(units.of(regressed(HOURS)), LEVEL)
+    slopes = scaled(found.coefficients(HOURS, LEVEL), units.halves[HOURS] / units.halves[:HOURS])
+    origin = found.figures(units.of(regressed(HOURS)), LEVEL)
     design = np.column_stack([people[:, :HOURS], np.ones(len(people))])
     exact = np.linalg.lstsq(design, people[:, HOURS], rcond=None)[0]
-    stated = is_far_from_zero(found, least_spread(np.arange(HOURS + 1) != HOURS)).all()
+    stated = np.isfinite(slopes.low).all()
+    low, high, points = (
+        np.append(one, two[HOURS:])
+        for one, two in (
+            (slopes.low, origin.low),
+            (slopes.high, origin.high),
+            (slopes.points, origin.points),
+        )
+    )
     for place, name in enumerate(("age", "education", "intercept")):
         row: Row = {"what": f"hours, by {name}", "n": len(people), "eps": str(epsilon)}
-        low, high = figures.low[place], figures.high[place]
-        shown = {"local": f"{figures.points[place]:.3f}", "interval": f"{low:.3f} to {high:.3f}"}
+        interval = f"{low[place]:.3f} to {high[place]:.3f}"
+        shown = {"local": f"{points[place]:.3f}", "interval": interval}
         local = shown if stated else {"local": "not stated"}
         yield {**row, **local, "exact": float(exact[place])}

@@ -4,7 +4,11 @@ Every moment is the mean of other devices' reports, so the estimates of the mome
 and a figure that is a smooth function of them has the variance sum (df/dm)^2 Var(m) [delta method].
 A function is differentiated by central differences, whose steps are a part of each moment's error.
 
-Where a variance is not far above 0 compared with its own error, no quotient by it is stated.
+Intervals of quotients are Fieller's: they hold every value at which numerator - value x denominator
+is within its own error of 0 [Fie54]. Where the denominator may be 0 every value is possible, and no
+figure is stated. So a stated interval covers as well where the denominator is barely known, which
+one chosen by the size of its estimate does not. A coefficient of a regression is such a quotient,
+with a score that is orthogonal to the other coefficients: their errors count in the second order.
 """
 
 from __future__ import annotations
@@ -15,9 +19,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from .confidence_intervals import Bools, Counts, Floats, quantile
+from .confidence_intervals import Counts, Floats, quantile
 
-FAR = 3.0  # standard errors above 0 of a variance that may be divided by
 STEP = 0.1  # of a moment's standard error
 
 Function = Callable[["Numbers"], Floats]
@@ -73,7 +76,9 @@ class MomentMeans:
         pairs = combinations_with_replacement(range(self.features), 2)
         for (one, two), product in zip(pairs, self.points[self.features :], strict=True):
             seconds[one, two] = seconds[two, one] = product
-        return Numbers(means, seconds - np.outer(means, means))
+        # the square of an estimated mean is too large by its variance
+        own = np.diag(self.variances[: self.features])
+        return Numbers(means, seconds - np.outer(means, means) + own)
 
     def figures(self, function: Function, level: float) -> Figures:
         """Return figures that are functions of the numbers, with their intervals."""
@@ -83,17 +88,90 @@ class MomentMeans:
 
     def spread_of(self, function: Function) -> Floats:
         """Return the variances of functions of the numbers."""
-        errors = np.sqrt(self.variances)
-        total: Floats = np.zeros(1)
-        for place, error in enumerate(errors):
-            step = np.zeros(len(errors))
+        spread: Floats = (self._slopes(function) ** 2).sum(axis=0)
+        return spread
+
+    def deviations(self, level: float) -> Figures:
+        """Return the standard deviations: the roots of the variances and of their ends."""
+        found = self.figures(variances, level)
+        ends = (np.sqrt(np.maximum(each, 0.0)) for each in (found.points, found.low))
+        return Figures(*ends, np.sqrt(np.where(found.high > 0, found.high, np.nan)))
+
+    def correlations(self, level: float) -> Figures:
+        """Return the correlation of each two different numbers, in the order of pairs."""
+        held = self.numbers()
+        spread = np.sqrt(np.where(held.variances > 0, held.variances, np.nan))
+        one, two = np.triu_indices(self.features, 1)
+        points = covariances(held) / (spread[one] * spread[two])
+
+        def scale(numbers: Numbers) -> Floats:
+            parts = numbers.variances / held.variances  # their geometric mean, to first order
+            return (parts[one] + parts[two]) / 2
+
+        def score(numbers: Numbers) -> Floats:
+            return covariances(numbers) / (spread[one] * spread[two]) - points * scale(numbers)
+
+        found = self._quotients(points, score, scale, level)
+        return Figures(*(np.clip(each, -1, 1) for each in (found.points, found.low, found.high)))
+
+    def coefficients(self, target: int, level: float) -> Figures:
+        """Return the coefficients of a linear regression of one number on all others."""
+        held = self.numbers()
+        others = np.delete(np.arange(self.features), target)
+        points = regression(target)(held)[:-1]
+        residual = np.eye(self.features)[target]
+        residual[others] = -points
+        apart = np.stack([_apart(held.covariances, others, each) for each in others])
+
+        def score(numbers: Numbers) -> Floats:
+            return apart @ numbers.covariances @ residual
+
+        def scale(numbers: Numbers) -> Floats:
+            return np.einsum("ij,jk,ik->i", apart, numbers.covariances, apart)
+
+        return self._quotients(points, score, scale, level)
+
+    def _quotients(self, points: Floats, score: Function, scale: Function, level: float) -> Figures:
+        """Return Fieller's intervals: all t at which score - t scale is within its error of 0.
+
+        The score is 0 at the points, and t is counted from them.
+        """
+        z, one, two = quantile(1 - level), self._slopes(score), self._slopes(scale)
+        noise, both, own = (
+            z * z * (left * right).sum(axis=0)
+            for left, right in ((one, one), (one, two), (two, two))
+        )
+        size = scale(self.numbers())
+        curvature = np.where(size > 0, size**2 - own, np.nan)
+        bounded = np.where(curvature > 0, curvature, np.nan)
+        root = np.sqrt(both**2 + bounded * noise)
+        return Figures(points, points - (both + root) / bounded, points + (root - both) / bounded)
+
+    def _slopes(self, function: Function) -> Floats:
+        """Return by how much each function changes with a standard error of each moment."""
+        rows = []
+        for place, error in enumerate(np.sqrt(self.variances)):
+            step = np.zeros(len(self.points))
             step[place] = STEP * error
             above, below = (
                 function(replace(self, points=self.points + sign * step).numbers())
                 for sign in (1, -1)
             )
-            total = total + ((above - below) / (2 * STEP)) ** 2
-        return total
+            rows.append((above - below) / (2 * STEP))
+        return np.array(rows)
+
+
+def _apart(covariances: Floats, others: Counts, one: int) -> Floats:
+    """Return the weights of one number less its regression on the rest of the others.
+
+    NaN where the rest is estimated to have a direction of negative variance.
+    """
+    rest = others[others != one]
+    inside = covariances[np.ix_(rest, rest)]
+    weights = np.eye(len(covariances))[one]
+    positive = not len(rest) or np.linalg.eigvalsh(inside)[0] > 0
+    weights[rest] = -np.linalg.solve(inside, covariances[rest, one]) if positive else np.nan
+    return weights
 
 
 def means(numbers: Numbers) -> Floats:
@@ -106,20 +184,9 @@ def variances(numbers: Numbers) -> Floats:
     return numbers.variances
 
 
-def deviations(numbers: Numbers) -> Floats:
-    """Return the standard deviation of each number; NaN where the variance is estimated below 0."""
-    return np.sqrt(np.where(numbers.variances > 0, numbers.variances, np.nan))
-
-
 def covariances(numbers: Numbers) -> Floats:
     """Return the covariance of each two different numbers, in the order of pairs."""
     return numbers.covariances[np.triu_indices(len(numbers.means), 1)]
-
-
-def correlations(numbers: Numbers) -> Floats:
-    """Return the correlation of each two different numbers, in the order of pairs."""
-    spread = deviations(numbers)
-    return covariances(Numbers(numbers.means, numbers.covariances / np.outer(spread, spread)))
 
 
 def regression(target: int) -> Function:
@@ -136,18 +203,3 @@ def regression(target: int) -> Function:
         return np.append(slopes, intercept)
 
     return coefficients
-
-
-def least_spread(chosen: Floats) -> Function:
-    """Return the function for the least variance of any direction of some numbers."""
-
-    def eigenvalue(numbers: Numbers) -> Floats:
-        return np.linalg.eigvalsh(numbers.covariances[chosen][:, chosen])[:1]
-
-    return eigenvalue
-
-
-def is_far_from_zero(found: MomentMeans, function: Function) -> Bools:
-    """Return which variances are so far above 0 that they may be divided by."""
-    far: Bools = function(found.numbers()) > FAR * np.sqrt(found.spread_of(function))
-    return far

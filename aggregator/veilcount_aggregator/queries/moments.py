@@ -13,20 +13,15 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Features
 
 from ..errors import QueryError
-from ..estimation.confidence_intervals import Bools, Counts, Floats
+from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.moments import (
     Figures,
     Function,
     MomentMeans,
     Numbers,
-    correlations,
     covariances,
-    deviations,
-    is_far_from_zero,
-    least_spread,
     means,
     regression,
-    variances,
 )
 from ..mechanisms.moments import moments_handler
 from .estimate_query import EstimateQuery
@@ -87,38 +82,36 @@ def moment_rows(collection: Collection, counters: Counts, query: EstimateQuery) 
 
 def _rows(domain: Features, found: MomentMeans, query: EstimateQuery) -> Iterator[MomentRow]:
     names, units = domain.names, Units.from_features(domain)
-    varies = is_far_from_zero(found, variances)
 
     def figures(function: Function) -> Figures:
         return found.figures(units.of(function), query.level)
 
-    alone = [(name,) for name in names]
-    yield from _figures("mean", alone, figures(means), np.ones(len(names), np.bool_))
-    yield from _figures("deviation", alone, figures(deviations), varies)
-    pairs = list(combinations(names, 2))
-    both = np.array([varies[[one, two]].all() for one, two in combinations(range(len(names)), 2)])
-    yield from _figures("covariance", pairs, figures(covariances), np.ones_like(both))
-    yield from _figures("correlation", pairs, figures(correlations), both)
+    alone, pairs = [(name,) for name in names], list(combinations(names, 2))
+    yield from _figures("mean", alone, figures(means))
+    yield from _figures("deviation", alone, scaled(found.deviations(query.level), units.halves))
+    yield from _figures("covariance", pairs, figures(covariances))
+    yield from _figures("correlation", pairs, found.correlations(query.level))
     if query.regress:
         target = names.index(query.regress)
-        others = np.arange(len(names)) != target
-        stated = np.full(len(names), is_far_from_zero(found, least_spread(others)).all())
         of = [(query.regress, name) for name in names if name != query.regress]
-        kinds = ["coefficient"] * len(of) + ["intercept"]
-        rows = _figures("", [*of, (query.regress,)], figures(regression(target)), stated)
-        for kind, row in zip(kinds, rows, strict=True):
-            row.kind = kind
-            yield row
+        others = np.delete(units.halves, target)
+        found_slopes = found.coefficients(target, query.level)
+        yield from _figures("coefficient", of, scaled(found_slopes, units.halves[target] / others))
+        intercept = figures(lambda numbers: regression(target)(numbers)[-1:])
+        if not np.isfinite(found_slopes.low).all():
+            intercept = scaled(intercept, np.array([np.nan]))
+        yield from _figures("intercept", [(query.regress,)], intercept)
 
 
-def _figures(
-    kind: str, names: Sequence[tuple[str, ...]], found: Figures, stated: Bools
-) -> Iterator[MomentRow]:
-    columns = zip(
-        names, found.points.tolist(), found.low.tolist(), found.high.tolist(), stated, strict=True
-    )
-    for of, point, low, high, is_stated in columns:
-        if is_stated and isfinite(low) and isfinite(high):
+def scaled(found: Figures, units: Floats) -> Figures:
+    """Return figures in other units."""
+    return Figures(found.points * units, found.low * units, found.high * units)
+
+
+def _figures(kind: str, names: Sequence[tuple[str, ...]], found: Figures) -> Iterator[MomentRow]:
+    ends = (found.points.tolist(), found.low.tolist(), found.high.tolist())
+    for of, point, low, high in zip(names, *ends, strict=True):
+        if isfinite(point) and isfinite(low) and isfinite(high):
             yield MomentRow(kind, list(of), point, low, high)
         else:
             yield MomentRow(kind, list(of), None, None, None)
