@@ -94,8 +94,8 @@ class MomentMeans:
     def deviations(self, level: float) -> Figures:
         """Return the standard deviations: the roots of the variances and of their ends."""
         found = self.figures(variances, level)
-        ends = (np.sqrt(np.maximum(each, 0.0)) for each in (found.points, found.low))
-        return Figures(*ends, np.sqrt(np.where(found.high > 0, found.high, np.nan)))
+        points, low = (np.sqrt(np.maximum(each, 0.0)) for each in (found.points, found.low))
+        return Figures(points, low, np.sqrt(np.where(found.high > 0, found.high, np.nan)))
 
     def correlations(self, level: float) -> Figures:
         """Return the correlation of each two different numbers, in the order of pairs."""
@@ -106,10 +106,13 @@ class MomentMeans:
 
         def scale(numbers: Numbers) -> Floats:
             parts = numbers.variances / held.variances  # their geometric mean, to first order
-            return (parts[one] + parts[two]) / 2
+            average: Floats = (parts[one] + parts[two]) / 2
+            return average
 
         def score(numbers: Numbers) -> Floats:
-            return covariances(numbers) / (spread[one] * spread[two]) - points * scale(numbers)
+            scaled: Floats = covariances(numbers) / (spread[one] * spread[two])
+            off: Floats = scaled - points * scale(numbers)
+            return off
 
         found = self._quotients(points, score, scale, level)
         return Figures(*(np.clip(each, -1, 1) for each in (found.points, found.low, found.high)))
@@ -121,13 +124,15 @@ class MomentMeans:
         points = regression(target)(held)[:-1]
         residual = np.eye(self.features)[target]
         residual[others] = -points
-        apart = np.stack([_apart(held.covariances, others, each) for each in others])
+        apart = np.stack([_apart(held.covariances, others, each) for each in others.tolist()])
 
         def score(numbers: Numbers) -> Floats:
-            return apart @ numbers.covariances @ residual
+            found: Floats = apart @ numbers.covariances @ residual
+            return found
 
         def scale(numbers: Numbers) -> Floats:
-            return np.einsum("ij,jk,ik->i", apart, numbers.covariances, apart)
+            found: Floats = np.einsum("ij,jk,ik->i", apart, numbers.covariances, apart)
+            return found
 
         return self._quotients(points, score, scale, level)
 
@@ -168,7 +173,7 @@ def _apart(covariances: Floats, others: Counts, one: int) -> Floats:
     """
     rest = others[others != one]
     inside = covariances[np.ix_(rest, rest)]
-    weights = np.eye(len(covariances))[one]
+    weights: Floats = np.eye(len(covariances))[one]
     positive = not len(rest) or np.linalg.eigvalsh(inside)[0] > 0
     weights[rest] = -np.linalg.solve(inside, covariances[rest, one]) if positive else np.nan
     return weights
