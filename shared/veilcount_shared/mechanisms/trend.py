@@ -1,0 +1,126 @@
+"""A trend: how many people's boolean is true at each of d periods, at one epsilon for all of them.
+
+The periods are split into intervals of 2^h for each level h. A person draws one level beforehand,
+and k signs whose majority is + with probability e^epsilon / (e^epsilon + 1). At the end of each
+interval of that level, they send the sign of the interval's net change (the value is false before
+the first period) times the next unused sign, or a fair sign where nothing changed [after
+Erlingsson et al. 2020, with the signs of a two-level mechanism].
+
+Whatever the changes are, the signs sent are a prefix of the k, and the others are fair. The
+probability of a prefix of length j lies between 2^(1-j) (1-P) and 2^(1-j) P, so the probabilities
+of all that a person ever sends differ by a factor of at most P / (1-P) between any two histories:
+epsilon holds at user level over the whole campaign. More than k changes bias the estimate, not the
+guarantee: signs that are used up are replaced by fair ones.
+
+No definition selects this mechanism: a device does not keep its state yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import comb
+
+from ..epsilon import satisfies, threshold
+from ..errors import EpsilonError
+from ..randomness import WORDS, RandomSource
+
+MAX_CHANGES = 63  # signs of a person: one word of state
+MAX_PERIODS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class TrendState:
+    """What a device keeps of one person's trend: a few bits, whatever happens."""
+
+    level: int  # public: it shows in when reports are sent
+    signs: int  # a bit for each, set for +; the lowest is used first
+    used: int = 0
+    initial: int = 0  # the input when the interval began: 1 is true
+
+
+@dataclass(frozen=True, slots=True)
+class TrendMechanism:
+    """One configuration: d periods, k changes, P = a / 2^64."""
+
+    periods: int
+    changes: int
+    a: int
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.periods <= MAX_PERIODS:
+            raise ValueError(f"periods = {self.periods}: give 1 to {MAX_PERIODS:,}")
+        if not (1 <= self.changes <= MAX_CHANGES and self.changes % 2):
+            raise ValueError(
+                f"changes = {self.changes}: give an odd number from 1 to {MAX_CHANGES}, so that"
+                " the signs have a majority"
+            )
+        if not satisfies(self.a, self.epsilon, 1, 2):
+            raise EpsilonError(self.epsilon, f"trend k={self.changes} a={self.a} exceeds it")
+
+    @classmethod
+    def for_epsilon(cls, epsilon: Fraction, periods: int, changes: int) -> TrendMechanism:
+        """Return the configuration that uses all of epsilon."""
+        return cls(periods, changes, threshold(epsilon, 1, 2), epsilon)
+
+    @property
+    def levels(self) -> int:
+        """The number of levels: the longest interval fits into the periods."""
+        return self.periods.bit_length()
+
+    @property
+    def P(self) -> Fraction:
+        """The probability that the signs' majority is +."""
+        return Fraction(self.a, WORDS)
+
+    @property
+    def gap(self) -> Fraction:
+        """The expectation of each sign, by which a sum of reports is divided."""
+        half = self.changes - 1
+        return (2 * self.P - 1) * Fraction(comb(half, half // 2), 1 << half)
+
+    def variance(self, period: int) -> Fraction:
+        """Return n times the variance of the share after a period, for a share near 0."""
+        return period.bit_count() * self.levels / self.gap**2
+
+    def reports(self, level: int) -> int:
+        """Return how many reports a person of this level sends, one an interval."""
+        return self.periods >> level
+
+    def cover(self, period: int) -> Iterator[tuple[int, int]]:
+        """Yield (level, interval) of those that make up the periods before this one."""
+        start = 0
+        for level in reversed(range(self.levels)):
+            if period >> level & 1:
+                yield level, start >> level
+                start += 1 << level
+
+    def draw_state(self, randomness: RandomSource) -> TrendState:
+        """Draw a person's level and signs, before any value is known."""
+        level = randomness.below(self.levels)
+        positive = randomness.bernoulli(self.a)
+        signs = randomness.below(1 << self.changes)
+        # Of a pattern and its complement exactly one has the drawn majority: uniform among those.
+        if (2 * signs.bit_count() > self.changes) != positive:
+            signs ^= (1 << self.changes) - 1
+        return TrendState(level, signs)
+
+    def ends_interval(self, state: TrendState, period: int) -> bool:
+        """Whether a report is due after this period; it depends on the level alone."""
+        return (period + 1) % (1 << state.level) == 0
+
+    def report(
+        self, state: TrendState, value: int, randomness: RandomSource
+    ) -> tuple[int, TrendState]:
+        """Return an interval's message, 1 for + and 0 for -, and the state for the next one.
+
+        Both belong into one transaction: a sign that is sent twice, for different changes, would
+        cost epsilon again.
+        """
+        if value == state.initial or state.used == self.changes:
+            return randomness.below(2), replace(state, initial=value)
+        sign = state.signs >> state.used & 1
+        message = sign if value else 1 - sign
+        return message, replace(state, used=state.used + 1, initial=value)
