@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -44,8 +45,7 @@ class Moments(NumberedMessages):
     @property
     def moments(self) -> tuple[tuple[int, ...], ...]:
         """The features of each moment: one alone, or two, the same twice for its square."""
-        every = range(self.features)
-        return tuple((each,) for each in every) + tuple(combinations_with_replacement(every, 2))
+        return _moments(self.features)
 
     @property
     def inputs(self) -> int:
@@ -88,3 +88,9 @@ class Moments(NumberedMessages):
 
     def canonical(self) -> dict[str, Any]:
         return {"design": "moments", "features": self.features, "mean": self.mean.canonical()}
+
+
+@lru_cache(maxsize=16)
+def _moments(features: int) -> tuple[tuple[int, ...], ...]:
+    every = range(features)
+    return tuple((each,) for each in every) + tuple(combinations_with_replacement(every, 2))
