@@ -56,7 +56,9 @@ class WalGuard:
                 index.unlink(missing_ok=True)  # SQLite builds the index anew
                 self._clear(log)
             else:
-                _link_back(links, self._names)
+                # gone: whoever had them open has just closed, and with it SQLite removed the log
+                with suppress(FileNotFoundError):
+                    _link_back(links, self._names)
         finally:
             os.close(descriptor)
 

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import threading
 from contextlib import closing
+from fcntl import LOCK_SH, flock
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite.connection import SqliteUrl
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import APPLICATION, STEPS
+from veilcount_aggregator.store.sqlite.wal_guard import ENDS, WalGuard
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
@@ -369,3 +371,27 @@ def test_a_journal_that_leads_elsewhere_is_not_written(place: Path, victim: Path
         journal.keep([{"a": 1}])
 
     assert victim.read_bytes() == CONTENT + b"no end"
+
+
+def test_a_log_that_its_last_user_removes_meanwhile_is_not_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process closes a store just while another one opens it."""
+    path = tmp_path / "store.db"
+    path.touch()
+    log, index = (path.with_name(f".store.db-{path.stat().st_ino}-{end}") for end in ENDS)
+    log.touch()
+    index.touch()
+    held = os.open(log, os.O_RDONLY)
+    flock(held, LOCK_SH)
+
+    def removed_first(name: Path, made: Path) -> None:
+        log.unlink()
+        index.unlink()
+        raise FileNotFoundError(name, made)
+
+    monkeypatch.setattr(os, "link", removed_first)
+    WalGuard(path).prepare()
+    os.close(held)
+
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["store.db"]
