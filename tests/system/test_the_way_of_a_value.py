@@ -5,13 +5,15 @@ Of one question, and of a wrong epsilon; test_demo.py has every kind of question
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.aggregator.api.deployment_fixtures import deployment
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.queries.simulated_reports import estimate as estimated
 from veilcount_aggregator import estimate
 from veilcount_aggregator.estimation import ShareEstimates
+from veilcount_aggregator.queries.estimate_schema import SeriesEstimate
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Report
@@ -34,7 +36,7 @@ DEVICES, BATCH = 16_000, 500
 LEVEL = 1 - 1e-6  # the coins are seeded, so a pass stays a pass
 
 
-def reports(collection: Collection, values: list[bool]) -> Iterator[Report]:
+def reports(collection: Collection, values: Sequence[object]) -> Iterator[Report]:
     """Yield what a device each sends of these values, in the running period."""
     randomness = SeededRandomSource(1)
     period = period_at(collection, NOW)
@@ -73,3 +75,52 @@ def test_shares_come_back_near_the_truth_and_a_wrong_distribution_is_rejected(
     assert right.low[1] <= 1 <= right.high[1]
     assert right.low[1] > 0.9
     assert wrong.high[1] < 1
+
+
+OTHERS = """
+app = "acme-editor"
+
+[tag]
+question = "Which tag was added last?"
+values = "open"
+epsilon = 4
+unit = "user"
+from = 2026-12-01
+until = 2027-12-01
+
+[work]
+question = "How old, and how many hours?"
+features = {age = [0, 100], hours = [0, 60]}
+measure = "moments"
+epsilon = 8
+unit = "user"
+from = 2026-12-01
+until = 2027-12-01
+"""
+
+
+def test_strings_and_several_numbers_take_the_same_way(tmp_path: Path) -> None:
+    """By the device's own code: a string that nobody listed is found, numbers are correlated."""
+    tags = ["todo", " todo "] * 600 + ["draft"] * 800
+    work = [{"age": age, "hours": age / 2} for age in range(10, 90)] * 50
+    with deployment(tmp_path, OTHERS, now=NOW) as deployed:
+        held: dict[str, Sequence[object]] = {"tag": tags, "work": work}
+        for name, values in held.items():
+            sent = list(reports(deployed.series(name).collection, values))
+            for first in range(0, len(sent), BATCH):
+                assert set(deployed.verdicts(*sent[first : first + BATCH])) == {Verdict.COUNTED}
+        named = queried(deployed, "tag", candidates=["todo", "draft", "never"], level="0.999999")
+        numbers = queried(deployed, "work", level="0.999999")
+    found = {row.value: row for row in named.time_ranges[0].values}
+    figures = {(row.kind, *row.of): row for row in numbers.time_ranges[0].moments}
+    correlation = figures["correlation", "age", "hours"]
+
+    assert list(found) == ["todo", "draft"]
+    assert found["todo"].low < 0.6 < found["todo"].high
+    assert correlation.low is not None
+    assert correlation.low > 0.5
+
+
+def queried(deployed: Deployment, name: str, **params: str | list[str]) -> SeriesEstimate:
+    (series,) = estimated(deployed, name, **params).series
+    return series
