@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.properties.definition_harness import definition_file
-from veilcount_shared import domain
 from veilcount_shared.collection import load_collections, loading
-from veilcount_shared.domain import MAX_VALUES, Choice
+from veilcount_shared.domain import MAX_VALUES, Choice, labels
 from veilcount_shared.errors import DefinitionError
 
 
@@ -84,7 +83,7 @@ def test_a_huge_values_file_is_refused_without_being_read_to_its_end(tmp_path: P
 def test_values_up_to_the_limit_are_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (domain, loading):
+    for module in (labels, loading):
         monkeypatch.setattr(module, "MAX_VALUES", 100)
     lines = "\n".join(map(str, range(100)))
 

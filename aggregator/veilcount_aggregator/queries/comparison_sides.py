@@ -29,8 +29,9 @@ from ..mechanisms import estimate_shares, handler_of
 from ..series.series import Series
 from .candidates import check_candidates
 from .domain_values import Value, places_of, value_at, value_key
-from .estimate import counters_of, periods_of
+from .estimate import counters_of
 from .estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
+from .query_checks import periods_of
 from .query_params import parse_day
 from .snapshot import Snapshot
 from .time_ranges import TimeRange, cells, time_range

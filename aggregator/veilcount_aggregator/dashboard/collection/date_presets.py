@@ -11,8 +11,8 @@ from veilcount_shared.domain import Features, Number
 from veilcount_shared.periods import Unit
 
 from ...queries import EstimateQuery, Snapshot, estimate
-from ...queries.estimate import periods_of
 from ...queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
+from ...queries.query_checks import periods_of
 from ...queries.time_ranges import time_range
 from ...series.series import Series
 from ...text.result_columns import spelled

@@ -24,7 +24,7 @@ from ...estimation import View
 from ...mechanisms import handler_of
 from ...queries import EstimateQuery, GroupBy, Snapshot
 from ...queries.domain_values import FEW, places_of, value_at
-from ...queries.estimate import periods_of
+from ...queries.query_checks import periods_of
 from ...queries.query_params import Parameters, single
 from ...queries.sample_adequacy import LISTED, sample_adequacy
 from ...queries.smoothing import smoothing_problem

@@ -1,0 +1,30 @@
+"""Domains of values: Boolean, Choice, Number, their crossing, open strings, several numbers.
+
+A domain maps any Python object to an input of the mechanism. It is *total*: whether a report
+exists must never depend on its value, so a number beyond its range clamps, an unknown choice is
+`other` where that is declared, and what fits nowhere is replaced by a uniformly drawn input. Such a
+draw keeps epsilon (it happens before the randomizer) and pulls the estimate toward uniform.
+"""
+
+from .choices import Boolean as Boolean
+from .choices import Choice as Choice
+from .choices import Cross as Cross
+from .labels import MAX_LABEL as MAX_LABEL
+from .labels import MAX_VALUES as MAX_VALUES
+from .labels import Label as Label
+from .labels import check_label as check_label
+from .labels import check_labels as check_labels
+from .labels import has_hidden_characters as has_hidden_characters
+from .numbers import GRID as GRID
+from .numbers import GRID_BITS as GRID_BITS
+from .numbers import Features as Features
+from .numbers import Number as Number
+from .numbers import format_fraction as format_fraction
+from .strings import BUCKET_BITS as BUCKET_BITS
+from .strings import HALVES as HALVES
+from .strings import PREFIX_BITS as PREFIX_BITS
+from .strings import PREFIXES as PREFIXES
+from .strings import OpenStrings as OpenStrings
+from .strings import normalized as normalized
+
+Domain = Boolean | Choice | Number | Cross | OpenStrings | Features

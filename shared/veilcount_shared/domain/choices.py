@@ -1,0 +1,158 @@
+"""Listed values: Boolean, Choice, and their crossing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from ..errors import DefinitionError
+from ..randomness import RandomSource
+from .labels import MAX_VALUES, Label, check_label, check_labels
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """False and True, in this order."""
+
+    @property
+    def size(self) -> int:
+        """Two."""
+        return 2
+
+    @property
+    def labels(self) -> tuple[bool, ...]:
+        """Return the values in input order."""
+        return (False, True)
+
+    def input(self, value: object, randomness: RandomSource) -> int:
+        """Return 0 or 1; anything not equal to False or True is drawn."""
+        found = _find(_BOOLEANS, value)
+        return randomness.below(2) if found is None else found
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the fingerprinted fields."""
+        return {"type": "boolean"}
+
+
+_BOOLEANS: dict[Any, int] = {False: 0, True: 1}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A closed list of labels: all strings or all integers. `other`, if named, comes last."""
+
+    values: tuple[Label, ...]
+    other: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 2:  # noqa: PLR2004 - a question needs two answers
+            raise DefinitionError("values", list(self.values), "give at least two values")
+        check_labels("values", self.values)
+        if self.other is not None:
+            check_label("other", self.other)
+            if self.other in self.values:
+                raise DefinitionError("other", self.other, "give a label that is not in values")
+
+    @property
+    def size(self) -> int:
+        """The number of labels, `other` included."""
+        return len(self.values) + (self.other is not None)
+
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        """Return the labels in input order."""
+        return self.values if self.other is None else (*self.values, self.other)
+
+    def input(self, value: object, randomness: RandomSource) -> int:
+        """Return the label's place; an unknown label is `other`, else drawn."""
+        found = _find(self._places, value)
+        if found is not None:
+            return found
+        return randomness.below(self.size) if self.other is None else self.size - 1
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the fingerprinted fields."""
+        return {"type": "choice", "values": list(self.values), "other": self.other}
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {label: place for place, label in enumerate(self.labels)}
+
+
+@dataclass(frozen=True)
+class Cross:
+    """An answer and private attributes under one epsilon: every combination is one input.
+
+    The value is a sequence, the answer first, then the attributes in the order of the definition;
+    the input is the mixed-radix number with the answer's place as its highest digit. Each part is
+    total on its own.
+    """
+
+    answer: Boolean | Choice
+    attributes: tuple[tuple[str, Choice], ...]
+
+    def __post_init__(self) -> None:
+        order = [name for name, _ in self.attributes]
+        if order != sorted(set(order)):
+            raise DefinitionError("cross", order, "give each name once, in the order of the names")
+        for name, choice in self.attributes:
+            if choice.other is not None:
+                raise DefinitionError(f"cross.{name}", choice.other, "an attribute has no other")
+        if self.size > MAX_VALUES:
+            raise DefinitionError(
+                "cross", self.size, f"at most {MAX_VALUES:,} combinations: cross fewer attributes"
+            )
+
+    @property
+    def parts(self) -> tuple[Boolean | Choice, ...]:
+        """Return the answer's domain, then the attributes'."""
+        return (self.answer, *(choice for _, choice in self.attributes))
+
+    @cached_property
+    def size(self) -> int:
+        """The number of combinations."""
+        return math.prod(part.size for part in self.parts)
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """Return the combinations in input order."""
+        combined: list[tuple[Label, ...]] = [()]
+        for part in self.parts:
+            combined = [(*head, label) for head in combined for label in part.labels]
+        return tuple(combined)
+
+    def input(self, value: object, randomness: RandomSource) -> int:
+        """Return the combination's place; each part that is missing or unknown is drawn."""
+        values = _parts(value, len(self.parts))
+        place = 0
+        for position, part in enumerate(self.parts):
+            piece = values[position] if position < len(values) else _MISSING
+            place = place * part.size + part.input(piece, randomness)
+        return place
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the fingerprinted fields."""
+        attributes = [[name, list(choice.values)] for name, choice in self.attributes]
+        return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
+
+
+_MISSING = object()
+
+
+def _parts(value: object, most: int) -> tuple[object, ...]:
+    """Return the parts of a crossed value, whatever its own code does."""
+    try:
+        return tuple(islice(value, most)) if isinstance(value, tuple | list) else (value,)
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is unknown
+        return ()
+
+
+def _find(places: dict[Any, int], value: object) -> int | None:
+    """Look a value up, whatever its hash and equality do."""
+    try:
+        return places.get(value)
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is unknown
+        return None

@@ -1,0 +1,145 @@
+"""Numbers: one between two bounds, or several of one person."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from ..errors import DefinitionError
+from ..randomness import RandomSource
+from .labels import Label
+
+MIN_FEATURES, MAX_FEATURES = 2, 12
+GRID_BITS = 32
+GRID = 1 << GRID_BITS  # a number is passed to its mechanism as a multiple of its range / 2^32
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number between two bounds, clamped, on a grid of 2^32 + 1 points from low to high."""
+
+    low: Fraction
+    high: Fraction
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise DefinitionError(
+                "range", [self.low, self.high], "give [low, high] with low below high"
+            )
+
+    @property
+    def size(self) -> int:
+        """The number of grid points."""
+        return GRID + 1
+
+    def input(self, value: object, randomness: RandomSource) -> int:
+        """Return the nearest grid point; NaN and what is no number are drawn."""
+        ratio = _ratio(value)
+        if ratio is None:
+            return randomness.below(GRID + 1)
+        numerator, denominator = ratio
+        if not denominator:  # an infinity, by its sign
+            return GRID if numerator > 0 else 0
+        offset, scale = self._affine
+        doubled = 2 * (numerator * scale - offset * denominator) * GRID
+        width = self._width * denominator
+        return min(max((doubled + width) // (2 * width), 0), GRID)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the fingerprinted fields."""
+        return {
+            "type": "number",
+            "low": format_fraction(self.low),
+            "high": format_fraction(self.high),
+        }
+
+    @cached_property
+    def _affine(self) -> tuple[int, int]:
+        """Return low and 1 over the bounds' common denominator."""
+        scale = math.lcm(self.low.denominator, self.high.denominator)
+        return int(self.low * scale), scale
+
+    @cached_property
+    def _width(self) -> int:
+        return int((self.high - self.low) * self._affine[1])
+
+
+@dataclass(frozen=True)
+class Features:
+    """Several numbers of one person, each between bounds of its own.
+
+    The value is a mapping from names to numbers; the input is one number, with the point of each on
+    its grid as a digit, that of the first feature the highest. Each is total on its own.
+    """
+
+    features: tuple[tuple[str, Number], ...]
+
+    def __post_init__(self) -> None:
+        order = [name for name, _ in self.features]
+        if order != sorted(set(order)):
+            raise DefinitionError(
+                "features", order, "give each name once, in the order of the names"
+            )
+        if not MIN_FEATURES <= len(order) <= MAX_FEATURES:
+            fix = f"give {MIN_FEATURES} to {MAX_FEATURES} features"
+            raise DefinitionError("features", f"{len(order)} features", fix)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in the order of the digits."""
+        return tuple(name for name, _ in self.features)
+
+    @property
+    def size(self) -> int:
+        """The number of combinations of grid points."""
+        size: int = (GRID + 1) ** len(self.features)
+        return size
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Return none: numbers are not listed."""
+        return ()
+
+    def input(self, value: object, randomness: RandomSource) -> int:
+        """Return the points of all features; what is missing or no number is drawn."""
+        point = 0
+        for name, number in self.features:
+            point = point * (GRID + 1) + number.input(_entry(value, name), randomness)
+        return point
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the fingerprinted fields."""
+        features = [[name, number.canonical()] for name, number in self.features]
+        return {"type": "features", "features": features}
+
+
+def _entry(value: object, name: str) -> object:
+    """Return the value under a name, whatever its own code does."""
+    try:
+        return value[name] if isinstance(value, Mapping) else None
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is missing
+        return None
+
+
+def _ratio(value: object) -> tuple[int, int] | None:
+    """Return a number as an exact ratio, (sign, 0) for an infinity, None for what is no number."""
+    try:
+        if isinstance(value, int | Fraction):
+            return int(value.numerator), int(value.denominator)
+        if isinstance(value, str | bytes | bytearray):
+            return None
+        number = float(value)  # type: ignore[arg-type] # Decimal, numpy and others; the rest raises
+        if math.isinf(number):
+            return (1 if number > 0 else -1), 0
+        return number.as_integer_ratio()
+    except Exception:  # noqa: BLE001 - NaN has no ratio; a value's own code may raise anything
+        return None
+
+
+def format_fraction(number: Fraction) -> str:
+    """Return a fraction in its canonical form."""
+    return f"{number.numerator}/{number.denominator}"
