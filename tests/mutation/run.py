@@ -44,6 +44,11 @@ TESTS = {
         "exact_privacy",
     ),
     "mechanisms/square_wave": ("square_wave", "exact_privacy"),
+    "mechanisms/hashed_strings": ("open_strings",),
+    "mechanisms/moments": ("moments",),
+    "mechanisms/trend": ("trend",),
+    "domain/strings": ("open_strings",),
+    "domain/numbers": ("domain", "moments"),
 }
 KILLED, SURVIVED, TIMEOUT = "killed", "survived", "timeout"
 

@@ -41,6 +41,8 @@ def test_a_report_keeps_epsilon_between_any_numbers(epsilon: Fraction) -> None:
     levels = mechanism.levels
 
     assert all(len(each) == mechanism.messages for each in found)
+    assert (mechanism.epsilon, mechanism.inputs) == (epsilon, 5 * mechanism.mean.inputs)
+    assert "one of 5 moments of 2 numbers" in mechanism.describe()
     for each in found:
         of_moment = [sum(each[m] for m in range(k * levels, (k + 1) * levels)) for k in range(5)]
         assert of_moment == [Fraction(1, 5)] * 5

@@ -51,6 +51,8 @@ def test_a_report_keeps_epsilon_between_any_two_strings(epsilon: Fraction) -> No
     assert all(sum(each.values()) == 1 for each in found)
     assert all(set(each) == set(range(mechanism.messages)) for each in found)
     assert all(sum(each[m] for m in range(half)) == Fraction(1, 2) for each in found)
+    assert (mechanism.epsilon, mechanism.inputs) == (epsilon, 8)
+    assert "one of 2 buckets" in mechanism.describe()
     assert 1 < max_likelihood_ratio(found) <= exp_lower(epsilon)
 
 
@@ -108,6 +110,8 @@ def test_a_half_that_depends_on_the_string_is_caught() -> None:
 def test_buckets_that_are_no_power_of_two_are_refused() -> None:
     with pytest.raises(ValueError, match="power of two"):
         HashedStrings(ProjectiveGeometry.for_epsilon(ONE, 5, 2, 3), 2)
+    with pytest.raises(ValueError, match="power of two"):
+        HashedStrings(ProjectiveGeometry.for_epsilon(ONE, 6, 2, 3), 2)
 
 
 # -- strings and their buckets ---------------------------------------------------------------------
@@ -121,6 +125,7 @@ def test_buckets_that_are_no_power_of_two_are_refused() -> None:
         ("bus  stop", "bus  stop"),
         ("cafe\u0301", "caf\u00e9"),
         ("x" * 200, "x" * 200),
+        ("x", "x"),
         ("x" * 201, None),
         ("", None),
         (" \t", None),
@@ -173,6 +178,8 @@ def test_a_beginning_has_a_bucket_in_each_part_and_letters_no_case() -> None:
     assert one >> 36 == two >> 36
     assert one >> 18 != two >> 18
     assert one == three
+    assert max(one, two) < domain.size
+    assert domain.labels == ()
     assert domain.size == 1 << 54
     assert domain.digest("walking far", 10) == domain.digest("walking fast", 10)
 
