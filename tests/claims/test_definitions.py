@@ -14,6 +14,7 @@ from tests.aggregator.central.release_fixtures import (
     SUBSTITUTE,
     ask,
     collection,
+    true_values,
     whole,
 )
 from tests.claims.claim_harness import claim
@@ -202,9 +203,7 @@ def test_add_remove_counts_twice_between_two_values(
     for adjacency in (ADD_REMOVE, SUBSTITUTE):
         surveyed = collection(whole(-1, 1), adjacency)
         question = ask(surveyed, "histogram", 1)
-        one, other = (
-            question.query.true_values(surveyed, np.eye(3, dtype=np.int64)[x])[0] for x in (0, 2)
-        )
+        one, other = (true_values(question, np.eye(3, dtype=np.int64)[x])[0] for x in (0, 2))
         moved = sum(abs(a - b) for a, b in zip(one, other, strict=True))
         loss = moved / part_noise(question)[0].scale
         bounded.append(loss <= stated(surveyed, ONE) + Fraction(1, 10**9))

@@ -14,6 +14,7 @@ from tests.aggregator.central.release_fixtures import (
     SUBSTITUTE,
     ask,
     collection,
+    true_values,
     whole,
 )
 from tests.claims.claim_harness import COMPARISON, claim
@@ -52,8 +53,8 @@ def measured(query: object, surveyed: Collection, part: int = 0) -> int:
     question = ask(surveyed, query, 1)
     vectors: list[list[list[int]]] = [
         [
-            question.query.true_values(
-                surveyed, np.bincount(np.array(inputs, np.int64), minlength=HIGH - LOW + 1)
+            true_values(
+                question, np.bincount(np.array(inputs, np.int64), minlength=HIGH - LOW + 1)
             )[part]
             for inputs in pair
         ]

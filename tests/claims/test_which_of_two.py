@@ -16,7 +16,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
+from tests.aggregator.central.release_fixtures import (
+    ADD_REMOVE,
+    SUBSTITUTE,
+    ask,
+    collection,
+    true_values,
+    whole,
+)
 from veilcount_aggregator.analysis.budget import distinguishing_probability
 from veilcount_aggregator.analysis.privacy_notice import notice
 from veilcount_aggregator.central import PricedQuery, part_noise
@@ -42,7 +49,7 @@ def success(question: PricedQuery, one: int, other: int, answers: int) -> float:
     counters = [np.zeros(question.collection.inputs, np.int64) for _ in range(2)]
     counters[0][one], counters[1][other] = answers, answers
     scales = [part.scale for part in part_noise(question)]
-    true = [question.query.true_values(question.collection, each) for each in counters]
+    true = [true_values(question, each) for each in counters]
     shifts = [
         (x - y, scale)
         for a, b, scale in zip(*true, scales, strict=True)

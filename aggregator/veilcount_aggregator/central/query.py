@@ -91,7 +91,8 @@ class Query(ABC):
     order: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
-        QUERY_TYPES[cls.kind] = cls
+        if cls.kind:
+            QUERY_TYPES[cls.kind] = cls
 
     @classmethod
     @abstractmethod
@@ -117,40 +118,53 @@ class Query(ABC):
         """Return what noise is added to; the shares of the cost add up to all of it."""
 
     @abstractmethod
-    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        """Return the true integers of each part."""
-
     def part_values(
         self, collection: Collection, counters: Counters, drawn: Noised, widths: Sequence[int]
     ) -> list[int]:
-        """Return those of the next part, which may depend on what came out of the earlier ones."""
-        del widths
-        return self.true_values(collection, counters)[len(drawn)]
+        """Return the true integers of the next part; they may depend on the earlier parts' noise.
+
+        `drawn` are the results of the earlier parts, `widths` the half widths of all.
+        """
 
     def over(self, periods: range, noise: NoiseKind, collection: Collection) -> Query:
         """Return the query over these periods, or refuse them; most do not depend on them."""
         del periods, noise, collection
         return self
 
-    def figures_at(
-        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
-    ) -> list[Figure]:
-        """Return each released value with its interval, which misses with alpha a part at most."""
-        del alpha
-        return self.figures(noised, [part.half_width for part in noise], n)
-
     def error_width(self, noise: ErrorBound, alpha: float) -> int:
         """Return the error of a part that is stated, by default of each of its numbers."""
         return noise.half_width(alpha)
 
     @abstractmethod
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        """Return each released value with its interval; n: the exact number, if it is public."""
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
+        """Return each released value with its interval, which misses with alpha a part at most.
+
+        n: the exact number of answers, if it is public.
+        """
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
         """Return the label of each released value."""
         del collection, noised
         return (self.kind,)
+
+
+class ParallelQuery(Query):
+    """A query of which no part depends on what came out of another."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
+        """Return the true integers of each part."""
+
+    def part_values(
+        self, collection: Collection, counters: Counters, drawn: Noised, widths: Sequence[int]
+    ) -> list[int]:
+        """Return those of the next part."""
+        del widths
+        return self.true_values(collection, counters)[len(drawn)]
 
 
 #: the query types by kind; `query_types` fills it

@@ -113,7 +113,7 @@ def draw_release(
     for part in parts:
         values = query.part_values(collection, counters, drawn, widths)
         drawn = (*drawn, _drawn(part, values, noise, select))
-    figures = query.figures_at(drawn, parts, (1 - level) / len(parts), n)
+    figures = query.figures(drawn, parts, (1 - level) / len(parts), n)
     return Release(
         canonical=question.canonical,
         written_query=question.written_query,

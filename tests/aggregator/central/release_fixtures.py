@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_aggregator.central import PricedQuery, price_query
+from veilcount_aggregator.central.query import ParallelQuery
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
@@ -48,6 +49,12 @@ def collection(
 
 def whole(low: int, high: int) -> Number:
     return Number(Fraction(low), Fraction(high))
+
+
+def true_values(question: PricedQuery, counters: NDArray[np.int64]) -> list[list[int]]:
+    """The true integers of each part, of a query whose parts do not depend on each other."""
+    assert isinstance(question.query, ParallelQuery)
+    return question.query.true_values(question.collection, counters)
 
 
 def ask(

@@ -18,10 +18,12 @@ from veilcount_shared.errors import format_value
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ...series.series import publishes_n
+from ..noise_kinds import DrawnNoise
 from ..query import (
     Figure,
     Noised,
     Numbers,
+    ParallelQuery,
     Query,
     QueryOption,
     QueryPart,
@@ -39,7 +41,7 @@ _THRESHOLD = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class CountingQuery(Query):
+class CountingQuery(ParallelQuery):
     """How many answers have an input in one of these ranges, ends included, ascending."""
 
     kind: ClassVar[str] = "count"
@@ -110,8 +112,10 @@ class CountingQuery(Query):
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         return [[sum(int(counters[first : last + 1].sum()) for first, last in self.ranges)]]
 
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        return [count_interval(noised[0][0], half_widths[0])]
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
+        return [count_interval(noised[0][0], noise[0].half_width)]
 
 
 def spell_label(label: object) -> str:

@@ -10,10 +10,12 @@ from veilcount_shared import Collection
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
+from ..noise_kinds import DrawnNoise
 from ..query import (
     Figure,
     Label,
     Noised,
+    ParallelQuery,
     Query,
     QueryOption,
     QueryPart,
@@ -26,7 +28,7 @@ MAX_HISTOGRAM_VALUES = 1 << 16  # each value's noise costs some 7 us and a line 
 
 
 @dataclass(frozen=True, slots=True)
-class HistogramQuery(Query):
+class HistogramQuery(ParallelQuery):
     """How many answers each value has. One answer is in one cell: c, or 2 c when substituted."""
 
     kind: ClassVar[str] = "histogram"
@@ -60,8 +62,10 @@ class HistogramQuery(Query):
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         return [counters.tolist()]
 
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        return [count_interval(each, half_widths[0]) for each in noised[0]]
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
+        return [count_interval(each, noise[0].half_width) for each in noised[0]]
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
         return value_labels(collection)

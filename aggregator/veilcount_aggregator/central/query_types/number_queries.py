@@ -21,11 +21,13 @@ from veilcount_shared.domain import Boolean
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ...series.series import publishes_n
+from ..noise_kinds import DrawnNoise
 from ..query import (
     Figure,
     Label,
     Noised,
     Numbers,
+    ParallelQuery,
     Query,
     QueryOption,
     QueryPart,
@@ -38,7 +40,7 @@ MAX_SQUARED_RANGE = 1 << 16  # of two numbers: with 2^30 answers, squares still 
 
 
 @dataclass(frozen=True, slots=True)
-class MeanQuery(Query):
+class MeanQuery(ParallelQuery):
     """The mean of the answers; `numbers` are those of the inputs, in order."""
 
     kind: ClassVar[str] = "mean"
@@ -74,13 +76,15 @@ class MeanQuery(Query):
             return [[int(counters @ numbers)]]
         return [[int(counters @ (2 * numbers - low - high))], [int(counters.sum())]]
 
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
         """Return the mean, within the range."""
         low, high = self._ends
-        total, off = noised[0][0], half_widths[0]
+        total, off = noised[0][0], noise[0].half_width
         ends = (total, total - off, total + off)
         if n is None:
-            ratios = _ratio(ends, noised[1][0], half_widths[1])
+            ratios = _ratio(ends, noised[1][0], noise[1].half_width)
             means = [(ratio + low + high) / 2 for ratio in ratios]
         elif n:
             means = [end / n for end in ends]
@@ -111,7 +115,7 @@ def _ratio(ends: tuple[int, int, int], count: int, off: int) -> Iterator[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class VarianceQuery(Query):
+class VarianceQuery(ParallelQuery):
     """The variance of the answers, and its root, from sums about the middle of the range."""
 
     kind: ClassVar[str] = "variance"
@@ -157,12 +161,14 @@ class VarianceQuery(Query):
         sums = [counters @ centred, counters @ centred**2, counters.sum()]
         return [[int(each)] for each in sums[: len(self.parts(collection))]]
 
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
         """Return E x^2 - (E x)^2 with all that both intervals leave possible, within the range."""
-        count, off = (n, 0) if n is not None else (noised[2][0], half_widths[2])
+        count, off = (n, 0) if n is not None else (noised[2][0], noise[2].half_width)
         mean, square = (
-            list(_ratio((total, total - width, total + width), count, off))
-            for (total,), width in zip(noised[:2], half_widths[:2], strict=True)
+            list(_ratio((total, total - part.half_width, total + part.half_width), count, off))
+            for (total,), part in zip(noised[:2], noise[:2], strict=True)
         )
         largest = max(each**2 for each in mean[1:])
         least = 0.0 if mean[1] <= 0 <= mean[2] else min(each**2 for each in mean[1:])
@@ -176,7 +182,7 @@ class VarianceQuery(Query):
 
 
 @dataclass(frozen=True, slots=True)
-class SumQuery(Query):
+class SumQuery(ParallelQuery):
     """The sum of the answers; `numbers` are those of the inputs, in order."""
 
     kind: ClassVar[str] = "sum"
@@ -205,6 +211,8 @@ class SumQuery(Query):
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         return [[int(counters @ np.asarray(self.numbers, np.int64))]]
 
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
         total = noised[0][0]
-        return [(total, total - half_widths[0], total + half_widths[0])]
+        return [(total, total - noise[0].half_width, total + noise[0].half_width)]

@@ -31,6 +31,7 @@ from ..query import (
     Figure,
     Label,
     Noised,
+    ParallelQuery,
     Query,
     QueryOption,
     QueryPart,
@@ -43,7 +44,7 @@ MAX_COUNTERS = 1 << 24  # of all periods together, which are read one by one
 
 
 @dataclass(frozen=True, slots=True)
-class RunningTotalQuery(Query):
+class RunningTotalQuery(ParallelQuery):
     """The total up to the end of each period: of yes, of a number's answers, else of answers."""
 
     kind: ClassVar[str] = "running_total"
@@ -111,10 +112,7 @@ class RunningTotalQuery(Query):
             totals = counters @ np.asarray(self.weights, np.int64)
         return [[int(each) for each in self.strategy.rows @ totals]]
 
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        raise NotImplementedError("each total has its own interval")
-
-    def figures_at(
+    def figures(
         self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
     ) -> list[Figure]:
         totals = self.strategy.totals @ np.array(noised[0], np.float64)

@@ -24,6 +24,7 @@ from veilcount_shared.domain import Boolean, Number
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
+from ..noise_kinds import DrawnNoise
 from ..query import (
     CandidateScores,
     Figure,
@@ -82,9 +83,6 @@ class MostFrequentQuery(Query):
             QueryPart("count", 1, count_sensitivity(collection), half),
         )
 
-    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        raise NotImplementedError("the count is that of the value that was selected")
-
     def part_values(
         self, collection: Collection, counters: Counters, drawn: Noised, widths: Sequence[int]
     ) -> list[int]:
@@ -92,8 +90,10 @@ class MostFrequentQuery(Query):
             return [int(each) for each in counters]
         return [int(counters[drawn[0][0]])]
 
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
-        return [count_interval(noised[1][0], half_widths[1])]
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
+        return [count_interval(noised[1][0], noise[1].half_width)]
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
         return (value_labels(collection)[noised[0][0]],)
@@ -159,9 +159,6 @@ class QuantileQuery(Query):
             for name in ("quantile", "lower end", "upper end")
         )
 
-    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        raise NotImplementedError("the ends aim by their own half widths")
-
     def part_values(
         self, collection: Collection, counters: Counters, drawn: Noised, widths: Sequence[int]
     ) -> list[int]:
@@ -188,7 +185,9 @@ class QuantileQuery(Query):
     def _order(self) -> NDArray[np.int64]:
         return np.argsort(np.asarray(self.numbers), kind="stable")
 
-    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
         """Return the number and its interval; it is the interval that has the level."""
         ordered = np.sort(np.asarray(self.numbers))
         value, low, high = (int(ordered[part[0]]) for part in noised)
