@@ -15,10 +15,11 @@ from .. import queries
 from ..errors import QueryError
 from ..estimation import LookCount
 from ..queries import CompareResult, Snapshot
-from ..queries.comparison import ComparisonRow, SideView
+from ..queries.comparison import NO_REPORTS, ComparisonRow, SideView
 from ..queries.query_params import Parameters
 from ..queries.time_ranges import TimeRange, time_range
 from ..series.series import Series
+from ..text.number_format import sentence_case
 from ..text.result_columns import spelled
 from .charts import Chart, axis, bars, estimates
 from .formatting import FigureFormat, days, level, row_name, value_name
@@ -215,7 +216,8 @@ def _where(side: SideView, by: Way) -> str:
 def _conclusion(result: CompareResult, figures: FigureFormat, by: Way) -> tuple[str, str, str]:
     """Return the tone, the headline and the details."""
     if not result.rows:
-        return "weak", result.sentence, "Both sides need reports."
+        wanted = "both sides need reports" if result.estimand == NO_REPORTS else result.estimand
+        return "weak", result.sentence, f"{sentence_case(wanted)}."
     differing = [row for row in result.rows if row.differs]
     if not differing:
         return _not_significant(result.rows, figures)

@@ -161,7 +161,7 @@ def _count(
 
     tested = update_records(store, count).count.estimate
     if tested > prices[-1][0]:
-        fix = "so many were made that no more can be told from chance: remove it"
+        fix = "so many were made that no further find is distinguishable from chance: remove it"
         raise QueryError("candidates", f"{tested:,.0f} tests", fix)
     return tested
 

@@ -39,6 +39,9 @@ from .estimate_schema import Looks, ResultValue, Validity
 from .query_params import parameter
 from .snapshot import Snapshot
 
+NO_REPORTS = "no reports yet"
+NO_STRINGS = "no string is found yet: give values, the strings to compare"
+
 
 class SideView(Struct, rename={"first": "from", "last": "to"}):
     """One side: whole periods of one series, the first and the last UTC day included."""
@@ -127,8 +130,11 @@ def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult
     a, b = (_read(snapshot, name, side, common) for side in (query.a, query.b))
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
-        return _unanswered(name, common, a, b)
-    return compare_sides(name, a, b, _with_known_strings(snapshot, a.series, common))
+        return _without_rows(name, common, a, b, NO_REPORTS)
+    common = _with_known_strings(snapshot, a.series, common)
+    if isinstance(a.series.collection.domain, OpenStrings) and not common.values:
+        return _without_rows(name, common, a, b, NO_STRINGS)
+    return compare_sides(name, a, b, common)
 
 
 def _with_known_strings(snapshot: Snapshot, series: Series, common: EstimateQuery) -> EstimateQuery:
@@ -273,7 +279,9 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
     )
 
 
-def _unanswered(name: str, common: EstimateQuery, a: SideData, b: SideData) -> CompareResult:
+def _without_rows(
+    name: str, common: EstimateQuery, a: SideData, b: SideData, why: str
+) -> CompareResult:
     counts = [
         handler_of(each.series.collection.mechanism).report_count(each.counters) for each in (a, b)
     ]
@@ -282,7 +290,7 @@ def _unanswered(name: str, common: EstimateQuery, a: SideData, b: SideData) -> C
         level=common.level,
         looks=common.looks,
         validity=common.looks.valid,
-        estimand="no reports yet",
+        estimand=why,
         family=0,
         a=_side(a, counts[0]),
         b=_side(b, counts[1]),

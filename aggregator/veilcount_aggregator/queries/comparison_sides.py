@@ -153,8 +153,6 @@ def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
         if isinstance(one.domain, Number) != isinstance(two.domain, Number):
             raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")
         return Pairs([None])
-    if isinstance(one.domain, OpenStrings) and not query.values:
-        raise QueryError("values", [], "open strings are not listed: name those to compare")
     first, second = _common(a, b, query)
     if isinstance(one.domain, OpenStrings):
         named = check_candidates(one, query.values, "values").texts

@@ -37,6 +37,7 @@ FILE = 'app = "acme"\n' + "".join(
     for name, rest in {
         "word": 'values = "open"\nsegments = {arm = ["A", "B"]}',
         "empty": 'values = "open"',
+        "early": 'values = "open"\nsegments = {arm = ["A", "B"]}',
         "unseen": 'values = "open"',
         "letters": 'values = "open"\ndiscover = true',
         "theme": 'values = ["light", "dark"]',
@@ -112,6 +113,18 @@ def test_counters_are_estimated_without_a_store(words: Deployment) -> None:
     assert mechanisms.estimate(series.collection, counters, candidates=["never"]).n == N
     for page in ("contrast", "budget", "privacy", "definition", "compare"):
         assert logged_in(words).get(f"/collections/word/{page}").status == 200, page
+
+
+def test_a_comparison_states_that_no_string_is_found_yet(words: Deployment) -> None:
+    counted(send_inputs(words, "early", np.arange(20) << 20, period=0))
+    counted(send_inputs(words, "early", np.arange(20) << 20, period=0, segment=1))
+
+    result = compare(words, "early", a="arm:A", b="arm:B")
+    page = logged_in(words).get("/collections/early/compare")
+
+    assert result.rows == []
+    assert page.status == 200
+    assert "No string is found yet: give values, the strings to compare." in page.text
 
 
 def test_values_are_shown_whether_they_are_found_or_not(words: Deployment) -> None:
