@@ -46,7 +46,6 @@ TESTS = {
     "mechanisms/square_wave": ("square_wave", "exact_privacy"),
     "mechanisms/hashed_strings": ("open_strings",),
     "mechanisms/moments": ("moments",),
-    "mechanisms/trend": ("trend",),
     "domain/strings": ("open_strings",),
     "domain/numbers": ("domain", "moments"),
 }
