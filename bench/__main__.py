@@ -33,6 +33,7 @@ from . import (
     shards,
     stalls,
     strings,
+    trends,
     upgrade,
 )
 from .table import Cell, as_json
@@ -47,6 +48,7 @@ PARTS = {
     "accuracy": accuracy.run,
     "strings": strings.run,
     "moments": moments.run,
+    "trends": trends.run,
     "central": central.run,
     "linkage": linkage.run,
     "memory": memory.run,

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from . import periods
 from .collection import Collection, Linkage
+from .mechanisms import TrendMechanism, TrendState
 from .periods import Unit
 from .randomness import RandomSource
 from .report import PSEUDONYM_BYTES
@@ -86,6 +87,14 @@ def draw_instant(secret: bytes, collection: Collection, period: int, answer: int
     start = period_start(collection, period)
     seconds = (period_end(collection, period) - start) // timedelta(seconds=1)
     return start + timedelta(seconds=randomness.below(seconds))
+
+
+def draw_trend(secret: bytes, collection: Collection) -> TrendState:
+    """Return the level and the signs of a person's trend, before any value exists."""
+    mechanism = collection.mechanism
+    if not isinstance(mechanism, TrendMechanism):
+        raise TypeError(f"{collection.name}: it is no trend")
+    return mechanism.draw_state(SecretRandomSource(secret, "trend", collection.fingerprint))
 
 
 def draw_slot(secret: bytes, collection: Collection, period: int, answer: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import chain, combinations, product
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.aggregator.central.release_fixtures import (
 )
 from tests.claims.claim_harness import claim
 from tests.enumeration import enumerate_distribution, max_likelihood_ratio
+from tests.properties.test_trend import sent_over_time
 from veilcount_aggregator.analysis.budget.composition import two_values_epsilon
 from veilcount_aggregator.central import part_noise
 from veilcount_aggregator.mechanisms.handler import HANDLERS
@@ -37,6 +39,7 @@ from veilcount_shared.mechanisms import (
     RangeTree,
     SquareWave,
     SubsetSelection,
+    TrendMechanism,
 )
 from veilcount_shared.mechanisms.square_wave import find_bucket
 from veilcount_shared.randomness import RandomSource
@@ -62,11 +65,18 @@ REGISTERED: tuple[tuple[Randomizer, tuple[int, ...]], ...] = (
     (RangeTree.for_epsilon(ONE), (0, GRID // 3, GRID)),
     (HashedStrings.for_epsilon(ONE, 2, 2), (0, 5, 6, 15)),
     (Moments.for_epsilon(ONE, 2), (0, GRID, GRID * (GRID + 1), (GRID + 1) ** 2 - 1)),
+    (TrendMechanism.for_epsilon(ONE, 3, 1), tuple(range(8))),  # values over three periods
 )
 
 
 def sent(mechanism: Randomizer | SquareWave, x: int) -> dict[Any, Fraction]:
-    """Return the distribution of an input's message, by the device's own code."""
+    """Return the distribution of an input's message, by the device's own code.
+
+    Of a trend, of all messages over time: its input is one value a period, as bits.
+    """
+    if isinstance(mechanism, TrendMechanism):
+        values = tuple(x >> period & 1 for period in range(mechanism.periods))
+        return dict(enumerate_distribution(partial(sent_over_time, mechanism, values)))
     return dict(enumerate_distribution(lambda randomness: mechanism.randomize(x, randomness)))
 
 

@@ -21,6 +21,7 @@ RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
 FEATURES = (
     definition_file('features = {age = [0, 100], hours = [0, 60]}\nmeasure = "moments"') + "\n"
 )
+TREND = definition_file('boolean = true\nmeasure = "trend"\nchanges = 1') + "\n"
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
 
@@ -51,6 +52,7 @@ CHANGES = [
     (EVENTS, "measure", '"distribution"'),
     (EVENTS, "per_day", "3"),
     (OPEN, "discover", "true"),
+    (TREND, "changes", "3"),
     (FEATURES, "features", "{age = [0, 100], hours = [0, 61]}"),
     (CENTRAL, "budget", "2"),
     (CENTRAL, "adjacency", '"substitute"'),

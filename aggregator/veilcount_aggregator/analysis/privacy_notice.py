@@ -169,8 +169,10 @@ def _periods(collection: Collection, unit: str) -> str:
 
 def _gives_away(collection: Collection) -> Iterator[str]:
     """Epsilon in words: what the best guesser could make of what is seen."""
-    times = collection.answering * collection.per_period
+    times = collection.priced_answers
     seen = "what is released of one answer" if _central(collection) else "one report"
+    if collection.is_trend:
+        seen = "all of your reports together"
     yield (
         "Somebody who wonders which of two answers you gave, and holds both equally likely, is"
         " right half of the time without any data;"

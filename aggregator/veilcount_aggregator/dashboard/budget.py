@@ -55,7 +55,7 @@ def budget(context: Context, name: str) -> Response | Content:
     (found,) = result.series
     account = found.budget
     return content | {
-        "headline": headline(account),
+        "headline": headline(series.collection, account),
         "figures": account.figures,
         "epsilons": epsilon_figures(series.collection, account),
         "gauge": spent_gauge(account),
@@ -87,14 +87,16 @@ UNIT_COLUMNS = (
 )
 
 
-def headline(account: CollectionBudget) -> str:
+def headline(collection: Collection, account: CollectionBudget) -> str:
     """Return the budget in one sentence."""
     figures = account.figures
     user = decimal(figures.user)
     if not account.guessing_curve:
         return f"Releases reveal at most epsilon {user} of one person in the whole campaign."
     last = account.guessing_curve[-1]
-    seen = "the one answer" if last.answers == 1 else f"all {last.answers:,} answers"
+    seen = f"all {last.answers:,} answers" if last.answers > 1 else "the one answer"
+    if collection.is_trend:
+        seen = "all reports together"
     return (
         f"One person can reveal at most epsilon {user} in the whole campaign: from {seen}, a"
         f" constant yes or no is guessed right at most {percent(last.mechanism)} of the time."
@@ -124,7 +126,9 @@ def epsilon_figures(
     """Return three levels, each with its epsilon, what it covers, and what an attacker learns."""
     figures, day = account.figures, collection.per_period
     whole = f"{figures.answers:,} answers, all of them"
-    if figures.answers == 1:
+    if collection.is_trend:
+        whole = "all reports of the campaign together"
+    elif figures.answers == 1:
         whole = "one answer, the whole campaign"
     return (
         ("event", decimal(figures.event), "one answer", _guess(collection, 1)),

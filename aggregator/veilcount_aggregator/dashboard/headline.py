@@ -15,6 +15,7 @@ from veilcount_shared.domain import Choice, Cross, Number
 from ..mechanisms import estimate_mean
 from ..queries import EstimateQuery, Snapshot, estimate
 from ..queries.estimate import SeriesPart
+from ..queries.estimate_results import adequacy_of
 from ..queries.estimate_schema import (
     MeanRow,
     MomentRow,
@@ -104,6 +105,8 @@ def share_headline(row: ShareRow) -> str:
 def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleAdequacy, str]:
     """Return whether n reports of a series are enough, and the headline if they are."""
     collection = series.collection
+    if collection.is_trend:
+        return _trend_headline(snapshot, series)
     sampled = collection.answering * collection.per_period == 1
     adequacy = sample_adequacy(collection, n, Terms(sampled=sampled))
     if not adequacy.usable:
@@ -115,6 +118,15 @@ def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleA
         query = replace(query, top=FEW)
     (found,) = estimate(snapshot, collection.name, query).series
     return adequacy, headline(found, found.time_ranges[-1]).text
+
+
+def _trend_headline(snapshot: Snapshot, series: Series) -> tuple[SampleAdequacy, str]:
+    """Return the same of a trend: by the intervals of the newest share, not by all reports."""
+    query = EstimateQuery(series=(series.fingerprint,))
+    (found,) = estimate(snapshot, series.collection.name, query).series
+    newest = found.time_ranges[-1]
+    adequacy = adequacy_of(series.collection, query, newest, newest.contributions)
+    return adequacy, headline(found, newest).text if adequacy.usable else ""
 
 
 def _mean(part: SeriesPart) -> MeanRow:

@@ -8,6 +8,7 @@ from . import moments as moments
 from . import projective_geometry as projective_geometry
 from . import range_tree as range_tree
 from . import subset_selection as subset_selection
+from . import trend as trend
 from .estimates import estimate as estimate
 from .estimates import estimate_mean as estimate_mean
 from .estimates import estimate_number as estimate_number

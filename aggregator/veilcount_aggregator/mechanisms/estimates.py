@@ -8,7 +8,6 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Presence
 from veilcount_shared.domain import Number
 
 from ..estimation.confidence_intervals import Counts
@@ -119,7 +118,7 @@ def estimate_shares(
     **options: Unpack[ShareOptions],
 ) -> ShareEstimates | NoReports:
     """Return the shares of values."""
-    handler, hidden = share_handler(collection), collection.presence is Presence.HIDDEN
+    handler, hidden = share_handler(collection), collection.has_absent
     terms, shown = interval_terms(collection, level, options), View(view)
     among, values = options.get("among", "all"), options.get("values")
     if shown is View.CONSISTENT and values is not None:

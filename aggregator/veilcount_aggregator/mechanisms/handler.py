@@ -62,6 +62,8 @@ class MechanismHandler(ABC, Generic[M]):
     has_ranges: ClassVar[bool] = False
     #: whether it estimates the moments of several numbers
     has_moments: ClassVar[bool] = False
+    #: whether it estimates a state over time
+    has_trend: ClassVar[bool] = False
     #: whether its intervals can hold at every look at growing data
     has_anytime_intervals: ClassVar[bool] = False
 

@@ -149,6 +149,9 @@ def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
     one, two = a.series.collection, b.series.collection
     if isinstance(one.domain, Features) or isinstance(two.domain, Features):
         raise QueryError("a", list(a.side.words), "several numbers are not compared: estimate both")
+    if one.is_trend or two.is_trend:
+        fix = "a state over time is compared by its estimates: estimate both"
+        raise QueryError("a", list(a.side.words), fix)
     if isinstance(one.domain, Number) or isinstance(two.domain, Number):
         if isinstance(one.domain, Number) != isinstance(two.domain, Number):
             raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")

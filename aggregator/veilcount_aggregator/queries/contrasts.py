@@ -116,6 +116,8 @@ def _seen(snapshot: Snapshot, series: Series) -> ObservedPeriod | None:
 
 def _frequencies(snapshot: Snapshot, series: Series, days: TimeRange) -> tuple[float, ...] | None:
     collection = series.collection
+    if collection.is_trend:
+        return None  # the share at one time is of many periods' reports
     if collection.epsilon is None or isinstance(collection.domain, OpenStrings | Features):
         return None  # true values are for releases alone, and these list no values
     counters = counters_of(snapshot, series, days.periods, range(collection.cells))

@@ -50,6 +50,7 @@ from .query_checks import check_query, page_of, periods_of
 from .smoothing import smoothed, smoothing_problem
 from .snapshot import Snapshot
 from .time_ranges import TimeRange, cells, time_range, time_ranges
+from .trends import TrendReader, trend_figures
 
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
 ANSWERS = "answers"
@@ -57,6 +58,11 @@ REPORTS = "reports: answers, and those of devices that had none"
 UNTESTED = (
     "Reports of numbers have no poisoning test: the band states how far fake reports could have"
     " moved them."
+)
+
+UNTESTED_TREND = (
+    "Reports of a rise or a fall have no poisoning test: the band states how far fake reports could"
+    " have moved a share."
 )
 
 
@@ -143,6 +149,7 @@ class SeriesPart:
     shown: ValueSelection | tuple[Bounds, ...]
     stand_out: int | None
     search: CandidateSearch | None = None
+    trend: TrendReader | None = None
 
     @classmethod
     def load(cls, snapshot: Snapshot, series: Series, query: EstimateQuery) -> SeriesPart:
@@ -167,7 +174,13 @@ class SeriesPart:
             shown,
             stand_out,
             search,
+            TrendReader.of(snapshot, series) if series.collection.is_trend else None,
         )
+
+    @property
+    def _shares(self) -> ValueSelection:
+        assert isinstance(self.shown, ValueSelection), "of numbers none are asked for"  # noqa: S101 - narrows the type
+        return self.shown
 
     @property
     def collection(self) -> Collection:
@@ -248,7 +261,9 @@ class SeriesPart:
     ) -> TimeRangeEstimate:
         counters, contributions = self._counters(each), each.contributions(self.collection)
         wanted = (self.collection, counters, self.query)
-        if isinstance(self.collection.domain, Features):
+        if self.trend:
+            figures = trend_figures(self.trend, self.query, self._shares, each)
+        elif isinstance(self.collection.domain, Features):
             figures = self._moments(counters, contributions)
         elif isinstance(self.shown, ValueSelection):
             figures = share_figures(*wanted, self.shown, contributions)
@@ -332,6 +347,8 @@ def _shown_strings(
 
 def poisoning_finding(collection: Collection, counters: Counts) -> tuple[bool, str]:
     """Return whether the poisoning test failed, and its message."""
+    if collection.is_trend:
+        return False, UNTESTED_TREND
     if not handler_of(collection.mechanism).has_shares:
         return False, UNTESTED
     if not counters.any():

@@ -13,7 +13,6 @@ from itertools import pairwise
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Presence
 from veilcount_shared.report import MAX_BUCKET
 
 from ..errors import QueryError
@@ -85,8 +84,8 @@ class RangeFigures:
 
 
 def presence_is_hidden(collection: Collection) -> bool:
-    """Whether the presence of an answer is hidden."""
-    return collection.presence is Presence.HIDDEN
+    """Whether the presence of an answer is hidden, among answers that absence is one of."""
+    return collection.has_absent
 
 
 def share_figures(
@@ -161,6 +160,7 @@ def adequacy_of(
     """Return whether the sample is large enough; of those who answered, by their own intervals."""
     terms = Terms(query.level, contributions == 1)
     whole = query.among is Denominator.ALL and query.looks is LookCount.ONE
+    whole = whole and not collection.is_trend  # whose figures are of some of the reports
     if whole or not figures.n:
         return sample_adequacy(collection, figures.n, terms)
     rows = [figures.mean] if figures.mean else figures.values

@@ -19,11 +19,15 @@ from .estimate_results import presence_is_hidden, ranges_of
 from .moments import check_moments
 from .snapshot import Snapshot
 from .time_ranges import cells, covered, time_ranges
+from .trends import check_trend
 
 ONE_LOOK = (
     "the bands of a distribution or of ranges hold at one planned look: looks=one, or a collection"
     ' with measure = "mean"'
 )
+
+
+ONE_LOOK_OF_TREND = "the intervals of a trend hold at one planned look: looks=one"
 
 
 def check_query(snapshot: Snapshot, series: Series, query: EstimateQuery) -> None:
@@ -33,13 +37,21 @@ def check_query(snapshot: Snapshot, series: Series, query: EstimateQuery) -> Non
     cells(collection, query.segments)
     if query.among is Denominator.ANSWERED and not presence_is_hidden(collection):
         raise QueryError("among", "answered", "presence is public, so all of them answered: all")
+    if collection.is_trend:
+        _check_one_figure(query, "a trend has", ONE_LOOK_OF_TREND)
+        check_trend(query)
+    _check_values(collection, query)
+
+
+def _check_values(collection: Collection, query: EstimateQuery) -> None:
+    """Refuse values, ways and views that the domain does not have."""
     if isinstance(collection.domain, OpenStrings):
         _check_open(query)
         check_search(collection.domain, query.candidates, discover=query.discover)
     elif query.candidates or query.discover:
         check_listed(query.candidates)
     elif isinstance(collection.domain, Features):
-        _check_one_figure(query, "features have")
+        _check_one_figure(query, "features have", ONE_LOOK)
         check_moments(collection, query)
     elif isinstance(collection.domain, Number):
         _check_number(collection, query)
@@ -59,17 +71,17 @@ def _check_number(collection: Collection, query: EstimateQuery) -> None:
         if value:
             raise QueryError(name, value, "this collection is of a number: remove it")
     anytime = handler_of(collection.mechanism).has_anytime_intervals
-    _check_one_figure(query, "a number has", anytime=anytime)
+    _check_one_figure(query, "a number has", "" if anytime else ONE_LOOK)
     ranges_of(collection, query.values)
 
 
-def _check_one_figure(query: EstimateQuery, what: str, *, anytime: bool = False) -> None:
+def _check_one_figure(query: EstimateQuery, what: str, one_look: str) -> None:
     if query.view is View.CONSISTENT:
         raise QueryError("view", str(query.view), f"{what} the raw view alone: view=raw")
     if query.page > 1:
         raise QueryError("page", query.page, f"{what} one page")
-    if query.looks is LookCount.EVERY and not anytime:
-        raise QueryError("looks", str(query.looks), ONE_LOOK)
+    if query.looks is LookCount.EVERY and one_look:
+        raise QueryError("looks", str(query.looks), one_look)
 
 
 def _check_open(query: EstimateQuery) -> None:

@@ -31,6 +31,8 @@ def smoothing_problem(collection: Collection, time_ranges: Sequence[TimeRange]) 
     """Return why there is no smooth view: a person is in every time range, or twice in one."""
     if isinstance(collection.domain, Features):
         return "several numbers have no smooth view: give view=raw"
+    if collection.is_trend:
+        return "a trend is of all reports so far already: give view=raw"
     if collection.answering >= collection.periods:
         return "it takes a definition whose `answers` are fewer than its periods: give view=raw"
     contributions = max(each.contributions(collection) for each in time_ranges)

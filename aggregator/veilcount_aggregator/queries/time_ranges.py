@@ -68,7 +68,12 @@ class TimeRange:
     open_period: bool
 
     def contributions(self, collection: Collection) -> int:
-        """Return the largest number of reports that one person may have sent."""
+        """Return the largest number of reports that one person may have sent.
+
+        Of a trend, to one figure: the intervals that cover a time are of different persons.
+        """
+        if collection.is_trend:
+            return 1
         return min(len(self.periods), collection.answering) * collection.per_period
 
 

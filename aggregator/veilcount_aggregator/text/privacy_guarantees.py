@@ -62,12 +62,18 @@ def promise(collection: Collection) -> list[str]:
     figures = epsilons(collection)
     spent = (
         f"Epsilon ({adjacency(figures.adjacency)}) {figures.event} an event, {figures.day} a UTC"
-        f" day, {figures.user} a user ({collection.answering} of {collection.periods} periods)"
+        f" day, {figures.user} a user ({_for_what(collection)})"
         f"{_with_delta(collection)}."
     )
     linked = _LINKED[collection.linkage or Linkage.PERIOD]
     seen = _SEEN[collection.presence] if collection.model is Model.LOCAL else _CURATED
     return [_how(collection), spent, linked, seen, *_held(collection), _WATCHED]
+
+
+def _for_what(collection: Collection) -> str:
+    if collection.is_trend:
+        return "all reports of the campaign together"
+    return f"{collection.answering} of {collection.periods} periods"
 
 
 def _with_delta(collection: Collection) -> str:

@@ -91,7 +91,7 @@ def _left(new: Collection, old: Collection) -> Iterator[Finding]:
     """Yield a finding if a person who answered all of the old form can answer none of the new."""
     began_before = new.start > old.start
     begun = periods.count_periods(old.unit, old.start, new.start) if began_before else 0
-    spent = old.epsilon_day * min(begun, old.answering)
+    spent = old.epsilon_within(begun)
     if new.epsilon_user - spent < new.unit_epsilon:
         message = (
             "who answered all of the old one has nothing left to spend: give it a new name, or"

@@ -83,7 +83,7 @@ def period(
 ) -> str | None:
     """Return why the person gives no answer in the present period of a running campaign."""
     current = schedule.period_at(collection, instant(now))
-    if current is None:
+    if current is None or collection.is_trend:  # a state is kept whenever it changes
         return None
     if not schedule.is_selected(person.root, collection):
         return "schedule: this person is not selected (cohort or paired collection)"
@@ -105,6 +105,8 @@ def cap(
     spent = state.spent(person.key).get(claim.lineage) if claim else None
     if claim is None or spent is None or current is None:
         return None
+    if collection.is_trend and state.used(person.key, collection.fingerprint)[0] >= 0:
+        return None  # it was paid for with the first report
     cost = budget_reservation.micro(collection.unit_epsilon)
     if spent.life + cost > claim.life:
         return "everything this collection may spend is spent"

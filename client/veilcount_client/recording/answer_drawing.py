@@ -98,7 +98,7 @@ class AnswerDrawer:
                     spent.append((answer, Loss.CLOSED if closed else Loss.FROZEN))
                 continue
             used[key] = (answer.period, number + 1)
-            drawn.append((answer, *self._draw(answer, number)))
+            drawn.append((answer, *self.draw(answer, number, self._message(answer))))
         outcomes = self.state.commit([draw for _, draw, _ in drawn]) if drawn else []
         for answer, loss in spent:
             self.losses.add(loss, answer.collection.name)
@@ -112,8 +112,8 @@ class AnswerDrawer:
                 self.outbox.add(answer.collection.name, draw, report)
         return again
 
-    def _draw(self, answer: PersonAnswer, number: int) -> tuple[ReportDraw, Report]:
-        """Randomize one answer. The result leaves this process only if it is committed."""
+    def draw(self, answer: PersonAnswer, number: int, message: int) -> tuple[ReportDraw, Report]:
+        """Return the report of a randomized answer, which leaves only if it is committed."""
         person, collection, period = answer.person, answer.collection, answer.period
         report = Report(
             fingerprint=collection.fingerprint,
@@ -121,7 +121,7 @@ class AnswerDrawer:
             segment=answer.segment,
             pseudonym=schedule.derive_pseudonym(person.secret, collection, period, self.randomness),
             slot=schedule.draw_slot(person.secret, collection, period, number),
-            message=collection.pack(self._message(answer)),
+            message=collection.pack(message),
         )
         earliest, send_at = self._times(answer, number)
         claim = self.claims[collection.name]
@@ -181,7 +181,7 @@ class AnswerDrawer:
                 period = period_of(collection, now)
             else:
                 period = collection.periods - 1
-            if collection.presence is not Presence.HIDDEN or period is None:
+            if not collection.has_absent or period is None:
                 continue
             series = collection.fingerprint
             last, answers = self.state.used(key, series)

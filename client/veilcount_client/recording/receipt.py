@@ -313,8 +313,9 @@ def _guesses(
     one = _guess(collection.unit_epsilon, 1)
     if not spent:
         return float(one), None
-    if is_only_form and 1 <= answers <= MOST_COMPOSED:
-        return float(one), float(_guess(collection.unit_epsilon, answers))
+    priced = min(answers, collection.priced_answers)
+    if is_only_form and 1 <= priced <= MOST_COMPOSED:
+        return float(one), float(_guess(collection.unit_epsilon, priced))
     return float(one), float(_guess(spent, 1))
 
 

@@ -4,7 +4,7 @@
 takes the last, any, largest or summed value is held until the person's pre-drawn instant of the
 period: in memory, where the process's end freezes it, or on the device. Where presence is hidden, a
 period without a record is answered too, by a randomized `absent`, which is drawn before and leaves
-when a recorded answer would.
+when a recorded answer would. The state of a trend is kept for good (`trend_states`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from .answer_times import (
     period_of,
 )
 from .held_values import decode, encode, merge
+from .trend_states import TrendStates, next_report
 
 MOST_HELD = 1000  # values that are drawn in one commit
 
@@ -65,6 +66,7 @@ class Recorder:
         self.state, self.losses, self.outbox = drawer.state, drawer.losses, drawer.outbox
         self._held: dict[tuple[bytes, str, int], PersonAnswer] = {}
         self._absences_drawn = -1.0  # the minute up to which they are
+        self._trends = TrendStates(drawer)
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -93,6 +95,7 @@ class Recorder:
         hidden = _hidden(collections)
         minute = full_minute(now)  # instants are whole minutes: nothing falls due within one
         if hidden and minute != self._absences_drawn:
+            self._trends.begin(now, hidden)
             self.drawer.store(self._absences(now, hidden))
             self._absences_drawn = minute
 
@@ -100,10 +103,13 @@ class Recorder:
         """Draw what is held on the device and due."""
         known = {each.fingerprint: each for each in collections if each.held_on_device}
         while known and (held := self.state.held_due(now, MOST_HELD)):
+            trends = [each for each in held if each.series in known and known[each.series].is_trend]
+            self._trends.report(((known[each.series], each) for each in trends), now)
+            values = [each for each in held if each not in trends]
             self.drawer.store(
-                self._of_device(each, known[each.series]) for each in held if each.series in known
+                self._of_device(each, known[each.series]) for each in values if each.series in known
             )
-            for each in held:  # those that were not frozen now had been before, or may not be
+            for each in values:  # those that were not frozen now had been before, or may not be
                 self.state.drop_held(each)
 
     def finish(self) -> None:
@@ -154,6 +160,11 @@ class Recorder:
             return Loss.NOT_SELECTED
         if not (self.drawer.uncapped or is_answering(person.root, collection, period)):
             return Loss.NOT_SELECTED
+        if collection.is_trend and not self.drawer.uncapped:
+            reported = next_report(person, collection, record.at)
+            if reported is None:
+                return Loss.NOT_SELECTED  # no interval of this person's level ends after it
+            period = reported
         if collection.presence is Presence.HIDDEN and period < first_period(person, collection):
             return Loss.NOT_SELECTED  # the clock was set back: no absence would be drawn either
         if self.drawer.uncapped:  # each as if of another person: nothing is frozen or adds up
@@ -180,6 +191,9 @@ class Recorder:
     def _merge_on_device(self, answer: PersonAnswer) -> None:
         """Merge one: again, if another process was faster."""
         collection = answer.collection
+        if collection.is_trend:
+            self._trends.record(answer)
+            return
         while True:
             old = self.state.held(answer.person.key, collection.fingerprint)
             if old is not None and old.period < answer.period:  # its instant has passed
@@ -213,7 +227,7 @@ class Recorder:
         for key in self.state.consenting():
             person = self.state.person(key)
             for collection in hidden:
-                if collection.fingerprint in person.covered:
+                if collection.has_absent and collection.fingerprint in person.covered:
                     yield from self._missing(person, collection, now)
 
     def _missing(
@@ -250,5 +264,5 @@ def _merged(held: PersonAnswer, new: PersonAnswer) -> PersonAnswer:
 
 
 def _hidden(collections: Collections) -> list[Collection]:
-    """Return the collections for which absences are drawn."""
+    """Return the collections of which everybody reports, whatever they record."""
     return [each for each in collections if each.presence is Presence.HIDDEN]

@@ -5,6 +5,7 @@ from .interface import KEY_BYTES as KEY_BYTES
 from .interface import ROW_CLOSED as ROW_CLOSED
 from .interface import ClientState as ClientState
 from .interface import DrawOutcome as DrawOutcome
+from .interface import HeldChange as HeldChange
 from .interface import HeldValue as HeldValue
 from .interface import Notes as Notes
 from .interface import Outbox as Outbox

@@ -76,6 +76,18 @@ class ReportDraw:
     expires: float = 0.0
     free: bool = False  # in development: nothing is frozen and nothing adds up
     is_true: bool = False  # a true value: its message is wiped when it leaves the outbox
+    held: HeldChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldChange:
+    """What a draw makes of the held value that it was made from, in the same step.
+
+    The draw is frozen out if that value is another one meanwhile; else `new` is in its place.
+    """
+
+    old: HeldValue
+    new: HeldValue | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,10 @@ class QueuedReport:
 
 @dataclass(frozen=True, slots=True)
 class HeldValue:
-    """The running value of a period (`held = "device"`), until it is frozen at its instant."""
+    """The running value of a period (`held = "device"`), until it is frozen at its instant.
+
+    Of a trend it is the state, which a draw changes and keeps.
+    """
 
     person: bytes
     series: str

@@ -19,9 +19,9 @@ BUCKETS = 4096
 PRELUDE = ("common", "outbox")
 
 #: person, series, lineage (as places in a list of names), period, answer; cost, the first day that
-#: is paid for and the end, the caps; earliest, send_at, expires; free, has a report; then of the
-#: report: series, and itself
-DRAW = struct.Struct(">16sHHHHQIIQQdddBBH")
+#: is paid for and the end, the caps; earliest, send_at, expires; free, has a report, its series;
+#: when the new held value is due, how long the old and the new one are; then these, and the report
+DRAW = struct.Struct(">16sHHHHQIIQQdddBBHdHH")
 #: whether it is a true value, period, segment, slot, pseudonym; then the message
 REPORT = struct.Struct(">BHBH16s")
 #: send_at, tries
@@ -94,8 +94,10 @@ def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
     def place(name: str) -> int:
         return names.setdefault(name, len(names) + 1)
 
-    report = draw.report
-    return DRAW.pack(
+    report, held = draw.report, draw.held
+    old = pack_held(held.old) if held else b""
+    new = pack_held(held.new) if held and held.new else b""
+    head = DRAW.pack(
         draw.person,
         place(draw.series),
         place(draw.lineage),
@@ -112,4 +114,8 @@ def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
         draw.free,
         report is not None,
         place(report.fingerprint if report else draw.series),
-    ) + (pack_report(report, is_true=draw.is_true) if report else b"")
+        held.new.due if held and held.new else 0.0,
+        len(old),
+        len(new),
+    )
+    return head + old + new + (pack_report(report, is_true=draw.is_true) if report else b"")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple
 from typing import Any
 
 from veilcount_shared.report import Report
@@ -25,7 +24,14 @@ from .interface import (
 )
 from .key_derivation import new_salt, person_root, person_secret
 from .losses import Loss
-from .sqlite_commit import commit_draw, consented, delete_held, held_value, used_slots
+from .sqlite_commit import (
+    commit_draw,
+    consented,
+    delete_held,
+    held_value,
+    put_held,
+    used_slots,
+)
 from .sqlite_database import SqliteFile, keep, lose
 
 _DUE = (
@@ -113,15 +119,11 @@ class SqliteState(SqliteFile):
     # -- held values ---------------------------------------------------------------------------
 
     def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
-        person, series, *fields = astuple(new)
         with self._writing() as database:
-            unchanged = held_value(database, person, series) == old
-            if not (unchanged and consented(database, person)):
+            unchanged = held_value(database, new.person, new.series) == old
+            if not (unchanged and consented(database, new.person)):
                 return False
-            database.execute(
-                "insert or replace into held values (?, ?, ?, ?, ?, ?, ?)",
-                (person, bytes.fromhex(series), *fields),
-            )
+            put_held(database, new)
         return True
 
     def held(self, key: bytes, series: str) -> HeldValue | None:

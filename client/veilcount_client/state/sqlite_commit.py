@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import astuple
 
 from .interface import DrawOutcome, HeldValue, ReportDraw
 
@@ -32,7 +33,7 @@ def spend(database: sqlite3.Connection, draw: ReportDraw) -> DrawOutcome:
     series = bytes.fromhex(draw.series)
     period, answers = used_slots(database, draw.person, series)
     is_free = draw.answer == 0 if draw.period > period else draw.answer == answers
-    if draw.period < period or not is_free:
+    if draw.period < period or not is_free or not _is_held(database, draw):
         return DrawOutcome.FROZEN
     if not charge(database, draw):
         return DrawOutcome.OVER_CAP
@@ -42,7 +43,15 @@ def spend(database: sqlite3.Connection, draw: ReportDraw) -> DrawOutcome:
         (draw.person, series, draw.period, draw.answer + 1),
     )
     delete_held(database, draw.person, series, draw.period)
+    if draw.held and draw.held.new:
+        put_held(database, draw.held.new)
     return DrawOutcome.STORED
+
+
+def _is_held(database: sqlite3.Connection, draw: ReportDraw) -> bool:
+    """Whether the value that a draw was made from is still held."""
+    held = draw.held
+    return held is None or held_value(database, draw.person, draw.series) == held.old
 
 
 def charge(database: sqlite3.Connection, draw: ReportDraw) -> bool:
@@ -90,6 +99,15 @@ def held_value(database: sqlite3.Connection, key: bytes, series: str) -> HeldVal
         (key, bytes.fromhex(series)),
     ).fetchone()
     return HeldValue(key, series, *row) if row else None
+
+
+def put_held(database: sqlite3.Connection, value: HeldValue) -> None:
+    """Hold a value in place of what is held of its series."""
+    person, series, *fields = astuple(value)
+    database.execute(
+        "insert or replace into held values (?, ?, ?, ?, ?, ?, ?)",
+        (person, bytes.fromhex(series), *fields),
+    )
 
 
 def delete_held(database: sqlite3.Connection, key: bytes, series: bytes, period: int) -> None:

@@ -54,6 +54,8 @@ def canonical_fields(collection: Collection) -> dict[str, Any]:
         fields["held"] = collection.held
     if collection.delta is not None:
         fields["delta"] = format_fraction(collection.delta)
+    if collection.changes is not None:
+        fields["changes"] = collection.changes
     return fields
 
 

@@ -20,6 +20,7 @@ from ..mechanisms import (
     Moments,
     Randomizer,
     RangeTree,
+    TrendMechanism,
     select_mechanism,
 )
 from ..periods import Unit
@@ -47,6 +48,7 @@ class Collection:
     until: date
     epsilon: Fraction | None = None
     measure: Measure | None = None
+    changes: int | None = None
     per_period: int = 1
     takes: Takes = Takes.FIRST
     held: Held | None = None
@@ -91,7 +93,19 @@ class Collection:
     @property
     def epsilon_user(self) -> Fraction:
         """Epsilon of one person over the whole campaign: the plain sum."""
-        return self.epsilon_day * self.answering
+        return self.epsilon_within(self.periods)
+
+    def epsilon_within(self, periods: int) -> Fraction:
+        """Return the epsilon of one person within so many periods in a row.
+
+        All reports of a trend cost it once: their signs were drawn once.
+        """
+        return self.epsilon_day * min(periods, 1 if self.is_trend else self.answering)
+
+    @property
+    def priced_answers(self) -> int:
+        """The number of answers that each cost epsilon; of a trend all together cost it once."""
+        return 1 if self.is_trend else self.answering * self.per_period
 
     @property
     def epsilon_adjacency(self) -> Adjacency:
@@ -108,8 +122,13 @@ class Collection:
 
     @property
     def answering(self) -> int:
-        """The number of periods in which a person answers."""
+        """The number of periods in which a person answers; of a trend the most."""
         return self.answers or self.periods
+
+    @property
+    def is_trend(self) -> bool:
+        """Whether a person's reports over time belong together, at one epsilon for all."""
+        return self.measure is Measure.TREND
 
     @property
     def held_on_device(self) -> bool:
@@ -130,6 +149,8 @@ class Collection:
             raise TrustModelError(self.name, "the model is central: use reveal()")
         if isinstance(self.domain, Features):
             return Moments.for_epsilon(self.unit_epsilon, len(self.domain.features))
+        if self.changes is not None:
+            return TrendMechanism.for_epsilon(self.unit_epsilon, self.periods, self.changes)
         if self.measure is not None:  # of a number
             return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
         if isinstance(self.domain, OpenStrings):
@@ -139,10 +160,18 @@ class Collection:
 
     @property
     def inputs(self) -> int:
-        """The number of inputs: the domain's, and `absent` where presence is hidden."""
+        """The number of inputs: the domain's, and `absent` where presence is hidden.
+
+        A trend has none of its own for it: a state is reported whether or not it was recorded.
+        """
         if isinstance(self.domain, Number):
             return int(self.domain.high - self.domain.low) + 1  # used for integer grids only
-        return self.domain.size + (self.presence is Presence.HIDDEN)
+        return self.domain.size + self.has_absent
+
+    @property
+    def has_absent(self) -> bool:
+        """Whether a period without a record is an answer of its own."""
+        return self.presence is Presence.HIDDEN and not self.is_trend
 
     @cached_property
     def message_bits(self) -> int:
@@ -160,7 +189,7 @@ class Collection:
 
     def randomize_absent(self, randomness: RandomSource) -> int:
         """Return the message of a period without a record; presence must be hidden."""
-        if self.presence is not Presence.HIDDEN:
+        if not self.has_absent:
             raise TrustModelError(self.name, "presence is public: a period without a record is")
         return self.randomizer.randomize(self.inputs - 1, randomness)
 
@@ -189,7 +218,7 @@ class Collection:
     def describe_message(self, packed: bytes) -> str:
         """Return a packed message as a person can read it: the values that it may stand for."""
         labels = list(getattr(self.domain, "labels", range(self.mechanism.inputs)))
-        if self.presence is Presence.HIDDEN:
+        if self.has_absent:
             labels.append("absent")
         return self.mechanism.describe_message(self.unpack(packed), labels)
 

@@ -9,12 +9,13 @@ from ..domain import Label
 
 
 class Measure(StrEnum):
-    """The estimand of a numeric domain."""
+    """The estimand: of a number, of several numbers, or of a state over time."""
 
     MEAN = "mean"
     DISTRIBUTION = "distribution"
     RANGES = "ranges"
     MOMENTS = "moments"
+    TREND = "trend"
 
 
 class Takes(StrEnum):

@@ -30,7 +30,7 @@ from ..domain import (
 from ..errors import DefinitionError
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
-from .enums import Adjacency, Cohort, Held, Model, Segments, Takes
+from .enums import Adjacency, Cohort, Held, Measure, Model, Presence, Segments, Takes
 from .validation import ENUMS, needs_held
 
 MAX_ABSOLUTE = 10**50
@@ -112,6 +112,8 @@ def _parse_collection(
     }
     if fields.get("model") is Model.CENTRAL:
         fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
+    if fields.get("measure") is Measure.TREND:
+        fields = {"takes": Takes.LAST, "held": Held.DEVICE, "presence": Presence.HIDDEN} | fields
     if legacy and needs_held(fields["unit"], fields.get("takes", Takes.FIRST)):
         fields.setdefault("held", Held.PROCESS)
     open_to = f"{app}/{name}/{fields['start']}"
@@ -289,6 +291,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "question": _text,
     "epsilon": _number,
     "per_day": _whole,
+    "changes": _whole,
     "from": _day,
     "until": _day,
     "answers": _whole,

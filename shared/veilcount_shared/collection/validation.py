@@ -25,6 +25,7 @@ MAX_SLOTS = 1024
 MAX_CELLS = 32
 MAX_COHORTS = 1024
 MAX_LATE = 365
+TREND_CHANGES = range(1, 64, 2)
 LONG = frozenset({Unit.WEEK, Unit.MONTH, Unit.USER})
 YEARS = range(2000, 3000)
 MAX_DAYS = 36_525
@@ -190,6 +191,8 @@ def numbers(collection: Collection) -> None:
     if isinstance(collection.domain, Features):
         _check_features(collection)
         return
+    if collection.measure is Measure.TREND:
+        return
     if collection.measure is Measure.MOMENTS:
         raise DefinitionError("measure", "moments", "only for features: give them, or a range")
     wanted = is_number and not central
@@ -211,6 +214,33 @@ def _check_features(collection: Collection) -> None:
     if collection.presence is Presence.HIDDEN:
         fix = "features have no cell for absent: use values"
         raise DefinitionError("presence", "hidden", fix)
+
+
+def trend(collection: Collection) -> None:
+    """A trend is of a state that each person's device keeps, through every restart."""
+    if collection.measure is not Measure.TREND:
+        if collection.changes is not None:
+            fix = 'only for measure = "trend": remove it'
+            raise DefinitionError("changes", collection.changes, fix)
+        return
+    needed: dict[str, tuple[object, object, str]] = {
+        "model": (collection.model, Model.LOCAL, "a curator has running totals: remove measure"),
+        "takes": (collection.takes, Takes.LAST, 'a state is what it was last: use "last"'),
+        "held": (collection.held, Held.DEVICE, 'a state outlives a process: use "device"'),
+        "presence": (collection.presence, Presence.HIDDEN, 'a state has no absence: use "hidden"'),
+        "answers": (collection.answers, None, "the reports are drawn by the trend: remove it"),
+    }
+    for key, (value, only, fix) in needed.items():
+        if value is not only:
+            raise DefinitionError(key, str(value) if isinstance(value, StrEnum) else value, fix)
+    if not isinstance(collection.domain, Boolean):
+        raise DefinitionError("measure", "trend", "a state is true or false: boolean = true")
+    if collection.unit in {Unit.EVENT, Unit.USER}:
+        fix = 'a state has a value at the end of each "day", "week" or "month"'
+        raise DefinitionError("unit", str(collection.unit), fix)
+    if collection.changes not in TREND_CHANGES:
+        fix = f"give how often it changes at most: odd, {TREND_CHANGES[0]} to {TREND_CHANGES[-1]}"
+        raise DefinitionError("changes", collection.changes, fix)
 
 
 def central(collection: Collection) -> None:
@@ -300,7 +330,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    *(enums, names, price, delta, dates, counts, slots, takes, held),
+    *(enums, names, price, delta, dates, counts, slots, trend, takes, held),
     *(numbers, presence, central, open_strings, segments, cohort, lineage),
 )
 

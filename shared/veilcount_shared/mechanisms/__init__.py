@@ -13,3 +13,5 @@ from .selection import select_mechanism as select_mechanism
 from .square_wave import DistributionMechanism as DistributionMechanism
 from .square_wave import SquareWave as SquareWave
 from .subset_selection import SubsetSelection as SubsetSelection
+from .trend import TrendMechanism as TrendMechanism
+from .trend import TrendState as TrendState

@@ -36,6 +36,7 @@ COLLECTIONS = {
     "moments": make_collection(
         boolean=None, features="{a = [0, 1], b = [0, 9]}", measure='"moments"'
     ),
+    "trend": make_collection(measure='"trend"', changes=1),
     "open": make_collection(boolean=None, values='"open"', epsilon=4),
     "trusted": make_collection(epsilon=None, model='"central"', budget=1),
     "trusted range": make_collection(

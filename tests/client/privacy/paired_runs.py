@@ -23,6 +23,8 @@ from veilcount_shared.mechanisms import (
     ProjectiveGeometry,
     RangeTree,
     SubsetSelection,
+    TrendMechanism,
+    TrendState,
 )
 
 from ..device_fixtures import number
@@ -44,7 +46,7 @@ class ConstantSource(RandomSource):
 def coupled(seed: int) -> Iterator[None]:
     """Have every draw of an answer, and every order, depend on what it is of and nothing else."""
     with ExitStack() as stack:
-        for step in ("_draw", "_message", "_times"):
+        for step in ("draw", "_message", "_times"):
             stack.enter_context(patch.object(AnswerDrawer, step, _own_source(step, seed)))
         stack.enter_context(patch.object(ConstantSource, "shuffled", _order(seed)))
         yield
@@ -56,12 +58,24 @@ def constant_randomizers() -> Iterator[None]:
     with ExitStack() as stack:
         for mechanism in RANDOMIZED:
             stack.enter_context(patch.object(mechanism, "randomize", _constant))
+        stack.enter_context(patch.object(TrendMechanism, "report", _without_sign(TrendMechanism)))
         stack.enter_context(patch.object(Identity, "reveal", lambda mechanism, _: 0))
         yield
 
 
 def _constant(mechanism: Any, _value: object, _source: RandomSource) -> int:
     return next(message for message in range(1 << 20) if mechanism.valid(message))
+
+
+def _without_sign(mechanism: type[TrendMechanism]) -> Callable[..., Any]:
+    """Return the report of a trend with a constant sign; the state changes as ever."""
+    report = mechanism.report
+
+    def constant(trend: TrendMechanism, state: TrendState, *more: Any) -> tuple[int, TrendState]:
+        message, after = report(trend, state, *more)
+        return message & ~1, after
+
+    return constant
 
 
 def _own_source(step: str, seed: int) -> Callable[..., Any]:
@@ -71,7 +85,7 @@ def _own_source(step: str, seed: int) -> Callable[..., Any]:
         kept = answers.randomness
         person, collection = answer.person, answer.collection
         last, drawn = answers.state.used(person.key, collection.fingerprint)
-        place = more or (drawn if last == answer.period else 0)
+        place = more[:1] or (drawn if last == answer.period else 0)
         what = (seed, step, person.key, collection.fingerprint, answer.period, place)
         answers.randomness = SeededRandomSource(number(what))
         try:

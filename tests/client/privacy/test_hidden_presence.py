@@ -42,6 +42,7 @@ ALPHA = 1e-6  # of one life, over all that is compared in it; all randomness is 
 COLLECTIONS = file(
     click={"unit": "event", "per_day": 4, "presence": "hidden"},
     mood={"presence": "hidden", "linkage": "collection"},
+    state={"measure": "trend", "changes": 1},
 )
 FIRST = at(0, 7)
 Plant = Callable[[], AbstractContextManager[object]]

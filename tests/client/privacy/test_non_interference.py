@@ -43,6 +43,7 @@ HIDDEN = file(
     seldom={"presence": "hidden", "answers": 5},
     monthly={"presence": "hidden", "unit": "month", "answers": 1},
     linked={"presence": "hidden", "linkage": "collection"},
+    state={"measure": "trend", "changes": 1},
 )
 DAYS = 4
 ACTIVE = {

@@ -41,6 +41,7 @@ COLLECTIONS = file(
     last={"takes": "last"},
     kept={"presence": "hidden"},
     month={"unit": "month"},
+    state={"measure": "trend", "changes": 1},
 )
 NAMES = sorted(COLLECTIONS)
 STEPS = (

@@ -10,6 +10,7 @@ import pytest
 from veilcount_client.state import (
     ClientState,
     DrawOutcome,
+    HeldChange,
     ReportDraw,
     SpentBudget,
 )
@@ -148,4 +149,20 @@ def test_a_held_value_is_due_at_its_instant_until_it_is_dropped(state: ClientSta
     assert (state.next_held(), state.held_due(NOW, 9)) == (NOW + 1, [])
     assert state.held_due(NOW + 1, 9) == [value]
     state.drop_held(value)
+    assert (state.next_held(), state.held(ANN, SERIES)) == (None, None)
+
+
+def test_a_draw_changes_the_held_value_it_was_made_from_or_nothing(state: ClientState) -> None:
+    """A state that another process changed meanwhile is looked at again."""
+    agree(state)
+    first, meanwhile, later = held("a"), held("b"), held("c", period=1, due=NOW + 90)
+    state.hold(None, first)
+    state.hold(first, meanwhile)
+    stale = replace(draw(), held=HeldChange(first, later))
+
+    assert state.commit([stale]) == [DrawOutcome.FROZEN]
+    assert (state.used(ANN, SERIES), spent(state)) == ((-1, 0), 0)
+    assert state.commit([replace(stale, held=HeldChange(meanwhile, later))]) == ["stored"]
+    assert state.held_due(NOW + 90, 9) == [later]
+    assert state.commit([replace(draw(1), held=HeldChange(later, None))]) == ["stored"]
     assert (state.next_held(), state.held(ANN, SERIES)) == (None, None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.collection import Model, Presence
+from veilcount_shared.collection import Model
 from veilcount_shared.domain import Cross, Features, Number, OpenStrings
 
 from ...estimation import clopper_pearson
@@ -170,4 +170,4 @@ def _pair(collection: Collection) -> tuple[object, object]:
         last: object = tuple(part.labels[-1] for part in domain.parts)
     else:
         first, last = domain.labels[0], domain.labels[-1]
-    return first, ABSENT if collection.presence is Presence.HIDDEN else last
+    return first, ABSENT if collection.has_absent else last

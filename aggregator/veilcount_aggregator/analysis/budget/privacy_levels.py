@@ -59,8 +59,8 @@ def figures(collection: Collection) -> PrivacyLevels:
 
 
 def answers(collection: Collection) -> int:
-    """Return how many answers a person gives at most."""
-    return collection.answering * collection.per_period
+    """Return how many answers, each at its own epsilon, a person gives at most."""
+    return collection.priced_answers
 
 
 def scope(collection: Collection) -> str:
@@ -97,6 +97,11 @@ def _device(collection: Collection) -> str:
     most = f"at most {number:,} answer{'s' if number > 1 else ''}"
     if collection.model is Model.CENTRAL:
         return f"the device sends {most}, each a true value, to a trusted curator"
+    if collection.is_trend:
+        return (
+            "the device draws the signs of all its reports once: together they cost epsilon"
+            f" {float(collection.epsilon_user):g} a person"
+        )
     drawn = f" in {collection.answers:,} periods drawn beforehand" if collection.answers else ""
     return (
         f"the device refuses before it draws: {most}{drawn}, epsilon"

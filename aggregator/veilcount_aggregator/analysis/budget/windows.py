@@ -51,4 +51,4 @@ def window_epsilons(collection: Collection) -> tuple[WindowEpsilon, ...]:
 
 def window_epsilon(collection: Collection, periods: int) -> Fraction:
     """Return the largest epsilon of a person within so many periods in a row."""
-    return collection.epsilon_day * min(periods, collection.answering)
+    return collection.epsilon_within(periods)

@@ -25,6 +25,7 @@ from veilcount_shared.mechanisms import (
     Moments,
     Randomizer,
     RangeTree,
+    TrendMechanism,
 )
 
 from ...central import DiscreteGaussianNoise, DiscreteLaplaceNoise
@@ -119,6 +120,10 @@ class Quantity:
         if isinstance(collection.domain, Features):
             moments = partial(Moments.for_epsilon, features=len(collection.domain.features))
             return cls(moments, None, MOMENT_WIDTH, "moment")
+        if collection.changes is not None:
+            periods, changes = collection.periods, collection.changes
+            trends = partial(TrendMechanism.for_epsilon, periods=periods, changes=changes)
+            return cls(trends, 2)
         return cls.of_values(collection.inputs)
 
     @classmethod

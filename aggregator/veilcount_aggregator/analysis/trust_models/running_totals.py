@@ -44,6 +44,8 @@ def compare_over_time(
 ) -> TimeComparison | None:
     """Return the models over time; None: one period, too many, or no shares of values."""
     periods = collection.periods
+    if collection.is_trend:
+        return None  # its shares over time are of the same reports
     if quantity.inputs is None or not 1 < periods <= MAX_PERIODS:
         return None
     local = sqrt(quantity.variance(epsilon))

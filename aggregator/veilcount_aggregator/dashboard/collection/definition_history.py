@@ -92,9 +92,18 @@ def _domain(collection: Collection) -> dict[str, str]:
             return {"range": ends, "measure": format_value(collection.measure)}
         case Features(features):
             ranges = {name: [each.low, each.high] for name, each in features}
-            return {"features": format_value(ranges, LINE), "measure": str(collection.measure)}
+            return {
+                "features": format_value(ranges, LINE),
+                "measure": format_value(collection.measure),
+            }
         case OpenStrings():
             return {"values": format_value("open")}
+        case Boolean() if collection.is_trend:
+            trend = {
+                "measure": format_value(collection.measure),
+                "changes": str(collection.changes),
+            }
+            return _values(collection.domain) | trend
         case Cross(answer, attributes):
             crossed = ", ".join(f"{name} = {_some(part.labels)}" for name, part in attributes)
             return _values(answer) | {"cross": f"{{{crossed}}}"}

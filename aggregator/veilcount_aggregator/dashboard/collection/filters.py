@@ -92,7 +92,7 @@ def _value_filters(at: PageAddress, newest: Collection, query: EstimateQuery) ->
         paged = not (query.top or query.values or query.groups)
         largest = (f"the {TOP} largest", at.with_selection(), query.top == TOP)
         yield ("Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged)))
-    if not query.groups:
+    if not (query.groups or newest.is_trend):
         texts = {each.value: each.value for each in (View.RAW, View.CONSISTENT)}
         yield _parameter(at, "View", "view", texts, query.view, default=View.RAW)
 

@@ -59,23 +59,26 @@ end
 
 local function outcome(packed)
   local key, series, lineage, period, answer, cost, first_day, end_day, day_cap, life_cap,
-    earliest, send_at, expires, free, has_report, of, at =
-    struct.unpack('>c16HHHHI8I4I4I8I8dddBBH', packed)
+    earliest, send_at, expires, free, has_report, of, held_due, old_size, new_size, at =
+    struct.unpack('>c16HHHHI8I4I4I8I8dddBBHdHH', packed)
+  local old = string.sub(packed, at, at + old_size - 1)
+  local new = string.sub(packed, at + old_size, at + old_size + new_size - 1)
   local who = person(key)
   if not who or who.consented ~= 1 then return 'n' end
   if free == 0 then
     local name = names[series]
     series = id(series)
     if not slot(who.used, series, period, answer) then return 'f' end
+    if old ~= '' and redis.call('HGET', prefix .. 'held:' .. key, name) ~= old then return 'f' end
     if not charged(key, id(lineage), cost, first_day, end_day, day_cap, life_cap) then
       return 'o'
     end
-    frozen[#frozen + 1] = {key, name, period}
+    frozen[#frozen + 1] = {key, name, period, new, held_due}
     who.used = replaced(who.used, 6, series, struct.pack('>HHH', series, period, answer + 1))
     who.changed = true
   end
   if has_report == 1 then
-    local report = struct.pack('>H', id(of)) .. string.sub(packed, at)
+    local report = struct.pack('>H', id(of)) .. string.sub(packed, at + old_size + new_size)
     stored[#stored + 1] = {key, report, earliest, send_at, expires}
   end
   return 's'
@@ -92,9 +95,13 @@ for key, who in pairs(people) do
 end
 for key, entries in pairs(ledgers) do put('ledger:', key, entries) end
 for _, each in ipairs(frozen) do
-  local key, series, period = unpack(each)
+  local key, series, period, new, due = unpack(each)
   local held = redis.call('HGET', prefix .. 'held:' .. key, series)
-  if held and struct.unpack('>H', held) <= period then drop_held(key, series) end
+  if new ~= '' then
+    put_held(key, series, new, due)
+  elseif held and struct.unpack('>H', held) <= period then
+    drop_held(key, series)
+  end
 end
 
 local number, bytes = 0, 0

@@ -112,6 +112,11 @@ local function put_turn(number, leased, send_at, tries)
   redis.call('ZADD', prefix .. 'due', math.max(send_at, leased), member(number))
 end
 
+local function put_held(key, series, value, due)
+  redis.call('HSET', prefix .. 'held:' .. key, series, value)
+  redis.call('ZADD', prefix .. 'held_due', due, key .. series)
+end
+
 local function drop_held(key, series)
   redis.call('HDEL', prefix .. 'held:' .. key, series)
   redis.call('ZREM', prefix .. 'held_due', key .. series)

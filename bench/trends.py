@@ -1,0 +1,120 @@
+"""A state over time: the error of its share, by a trend and by one answer in all periods."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from veilcount_aggregator.mechanisms import handler_of
+from veilcount_aggregator.mechanisms.trend import TrendHandler
+from veilcount_shared import select_mechanism
+from veilcount_shared.mechanisms import TrendMechanism
+
+from .table import Row, Table
+
+Ints = NDArray[np.int64]
+
+PEOPLE = 5_000
+EPSILON = Fraction(1)
+#: periods, and changes
+SETTINGS = ((12, 1), (12, 3), (52, 1), (52, 3), (365, 1), (365, 3))
+CAMPAIGNS, FEW = 12_000, 3_000  # by the number of their periods
+TOLERANCE = 0.10  # of the formula
+
+COLUMNS = {
+    "periods": ",d",
+    "changes": ",d",
+    "n Var": ",.1f",
+    "formula": ",.1f",
+    "one answer": ",.1f",
+    "better": "",
+    "points at 1e6": ".2f",
+    "target": "",
+    "met": "",
+}
+NOTES = (
+    f"Epsilon {EPSILON} for the whole campaign. n Var: of the share of true, averaged over the",
+    f"  periods, from campaigns of {PEOPLE:,} simulated persons. One answer: answers = 1, the raw",
+    "  figure of each period. Points: the standard error of a share at n = 1,000,000.",
+)
+
+
+def run(*, quick: bool) -> Table:
+    """Measure the variance in each setting."""
+    rows = [_row(periods, changes, FEW if quick else CAMPAIGNS) for periods, changes in SETTINGS]
+    return Table("trends: one state over time", COLUMNS, rows, NOTES)
+
+
+def _row(periods: int, changes: int, campaigns: int) -> Row:
+    trend = TrendMechanism.for_epsilon(EPSILON, periods, changes)
+    generator = np.random.default_rng(periods + changes)
+    squares = [
+        np.square(_errors(trend, generator)).mean() for _ in range(campaigns // periods + 30)
+    ]
+    found, formula = float(np.mean(squares)) * PEOPLE, handler_of(trend).noise_variance()
+    alone = periods * one_answer()
+    return {
+        "periods": periods,
+        "changes": changes,
+        "n Var": found,
+        "formula": formula,
+        "one answer": alone,
+        "better": "trend" if formula < alone else "answers = 1",
+        "points at 1e6": 100 * sqrt(min(formula, alone) / 1e6),
+        "target": f"within {TOLERANCE:.0%} of the formula",
+        "met": abs(found / formula - 1) <= TOLERANCE,
+    }
+
+
+def one_answer() -> float:
+    """Return n times the variance of a share near one half, the sampling of persons included."""
+    mechanism = select_mechanism(2, EPSILON).mechanism
+    return handler_of(mechanism).noise_variance() + 1 / 4
+
+
+def _errors(trend: TrendMechanism, generator: Generator) -> NDArray[np.float64]:
+    """Return the error of the share after each period of one campaign."""
+    values = _values(trend, generator)
+    levels = generator.integers(trend.levels, size=PEOPLE)
+    counters = np.zeros((trend.periods, trend.counters), np.int64)
+    for level in range(trend.levels):
+        sent = _signs(trend, values[levels == level], level, generator)
+        ends = np.arange((1 << level) - 1, trend.periods, 1 << level)
+        rises = (sent > 0).sum(axis=0)
+        counters[ends, 2 * level] = len(sent) - rises
+        counters[ends, 2 * level + 1] = rises
+    shares = [_share(trend, period, counters) for period in range(trend.periods)]
+    return np.array(shares) - values.mean(axis=0)
+
+
+def _share(trend: TrendMechanism, period: int, counters: Ints) -> float:
+    found = TrendHandler(trend).evidence(period, counters.__getitem__)
+    assert found is not None
+    return float(found.points[1])
+
+
+def _values(trend: TrendMechanism, generator: Generator) -> Ints:
+    """Return 0 or 1 for each person and period: changes at random times, half of them never."""
+    times = generator.integers(0, 2 * trend.periods, (PEOPLE, trend.changes))
+    flips = np.zeros((PEOPLE, 2 * trend.periods), np.int64)
+    for one in times.T:
+        flips[np.arange(PEOPLE), one] ^= 1
+    values: Ints = flips[:, : trend.periods].cumsum(axis=1) % 2
+    return values
+
+
+def _signs(trend: TrendMechanism, values: Ints, level: int, generator: Generator) -> Ints:
+    """Return what the persons of a level send, drawn apart from the device's code."""
+    people, changes = len(values), trend.changes
+    change = np.diff(values[:, (1 << level) - 1 :: 1 << level], axis=1, prepend=0)
+    signs = generator.choice((-1, 1), (people, changes))
+    majority = np.where(generator.random(people) < float(trend.P), 1, -1)
+    signs *= (majority * np.sign(signs.sum(axis=1)))[:, None]
+    used = np.clip((change != 0).cumsum(axis=1) - 1, 0, changes - 1)
+    fair = generator.choice((-1, 1), change.shape)
+    sent: Ints = np.where(change != 0, change * np.take_along_axis(signs, used, axis=1), fair)
+    return sent

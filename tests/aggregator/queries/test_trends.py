@@ -1,0 +1,146 @@
+"""A state over time, from the reports of devices' own code to the share at the end of each day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import cast
+
+import numpy as np
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import Deployment, deployment
+from tests.aggregator.dashboard.page_fixtures import logged_in
+from tests.aggregator.queries.simulated_reports import compare, counted, estimate, send_rows
+from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.queries.estimate_schema import ShareRow
+from veilcount_aggregator.series.packed_rows import rows_from_numbers
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared.mechanisms import TrendMechanism
+
+FILE = """app = "acme"
+[premium]
+question = "Has the person a premium plan?"
+boolean = true
+measure = "trend"
+changes = 1
+epsilon = 4
+unit = "day"
+from = 2026-12-01
+until = 2026-12-13
+[idle]
+question = "Is it used?"
+boolean = true
+measure = "trend"
+changes = 3
+epsilon = 1
+unit = "month"
+from = 2026-12-01
+until = 2027-12-01
+"""
+PEOPLE, DAYS = 6_000, 9  # that are over on the tenth
+BECOMES_TRUE = np.random.default_rng(1).geometric(0.12, PEOPLE) - 1  # on this day, and stays
+
+
+def share(day: int) -> float:
+    return float((day >= BECOMES_TRUE).mean())
+
+
+@pytest.fixture(scope="module")
+def premium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    now = datetime(2026, 12, 10, 12, tzinfo=UTC)
+    with deployment(tmp_path_factory.mktemp("trends"), FILE, now=now) as made:
+        trend = cast("TrendMechanism", made.series("premium").collection.mechanism)
+        randomness = SeededRandomSource(2)
+        messages: list[list[int]] = [[] for _ in range(DAYS)]
+        for begins in BECOMES_TRUE.tolist():
+            state = trend.draw_state(randomness)
+            for day in range((1 << state.level) - 1, DAYS, 1 << state.level):
+                message, state = trend.report(state, int(day >= begins), randomness)
+                messages[day].append(message)
+        for day, sent in enumerate(messages):
+            rows = rows_from_numbers(np.array(sent), 1)
+            counted(send_rows(made, "premium", rows, period=day))
+        yield made
+
+
+def true(rows: list[ShareRow]) -> ShareRow:
+    return next(row for row in rows if row.value is True)
+
+
+def test_each_day_has_the_share_at_its_end_with_an_interval_that_covers(
+    premium: Deployment,
+) -> None:
+    (series,) = estimate(premium, "premium", by="day", level="0.999").series
+    days = series.time_ranges
+
+    assert [each.first.day for each in days] == list(range(1, DAYS + 2))
+    for day, each in enumerate(days[:DAYS]):
+        row = true(each.values)
+        assert row.low < share(day) < row.high, day
+        assert row.high - row.low < 0.5
+        assert row.frequency is not None
+        assert row.fake_low < row.frequency < row.fake_high
+        assert each.estimand.startswith(f"at the end of 2026-12-{day + 1:02}, of the population")
+    assert days[DAYS].n == 0  # today: its reports come at the end of it
+    assert sum(row.frequency or 0 for row in days[3].values) == pytest.approx(1)
+
+
+def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(
+    premium: Deployment,
+) -> None:
+    (whole,), (part,) = (
+        estimate(premium, "premium", **days).series for days in ({}, {"to": "2026-12-06"})
+    )
+    days = estimate(premium, "premium", by="day").series[0].time_ranges
+
+    assert whole.time_ranges[0].values == days[DAYS - 1].values
+    assert part.time_ranges[0].values == days[5].values
+    assert whole.time_ranges[0].usable
+
+
+def test_faces_show_the_same_figures(premium: Deployment) -> None:
+    """Pages, table, figures of privacy: one epsilon for all reports."""
+    visitor = logged_in(premium)
+    for tab in ("", "/contrast", "/budget", "/privacy", "/definition", "/report", "/compare"):
+        for name in ("premium", "idle"):
+            page = visitor.get(f"/collections/{name}{tab}")
+            assert page.status == (400 if tab == "/compare" and name == "premium" else 200), tab
+    page = visitor.get("/collections/premium?by=day")
+    csv = visitor.get("/collections/premium/estimates.csv?by=day")
+    budget = visitor.get("/collections/premium/budget")
+
+    assert page.status == 200
+    assert (
+        "all reports of the campaign together" in visitor.get("/collections/premium/privacy").text
+    )
+    assert csv.html.count("at the end of 2026-12-") == 2 * DAYS
+    assert "epsilon 4 in the whole campaign: from all reports together" in budget.text
+    assert 'measure = "trend" changes = 1' in visitor.get("/collections/premium/definition").text
+    assert "yes" in visitor.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("params", "field", "fix"),
+    [
+        ({"group": "a:true"}, "group", "remove it"),
+        ({"top": "1"}, "top", "remove it"),
+        ({"view": "consistent"}, "view", "view=raw"),
+        ({"view": "smooth", "by": "day"}, "view", "view=raw"),
+        ({"looks": "every"}, "looks", "looks=one"),
+        ({"among": "answered"}, "among", "all"),
+    ],
+)
+def test_a_query_that_a_state_cannot_answer_is_refused(
+    premium: Deployment, params: dict[str, str], field: str, fix: str
+) -> None:
+    with pytest.raises(QueryError) as refused:
+        estimate(premium, "premium", **params)
+
+    assert refused.value.field == field
+    assert fix in str(refused.value)
+
+
+def test_sides_over_time_are_not_compared(premium: Deployment) -> None:
+    with pytest.raises(QueryError, match="estimate both"):
+        compare(premium, "premium", a="2026-12-01..2026-12-02", b="2026-12-03..2026-12-04")
