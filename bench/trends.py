@@ -88,7 +88,8 @@ def _errors(trend: TrendMechanism, generator: Generator) -> NDArray[np.float64]:
         counters[ends, 2 * level] = len(sent) - rises
         counters[ends, 2 * level + 1] = rises
     shares = [_share(trend, period, counters) for period in range(trend.periods)]
-    return np.array(shares) - values.mean(axis=0)
+    errors: NDArray[np.float64] = np.array(shares) - values.mean(axis=0)
+    return errors
 
 
 def _share(trend: TrendMechanism, period: int, counters: Ints) -> float:

@@ -283,7 +283,7 @@ def test_a_collection_keeps_epsilon_for_values_known_unknown_and_absent(
     assert all(question.mechanism.valid(message) for each in found for message in each)
 
 
-@pytest.mark.parametrize("measure", [each for each in Measure if each is not Measure.MOMENTS])
+@pytest.mark.parametrize("measure", [Measure.MEAN, Measure.DISTRIBUTION, Measure.RANGES])
 def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
     question = parse_definition(f'range = [0, 240]\nmeasure = "{measure}"')
     values = [0, 240, 120, 33.3, -1, 1e300, float("inf"), -float("inf"), Fraction(1, 3), 10**400]

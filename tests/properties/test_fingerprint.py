@@ -53,6 +53,7 @@ CHANGES = [
     (EVENTS, "per_day", "3"),
     (OPEN, "discover", "true"),
     (TREND, "changes", "3"),
+    (definition_file('boolean = true\ntakes = "first"'), "takes", '"returning"'),
     (FEATURES, "features", "{age = [0, 100], hours = [0, 61]}"),
     (CENTRAL, "budget", "2"),
     (CENTRAL, "adjacency", '"substitute"'),

@@ -28,6 +28,7 @@ _TAKES = {
     Takes.ANY: "whether it was ever so",
     Takes.MAX: "the largest value",
     Takes.SUM: "the sum of the values",
+    Takes.RETURNING: "whether you were there in the one before as well",
 }
 
 
@@ -135,7 +136,8 @@ def _often(collection: Collection) -> Iterator[str]:
     else:
         yield f"At most once a {unit}, in {_periods(collection, unit)}."
     if unit is not Unit.EVENT:
-        yield f"What counts is {_TAKES[collection.takes]} of that time{_heard(collection)}."
+        time = "" if collection.is_retention else " of that time"
+        yield f"What counts is {_TAKES[collection.takes]}{time}{_heard(collection)}."
     last = collection.until - timedelta(days=1)
     yield f"Between {collection.start} and {last} (UTC)."
     if times * collection.per_period > 1:
@@ -279,6 +281,9 @@ def _waits(collection: Collection) -> Iterator[str]:
     """Where a value stays until its report is made, or until a curator has it."""
     if _central(collection):
         what, end = "your true answer", "it is delivered"
+    elif collection.is_retention or collection.is_trend:
+        what = "when you were there last" if collection.is_retention else "the last answer"
+        end = "the end of the campaign"
     elif collection.takes is not Takes.FIRST:
         what, end = "what was recorded so far", "the report is made from it"
     else:

@@ -49,7 +49,7 @@ class TrendHandler(MechanismHandler[TrendMechanism]):
         return most, most
 
     def overlaps(self) -> tuple[Overlap, ...]:
-        """Return that of all reports of a person: no two histories are told apart better."""
+        """Return that of all reports of a person: of any two histories."""
         return (Overlap(HALF, HALF, self.mechanism.P),)
 
     def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:

@@ -35,6 +35,7 @@ from .answer_times import (
 )
 from .held_values import decode, encode, merge
 from .trend_states import TrendStates, next_report
+from .visits import Visits
 
 MOST_HELD = 1000  # values that are drawn in one commit
 
@@ -66,7 +67,7 @@ class Recorder:
         self.state, self.losses, self.outbox = drawer.state, drawer.losses, drawer.outbox
         self._held: dict[tuple[bytes, str, int], PersonAnswer] = {}
         self._absences_drawn = -1.0  # the minute up to which they are
-        self._trends = TrendStates(drawer)
+        self._trends, self._visits = TrendStates(drawer), Visits(drawer)
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -74,6 +75,10 @@ class Recorder:
         """Store what can be drawn now; hold the rest. All of it, or on a StateError nothing."""
         checked = [(record, self._answer(record)) for record in records]
         answers = [answer for _, answer in checked if isinstance(answer, PersonAnswer)]
+        for answer in answers:
+            if self._is_visit(answer):
+                self._visits.record(answer)
+        answers = [answer for answer in answers if not self._is_visit(answer)]
         self.drawer.store(answer for answer in answers if not self._waits(answer))
         for answer in answers:
             if self._waits(answer):
@@ -107,7 +112,9 @@ class Recorder:
             self._trends.report(((known[each.series], each) for each in trends), now)
             values = [each for each in held if each not in trends]
             self.drawer.store(
-                self._of_device(each, known[each.series]) for each in values if each.series in known
+                self._of_device(each, known[each.series])
+                for each in values
+                if each.series in known and not known[each.series].is_retention
             )
             for each in values:  # those that were not frozen now had been before, or may not be
                 self.state.drop_held(each)
@@ -158,7 +165,8 @@ class Recorder:
         if period is None:
             self._outside(collection, record.at)
             return Loss.NOT_SELECTED
-        if not (self.drawer.uncapped or is_answering(person.root, collection, period)):
+        is_drawn = collection.is_retention or is_answering(person.root, collection, period)
+        if not (self.drawer.uncapped or is_drawn):
             return Loss.NOT_SELECTED
         if collection.is_trend and not self.drawer.uncapped:
             reported = next_report(person, collection, record.at)
@@ -175,6 +183,9 @@ class Recorder:
         if self.drawer.uncapped or answer.collection.takes is Takes.FIRST:
             return False
         return answer.at < answer.instants[0]
+
+    def _is_visit(self, answer: PersonAnswer) -> bool:
+        return answer.collection.is_retention and not self.drawer.uncapped
 
     def _hold(self, answer: PersonAnswer) -> None:
         key = (answer.person.key, answer.collection.fingerprint, answer.period)

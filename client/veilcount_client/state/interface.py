@@ -86,7 +86,7 @@ class HeldChange:
     The draw is frozen out if that value is another one meanwhile; else `new` is in its place.
     """
 
-    old: HeldValue
+    old: HeldValue | None
     new: HeldValue | None
 
 

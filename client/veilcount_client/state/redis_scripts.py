@@ -20,8 +20,9 @@ PRELUDE = ("common", "outbox")
 
 #: person, series, lineage (as places in a list of names), period, answer; cost, the first day that
 #: is paid for and the end, the caps; earliest, send_at, expires; free, has a report, its series;
-#: when the new held value is due, how long the old and the new one are; then these, and the report
-DRAW = struct.Struct(">16sHHHHQIIQQdddBBHdHH")
+#: whether a held value is changed, when the new one is due, how long the old and the new one are;
+#: then these, and the report
+DRAW = struct.Struct(">16sHHHHQIIQQdddBBHBdHH")
 #: whether it is a true value, period, segment, slot, pseudonym; then the message
 REPORT = struct.Struct(">BHBH16s")
 #: send_at, tries
@@ -95,7 +96,7 @@ def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
         return names.setdefault(name, len(names) + 1)
 
     report, held = draw.report, draw.held
-    old = pack_held(held.old) if held else b""
+    old = pack_held(held.old) if held and held.old else b""
     new = pack_held(held.new) if held and held.new else b""
     head = DRAW.pack(
         draw.person,
@@ -114,6 +115,7 @@ def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
         draw.free,
         report is not None,
         place(report.fingerprint if report else draw.series),
+        held is not None,
         held.new.due if held and held.new else 0.0,
         len(old),
         len(new),

@@ -131,6 +131,11 @@ class Collection:
         return self.measure is Measure.TREND
 
     @property
+    def is_retention(self) -> bool:
+        """Whether a period reports that the person was there in the period before as well."""
+        return self.takes is Takes.RETURNING
+
+    @property
     def held_on_device(self) -> bool:
         """Whether a pending value is kept on the device's disk instead of in process memory."""
         return self.held is Held.DEVICE

@@ -19,13 +19,17 @@ class Measure(StrEnum):
 
 
 class Takes(StrEnum):
-    """What a period reports of the values recorded in it."""
+    """What a period reports of the values recorded in it.
+
+    `returning`: whether anything was recorded in the period before as well, whatever it was.
+    """
 
     FIRST = "first"
     LAST = "last"
     ANY = "any"
     MAX = "max"
     SUM = "sum"
+    RETURNING = "returning"
 
 
 class Held(StrEnum):

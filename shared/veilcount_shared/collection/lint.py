@@ -138,7 +138,7 @@ def _explain_held_values(collection: Collection) -> Iterator[Remark]:
     yield Remark("held", f'"{held}"{default}: {describe_held(collection)}')
 
 
-_ON_DISK = "kept on the device's disk, readable by the app's user only, until it is"
+_ON_DISK = "kept on the device's disk, readable by the app's user only, until"
 
 
 def describe_held(collection: Collection) -> str:
@@ -146,10 +146,16 @@ def describe_held(collection: Collection) -> str:
     running, central = collection.takes is not Takes.FIRST, collection.model is Model.CENTRAL
     if not (running or central):
         return ""
+    if collection.is_retention:
+        return (
+            f"the last period that the person was there is {_ON_DISK} it is forgotten or withdrawn"
+        )
+    if collection.is_trend:
+        return f"the state is {_ON_DISK} it is forgotten or withdrawn"
     value = "running value" if running else "true value"
     if collection.held_on_device:
         end = "delivered" if central else "frozen"
-        return f"the {value} is {_ON_DISK} {end}, forgotten or withdrawn"
+        return f"the {value} is {_ON_DISK} it is {end}, forgotten or withdrawn"
     lost = f"the {value} is in memory only, and lost with the process if it is killed"
     if not running:
         return lost

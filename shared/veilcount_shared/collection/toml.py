@@ -114,6 +114,8 @@ def _parse_collection(
         fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
     if fields.get("measure") is Measure.TREND:
         fields = {"takes": Takes.LAST, "held": Held.DEVICE, "presence": Presence.HIDDEN} | fields
+    if fields.get("takes") is Takes.RETURNING:
+        fields.setdefault("held", Held.DEVICE)
     if legacy and needs_held(fields["unit"], fields.get("takes", Takes.FIRST)):
         fields.setdefault("held", Held.PROCESS)
     open_to = f"{app}/{name}/{fields['start']}"

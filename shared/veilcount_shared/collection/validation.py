@@ -145,6 +145,22 @@ def takes(collection: Collection) -> None:
         raise DefinitionError("takes", str(taken), 'only for a range: use "first" or "last"')
 
 
+def retention(collection: Collection) -> None:
+    """Whether a person came back is known to their device alone, which keeps their last period."""
+    if not collection.is_retention:
+        return
+    if not isinstance(collection.domain, Boolean):
+        raise DefinitionError("takes", "returning", "the answer is yes or no: boolean = true")
+    if collection.unit in {Unit.EVENT, Unit.USER} or collection.periods == 1:
+        fix = 'there is no period before: give a "day", "week" or "month", and several of them'
+        raise DefinitionError("unit", str(collection.unit), fix)
+    if collection.held is not Held.DEVICE:
+        raise DefinitionError("held", str(collection.held), 'a visit outlives a process: "device"')
+    if collection.model is Model.CENTRAL:
+        fix = 'a curator sees who comes back: linkage = "collection", and a count'
+        raise DefinitionError("takes", "returning", fix)
+
+
 def held(collection: Collection) -> None:
     """`held` is required where a value is pending for long, and refused where none is pending."""
     where = collection.held
@@ -330,7 +346,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    *(enums, names, price, delta, dates, counts, slots, trend, takes, held),
+    *(enums, names, price, delta, dates, counts, slots, trend, takes, retention, held),
     *(numbers, presence, central, open_strings, segments, cohort, lineage),
 )
 

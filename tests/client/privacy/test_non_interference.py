@@ -44,6 +44,7 @@ HIDDEN = file(
     monthly={"presence": "hidden", "unit": "month", "answers": 1},
     linked={"presence": "hidden", "linkage": "collection"},
     state={"measure": "trend", "changes": 1},
+    back={"takes": "returning", "presence": "hidden"},
 )
 DAYS = 4
 ACTIVE = {
@@ -102,6 +103,7 @@ PUBLIC = file(
     weekly={"range": [0, 9], "measure": "mean", "unit": "week", "takes": "max", "held": "process"},
     monthly={"unit": "month"},
     user={"unit": "user", "takes": "last", "held": "process"},
+    back={"takes": "returning"},
     drawn={"answers": 10},
     arm={"segments": {"arm": ["A", "B"]}, "takes": "any"},
     true={"model": "central", "budget": 1},

@@ -42,6 +42,7 @@ COLLECTIONS = file(
     kept={"presence": "hidden"},
     month={"unit": "month"},
     state={"measure": "trend", "changes": 1},
+    back={"takes": "returning"},
 )
 NAMES = sorted(COLLECTIONS)
 STEPS = (

@@ -59,8 +59,8 @@ end
 
 local function outcome(packed)
   local key, series, lineage, period, answer, cost, first_day, end_day, day_cap, life_cap,
-    earliest, send_at, expires, free, has_report, of, held_due, old_size, new_size, at =
-    struct.unpack('>c16HHHHI8I4I4I8I8dddBBHdHH', packed)
+    earliest, send_at, expires, free, has_report, of, changes, held_due, old_size, new_size, at =
+    struct.unpack('>c16HHHHI8I4I4I8I8dddBBHBdHH', packed)
   local old = string.sub(packed, at, at + old_size - 1)
   local new = string.sub(packed, at + old_size, at + old_size + new_size - 1)
   local who = person(key)
@@ -69,7 +69,8 @@ local function outcome(packed)
     local name = names[series]
     series = id(series)
     if not slot(who.used, series, period, answer) then return 'f' end
-    if old ~= '' and redis.call('HGET', prefix .. 'held:' .. key, name) ~= old then return 'f' end
+    local held = redis.call('HGET', prefix .. 'held:' .. key, name) or ''
+    if changes == 1 and held ~= old then return 'f' end
     if not charged(key, id(lineage), cost, first_day, end_day, day_cap, life_cap) then
       return 'o'
     end
