@@ -46,6 +46,7 @@ TESTS = {
     "mechanisms/square_wave": ("square_wave", "exact_privacy"),
     "mechanisms/hashed_strings": ("open_strings",),
     "mechanisms/moments": ("moments",),
+    "mechanisms/trend": ("trend",),
     "domain/strings": ("open_strings",),
     "domain/numbers": ("domain", "moments"),
 }

@@ -68,6 +68,11 @@ def _rows(planned: PlanResult) -> Iterator[tuple[str, str, str]]:
     yield "mechanism", planned.mechanism, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
     if planned.excess is not None:
         yield "variance", number_format.excess(planned.excess), "of all randomizers of this epsilon"
+    name = "over time"
+    for each in planned.over_time:
+        width = number_format.around(each.half_width, of_shares=True)
+        yield name, width, f"at this epsilon for the whole campaign: {each.definition}"
+        name = ""
 
 
 def _marked(planned: PlanResult, name: str, text: str) -> tuple[str, str, str]:

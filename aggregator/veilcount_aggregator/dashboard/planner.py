@@ -198,7 +198,21 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
         )
     if composed := _composed(planned):
         terms.append(("Composition", composed))
+    if planned.over_time:
+        terms.append(("Over time", _over_time(planned)))
     return terms
+
+
+def _over_time(planned: PlanResult) -> str:
+    """Return how well each period is known if all of them together cost the epsilon of one."""
+    ways = ", ".join(
+        f"{error_bar(each.half_width, planned.quantity)} with {each.definition}"
+        for each in planned.over_time
+    )
+    periods = f"{planned.composition.answers:,} {planned.unit}s"
+    return (
+        f"If all {periods} together are to cost this epsilon, the share of each is known to {ways}."
+    )
 
 
 def _composed(planned: PlanResult) -> str:

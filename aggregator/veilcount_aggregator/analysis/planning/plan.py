@@ -23,6 +23,7 @@ from ...mechanisms import handler_of, share_handler_of
 from ...text.number_format import decimal, delta, percent
 from ..budget.composition import ComposedEpsilon, compose_answers
 from ..trust_models.quantity import ErrorEstimate, with_sampling
+from .over_time import TimeStrategy, time_strategies
 from .solvers import SOLVERS, YES_OR_NO, QuestionShape, Solution, Solver, TrustModel
 
 LISTED = 24  # more values than these are better kept in a file of their own
@@ -116,6 +117,7 @@ class PlanResult:
     guess_all: Fraction
     sentence: str
     toml: str
+    over_time: tuple[TimeStrategy, ...]  # at this epsilon for the whole campaign
 
 
 def plan(
@@ -203,6 +205,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
         guess_all=every,
         sentence=sentence(trust, one, every, times),
         toml=definition(question, trust, choice),
+        over_time=time_strategies(question, trust, choice.devices, choice.epsilon),
     )
 
 
