@@ -111,7 +111,7 @@ def _check(collection: Collection) -> None:
             f'{collection.name} has {kind}: values and measure = "mean" are supported',
             param_hint="NAME",
         )
-    if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES}:
+    if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES, Measure.TREND}:
         raise click.BadParameter(
             f'{collection.name} measures {collection.measure}: values and measure = "mean" are'
             " supported",

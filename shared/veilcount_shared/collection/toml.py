@@ -30,7 +30,7 @@ from ..domain import (
 from ..errors import DefinitionError
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
-from .enums import Adjacency, Cohort, Held, Measure, Model, Presence, Segments, Takes
+from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .validation import ENUMS, needs_held
 
 MAX_ABSOLUTE = 10**50
@@ -115,7 +115,7 @@ def _parse_collection(
     if fields.get("measure") is Measure.TREND:
         fields = {"takes": Takes.LAST, "held": Held.DEVICE, "presence": Presence.HIDDEN} | fields
     if fields.get("takes") is Takes.RETURNING:
-        fields.setdefault("held", Held.DEVICE)
+        fields = {"held": Held.DEVICE, "linkage": Linkage.PERIOD} | fields
     if legacy and needs_held(fields["unit"], fields.get("takes", Takes.FIRST)):
         fields.setdefault("held", Held.PROCESS)
     open_to = f"{app}/{name}/{fields['start']}"

@@ -157,8 +157,11 @@ def retention(collection: Collection) -> None:
     if collection.held is not Held.DEVICE:
         raise DefinitionError("held", str(collection.held), 'a visit outlives a process: "device"')
     if collection.model is Model.CENTRAL:
-        fix = 'a curator sees who comes back: linkage = "collection", and a count'
+        fix = "a curator sees who comes back: count the pseudonyms of two periods"
         raise DefinitionError("takes", "returning", fix)
+    if collection.linkage is Linkage.COLLECTION and collection.presence is Presence.PUBLIC:
+        fix = 'one pseudonym for all periods would show who comes back: use "period"'
+        raise DefinitionError("linkage", "collection", fix)
 
 
 def held(collection: Collection) -> None:

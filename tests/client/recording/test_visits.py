@@ -110,6 +110,7 @@ def test_nothing_is_kept_after_the_last_answer_can_count(memory: Path) -> None:
         ('boolean = true\nunit = "event"', 'takes = "returning": every event is reported'),
         ('boolean = true\nunit = "user"', "unit = "),
         ('boolean = true\nheld = "process"', 'held = "process": a visit outlives a process'),
+        ('boolean = true\nlinkage = "collection"', "would show who comes back"),
         ('boolean = true\nmodel = "central"\nbudget = 1', 'takes = "returning": a curator sees'),
     ],
 )

@@ -212,7 +212,7 @@ def test_a_life_that_leads_there_breaks_a_promise_only_with_the_bug(
 def test_the_machine_finds(bug: Callable[[], Patch]) -> None:
     """A planted bug breaks a promise within a few hundred short lives."""
     quiet = settings(
-        max_examples=400, stateful_step_count=14, database=None, phases=[Phase.generate]
+        max_examples=800, stateful_step_count=14, database=None, phases=[Phase.generate]
     )
     with bug(), pytest.raises(AssertionError):
         run_state_machine_as_test(Life, settings=quiet)
