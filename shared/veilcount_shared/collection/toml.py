@@ -31,7 +31,8 @@ from ..errors import DefinitionError
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
-from .validation import ENUMS, needs_held
+from .reporting_rules import needs_held
+from .validation import ENUMS
 
 MAX_ABSOLUTE = 10**50
 ReadValues = Callable[[str], Iterable[str]]

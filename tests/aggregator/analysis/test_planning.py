@@ -336,6 +336,7 @@ def test_a_plan_names_what_errs_least_at_one_epsilon_for_all_periods(
 
 @pytest.mark.parametrize("more", [{"values": 3}, {"arms": 2}, {"unit": Unit.EVENT}, {"periods": 1}])
 def test_only_a_yes_or_no_over_time_has_such_a_choice(more: dict[str, Any]) -> None:
-    question = QuestionShape(start=START, **{"values": 2, "unit": Unit.DAY} | more)
+    shape: dict[str, Any] = {"values": 2, "unit": Unit.DAY, **more}
+    question = QuestionShape(start=START, **shape)
 
     assert plan(question, devices=10_000, epsilon=Fraction(1)).over_time == ()
