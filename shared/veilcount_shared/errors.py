@@ -127,6 +127,15 @@ class MessageOutOfRange(ReportError):
     """A message of the wrong width, or not valid for the mechanism."""
 
 
+class TokenError(VeilcountError, ValueError):
+    """A key, a list of keys or a signature that is not what it should be."""
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(f"{what}: {problem}")
+        self.what = what
+        self.problem = problem
+
+
 DECIMAL_PLACES = 18  # of rho and delta, which are small
 MAX_ITEMS = 20
 

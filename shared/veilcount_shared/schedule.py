@@ -20,6 +20,7 @@ from .randomness import RandomSource
 from .report import PSEUDONYM_BYTES
 
 SECRET_BYTES = 32
+UNLINKED = frozenset({Linkage.NONE, Linkage.TOKEN})
 
 
 class SecretRandomSource(RandomSource):
@@ -102,7 +103,7 @@ def draw_slot(secret: bytes, collection: Collection, period: int, answer: int) -
 
     So a slot number does not reveal how many answers came before.
     """
-    if collection.linkage is Linkage.NONE:
+    if collection.linkage in UNLINKED:
         return 0
     place = _order(secret, collection.fingerprint, period, collection.per_period)[answer]
     if collection.linkage is Linkage.PERIOD:

@@ -22,6 +22,7 @@ FEATURES = (
     definition_file('features = {age = [0, 100], hours = [0, 60]}\nmeasure = "moments"') + "\n"
 )
 TREND = definition_file('boolean = true\nmeasure = "trend"\nchanges = 1') + "\n"
+TOKENS = FULL.replace('"collection"', '"token"') + f'tokens = "{"a" * 64}"\n'
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
 
@@ -61,6 +62,7 @@ CHANGES = [
     (CENTRAL, "model", None),
     (CENTRAL + "delta = 0.000001\n", "delta", "0.00001"),
     (CENTRAL + "delta = 0.000001\n", "delta", None),
+    (TOKENS, "tokens", f'"{"b" * 64}"'),
 ]
 
 

@@ -56,6 +56,8 @@ def canonical_fields(collection: Collection) -> dict[str, Any]:
         fields["delta"] = format_fraction(collection.delta)
     if collection.changes is not None:
         fields["changes"] = collection.changes
+    if collection.tokens is not None:
+        fields["tokens"] = collection.tokens
     return fields
 
 

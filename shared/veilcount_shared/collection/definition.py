@@ -55,6 +55,7 @@ class Collection:
     answers: int | None = None
     late: int = 30
     linkage: Linkage | None = None
+    tokens: str | None = None
     presence: Presence = Presence.PUBLIC
     segments: Segments = ()
     cohort: Cohort | None = None

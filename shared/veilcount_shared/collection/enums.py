@@ -49,6 +49,7 @@ class Linkage(StrEnum):
     COLLECTION = "collection"
     PERIOD = "period"
     NONE = "none"
+    TOKEN = "token"  # noqa: S105 - of a report: an issuer's blind signature, which enforces the cap
 
 
 class Presence(StrEnum):

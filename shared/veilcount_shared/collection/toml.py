@@ -302,6 +302,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "segments": _segments,
     "cohort": _cohort,
     "twin": _text,
+    "tokens": _text,
     "budget": _number,
     "delta": _number,
     "owner": _text,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 APP = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
 MAX_TEXT = 300
 MAX_SLOTS = 1024
 MAX_CELLS = 32
@@ -131,6 +132,28 @@ def slots(collection: Collection) -> None:
             f"{collection.slots:,} slots an epoch, at most {MAX_SLOTS:,}: use a longer unit,"
             ' nearer dates, or linkage = "period"',
         )
+
+
+def tokens(collection: Collection) -> None:
+    """Tokens are verified under the keys of a list that everybody has: its digest is pinned."""
+    if collection.linkage is not Linkage.TOKEN:
+        if collection.tokens is not None:
+            fix = 'only for linkage = "token": remove it'
+            raise DefinitionError("tokens", collection.tokens, fix)
+        return
+    if collection.tokens is None or not DIGEST.fullmatch(collection.tokens):
+        raise DefinitionError(
+            "tokens",
+            collection.tokens,
+            "give the SHA-256 of the issuer's keys: `veilcount issuer keys --collections FILE`"
+            " makes them and writes it",
+        )
+    if collection.periods > MAX_SLOTS:
+        fix = f"{collection.periods:,} keys, one a period, at most {MAX_SLOTS:,}: use a longer unit"
+        raise DefinitionError("linkage", "token", fix)
+    if collection.model is Model.CENTRAL:
+        fix = 'a curator sees true values under a pseudonym: use "period" or "collection"'
+        raise DefinitionError("linkage", "token", fix)
 
 
 def numbers(collection: Collection) -> None:
@@ -251,7 +274,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    *(enums, names, price, delta, dates, counts, slots, trend, takes, retention, held),
+    *(enums, names, price, delta, dates, counts, slots, tokens, trend, takes, retention, held),
     *(numbers, presence, central, open_strings, segments, cohort, lineage),
 )
 

@@ -1,0 +1,53 @@
+"""What a token says: which slot of which collection it is for, and the pseudonym that spends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..report import PSEUDONYM_BYTES
+from ..schedule import SecretRandomSource
+from .blind_rsa import BlindedMessage, PublicKey, blind, finalize
+
+TOKEN_BYTES = 256
+_PURPOSE = b"veilcount token 1\0"  # no signature of anything else is a token
+
+
+def signed_message(fingerprint: str, period: int, pseudonym: bytes) -> bytes:
+    """Return the bytes that a token signs."""
+    return _PURPOSE + bytes.fromhex(fingerprint) + period.to_bytes(2, "big") + pseudonym
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSecret:
+    """One slot of one person: its pseudonym and blinding follow from the person's secret.
+
+    So a crash loses nothing, and whoever asks twice asks for the same signature.
+    """
+
+    secret: bytes
+    fingerprint: str
+    period: int
+    answer: int
+
+    @property
+    def pseudonym(self) -> bytes:
+        """The 16 bytes that the slot's report travels under; no other slot has them."""
+        source = self._source("pseudonym")
+        return b"".join(source.below(256).to_bytes(1, "big") for _ in range(PSEUDONYM_BYTES))
+
+    @property
+    def message(self) -> bytes:
+        """The bytes to be signed."""
+        return signed_message(self.fingerprint, self.period, self.pseudonym)
+
+    def blind(self, key: PublicKey) -> BlindedMessage:
+        """Return what is sent to the issuer: uniform, whatever the slot."""
+        return blind(key, self.message, self._source("blinding"))
+
+    def finalize(self, key: PublicKey, signed: bytes) -> bytes:
+        """Return the token from the issuer's reply; raise TokenError if it is none."""
+        return finalize(key, self.message, signed, self.blind(key).inverse)
+
+    def _source(self, purpose: str) -> SecretRandomSource:
+        slot = self.fingerprint, self.period, self.answer
+        return SecretRandomSource(self.secret, "token", purpose, *slot)
