@@ -12,6 +12,8 @@ VeilcountError
   x SettingsError            a flag, a variable or a URL that cannot be used
   x QueryError               an invalid query: which parameter, and the fix
   x NoiseUnavailable         OpenDP, which draws central noise, is not installed
+  x SigningUnavailable       gmpy2, which an issuer signs with, is not installed
+  x SigningFault             a signature that does not verify: it never leaves
   + ReleaseRefused           a release that cannot be made now
     x PeriodStillOpen        a requested period is still open
     x InsufficientBudget     the period's budget does not pay for it
@@ -93,6 +95,20 @@ class QueryError(VeilcountError, ValueError):
 
 class NoiseUnavailable(VeilcountError):
     """OpenDP, which draws central noise, is not installed."""
+
+
+class SigningUnavailable(VeilcountError):
+    """gmpy2, which an issuer signs with in constant time, is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("gmpy2 is missing: `pip install 'veilcount[issuer]'`")
+
+
+class SigningFault(VeilcountError):
+    """A signature that does not verify: with it, anyone could factor the key."""
+
+    def __init__(self) -> None:
+        super().__init__("a signature does not verify: this machine computes wrongly, replace it")
 
 
 class ReleaseRefused(VeilcountError):

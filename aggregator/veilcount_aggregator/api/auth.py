@@ -14,8 +14,9 @@ from contextlib import suppress
 from ..auth.api_keys import ApiKey, ApiKeys, Role, record_key_use
 from ..auth.rate_limit import RateLimits
 from ..catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
+from ..problem_details import ProblemError
 from ..service import Aggregator
-from .problems import ProblemError, refusal
+from .problems import refusal
 
 #: invalid keys a second that each worker answers with 401, the rest with 429
 GUESSES = 20.0

@@ -18,8 +18,9 @@ from msgspec import Struct
 from veilcount_shared.wire import JSON_TYPE
 
 from .. import queries
+from ..problem_details import PROBLEM_TYPE, Problem
 from ..queries.export import ArrowUnavailable, Stream
-from .problems import PROBLEM_TYPE, Problem, refusal
+from .problems import refusal
 
 PIECE = 1 << 18
 _FASTEST = 1

@@ -10,10 +10,11 @@ import msgspec
 from veilcount_shared.wire import JSON_TYPE
 
 from ..auth.api_keys import Role
+from ..problem_details import PROBLEM_TYPE
 from ..queries.json_encoding import schema_of
 from ..queries.query_params import Param, params
 from .endpoint import Endpoint
-from .problems import PROBLEM_KINDS, PROBLEM_TYPE
+from .problems import PROBLEM_KINDS
 from .schemas import ProblemDocument
 
 VERSION = "3.1.0"

@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): the closed table of problem types, and errors mapped to them.
+"""Problems of the aggregator: the closed table of their types, and errors mapped to them.
 
 A device drops a batch permanently on 400, 413, 415 and 422: none of these is ever the status of a
 fault of the server, the store or the network.
@@ -6,9 +6,7 @@ fault of the server, the store or the network.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
 
@@ -16,7 +14,6 @@ from veilcount_shared.errors import (
     BadField,
     DefinitionError,
     UnknownVersion,
-    VeilcountError,
     WireError,
     WrongLength,
     format_value,
@@ -36,9 +33,8 @@ from ..errors import (
     StoreError,
 )
 from ..ingest.decode import BodyTooLarge, UnsupportedBody
+from ..problem_details import Problem, ProblemError, ProblemKind
 
-PROBLEM_TYPE = "application/problem+json"
-URN = "urn:veilcount:problem:"
 RETRY_SECONDS = 2
 CLOCK_RETRY_SECONDS = 60  # a clock is mended by NTP or by a person
 RESULT_TOO_LARGE = (
@@ -46,21 +42,6 @@ RESULT_TOO_LARGE = (
     " or series, or set --analysis-memory"
 )
 EPSILONS = ("requested", "spent", "remaining")  # of the period that has least left
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemKind:
-    """One type of problem."""
-
-    name: str
-    status: HTTPStatus
-    title: str
-    fix: str
-
-    @property
-    def urn(self) -> str:
-        """The type's permanent URI."""
-        return URN + self.name
 
 
 _RETRY = "retry after the seconds in the Retry-After header"
@@ -161,42 +142,6 @@ _BY_STATUS = {
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "unsupported",
     HTTPStatus.SERVICE_UNAVAILABLE: "busy",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One occurrence of a problem: its type, detail and place."""
-
-    kind: ProblemKind
-    detail: str
-    place: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        return self.kind.status.value
-
-    @property
-    def body(self) -> bytes:
-        """The document."""
-        fields = {
-            "type": self.kind.urn,
-            "title": self.kind.title,
-            "status": self.status,
-            "detail": self.detail,
-        }
-        place = {"place": self.place} if self.place else {}
-        return json.dumps(fields | place | self.facts).encode()
-
-
-class ProblemError(VeilcountError):
-    """A refused request, with the problem that is its response."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
 
 
 def refusal(name: str, detail: str = "", place: str = "", **headers: str) -> ProblemError:

@@ -9,10 +9,11 @@ from veilcount_shared.report import PSEUDONYM_BYTES
 
 from ..auth.api_keys import Role
 from ..ingest.decode.json_fast import letters
+from ..problem_details import ProblemError
 from ..series.series import Series
 from ..store import ROW_BYTES
 from .endpoint import Api, endpoint
-from .problems import ProblemError, refusal
+from .problems import refusal
 
 
 @endpoint("DELETE", "/v1/pseudonyms/{fingerprint}/{pseudonym}", Role.DEVICE, statuses=(204,))

@@ -23,18 +23,12 @@ from ..ingest.decode import RequestBody, too_large
 from ..ingest.decode.json_fast import JsonBatch
 from ..ingest.group_intake import ANSWER_SECONDS, GroupIntake, IntakeRequest
 from ..ingest.pipeline import IntakeFailed, Outcome
+from ..problem_details import PROBLEM_TYPE, Problem, ProblemError
 from ..store import VERDICTS, Codes
 from ..structured_logging import FaultLog
 from .auth import Authenticator
 from .endpoint import ENDPOINTS, Endpoint
-from .problems import (
-    PROBLEM_TYPE,
-    Problem,
-    ProblemError,
-    internal_error,
-    problem_from_error,
-    refusal,
-)
+from .problems import internal_error, problem_from_error, refusal
 from .request_metrics import RequestMetrics
 from .schemas import Verdicts
 

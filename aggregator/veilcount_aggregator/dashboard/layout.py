@@ -18,9 +18,10 @@ from flask import Blueprint, Response, g, request, url_for
 
 from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
-from ..api.problems import Problem, refusal
+from ..api.problems import refusal
 from ..catalog.cache import KEYS_SECONDS
 from ..ingest.live_reports import LiveReports
+from ..problem_details import Problem
 from ..queries import CollectionNotFound
 from ..service import Aggregator
 from . import formatting

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flask import Response, request
 
-from ..api.problems import ProblemError
 from ..auth.api_keys import Role
 from ..auth.sessions import LINK_ACTOR, LINK_PATH, redeem_link
+from ..problem_details import ProblemError
 from .pages import Content, Context, page, redirect_to, redirect_to_path, render
 
 MESSAGES = {

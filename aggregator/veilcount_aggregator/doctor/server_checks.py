@@ -21,11 +21,11 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY
 
-from ..api.problems import PROBLEM_TYPE
 from ..api.reports import PATH
 from ..api.schemas import Readiness
 from ..errors import SettingsError
 from ..http_client import AggregatorClient, key_url_problem, url_problem
+from ..problem_details import PROBLEM_TYPE
 from ..store import DurabilityState
 from .finding import (
     Check,

@@ -15,7 +15,7 @@ from veilcount_shared.errors import VeilcountError
 from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
 from ..api.json_io import problem_response
-from ..api.problems import Problem, problem_from_error, problem_from_status
+from ..api.problems import problem_from_error, problem_from_status
 from ..api.reports import ReportsEndpoint, WsgiReports
 from ..api.request_metrics import COMPUTING, RequestMetrics
 from ..api.routes import Api, blueprints
@@ -24,6 +24,7 @@ from ..dashboard import Dashboard
 from ..errors import StoreError
 from ..ingest.group_intake import Deliver, GroupIntake, Process, settle_all
 from ..ingest.live_reports import LiveReports
+from ..problem_details import Problem
 from ..service import Aggregator
 from ..structured_logging import FaultLog
 

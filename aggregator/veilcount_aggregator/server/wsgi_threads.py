@@ -19,7 +19,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
-from ..api.problems import PROBLEM_TYPE, Problem, internal_error, refusal
+from ..api.problems import internal_error, refusal
+from ..problem_details import PROBLEM_TYPE, Problem
 from ..structured_logging import FaultLog
 from .app import HEADERS
 from .worker_supervisor import NAME

@@ -11,8 +11,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
-from veilcount_aggregator.api.problems import PROBLEM_TYPE
 from veilcount_aggregator.api.reports import PATH
+from veilcount_aggregator.problem_details import PROBLEM_TYPE
 from veilcount_aggregator.server import wsgi_threads
 from veilcount_aggregator.server.rsgi import RsgiApplication
 from veilcount_aggregator.server.wsgi_threads import FIRST_BYTES, IN_MEMORY, WsgiThreads

@@ -15,8 +15,9 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ...api.computation_gate import Permit
-from ...api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_from_error
+from ...api.problems import RETRY_SECONDS, problem_from_error
 from ...errors import Overloaded
+from ...problem_details import PROBLEM_TYPE
 from ..app import HEADERS
 from .frames import CHUNK, BrokenChannel, Channel, Kind
 

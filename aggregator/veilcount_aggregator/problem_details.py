@@ -1,0 +1,63 @@
+"""Problem documents (RFC 9457): a type, and one occurrence of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from veilcount_shared.errors import VeilcountError
+
+PROBLEM_TYPE = "application/problem+json"
+URN = "urn:veilcount:problem:"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """One type of problem."""
+
+    name: str
+    status: HTTPStatus
+    title: str
+    fix: str
+
+    @property
+    def urn(self) -> str:
+        """The type's permanent URI."""
+        return URN + self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One occurrence of a problem: its type, detail and place."""
+
+    kind: ProblemKind
+    detail: str
+    place: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.kind.status.value
+
+    @property
+    def body(self) -> bytes:
+        """The document."""
+        fields = {
+            "type": self.kind.urn,
+            "title": self.kind.title,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        place = {"place": self.place} if self.place else {}
+        return json.dumps(fields | place | self.facts).encode()
+
+
+class ProblemError(VeilcountError):
+    """A refused request, with the problem that is its response."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
