@@ -14,6 +14,7 @@ VeilcountError
   x NoiseUnavailable         OpenDP, which draws central noise, is not installed
   x SigningUnavailable       gmpy2, which an issuer signs with, is not installed
   x SigningFault             a signature that does not verify: it never leaves
+  x OverCap                  an account asks for more tokens than a person may have
   + ReleaseRefused           a release that cannot be made now
     x PeriodStillOpen        a requested period is still open
     x InsufficientBudget     the period's budget does not pay for it
@@ -27,6 +28,7 @@ Each message names the fix. None carries anything of a device.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from veilcount_shared.errors import VeilcountError, format_value
@@ -109,6 +111,16 @@ class SigningFault(VeilcountError):
 
     def __init__(self) -> None:
         super().__init__("a signature does not verify: this machine computes wrongly, replace it")
+
+
+class OverCap(VeilcountError):
+    """An account asks for more tokens than a person may have: what it has left."""
+
+    def __init__(self, left: Mapping[int, int], periods_left: int) -> None:
+        """Take the tokens left of each period it asked for, and how many more periods it may."""
+        of_each = ", ".join(f"{number} of period {period}" for period, number in left.items())
+        super().__init__(f"left are {of_each}, and {periods_left} periods not asked for yet")
+        self.left, self.periods_left = left, periods_left
 
 
 class ReleaseRefused(VeilcountError):

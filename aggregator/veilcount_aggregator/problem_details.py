@@ -35,7 +35,7 @@ class Problem:
     detail: str
     place: str = ""
     headers: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, object] = field(default_factory=dict)
 
     @property
     def status(self) -> int:
@@ -45,7 +45,7 @@ class Problem:
     @property
     def body(self) -> bytes:
         """The document."""
-        fields = {
+        fields: dict[str, object] = {
             "type": self.kind.urn,
             "title": self.kind.title,
             "status": self.status,

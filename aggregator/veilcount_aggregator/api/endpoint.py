@@ -32,12 +32,12 @@ from ..queries import CollectionNotFound
 from ..queries.export import Stream
 from ..queries.query_params import QueryParams
 from ..service import Aggregator
+from ..store.store_probe import StoreProbe
 from .auth import Authenticator
 from .collection_metrics import FakeReportFlags
 from .computation_gate import ComputationGate
 from .json_io import json_response, negotiated, parse_body
 from .problems import refusal
-from .store_probe import StoreProbe
 
 View = Callable[..., Any]
 

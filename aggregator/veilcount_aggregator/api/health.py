@@ -10,10 +10,10 @@ from veilcount_shared.errors import VeilcountError
 
 from ..errors import StoreFull, StoreUnfit
 from ..retention.clock_guard import ClockReading
-from . import store_probe
+from ..store import store_probe
+from ..store.store_probe import StoreProbe
 from .endpoint import Api, endpoint
 from .schemas import Liveness, Readiness
-from .store_probe import StoreProbe
 
 ALIVE_PATH = "/healthz"
 READY_PATH = "/readyz"

@@ -29,6 +29,7 @@ from ..retention.retention_guard import DROPPED
 from ..service import Aggregator
 from ..store import ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
+from ..store.store_probe import StoreProbe
 from ..text.privacy_guarantees import counts_are_public
 from .collection_metrics import (
     FakeReportFlags,
@@ -41,7 +42,6 @@ from .collection_metrics import (
 from .endpoint import Api, endpoint
 from .exposition import gauge, metric
 from .service_metrics import queue_metrics, service_metrics, shard_metrics
-from .store_probe import StoreProbe
 from .version import installed_version
 
 TYPE = "text/plain; version=0.0.4"

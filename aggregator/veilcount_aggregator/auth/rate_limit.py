@@ -12,27 +12,40 @@ from collections.abc import Callable
 from math import ceil
 
 BURST_SECONDS = 2.0
+MOST_BUCKETS = 100_000  # beyond it, those that have filled again are forgotten: they are as new
 
 
 class RateLimits:
     """One token bucket for each key."""
 
-    def __init__(self, rate: float, seconds: Callable[[], float]) -> None:
-        """Refill each bucket by `rate` tokens a second; 0: no limit."""
+    def __init__(
+        self, rate: float, seconds: Callable[[], float], burst: float | None = None
+    ) -> None:
+        """Refill each bucket by `rate` tokens a second (0: no limit) up to `burst`."""
         self._rate = rate
-        self._most = max(1.0, rate * BURST_SECONDS)
+        self._most = burst or max(1.0, rate * BURST_SECONDS)
         self._seconds = seconds
         self._lock = threading.Lock()
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def wait(self, key: str) -> int:
-        """Take a token and return 0, or return the seconds until there is one."""
+    def wait(self, key: str, cost: int = 1) -> int:
+        """Take tokens and return 0, or return the seconds until there are so many."""
         if not self._rate:
             return 0
         with self._lock:
             now = self._seconds()
             tokens, looked = self._buckets.get(key, (self._most, now))
             tokens = min(self._most, tokens + (now - looked) * self._rate)
-            taken = tokens >= 1.0
-            self._buckets[key] = (tokens - taken, now)
-        return 0 if taken else ceil((1.0 - tokens) / self._rate)
+            taken = tokens >= cost
+            self._buckets[key] = (tokens - cost * taken, now)
+            if len(self._buckets) > MOST_BUCKETS:
+                self._forget_full(now)
+        return 0 if taken else ceil((cost - tokens) / self._rate)
+
+    def _forget_full(self, now: float) -> None:
+        """Forget the buckets that are full by now."""
+        self._buckets = {
+            key: (tokens, looked)
+            for key, (tokens, looked) in self._buckets.items()
+            if tokens + (now - looked) * self._rate < self._most
+        }

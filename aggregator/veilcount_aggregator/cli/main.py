@@ -28,7 +28,7 @@ EXIT_BROKEN_PIPE = 141  # as shells report SIGPIPE: 128 and the signal's number
 
 #: each has a module of its name, which defines `command`; a new command is named here
 COMMANDS = (
-    *("new", "dev", "serve", "init", "keys", "collections", "store"),
+    *("new", "dev", "serve", "init", "keys", "collections", "store", "issuer"),
     *("check", "plan", "contrast", "simulate", "audit", "notice"),
     *(
         "estimate",

@@ -62,9 +62,13 @@ class SigningKey:
             raise SigningFault
         return int(signed).to_bytes(self.public.size, "big")
 
-    def check(self, blinded: bytes) -> None:
-        """Raise TokenError if this is no blinded message of the key."""
-        self._parse(blinded)
+    def refusal(self, blinded: bytes) -> str | None:
+        """Return why this is no blinded message of the key; None: it is one."""
+        try:
+            self._parse(blinded)
+        except TokenError as error:
+            return error.problem
+        return None
 
     def _parse(self, blinded: bytes) -> int:
         if len(blinded) != self.public.size:

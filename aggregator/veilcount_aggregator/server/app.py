@@ -19,13 +19,13 @@ from ..api.problems import problem_from_error, problem_from_status
 from ..api.reports import ReportsEndpoint, WsgiReports
 from ..api.request_metrics import COMPUTING, RequestMetrics
 from ..api.routes import Api, blueprints
-from ..api.store_probe import StoreProbe
 from ..dashboard import Dashboard
 from ..errors import StoreError
 from ..ingest.group_intake import Deliver, GroupIntake, Process, settle_all
 from ..ingest.live_reports import LiveReports
 from ..problem_details import Problem
 from ..service import Aggregator
+from ..store.store_probe import StoreProbe
 from ..structured_logging import FaultLog
 
 MAX_BODY = 32 << 20  # a definitions file with a million values; the reports endpoint has its own

@@ -174,9 +174,7 @@ def start(settings: Settings, bind: ListenAddress) -> StartupSummary:
     return ready
 
 
-def run_workers(
-    ready: StartupSummary, load: Callable[[], RsgiApplication], announce: Announce
-) -> int:
+def run_workers(ready: StartupSummary, load: Callable[[], object], announce: Announce) -> int:
     """Run workers, each with the application that it loads, to the end; return the exit code."""
     server = WorkerSupervisor(ready.bind, ready.workers)
     threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
@@ -208,19 +206,27 @@ def _load(analysis: str) -> RsgiApplication:
 def load_worker(others: WSGIApplication) -> RsgiApplication:
     """Load the application in a worker, before its first request; `others` are not of devices.
 
-    A store that is unavailable now may return. Until the worker serves, SIGTERM ends it at once
-    (the handler it inherits is the server's). SIGINT is left to the server, which terminates its
-    workers: one that receives two signals may wait for ever.
+    A store that is unavailable now may return.
     """
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    enter_worker()
     application = RsgiApplication(_opened_here, WsgiThreads(others, app.faults))
     app.deliver = application.deliver  # before it is opened, since it is put together with this
     # Not for longer: a store that hangs must not fail the liveness probe.
     app.open_in_background().join(OPENING_SECONDS)
-    threading.Thread(target=_exit_with_server, daemon=True).start()
     gc.freeze()  # what was loaded lives as long as the worker: 50 ms a collection otherwise
     return application
+
+
+def enter_worker() -> None:
+    """Set up a process that was forked as a worker: its signals, and its end with the server.
+
+    Until the worker serves, SIGTERM ends it at once (the handler it inherits is the server's).
+    SIGINT is left to the server, which terminates its workers: one that receives two signals may
+    wait for ever.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    threading.Thread(target=_exit_with_server, daemon=True).start()
 
 
 def _opened_here() -> WebApplication | None:

@@ -167,6 +167,13 @@ class Store(Protocol):
         generation; return whether it was done. Durable, and the generation grows by one.
         """
 
+    def change_record(self, record: Record, expected: bytes | None) -> bool:
+        """Write (or remove) one record if it is as expected; return whether it was done. Durable.
+
+        None: there is no such record. It touches no generation: for kinds of many records that
+        nobody caches, so that writers of different ones do not meet.
+        """
+
     def replicate(self, kinds: Sequence[str]) -> None:
         """Copy the records of these kinds to every shard, where shards are apart."""
 
@@ -197,8 +204,8 @@ class Store(Protocol):
     def durability(self) -> Durability:
         """Examine again whether acknowledgements are durable; cheap: each worker asks each second.
 
-        While a weakness blocks at a server, `commit`, `close_row`, `change_records` and
-        `import_pieces` of what it keeps raise `StoreUnfit`.
+        While a weakness blocks at a server, `commit`, `close_row`, `change_records`,
+        `change_record` and `import_pieces` of what it keeps raise `StoreUnfit`.
         """
 
     def health(self) -> StoreHealth:

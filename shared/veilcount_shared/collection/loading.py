@@ -27,10 +27,10 @@ def load_collections(
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise _unreadable("file", file.name, error) from error
-    return parse_collections(text, partial(_values, file.parent), file.name, legacy=legacy)
+    return parse_collections(text, partial(read_values, file.parent), file.name, legacy=legacy)
 
 
-def _values(folder: Path, name: str) -> list[str]:
+def read_values(folder: Path, name: str) -> list[str]:
     """Read a `values_file`, relative to the definitions file: one value a line."""
     try:
         with (folder / name).open(encoding="utf-8-sig") as lines:

@@ -26,6 +26,7 @@ from tests.aggregator.store.series_fixtures import (
     send,
     series,
 )
+from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.store import Cell, Record, Store, TransferPiece, open_store
 from veilcount_shared.verdict import Verdict
 
@@ -222,6 +223,44 @@ def test_a_change_of_another_generation_is_not_made(store: Store) -> None:
     store.import_pieces([TransferPiece("record", "audit/b", b"3")])
     assert store.generations() == {"key": 3, "audit": 5}
     assert store.generation() == 5
+
+
+def test_one_record_is_changed_if_it_is_as_expected(store: Store) -> None:
+    """By whoever read it last; readers of other kinds are not disturbed."""
+    first, other = Record("ledger", "a", b"\0\xff"), Record("ledger", "a", b"2")
+    assert not store.change_record(first, b"")
+    assert store.change_record(first, None)
+    assert not store.change_record(other, None)
+    assert not store.change_record(other, b"\0")
+    assert store.change_record(other, b"\0\xff")
+    assert store.records("ledger") == {"a": b"2"}
+
+    assert store.change_record(other, b"2"), "the same again"
+    assert store.change_record(Record("ledger", "a", None), b"2")
+    assert store.change_record(Record("ledger", "b", None), None), "a removal of nothing"
+    assert store.records("ledger") == {}
+    assert (store.generation(), store.generations()) == (0, {})
+    store.set_read_only(on=True)
+    with pytest.raises(StoreReadOnly):
+        store.change_record(first, None)
+
+
+def test_concurrent_writers_of_one_record_lose_nothing(url: str, store: Store) -> None:
+    def add() -> None:
+        own = open_store(url)
+        for _ in range(10):
+            done = False
+            while not done:
+                found = own.records_at("n", ["n"]).get("n")
+                number = b"%d" % (int(found or b"0") + 1)
+                done = own.change_record(Record("n", "n", number), found)
+        own.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(add) for _ in range(4)]:
+            done.result()
+
+    assert store.records("n") == {"n": b"40"}
 
 
 def test_concurrent_writers_of_records_lose_nothing(url: str, store: Store) -> None:

@@ -65,6 +65,11 @@ class RedisRecords:
         command = self.identity.call("change_records", RECORDS_BASE, generation, packed)
         return bool(self._writer.execute_one(command))
 
+    def change_record(self, record: Record, expected: bytes | None) -> bool:
+        packed = pack([*_parts(record), False if expected is None else raw(expected)])
+        command = self.identity.call("change_record", RECORDS_BASE, packed)
+        return bool(self._writer.execute_one(command))
+
     def incarnation(self) -> str:
         """Return the run id and the replication id of the master that has the records.
 
@@ -97,12 +102,12 @@ class RedisRecords:
 
 def pack_records(records: Iterable[Record]) -> bytes:
     """Return records as an argument of the library: a value that is false removes one."""
-    parts = [
-        part
-        for kind, key, value in records
-        for part in (kind, key, False if value is None else raw(value))
-    ]
-    return pack(parts)
+    return pack([part for record in records for part in _parts(record)])
+
+
+def _parts(record: Record) -> tuple[str, str, object]:
+    kind, key, value = record
+    return kind, key, False if value is None else raw(value)
 
 
 def _key(kind: str) -> bytes:

@@ -61,12 +61,19 @@ class SqliteRecords:
         with self.changing() as database:
             if _generation(database) != generation:
                 return False
-            for kind, key, value in records:
-                if value is None:
-                    database.execute("delete from record where kind = ? and key = ?", (kind, key))
-                else:
-                    put_record(database, kind, key, value)
+            for record in records:
+                write_record(database, record)
             advance_generation(database, {record.kind for record in records})
+        return True
+
+    def change_record(self, record: Record, expected: bytes | None) -> bool:
+        kind, key, _ = record
+        query = "select value from record where kind = ? and key = ?"
+        with self.changing() as database:
+            found = database.execute(query, (kind, key)).fetchone()
+            if (found and found[0]) != expected:
+                return False
+            write_record(database, record)
         return True
 
     def replicate(self, kinds: Sequence[str]) -> None:
@@ -90,6 +97,15 @@ class SqliteRecords:
                     "the store is read-only: it was copied, or is being copied, to another"
                 )
             yield database
+
+
+def write_record(database: sqlite3.Connection, record: Record) -> None:
+    """Write one record, or remove it."""
+    kind, key, value = record
+    if value is None:
+        database.execute("delete from record where kind = ? and key = ?", (kind, key))
+    else:
+        put_record(database, kind, key, value)
 
 
 def put_record(database: sqlite3.Connection, kind: str, key: str, value: bytes) -> None:

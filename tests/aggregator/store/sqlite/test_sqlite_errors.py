@@ -31,7 +31,6 @@ from tests.aggregator.store.sqlite.sqlite_fixtures import (
 from tests.system.server import wait_until
 from veilcount_aggregator.api.health import readiness
 from veilcount_aggregator.api.metrics import _store
-from veilcount_aggregator.api.store_probe import StoreProbe
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Cell, Record, Store
@@ -40,6 +39,7 @@ from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite import store as engine
 from veilcount_aggregator.store.sqlite.file_lock import FileLock
 from veilcount_aggregator.store.sqlite.health import DAMAGED, FULL, MEMORY_SECONDS, WriteHealth
+from veilcount_aggregator.store.store_probe import StoreProbe
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE

@@ -1,14 +1,18 @@
 -- Small records, changed by whoever saw the latest generation; and the identity of the store.
 
+local function write_record(base, kind, key, value)
+  if value then
+    call('HSET', base .. ':records:' .. kind, key, value)
+  else
+    call('HDEL', base .. ':records:' .. kind, key)
+  end
+end
+
 local function write_records(base, records)
   local generation = call('INCR', base .. ':generation')
   for at = 1, #records, 3 do
     local kind, key, value = records[at], records[at + 1], records[at + 2]
-    if value then
-      call('HSET', base .. ':records:' .. kind, key, value)
-    else
-      call('HDEL', base .. ':records:' .. kind, key)
-    end
+    write_record(base, kind, key, value)
     call('HSET', base .. ':generations', kind, generation)
   end
 end
@@ -18,6 +22,16 @@ local function change_records(base, generation, packed)
     return 0
   end
   write_records(base, cmsgpack.unpack(packed))
+  return 1
+end
+
+-- One record, if it is as expected: no generation, so that writers of others do not meet.
+local function change_record(base, packed)
+  local kind, key, value, expected = unpack(cmsgpack.unpack(packed))
+  if call('HGET', base .. ':records:' .. kind, key) ~= expected then
+    return 0
+  end
+  write_record(base, kind, key, value)
   return 1
 end
 

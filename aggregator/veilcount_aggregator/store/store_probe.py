@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 
-from ..store import Store, StoreHealth
+from . import Store, StoreHealth
 
 SECONDS = 2.0
 

@@ -1,0 +1,216 @@
+"""The issuer over HTTP: two endpoints for devices, three for whoever operates it."""
+
+from __future__ import annotations
+
+import binascii
+import time
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Annotated
+
+import msgspec
+from flask import Flask, Response, g, request
+from msgspec import Meta, Struct
+from werkzeug.exceptions import HTTPException
+
+from veilcount_shared.errors import VeilcountError
+from veilcount_shared.tokens import TOKEN_BYTES
+from veilcount_shared.wire import JSON_TYPE, encode_base64
+
+from ..auth.rate_limit import RateLimits
+from ..errors import StoreError
+from ..problem_details import PROBLEM_TYPE, Problem
+from ..store.store_probe import StoreProbe
+from ..structured_logging import FaultLog
+from .accounts import AccountVerifier
+from .issuance_metrics import IssuanceMetrics
+from .issuer import Issuer
+from .ledger import SlotRequest
+from .problems import issuer_problem, problem_of_status, refuse, refuse_for
+
+KEYS_PATH, TOKENS_PATH = "/v1/token-keys/<fingerprint>", "/v1/tokens"
+LIVE_PATH, READY_PATH, METRICS_PATH = "/health/live", "/health/ready", "/metrics"
+MOST_REQUESTS = 128
+MAX_BODY = 64 << 10  # 128 requests take 48 kB
+REFUSED_A_SECOND = 20  # of a worker: invalid account tokens beyond it get 429
+CACHED = "public, max-age=3600"
+BEARER = "Bearer "
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_BASE64_LENGTH = -(-TOKEN_BYTES * 8 // 6)
+
+Base64Token = Annotated[str, Meta(min_length=_BASE64_LENGTH, max_length=_BASE64_LENGTH)]
+
+
+class BlindedSlot(Struct, frozen=True, forbid_unknown_fields=True):
+    """One requested signature."""
+
+    period: Annotated[int, Meta(ge=0, le=0xFFFF)]
+    blinded: Base64Token
+
+
+class TokenRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/tokens`."""
+
+    fingerprint: Annotated[str, Meta(max_length=64)]
+    requests: Annotated[list[BlindedSlot], Meta(min_length=1, max_length=MOST_REQUESTS)]
+
+
+class TokenReply(Struct, frozen=True):
+    """Its reply."""
+
+    signatures: list[str]
+
+
+class IssuerEndpoints:
+    """The views of one issuer."""
+
+    def __init__(
+        self,
+        issuer: Issuer,
+        verifier: AccountVerifier,
+        metrics: IssuanceMetrics,
+        rate: float,
+        seconds: Callable[[], float],
+    ) -> None:
+        """Sign `rate` tokens a second for an account in the long run; 0: no limit."""
+        self._issuer = issuer
+        self._verifier = verifier
+        self._metrics = metrics
+        self._probe = StoreProbe(issuer.store)
+        self._limits = RateLimits(rate, seconds, burst=max(rate, 8 * MOST_REQUESTS))
+        self._invalid = RateLimits(REFUSED_A_SECOND, seconds)
+
+    def keys(self, fingerprint: str) -> Response:
+        """Return the public keys of a collection."""
+        body = self._issuer.key_list(fingerprint)
+        return Response(body, mimetype=JSON_TYPE, headers={"Cache-Control": CACHED})
+
+    def tokens(self) -> Response:
+        """Sign for an account."""
+        account = self._account()
+        asked = _body()
+        wanted = [
+            SlotRequest(each.period, _decode(each.blinded, place))
+            for place, each in enumerate(asked.requests)
+        ]
+        if wait := self._limits.wait(account, len(wanted)):
+            raise refuse_for(wait)
+        signatures = self._issuer.issue(account, asked.fingerprint, wanted)
+        self._metrics.issued(asked.fingerprint, len(signatures))
+        body = msgspec.json.encode(TokenReply([encode_base64(each) for each in signatures]))
+        return Response(body, mimetype=JSON_TYPE)
+
+    def live(self) -> Response:
+        """The process responds; nothing else is checked."""
+        return Response(b'{"status":"ok"}', mimetype=JSON_TYPE)
+
+    def ready(self) -> Response:
+        """Whether the store keeps what is issued."""
+        try:
+            health = self._probe.health()
+            is_ready = not (health.blocked or health.read_only or health.trouble)
+        except (VeilcountError, FutureTimeoutError):
+            is_ready = False
+        body = msgspec.json.encode({"ready": is_ready})
+        return Response(body, 200 if is_ready else 503, mimetype=JSON_TYPE)
+
+    def metrics(self) -> Response:
+        """Return the figures of all workers."""
+        return Response("".join(self._metrics.exposition()), mimetype="text/plain")
+
+    def _account(self) -> str:
+        header = request.headers.get("Authorization", "")
+        token = header.removeprefix(BEARER)
+        found = self._verifier(token, self._issuer.clock()) if token != header else None
+        if found is None:
+            if wait := self._invalid.wait(""):
+                raise refuse_for(wait)
+            raise refuse("no-account")
+        return found
+
+
+def create_issuer_app(
+    issuer: Issuer,
+    verifier: AccountVerifier,
+    *,
+    faults: FaultLog,
+    rate: float,
+    seconds: Callable[[], float] = time.monotonic,
+) -> tuple[Flask, IssuanceMetrics]:
+    """Return the issuer as WSGI, and its figures, which are to be flushed now and then."""
+    app = Flask(__name__, static_folder=None)
+    app.config.update(MAX_CONTENT_LENGTH=MAX_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
+    app.url_map.merge_slashes = False
+    metrics = IssuanceMetrics(issuer.store)
+    views = IssuerEndpoints(issuer, verifier, metrics, rate, seconds)
+    app.add_url_rule(KEYS_PATH, "token keys", views.keys)
+    app.add_url_rule(TOKENS_PATH, "tokens", views.tokens, methods=["POST"])
+    app.add_url_rule(LIVE_PATH, "live", views.live)
+    app.add_url_rule(READY_PATH, "ready", views.ready)
+    app.add_url_rule(METRICS_PATH, "metrics", views.metrics)
+    _handle(app, metrics, faults, seconds)
+    return app, metrics
+
+
+def _handle(
+    app: Flask, metrics: IssuanceMetrics, faults: FaultLog, seconds: Callable[[], float]
+) -> None:
+    @app.before_request
+    def begin() -> None:
+        g.started = seconds()
+
+    @app.errorhandler(Exception)
+    def refuse_request(error: Exception) -> Response:
+        problem = _problem(error, faults)
+        if request.endpoint == "tokens":
+            metrics.refused(problem.kind.name)
+        return Response(problem.body, problem.status, problem.headers, mimetype=PROBLEM_TYPE)
+
+    @app.after_request
+    def end(response: Response) -> Response:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        if request.endpoint == "tokens":
+            metrics.answered(seconds() - g.started)
+        return response
+
+
+def _problem(error: Exception, faults: FaultLog) -> Problem:
+    if isinstance(error, HTTPException):
+        allow = error.get_response().headers.get("Allow")
+        return problem_of_status(error.code or 500, {"Allow": allow} if allow else {})
+    problem = issuer_problem(error)
+    if isinstance(error, StoreError):
+        faults.log("store", request.endpoint or "other", error, reason=str(error))
+    elif problem.kind.name == "failed":
+        faults.log("failed", request.endpoint or "other", error)
+    return problem
+
+
+def _body() -> TokenRequest:
+    if request.mimetype != JSON_TYPE:
+        raise refuse("unsupported", place="Content-Type")
+    try:
+        return msgspec.json.decode(request.get_data(), type=TokenRequest)
+    except msgspec.ValidationError as error:
+        raise refuse("bad-field", str(error), "body") from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise refuse("bad-request", "the body is not JSON", "body") from error
+
+
+def _decode(text: str, place: int) -> bytes:
+    """Return the bytes of base64url without padding, encoded uniquely."""
+    try:
+        raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        raw = b""
+    if encode_base64(raw) != text:
+        why = "give base64url without padding"
+        raise refuse("bad-field", why, f"requests[{place}].blinded")
+    return raw

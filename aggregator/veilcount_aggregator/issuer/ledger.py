@@ -1,0 +1,121 @@
+"""The issuance ledger: what each account was issued, so that no account exceeds its caps.
+
+An account's record of one collection holds, for each period, a mark for each blinded message that
+was signed. The caps are the collection's: so many answers a period, in so many periods. The same
+message again is in the ledger already, and free.
+
+Records are found under a keyed hash of account and collection, and marks are keyed hashes too: the
+store alone shows neither an account, nor that two records of two collections are one account's, nor
+a message. Marks of a period are removed once it takes no reports, when the account comes next;
+that it was used stays, since the number of periods is capped as well.
+
+A record is changed by compare-and-set before the signature leaves. What is there already is written
+again: a reply is only given for what the store has confirmed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from veilcount_shared import Collection
+
+from ..errors import OverCap, StoreUnavailable
+from ..store import Record, Store
+from ..store.records import TRIES, update_records
+
+KIND = "issued:"
+MARK_BYTES = 16  # nobody can search for a collision: they are keyed
+DELETED_AT_ONCE = 500
+
+Issued = Mapping[int, Sequence[bytes]]
+_decoder = msgspec.msgpack.Decoder(dict[int, list[bytes]])
+
+
+class SlotRequest(NamedTuple):
+    """A blinded message to be signed under the key of a period."""
+
+    period: int
+    blinded: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What one account may be issued of a collection."""
+
+    per_period: int
+    periods: int
+
+    @classmethod
+    def from_collection(cls, collection: Collection) -> Caps:
+        """Return the caps of a definition."""
+        return cls(collection.per_period, collection.answering)
+
+    def admit(self, issued: Issued, marks: Iterable[tuple[int, bytes]]) -> dict[int, list[bytes]]:
+        """Return the record with these marks, each once; OverCap: that would exceed a cap."""
+        grown = {period: list(before) for period, before in issued.items()}
+        wanted = set()
+        for period, mark in marks:
+            wanted.add(period)
+            if mark not in grown.setdefault(period, []):
+                grown[period].append(mark)
+        if len(grown) > self.periods or any(len(grown[each]) > self.per_period for each in wanted):
+            left = {each: self.per_period - len(issued.get(each, ())) for each in sorted(wanted)}
+            raise OverCap(left, self.periods - len(issued))
+        return grown
+
+
+class IssuanceLedger:
+    """The ledger of one store, under one secret."""
+
+    def __init__(self, store: Store, secret: bytes) -> None:
+        self._store = store
+        self._secret = secret
+
+    def record(
+        self, account: str, collection: Collection, wanted: Sequence[SlotRequest], oldest: int
+    ) -> None:
+        """Record durably what is to be signed, all or nothing; OverCap: nothing was recorded.
+
+        `oldest` is the oldest period that takes reports: marks of those before it are removed.
+        """
+        fingerprint, caps = collection.fingerprint, Caps.from_collection(collection)
+        kind, key = KIND + fingerprint, self._hash("account", fingerprint, account.encode())
+        marks = [(each.period, self._mark(fingerprint, each)) for each in wanted]
+        for _ in range(TRIES):
+            found = self._store.records_at(kind, [key]).get(key)
+            issued = _without_marks(_decoder.decode(found) if found else {}, oldest)
+            changed = msgspec.msgpack.encode(caps.admit(issued, marks))
+            if self._store.change_record(Record(kind, key, changed), found):
+                return
+        raise StoreUnavailable("ledger: too many requests of one account at once; retry")
+
+    def delete(self, fingerprint: str) -> None:
+        """Delete all records of a collection that is over."""
+        kind = KIND + fingerprint
+        gone = [Record(kind, key, None) for key in self._store.record_keys(kind)]
+        for first in range(0, len(gone), DELETED_AT_ONCE):
+            part = gone[first : first + DELETED_AT_ONCE]
+            update_records(self._store, partial(_decided, part))
+
+    def _mark(self, fingerprint: str, wanted: SlotRequest) -> bytes:
+        named = wanted.period.to_bytes(2, "big") + wanted.blinded
+        return bytes.fromhex(self._hash("blinded", fingerprint, named))
+
+    def _hash(self, purpose: str, fingerprint: str, content: bytes) -> str:
+        message = f"{purpose} {fingerprint} ".encode() + content
+        return hmac.digest(self._secret, message, hashlib.sha256)[:MARK_BYTES].hex()
+
+
+def _without_marks(issued: Issued, oldest: int) -> Issued:
+    return {period: marks if period >= oldest else () for period, marks in issued.items()}
+
+
+def _decided(records: Sequence[Record]) -> tuple[Sequence[Record], None]:
+    return records, None

@@ -1,0 +1,155 @@
+"""One worker of an issuer: opened when its store can be, and kept in order by one thread."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing.util import Finalize
+from pathlib import Path
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from veilcount_shared.errors import VeilcountError
+from veilcount_shared.wire import JSON_TYPE
+
+from ..errors import SettingsError
+from ..problem_details import PROBLEM_TYPE
+from ..store import Store, open_store
+from ..structured_logging import FaultLog, configure_logging
+from .accounts import AccountVerifier, SignedAccountVerifier, load_verifier, read_account_key
+from .app import LIVE_PATH, create_issuer_app
+from .issuance_metrics import IssuanceMetrics
+from .issuer import Issuer
+from .key_vault import FolderVault, KeyVault, StoreVault
+from .problems import refuse
+
+FLUSH_SECONDS = 1.0
+RETIRE_SECONDS = 3600.0
+CLOSING = 100  # priority of the finalizer
+ENDPOINT = "issuer"
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerSettings:
+    """What an operator sets."""
+
+    store: str
+    collections: tuple[Path, ...]
+    keys: Path | None = None
+    account_keys: tuple[Path, ...] = ()
+    account_verifier: str | None = None
+    rate_limit: int = 8
+
+    def verifier(self) -> AccountVerifier:
+        """Return what verifies account tokens."""
+        if self.account_verifier and not self.account_keys:
+            return load_verifier(self.account_verifier)
+        if not self.account_keys or self.account_verifier:
+            fix = "give --account-key FILE, or else --account-verifier NAME"
+            raise SettingsError("--account-key", "", fix)
+        return any_of([SignedAccountVerifier(read_account_key(path)) for path in self.account_keys])
+
+    def vault(self, store: Store, *, make: bool = False) -> KeyVault:
+        """Return where the secrets are."""
+        return StoreVault(store) if self.keys is None else FolderVault(self.keys, make=make)
+
+
+def any_of(verifiers: Iterable[AccountVerifier]) -> AccountVerifier:
+    """Return a verifier that accepts what one of several does: keys are replaced that way."""
+    all_of_them = list(verifiers)
+
+    def verify(token: str, now: datetime) -> str | None:
+        found = [account for each in all_of_them if (account := each(token, now)) is not None]
+        return found[0] if found else None
+
+    return verify
+
+
+@contextmanager
+def opened_issuer(
+    settings: IssuerSettings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Iterator[Issuer]:
+    """Open an issuer for a moment: what is wrong shows."""
+    store = open_store(settings.store)
+    try:
+        settings.verifier()
+        yield Issuer.open(settings.collections, store, settings.vault(store), clock)
+    finally:
+        store.close()
+
+
+class IssuerWorker:
+    """A WSGI application that opens its issuer in the process that serves."""
+
+    def __init__(self, settings: IssuerSettings) -> None:
+        self._settings = settings
+        self._app: WSGIApplication | None = None
+        self._metrics: IssuanceMetrics | None = None
+        self._issuer: Issuer | None = None
+        self._retired = -RETIRE_SECONDS
+        self.faults = FaultLog()
+
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """Respond to one request; the liveness probe depends on no store."""
+        if self._app is not None:
+            return self._app(environ, start)
+        if environ["PATH_INFO"] == LIVE_PATH:
+            start("200 OK", [("Content-Type", JSON_TYPE)])
+            return [b'{"status":"ok"}']
+        problem = refuse("unavailable").problem
+        start("503 Service Unavailable", [("Content-Type", PROBLEM_TYPE), *problem.headers.items()])
+        return [problem.body]
+
+    def start(self) -> None:
+        """Open, if the store is there; a thread goes on with that, and keeps the worker in order.
+
+        Not `atexit`: processes forked by `multiprocessing` end without it.
+        """
+        configure_logging(sys.stderr)
+        self.keep_up()
+        threading.Thread(target=self._run, daemon=True).start()
+        Finalize(None, self._flush, exitpriority=CLOSING)
+
+    def keep_up(self) -> None:
+        """Open if that is due, write figures, and delete what is over; a fault is logged."""
+        self.faults.log_ended()
+        try:
+            if self._app is None:
+                self._open()
+            if self._metrics is not None:
+                self._metrics.flush()
+            if self._issuer is not None and time.monotonic() - self._retired >= RETIRE_SECONDS:
+                self._retired = time.monotonic()
+                self._issuer.retire()
+        except VeilcountError as error:
+            self.faults.log("store", ENDPOINT, error, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - the thread goes on
+            self.faults.log("failed", ENDPOINT, error)
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(FLUSH_SECONDS)
+            self.keep_up()
+
+    def _open(self) -> None:
+        store = open_store(self._settings.store)
+        try:
+            vault, verifier = self._settings.vault(store), self._settings.verifier()
+            files, rate = self._settings.collections, self._settings.rate_limit
+            self._issuer = Issuer.open(files, store, vault, lambda: datetime.now(UTC))
+        except BaseException:
+            store.close()
+            raise
+        app, self._metrics = create_issuer_app(
+            self._issuer, verifier, faults=self.faults, rate=rate
+        )
+        self._app = app
+
+    def _flush(self) -> None:
+        if self._metrics is not None:
+            with suppress(VeilcountError):  # figures of the last second are lost, no token
+                self._metrics.flush()
