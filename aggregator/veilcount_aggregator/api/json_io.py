@@ -76,7 +76,7 @@ def parse_body(kind: type[Body]) -> Body:
         return msgspec.json.decode(request.get_data(), type=kind)
     except msgspec.ValidationError as error:
         raise refusal("bad-field", str(error), "body") from error
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise refusal("bad-request", "the body is not JSON", "body") from error
 
 

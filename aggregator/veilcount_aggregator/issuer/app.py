@@ -200,7 +200,7 @@ def _body() -> TokenRequest:
         return msgspec.json.decode(request.get_data(), type=TokenRequest)
     except msgspec.ValidationError as error:
         raise refuse("bad-field", str(error), "body") from error
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise refuse("bad-request", "the body is not JSON", "body") from error
 
 
