@@ -94,17 +94,17 @@ class IssuerEndpoints:
     def tokens(self) -> Response:
         """Sign for an account."""
         account = self._account()
-        asked = _body()
-        wanted = [
+        body = _body()
+        slots = [
             SlotRequest(each.period, _decode(each.blinded, place))
-            for place, each in enumerate(asked.requests)
+            for place, each in enumerate(body.requests)
         ]
-        if wait := self._limits.wait(account, len(wanted)):
+        if wait := self._limits.wait(account, len(slots)):
             raise refuse_for(wait)
-        signatures = self._issuer.issue(account, asked.fingerprint, wanted)
-        self._metrics.issued(asked.fingerprint, len(signatures))
-        body = msgspec.json.encode(TokenReply([encode_base64(each) for each in signatures]))
-        return Response(body, mimetype=JSON_TYPE)
+        signatures = self._issuer.issue(account, body.fingerprint, slots)
+        self._metrics.issued(body.fingerprint, len(signatures))
+        reply = msgspec.json.encode(TokenReply([encode_base64(each) for each in signatures]))
+        return Response(reply, mimetype=JSON_TYPE)
 
     def live(self) -> Response:
         """The process responds; nothing else is checked."""

@@ -76,14 +76,14 @@ def _pinned(text: str, name: str, digest: str) -> str:
     read again: it must differ in that key alone.
     """
     lines = text.splitlines(keepends=True)
-    wanted = tomllib.loads(text.removeprefix(_BOM))
-    wanted[name]["tokens"] = digest
+    expected = tomllib.loads(text.removeprefix(_BOM))
+    expected[name]["tokens"] = digest
     header = re.compile(rf"\s*\[\s*[\"']?{re.escape(name)}[\"']?\s*\]")
     for pattern in (re.compile(r"\s*linkage\s*="), header):
         for at, line in enumerate(lines, 1):
             if pattern.match(line):
                 changed = "".join([*lines[:at], _line(line, digest), *lines[at:]])
-                if _loads(changed) == wanted:
+                if _loads(changed) == expected:
                     return changed
     fix = f'add this line to its table: tokens = "{digest}"'
     raise DefinitionError("tokens", None, fix, collection=name)

@@ -60,7 +60,7 @@ class Issuer:
         """Return the public keys of a collection as JSON, the same for everybody."""
         return self._of(fingerprint).listed
 
-    def issue(self, account: str, fingerprint: str, wanted: Sequence[SlotRequest]) -> list[bytes]:
+    def issue(self, account: str, fingerprint: str, requests: Sequence[SlotRequest]) -> list[bytes]:
         """Return the signatures, in order, for an account; all or nothing.
 
         They are recorded before they are made: a crash in between costs nobody a token, since the
@@ -68,12 +68,12 @@ class Issuer:
         """
         keys = self._of(fingerprint)
         oldest = keys.oldest(utc_day(self.clock()))
-        signers = _signers(keys, wanted, oldest)
-        for place, (signer, each) in enumerate(zip(signers, wanted, strict=True)):
+        signers = _signers(keys, requests, oldest)
+        for place, (signer, each) in enumerate(zip(signers, requests, strict=True)):
             if (problem := signer.refusal(each.blinded)) is not None:
                 raise refuse("bad-field", problem, f"requests[{place}].blinded")
-        self._ledger.record(account, keys.collection, wanted, oldest)
-        return [signer.sign(each.blinded) for signer, each in zip(signers, wanted, strict=True)]
+        self._ledger.record(account, keys.collection, requests, oldest)
+        return [signer.sign(each.blinded) for signer, each in zip(signers, requests, strict=True)]
 
     def retire(self) -> None:
         """Delete the keys of periods that are over, and the ledgers of collections that are.
@@ -91,15 +91,15 @@ class Issuer:
         return found
 
 
-def _signers(keys: PeriodKeys, wanted: Sequence[SlotRequest], oldest: int) -> list[SigningKey]:
+def _signers(keys: PeriodKeys, requests: Sequence[SlotRequest], oldest: int) -> list[SigningKey]:
     """Return the key of each request; refuse periods that are over, or not of the campaign."""
     periods = keys.collection.periods
-    for place, each in enumerate(wanted):
+    for place, each in enumerate(requests):
         if not 0 <= each.period < periods:
             why = f"give a period of the campaign: 0 to {periods - 1}"
             raise refuse("bad-field", why, f"requests[{place}].period")
-    found = {period: keys.find(period) for period in {each.period for each in wanted}}
+    found = {period: keys.find(period) for period in {each.period for each in requests}}
     over = sorted(period for period, key in found.items() if period < oldest or key is None)
     if over:
         raise refuse("period-over", over=over)
-    return [key for each in wanted if (key := found[each.period]) is not None]
+    return [key for each in requests if (key := found[each.period]) is not None]

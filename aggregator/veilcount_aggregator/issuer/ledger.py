@@ -60,13 +60,15 @@ class Caps:
     def admit(self, issued: Issued, marks: Iterable[tuple[int, bytes]]) -> dict[int, list[bytes]]:
         """Return the record with these marks, each once; OverCap: that would exceed a cap."""
         grown = {period: list(before) for period, before in issued.items()}
-        wanted = set()
+        requested = set()
         for period, mark in marks:
-            wanted.add(period)
+            requested.add(period)
             if mark not in grown.setdefault(period, []):
                 grown[period].append(mark)
-        if len(grown) > self.periods or any(len(grown[each]) > self.per_period for each in wanted):
-            left = {each: self.per_period - len(issued.get(each, ())) for each in sorted(wanted)}
+        if len(grown) > self.periods or any(
+            len(grown[each]) > self.per_period for each in requested
+        ):
+            left = {each: self.per_period - len(issued.get(each, ())) for each in sorted(requested)}
             raise OverCap(left, self.periods - len(issued))
         return grown
 
@@ -79,7 +81,7 @@ class IssuanceLedger:
         self._secret = secret
 
     def record(
-        self, account: str, collection: Collection, wanted: Sequence[SlotRequest], oldest: int
+        self, account: str, collection: Collection, requests: Sequence[SlotRequest], oldest: int
     ) -> None:
         """Record durably what is to be signed, all or nothing; OverCap: nothing was recorded.
 
@@ -87,7 +89,7 @@ class IssuanceLedger:
         """
         fingerprint, caps = collection.fingerprint, Caps.from_collection(collection)
         kind, key = KIND + fingerprint, self._hash("account", fingerprint, account.encode())
-        marks = [(each.period, self._mark(fingerprint, each)) for each in wanted]
+        marks = [(each.period, self._mark(fingerprint, each)) for each in requests]
         for _ in range(TRIES):
             found = self._store.records_at(kind, [key]).get(key)
             issued = _without_marks(_decoder.decode(found) if found else {}, oldest)
@@ -104,8 +106,8 @@ class IssuanceLedger:
             part = gone[first : first + DELETED_AT_ONCE]
             update_records(self._store, partial(_decided, part))
 
-    def _mark(self, fingerprint: str, wanted: SlotRequest) -> bytes:
-        named = wanted.period.to_bytes(2, "big") + wanted.blinded
+    def _mark(self, fingerprint: str, request: SlotRequest) -> bytes:
+        named = request.period.to_bytes(2, "big") + request.blinded
         return bytes.fromhex(self._hash("blinded", fingerprint, named))
 
     def _hash(self, purpose: str, fingerprint: str, content: bytes) -> str:

@@ -100,7 +100,7 @@ def test_a_verifier_of_the_app_is_found_by_its_name(monkeypatch: pytest.MonkeyPa
         load_verifier("other")
 
 
-def test_one_of_several_keys_is_enough_and_one_kind_is_given(tmp_path: Path) -> None:
+def test_one_of_several_keys_is_enough_and_one_kind_is_configured(tmp_path: Path) -> None:
     """So that a key is replaced while tokens of the old one are still valid."""
     names = [create_account_key(tmp_path / name, ed25519=False) for name in "abc"]
     verify = IssuerSettings("", (), account_keys=tuple(names[:2])).verifier()

@@ -142,11 +142,11 @@ def test_processes_that_race(url: str, definitions: Path) -> None:
     """Four accounts may have two tokens each, whatever two processes ask for at once."""
     context = multiprocessing.get_context("spawn")
     found: multiprocessing.Queue[int] = context.Queue()
-    asking = [context.Process(target=_grab, args=(url, definitions, n, found)) for n in range(2)]
-    for each in asking:
+    processes = [context.Process(target=_grab, args=(url, definitions, n, found)) for n in range(2)]
+    for each in processes:
         each.start()
     wins = sum(found.get(timeout=60) for _ in range(2 * 16))
-    for each in asking:
+    for each in processes:
         each.join(30)
 
     assert wins == 4 * 2
