@@ -13,9 +13,12 @@ from rich.text import Text
 
 from ..doctor import Finding, Severity, examine_backups, examine_server, examine_store, worst
 from ..errors import SettingsError
+from ..issuer.issuer_checks import examine_issuer
+from ..issuer.worker import IssuerSettings
 from ..settings import PREFIX, Settings
 from . import options, query_source
 from .main import EXIT_NEGATIVE, EXIT_OK
+from .options import required_url
 from .output import print_json, print_lines, print_table, spinner
 
 STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold red"}
@@ -31,6 +34,22 @@ STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold r
     help="Directory of backups; the newest is verified.",
 )
 @options.setting_options("journal", "max_new_pseudonyms", "max_series_memory", "max_store_memory")
+@click.option(
+    "--issuer",
+    "issued",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Definitions of an issuer, whose store --store is; repeatable.",
+)
+@click.option(
+    "--keys",
+    "folder",
+    type=click.Path(path_type=Path),
+    envvar=f"{PREFIX}ISSUER_KEYS",
+    metavar="FOLDER",
+    help="Folder of the issuer's private keys (default: in its store).",
+)
 @click.option("--deep", is_flag=True, help="Read the whole store: compare counters with ledgers.")
 @options.as_json
 @click.pass_context
@@ -42,6 +61,8 @@ def command(
     server: str | None,
     key: str,
     backups: Path | None,
+    issued: tuple[Path, ...],
+    folder: Path | None,
     deep: bool,
     as_json: bool,
     **limits: Any,
@@ -56,8 +77,9 @@ def command(
         fix = f"give a store's URL, a server's --url or both, here or as {PREFIX}STORE, {PREFIX}URL"
         raise SettingsError("--store", "", fix)
     with spinner("checking"):
-        settings = Settings(url, **limits) if url else None
+        settings = Settings(url, **limits) if url and not issued else None
         findings = [
+            *(_of_issuer(url, issued, folder) if issued else ()),
             *(_of_store(settings, backups, deep=deep) if settings else ()),
             *(examine_server(server, key, options.now) if server else ()),
             *(examine_backups(backups, options.now()) if backups else ()),
@@ -77,6 +99,10 @@ def _of_store(settings: Settings, backups: Path | None, *, deep: bool) -> Iterat
     if backups is None and settings.store.startswith("sqlite:"):
         fix = "give --backups DIR, the directory that `veilcount store backup` writes to"
         yield Finding("backups", "newest", Severity.WARN, "no backup directory is given", fix)
+
+
+def _of_issuer(url: str | None, files: tuple[Path, ...], folder: Path | None) -> Iterator[Finding]:
+    yield from examine_issuer(IssuerSettings(required_url(url), files, folder), options.now)
 
 
 def _row(finding: Finding) -> tuple[Text | str, ...]:

@@ -151,10 +151,12 @@ def account_key(file: Path, *, ed25519: bool, as_json: bool) -> None:
 @click.argument("account")
 @click.option("--key", type=FILE, required=True, metavar="FILE", help="Key that signs.")
 @click.option("--days", type=click.IntRange(1, 3650), default=1, show_default=True, help="Expiry.")
-def account_token(account: str, key: Path, days: int) -> None:
+@options.as_json
+def account_token(account: str, key: Path, days: int, *, as_json: bool) -> None:
     """Print a token that vouches for ACCOUNT, an opaque id of your app."""
     expires = options.now() + timedelta(days=days)
-    click.echo(sign_account(read_account_key(key), account, expires))
+    token = sign_account(read_account_key(key), account, expires)
+    print_result({"token": token}, [token], as_json=as_json)
 
 
 @command.command("serve")

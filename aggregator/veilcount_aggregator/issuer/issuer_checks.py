@@ -1,0 +1,120 @@
+"""Checks of an issuer for `veilcount doctor`: gmpy2, definitions, keys, store. Nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+
+from veilcount_shared import Collection
+from veilcount_shared.errors import VeilcountError
+
+from ..doctor.file_checks import SQLITE
+from ..doctor.finding import (
+    Check,
+    CheckResult,
+    Finding,
+    Severity,
+    examine,
+    ok,
+    or_ok,
+    wrong,
+)
+from ..errors import SigningUnavailable
+from ..series.series import utc_day
+from ..store import DurabilityState, Store, open_store
+from .definition_file import DefinitionFile
+from .key_list_file import read_key_list
+from .key_vault import LEDGER
+from .period_keys import PeriodKeys
+from .signing import require_gmpy2
+from .worker import IssuerSettings
+
+TARGET = "issuer"
+MAKE_KEYS = "run `veilcount issuer keys` with this --collections and this --store or --keys"
+RESTORE = "restore them with `veilcount issuer keys import`"
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerSubject:
+    """What is examined."""
+
+    settings: IssuerSettings
+    store: Store
+    now: datetime
+
+    def collections(self) -> Iterator[tuple[Collection, PeriodKeys]]:
+        """Yield each collection whose key list is there, with its keys."""
+        vault = self.settings.vault(self.store)
+        for file in self.settings.collections:
+            for collection in DefinitionFile(file).pinned:
+                yield collection, PeriodKeys(collection, *read_key_list(file, collection), vault)
+
+
+def examine_issuer(settings: IssuerSettings, clock: Callable[[], datetime]) -> Iterator[Finding]:
+    """Yield the findings of an issuer's settings, keys and store."""
+    try:
+        store = open_store(settings.store)
+    except VeilcountError as error:
+        fix = "see that it runs; a new one is made by `veilcount issuer keys`"
+        yield Finding(TARGET, "store", Severity.WRONG, str(error), fix)
+        return
+    with closing(store):
+        yield from examine(TARGET, CHECKS, IssuerSubject(settings, store, clock()))
+    if settings.store.startswith("sqlite:"):
+        yield from examine(TARGET, SQLITE, settings.store)
+
+
+def _signer(_: IssuerSubject) -> Iterator[CheckResult]:
+    try:
+        require_gmpy2()
+        yield ok("gmpy2 is installed: signatures take constant time")
+    except SigningUnavailable as error:
+        yield wrong(str(error), "install it: no issuer starts without it")
+
+
+@or_ok("every collection with tokens names its keys")
+def _definitions(subject: IssuerSubject) -> Iterator[CheckResult]:
+    for file in subject.settings.collections:
+        for each in DefinitionFile(file).unpinned:
+            yield wrong(f"{each.name} in {file.name} has no keys yet", MAKE_KEYS)
+
+
+@or_ok("the key of every period is there, and is its own")
+def _keys(subject: IssuerSubject) -> Iterator[CheckResult]:
+    today = utc_day(subject.now)
+    for collection, keys in subject.collections():
+        missing = set(keys.missing(today))
+        if missing:
+            yield wrong(f"{collection.name}: {len(missing)} private keys are missing", RESTORE)
+        for period in set(range(keys.oldest(today), collection.periods)) - missing:
+            keys.find(period)  # raises where it is another's, or others may read it
+
+
+@or_ok("the secret of the ledger is there")
+def _secret(subject: IssuerSubject) -> Iterator[CheckResult]:
+    if subject.settings.vault(subject.store).read(LEDGER) is None:
+        yield wrong("the secret of the ledger is missing: accounts are not known again", RESTORE)
+
+
+def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
+    health = subject.store.health()
+    if health.trouble or health.read_only:
+        yield wrong(
+            f"the store takes nothing: {health.trouble or 'read-only'}", "nothing is issued"
+        )
+    elif health.durable is not DurabilityState.YES:
+        fix = "make it durable: after a crash, accounts could be issued tokens once more"
+        yield wrong(f"the ledger may be lost: {health.why}", fix)
+    else:
+        yield ok("the ledger is durable")
+
+
+CHECKS: dict[str, Check[IssuerSubject]] = {
+    "signer": _signer,
+    "definitions": _definitions,
+    "keys": _keys,
+    "secret": _secret,
+    "ledger": _store,
+}

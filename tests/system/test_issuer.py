@@ -1,0 +1,218 @@
+"""A real `veilcount issuer serve`: devices get their tokens through kills, races and restarts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.aggregator.issuer.issuer_fixtures import decode
+from tests.redis_server import RedisServer
+from tests.system.server import Server
+from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.issuer.accounts import read_account_key, sign_account
+from veilcount_shared import Collection, load_collections
+from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
+from veilcount_shared.wire import encode_base64
+
+FILE = """\
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark"]
+epsilon = 1
+unit = "day"
+from = {start}
+until = {until}
+answers = 2
+linkage = "token"
+"""
+PERIODS = 3
+
+
+@dataclass
+class Deployed:
+    """The files of an issuer, and its store."""
+
+    folder: Path
+    store: str
+
+    @property
+    def definitions(self) -> Path:
+        return self.folder / "collections.toml"
+
+    @property
+    def theme(self) -> Collection:
+        return load_collections(self.definitions)["theme"]
+
+    def bearer(self, account: str) -> dict[str, str]:
+        key = read_account_key(self.folder / "account.key")
+        expires = datetime.now(UTC) + timedelta(hours=1)
+        return {"Authorization": f"Bearer {sign_account(key, account, expires)}"}
+
+    def served(self, workers: int = 2) -> Server:
+        """Start it; the tests of its limits ask more of it than a device does."""
+        flags = ["--collections", str(self.definitions), "--workers", str(workers)]
+        flags += ["--account-key", str(self.folder / "account.key"), "--rate-limit", "0"]
+        program = ("veilcount_aggregator", "issuer")
+        return Server(self.store, self.folder, *flags, program=program)
+
+
+@dataclass
+class Device:
+    """Somebody who asks for the tokens of two periods."""
+
+    deployed: Deployed
+    keys: list[PublicKey]
+    account: str
+    secret: bytes
+
+    def slots(self, *periods: int) -> list[SlotSecret]:
+        fingerprint = self.deployed.theme.fingerprint
+        return [SlotSecret(self.secret, fingerprint, each, 0) for each in periods]
+
+    def ask(self, server: Server, *periods: int) -> requests.Response:
+        wanted = [
+            {
+                "period": each.period,
+                "blinded": encode_base64(each.blind(self.keys[each.period]).blinded),
+            }
+            for each in self.slots(*periods)
+        ]
+        body = {"fingerprint": self.deployed.theme.fingerprint, "requests": wanted}
+        headers = self.deployed.bearer(self.account)
+        return requests.post(server.url + "/v1/tokens", json=body, headers=headers, timeout=30)
+
+    def tokens(self, reply: requests.Response, *periods: int) -> list[bytes]:
+        assert reply.status_code == 200, reply.text
+        signed = map(decode, reply.json()["signatures"])
+        slots = zip(self.slots(*periods), signed, strict=True)
+        return [each.finalize(self.keys[each.period], raw) for each, raw in slots]
+
+
+@contextmanager
+def store_url(engine: str, folder: Path) -> Iterator[str]:
+    if engine == "sqlite":
+        yield f"sqlite:///{folder}/issuer.db"
+        return
+    server = RedisServer(folder)
+    try:
+        yield server.url
+    finally:
+        server.kill()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def deployed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployed]:
+    start = datetime.now(UTC).date()
+    file = FILE.format(start=start, until=start + timedelta(days=PERIODS))
+    (tmp_path / "collections.toml").write_text(file)
+    with store_url(request.param, tmp_path) as url:
+        found = Deployed(tmp_path, url)
+        line = ["issuer", "keys", "--collections", str(found.definitions), "--store", url]
+        assert run(line) == 0
+        assert run(["issuer", "account-key", str(tmp_path / "account.key")]) == 0
+        yield found
+
+
+def public_keys(deployed: Deployed, server: Server) -> list[PublicKey]:
+    theme = deployed.theme
+    reply = server.ask("GET", f"/v1/token-keys/{theme.fingerprint}")
+    return check_key_list([*map(decode, reply.json()["keys"])], PERIODS, theme.tokens or "")
+
+
+def device(deployed: Deployed, keys: list[PublicKey], number: int, account: str = "") -> Device:
+    secret = number.to_bytes(32, "big")
+    return Device(deployed, keys, account or f"account-{number}", secret)
+
+
+def test_devices_that_race_get_no_more_than_their_accounts_may(deployed: Deployed) -> None:
+    """Six installs of one account, three periods, two workers: two periods, one token each."""
+    with deployed.served() as server:
+        keys = public_keys(deployed, server)
+        installs = [device(deployed, keys, number, "shared-account") for number in range(6)]
+        with ThreadPoolExecutor(6) as threads:
+            pairs = [(each, period) for period in range(PERIODS) for each in installs]
+            replies = list(threads.map(lambda pair: pair[0].ask(server, pair[1]), pairs))
+        won = [pair for pair, reply in zip(pairs, replies, strict=True) if reply.ok]
+
+        assert {each.status_code for each in replies} == {200, 409}
+        assert len({period for _, period in won}) == len(won) == 2
+        for each, period in won:
+            (token,) = each.tokens(each.ask(server, period), period)
+            assert len(token) == 256
+        assert server.ask("GET", "/health/ready").status_code == 200
+        assert server.stop() == 0
+        assert "shared-account" not in server.log_text()
+
+
+def test_a_killed_issuer_neither_loses_a_token_nor_gives_two(deployed: Deployed) -> None:
+    """Whoever asked when it was killed asks again, and gets the token; nobody gets another."""
+    server = deployed.served()
+    keys = public_keys(deployed, server)
+    devices = [device(deployed, keys, number) for number in range(40)]
+    answered: dict[int, list[bytes]] = {}
+
+    def ask(number: int) -> None:
+        if number == len(devices) // 2:
+            server.kill()
+        with suppress(requests.RequestException):
+            reply = devices[number].ask(server, 0, 1)
+            answered[number] = devices[number].tokens(reply, 0, 1)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(ask, range(len(devices))))
+    assert 0 < len(answered) < len(devices)
+
+    with deployed.served() as again:
+        for number, each in enumerate(devices):
+            tokens = each.tokens(each.ask(again, 0, 1), 0, 1)
+            assert answered.get(number, tokens) == tokens
+            reinstalled = device(deployed, keys, 1000 + number, each.account)
+            assert reinstalled.ask(again, 0).status_code == 409
+
+
+def test_an_incomplete_issuer_does_not_start(
+    deployed: Deployed, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["issuer", "serve", "--store", deployed.store, "--bind", "127.0.0.1:1"]
+    definitions = ["--collections", str(deployed.definitions)]
+    assert run([*line, *definitions]) == 2
+    assert "give --account-key FILE" in capfd.readouterr().err
+    shutil.rmtree(deployed.folder / "token_keys")
+    account = ["--account-key", str(deployed.folder / "account.key")]
+    monkeypatch.setattr("veilcount_aggregator.server.listen_address.ListenAddress.check", str)
+    assert run([*line, *definitions, *account]) == 2
+
+    assert "is missing: put it back" in capfd.readouterr().err
+
+
+def test_doctor_finds_what_an_issuer_lacks(
+    deployed: Deployed, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def examined(*more: str) -> dict[str, str]:
+        line = ["doctor", "--issuer", str(deployed.definitions), "--store", deployed.store]
+        run([*line, "--json", *more])
+        found = json.loads(capfd.readouterr().out)
+        return {each["check"]: each["state"] for each in found["findings"]}
+
+    capfd.readouterr()
+    whole = examined()
+    assert {whole[name] for name in ("signer", "definitions", "keys", "secret", "ledger")} == {"ok"}
+    empty = deployed.folder / "empty"
+    empty.mkdir(mode=0o700)
+    assert examined("--keys", str(empty))["keys"] == "wrong"
+    empty.chmod(0o755)
+    assert examined("--keys", str(empty))["secret"] == "wrong"
+    text = deployed.definitions.read_text()
+    deployed.definitions.write_text(text.partition("tokens =")[0])
+    assert examined()["definitions"] == "wrong"
