@@ -33,6 +33,7 @@ from . import (
     shards,
     stalls,
     strings,
+    tokens,
     trends,
     upgrade,
 )
@@ -48,6 +49,7 @@ PARTS = {
     "accuracy": accuracy.run,
     "strings": strings.run,
     "moments": moments.run,
+    "tokens": tokens.run,
     "trends": trends.run,
     "central": central.run,
     "linkage": linkage.run,

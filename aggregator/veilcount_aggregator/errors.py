@@ -119,7 +119,7 @@ class OverCap(VeilcountError):
     def __init__(self, left: Mapping[int, int], periods_left: int) -> None:
         """Take the tokens left of each period it asked for, and how many more periods it may."""
         of_each = ", ".join(f"{number} of period {period}" for period, number in left.items())
-        super().__init__(f"left are {of_each}, and {periods_left} periods not asked for yet")
+        super().__init__(f"left for this account: {of_each}, and {periods_left} further periods")
         self.left, self.periods_left = left, periods_left
 
 

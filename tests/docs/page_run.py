@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from veilcount_aggregator.issuer.definition_file import UNPINNED
 from veilcount_shared import parse_collections
 from veilcount_shared.wire import decode_json
 
@@ -31,6 +32,9 @@ def run(text: str, name: str, folder: Path) -> int:
             runner.close()
         runner.test()
     return ran
+
+
+LINKAGE = 'linkage = "token"'
 
 
 class PageRunner:
@@ -86,8 +90,10 @@ class PageRunner:
         compile(block.text, block.file, "exec")
 
     def _define(self, block: Block) -> None:
-        """Read definitions; a block may show a table without the app."""
+        """Read definitions; a block may show a table without the app, and tokens without keys."""
         whole = block.text if block.text.lstrip().startswith("app") else APP + block.text
+        if "\ntokens" not in whole:
+            whole = whole.replace(LINKAGE, f'{LINKAGE}\ntokens = "{UNPINNED}"')
         parse_collections(whole, lambda name: Path(name).read_text().splitlines(), self._name)
 
     def _json(self, block: Block) -> None:

@@ -10,9 +10,12 @@ from typing import Any
 
 from tests.aggregator.cli.server_fixtures import listening
 from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.issuer.app import create_issuer_app
+from veilcount_aggregator.issuer.worker import IssuerSettings, opened_issuer
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.structured_logging import FaultLog
 
 
 class Served:
@@ -43,3 +46,16 @@ class Served:
     def refresh(self) -> None:
         """Know what a command has just changed in the store."""
         self.aggregator.catalog_cache.refresh()
+
+
+class ServedIssuer:
+    """A real issuer, in granian's place a server that needs no process."""
+
+    def __init__(self, settings: IssuerSettings, clock: Callable[[], datetime]) -> None:
+        self._stack = ExitStack()
+        issuer = self._stack.enter_context(opened_issuer(settings, clock))
+        app, _ = create_issuer_app(
+            issuer, settings.verifier(), faults=FaultLog(), rate=settings.rate_limit
+        )
+        self.url = self._stack.enter_context(listening(app))
+        self.close = self._stack.close

@@ -20,8 +20,10 @@ from unittest.mock import patch
 from tests.redis_server import HOST, RedisServer, free_port
 from veilcount_aggregator.catalog.definitions import add_definitions, load_catalog, read_source
 from veilcount_aggregator.cli import dev as dev_command
+from veilcount_aggregator.cli import issuer as issuer_command
 from veilcount_aggregator.cli import options
 from veilcount_aggregator.cli import serve as serve_command
+from veilcount_aggregator.issuer.worker import IssuerSettings
 from veilcount_aggregator.server.listen_address import ListenAddress
 from veilcount_aggregator.server.serve import Announce, StartupSummary, prepare
 from veilcount_aggregator.settings import Settings
@@ -31,10 +33,11 @@ from veilcount_client.diagnostics.doctor import examine
 
 from .page_parser import ROOT
 from .page_population import answered
-from .page_server import Served
+from .page_server import Served, ServedIssuer
 
 URL = "https://stats.example.org"
 LOOPBACK = "http://127.0.0.1:8420"
+ISSUER = "https://issuer.example.org"
 REDIS = "redis://redis.example.org:6379/0"
 FOLDERS = tuple(f"/{each}/veilcount" for each in ("var/lib", "var/backups", "etc", "run"))
 STORE = "sqlite:////var/lib/veilcount/store.db"
@@ -52,6 +55,7 @@ class Place:
     now: datetime = BEGIN
     server: Served | None = None
     redis: RedisServer | None = None
+    issuer: ServedIssuer | None = None
     _keys: dict[str, str] = field(default_factory=dict)
 
     # -- names ---------------------------------------------------------------------------------
@@ -63,6 +67,8 @@ class Place:
             text = text.replace(URL, url).replace(LOOPBACK, url)
         if REDIS in text:
             text = text.replace(REDIS, self._redis().url)
+        if self.issuer:
+            text = text.replace(ISSUER, self.issuer.url)
         for each in FOLDERS:
             text = text.replace(each, f"{self.folder}{each}")
         return _KEY.sub(lambda found: self._key(found[1]), text)
@@ -120,6 +126,18 @@ class Place:
         sys.stderr.write(f"{summary}\n")
         return 0
 
+    def issue(self, settings: IssuerSettings, *_: object) -> int:
+        """Do what `veilcount issuer serve` does, in a thread, since the page goes on."""
+        self.close_issuer()
+        self.issuer = ServedIssuer(settings, self.clock)
+        return 0
+
+    def close_issuer(self) -> None:
+        """End the issuer, if there is one."""
+        if self.issuer:
+            self.issuer.close()
+        self.issuer = None
+
     def develop(self, settings: Settings, _: ListenAddress, announce: Announce, __: object) -> int:
         """Do what `veilcount dev` does before a report arrives."""
         announce(prepare(settings, ListenAddress(HOST, free_port())))
@@ -156,6 +174,7 @@ def opened(folder: Path, *, empty: bool = False) -> Iterator[Place]:
         undo.enter_context(_modules(folder))
         undo.enter_context(patch.object(options, "now", place.clock))
         undo.enter_context(patch.object(serve_command, "serve", place.serve))
+        undo.enter_context(patch.object(issuer_command, "serve_issuer", place.issue))
         undo.enter_context(patch.object(dev_command, "serve_development", place.develop))
         undo.enter_context(patch.object(examine, "__defaults__", (place.seconds,)))
         undo.enter_context(patch.object(state_checks, "filesystem", lambda _: "a disk"))
@@ -164,6 +183,7 @@ def opened(folder: Path, *, empty: bool = False) -> Iterator[Place]:
 
 def _end(place: Place) -> None:
     place.close_server()
+    place.close_issuer()
     if place.redis:
         place.redis.kill()
 

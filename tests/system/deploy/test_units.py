@@ -24,6 +24,7 @@ from veilcount_aggregator.server.worker_supervisor import DRAIN_SECONDS
 from veilcount_aggregator.store import open_store
 
 SERVICE, BACKUP = unit("veilcount.service"), unit("veilcount-backup.service")
+ISSUER = unit("veilcount-issuer.service")
 MOST_EXPOSED = 2.0  # of ten: what systemd itself calls OK
 AS_ROOT = {"fchown"}  # where a test runs as root, SQLite gives its files to the store's owner
 
@@ -65,6 +66,28 @@ def handles_sigterm(pid: int) -> bool:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (caught,) = re.findall(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def test_the_issuer_starts_and_ends_as_it_is_written(tmp_path: Path) -> None:
+    """Next to the aggregator's service it is as little exposed, and leaves no core file."""
+    (tmp_path / "var/lib/veilcount").mkdir(parents=True)
+    at_host = {name: moved(value, tmp_path, 0) for name, value in variables(ISSUER).items()}
+    definitions, store = (at_host[f"VEILCOUNT_{name}"] for name in ("COLLECTIONS", "STORE"))
+    Path(definitions).write_text(KNOWN + 'linkage = "token"\n', encoding="utf-8")
+    assert run(["issuer", "keys", "--collections", definitions, "--store", store]) == 0
+    assert run(["issuer", "account-key", at_host["VEILCOUNT_ACCOUNT_KEY"]]) == 0
+    port = free_port()
+    (command,) = ISSUER["ExecStart"]
+    command = moved(command, tmp_path, port).replace("127.0.0.1:8430", f"{HOST}:{port}")
+    with started(words(command), at_host) as process:
+        wait_until(lambda: listens(port))
+        wait_until(lambda: handles_sigterm(process.pid))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(float(ISSUER["TimeoutStopSec"][0])) == 0
+
+    sandbox = [name for name in SERVICE if name.startswith(("Protect", "Restrict", "System", "IP"))]
+    assert {name: ISSUER[name] for name in sandbox} == {name: SERVICE[name] for name in sandbox}
+    assert ISSUER["LimitCORE"] == ["0"]
 
 
 def test_the_service_starts_serves_and_ends_as_it_is_written(host: Path) -> None:
@@ -131,7 +154,8 @@ def test_systemd_understands_every_line(tmp_path: Path) -> None:
     names = sorted(each.name for each in tmp_path.iterdir())
     verified = analyzed("verify", "--man=no", *(str(tmp_path / name) for name in names))
 
-    assert names == ["veilcount-backup.service", "veilcount-backup.timer", "veilcount.service"]
+    services = [f"veilcount{each}.service" for each in ("-backup", "-issuer", "")]
+    assert names == sorted([*services, "veilcount-backup.timer"])
     assert (verified.returncode, verified.stderr) == (0, "")
 
 
