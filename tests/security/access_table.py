@@ -16,6 +16,7 @@ class Kind(Enum):
     KEY = auto()  # by a key in a header, always
     DEVICE = auto()  # by a device's key, from the first one on
     OPEN = auto()  # anyone may
+    ACCOUNT = auto()  # by an account token, at an issuer
     PAGE = auto()  # by a session
     FORM = auto()  # anyone may, who comes from a page of ours
 
@@ -83,6 +84,14 @@ DECIDED = (
     *_rules(Kind.PAGE, Role.ADMIN, ADMINS_PAGES),
 )
 
+#: the issuer, a process of its own
+ISSUER = (
+    *_rules(
+        Kind.OPEN, None, "GET  /v1/token-keys/<fingerprint>  /health/live  /health/ready  /metrics"
+    ),
+    *_rules(Kind.ACCOUNT, None, "POST  /v1/tokens"),
+)
+
 
 def of_kind(*kinds: Kind) -> list[AccessRule]:
     return [endpoint for endpoint in DECIDED if endpoint.kind in kinds]
@@ -91,6 +100,11 @@ def of_kind(*kinds: Kind) -> list[AccessRule]:
 def served(app: Flask) -> Iterator[str]:
     """Yield every served endpoint, in the form above."""
     yield f"POST {reports.PATH}"
+    yield from routed(app)
+
+
+def routed(app: Flask) -> Iterator[str]:
+    """Yield every endpoint of Flask's, in the form above."""
     for rule in app.url_map.iter_rules():
         for method in (rule.methods or set()) - {"HEAD"}:
             yield f"{method} {rule.rule}"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from math import ceil
 
 BURST_SECONDS = 2.0
-MOST_BUCKETS = 100_000  # beyond it, those that have filled again are forgotten: they are as new
+MOST_BUCKETS = 100_000  # beyond it, those that are full are forgotten: they are as new ones
 
 
 class RateLimits:
@@ -39,13 +39,14 @@ class RateLimits:
             taken = tokens >= cost
             self._buckets[key] = (tokens - cost * taken, now)
             if len(self._buckets) > MOST_BUCKETS:
-                self._forget_full(now)
+                self._forget(now)
         return 0 if taken else ceil((cost - tokens) / self._rate)
 
-    def _forget_full(self, now: float) -> None:
-        """Forget the buckets that are full by now."""
-        self._buckets = {
-            key: (tokens, looked)
+    def _forget(self, now: float) -> None:
+        """Forget the buckets that are full by now, and the oldest ones beyond half of the most."""
+        kept = [
+            (key, (tokens, looked))
             for key, (tokens, looked) in self._buckets.items()
             if tokens + (now - looked) * self._rate < self._most
-        }
+        ]
+        self._buckets = dict(kept[-MOST_BUCKETS // 2 :])

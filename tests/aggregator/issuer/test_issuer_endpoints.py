@@ -11,11 +11,31 @@ import pytest
 from werkzeug.test import TestResponse
 
 from tests.aggregator.store.engines import Empty
+from tests.security.access_table import ISSUER, Kind, routed
 from veilcount_aggregator.errors import StoreUnavailable
+from veilcount_aggregator.issuer.app import METRICS_PATH
+from veilcount_aggregator.issuer.period_keys import make_keys
 from veilcount_aggregator.issuer.signing import SigningKey
+from veilcount_shared.tokens import PublicKey, parse_key
 from veilcount_shared.wire import encode_base64
 
-from .issuer_fixtures import Issuance, document, problem
+from .issuer_fixtures import Issuance, decode, document, problem
+
+
+def test_the_access_table_is_what_is_served(issuance: Issuance) -> None:
+    """What needs an account answers nobody else, and the rest is the same for everybody."""
+    assert sorted(routed(issuance.web.application)) == sorted(map(str, ISSUER))
+    for rule in ISSUER:
+        path = rule.path.replace("<fingerprint>", issuance.theme.fingerprint)
+        replies = [
+            issuance.web.open(path, method=rule.method, headers=headers)
+            for headers in ({}, issuance.bearer("alice"), {"Authorization": "Bearer x"})
+        ]
+        if rule.kind is Kind.ACCOUNT:
+            assert [each.status_code for each in replies] == [401, 415, 401]
+        else:
+            assert {each.status_code for each in replies} == {200}
+            assert rule.path == METRICS_PATH or len({each.data for each in replies}) == 1
 
 
 def test_a_device_gets_tokens_that_verify_and_the_same_ones_again(issuance: Issuance) -> None:
@@ -239,3 +259,27 @@ def test_random_bytes_never_fail(issuance: Issuance, empty: Empty) -> None:
             mutated[randomness.randrange(len(mutated))] = randomness.randrange(256)
         reply = issuance.web.post("/v1/tokens", data=bytes(mutated), headers=headers)
         assert reply.status_code in {200, 400, 404, 409}, issuance.log.getvalue()
+
+
+def test_every_request_could_be_for_every_token(issuance: Issuance) -> None:
+    """Whoever has both logs learns nothing: for each pair there is a blinding that joins it.
+
+    The planted key of one person alone is another matter: under it, no other pair is possible.
+    """
+    slots = [each for person in range(3) for each in issuance.slots([0], person)]
+    requests = [decode(each["blinded"]) for each in issuance.requests(slots)]
+    tokens = [issuance.tokens(f"account {n}", [slot])[0] for n, slot in enumerate(slots)]
+    key, (lone,) = issuance.keys(issuance.theme)[0], make_keys(1)[0]
+
+    def possible(blinded: bytes, token: bytes, under: PublicKey) -> bool:
+        """Whether a blinding r makes a blinded message of a token's: r = s(blinded) / token."""
+        n, number = under.n, int.from_bytes(token, "big")
+        encoded = pow(number, under.e, n)
+        signer = issuance.issuer._keys[issuance.theme.fingerprint].find(0)
+        assert signer is not None
+        r = int.from_bytes(signer.sign(blinded), "big") * pow(number, -1, n) % n
+        return encoded * pow(r, under.e, n) % n == int.from_bytes(blinded, "big")
+
+    pairs = [(blinded, token) for blinded in requests for token in tokens]
+    assert all(possible(*pair, key) for pair in pairs)
+    assert not any(possible(*pair, parse_key(lone)) for pair in pairs)
