@@ -73,7 +73,7 @@ def command(
     it (with an analyst's --key its metrics too). Nothing is changed; the server counts two rejected
     requests.
     """
-    if not (url or server or backups):
+    if not (url or server or backups or issued):
         fix = f"give a store's URL, a server's --url or both, here or as {PREFIX}STORE, {PREFIX}URL"
         raise SettingsError("--store", "", fix)
     with spinner("checking"):

@@ -85,13 +85,17 @@ def opened_issuer(
 class IssuerWorker:
     """A WSGI application that opens its issuer in the process that serves."""
 
-    def __init__(self, settings: IssuerSettings) -> None:
+    def __init__(
+        self, settings: IssuerSettings, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Open nothing yet; `seconds` is a monotonic clock."""
         self._settings = settings
+        self._seconds = seconds
         self._app: WSGIApplication | None = None
         self._metrics: IssuanceMetrics | None = None
         self._issuer: Issuer | None = None
-        self._retired = -RETIRE_SECONDS
-        self.faults = FaultLog()
+        self._retire_at = seconds()
+        self.faults = FaultLog(seconds)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Respond to one request; the liveness probe depends on no store."""
@@ -122,8 +126,8 @@ class IssuerWorker:
                 self._open()
             if self._metrics is not None:
                 self._metrics.flush()
-            if self._issuer is not None and time.monotonic() - self._retired >= RETIRE_SECONDS:
-                self._retired = time.monotonic()
+            if self._issuer is not None and self._seconds() >= self._retire_at:
+                self._retire_at = self._seconds() + RETIRE_SECONDS
                 self._issuer.retire()
         except VeilcountError as error:
             self.faults.log("store", ENDPOINT, error, reason=str(error))

@@ -37,6 +37,22 @@ def test_rfc_9474(vector: dict[str, str]) -> None:
     assert token.hex() == vector["sig"]
 
 
+def test_nobody_chooses_what_is_exponentiated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The private exponent meets another, uniform base each time, whatever was sent."""
+    bases: list[int] = []
+    original = SigningKey._exponentiate
+
+    def record(key: SigningKey, message: int) -> int:
+        bases.append(int(message))
+        return original(key, message)
+
+    monkeypatch.setattr(SigningKey, "_exponentiate", record)
+    for _ in range(3):
+        KEY.sign(BLINDED)
+
+    assert len({*bases, int.from_bytes(BLINDED, "big")}) == 4
+
+
 @pytest.mark.parametrize("half", ["d_p", "d_q", "q_inverse"])
 def test_a_wrong_half_never_leaves(half: str) -> None:
     """A fault of one half alone would reveal a factor of the modulus."""

@@ -1,0 +1,108 @@
+"""A worker of an issuer: it waits for its store, and keeps its figures and keys in order."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from werkzeug.test import Client
+
+from veilcount_aggregator.errors import StoreUnavailable
+from veilcount_aggregator.issuer.accounts import create_account_key
+from veilcount_aggregator.issuer.issuer import Issuer
+from veilcount_aggregator.issuer.key_vault import FolderVault
+from veilcount_aggregator.issuer.worker import IssuerSettings, IssuerWorker
+from veilcount_aggregator.store import Store, open_store
+
+from .issuer_fixtures import Issuance, problem, set_up
+
+#: a campaign that the real clock, which a worker goes by, is in
+FILE = """\
+app = "acme-editor"
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark"]
+epsilon = 1
+unit = "user"
+from = {year}-01-01
+until = {next}-01-01
+linkage = "token"
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> IssuerSettings:
+    today = datetime.now(UTC).date()
+    definitions = tmp_path / "collections.toml"
+    definitions.write_text(FILE.format(year=today.year, next=today.year + 1))
+    set_up(definitions, FolderVault(tmp_path / "keys", make=True), today)
+    account_key = create_account_key(tmp_path / "account.key", ed25519=False)
+    url = f"sqlite:///{tmp_path}/issuer.db"
+    return IssuerSettings(url, (definitions,), tmp_path / "keys", (account_key,))
+
+
+def test_a_worker_waits_for_its_store(settings: IssuerSettings) -> None:
+    """It lives and is not ready until then; nothing is answered that devices would drop."""
+    found = IssuerWorker(settings)
+    web = Client(found)
+
+    def states() -> list[int]:
+        paths = ("/health/live", "/health/ready", "/v1/tokens", "/metrics")
+        return [web.get(path).status_code for path in paths]
+
+    found.keep_up()
+    assert states() == [200, 503, 503, 503]
+    assert problem(web.post("/v1/tokens")) == "unavailable"
+    open_store(settings.store, make=True).close()
+    found.keep_up()
+    assert states() == [200, 200, 405, 200]
+    assert problem(web.post("/v1/tokens")) == "no-account"
+
+
+def test_figures_outlive_a_store_that_is_away(
+    issuance: Issuance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    issuance.tokens("alice", issuance.slots([0]))
+    with monkeypatch.context() as patched:
+        patched.setattr(issuance.store, "commit", fail)
+        with pytest.raises(StoreUnavailable):
+            issuance.metrics.flush()
+    issuance.metrics.flush()
+
+    assert "requests_total{} 1\n" in issuance.web.get("/metrics").text
+
+
+def test_keys_are_retired_at_the_start_and_each_hour(
+    settings: IssuerSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault in one round ends neither the thread nor the next round."""
+    open_store(settings.store, make=True).close()
+    hours, retired = [1000.0], []
+
+    def retire(_: Issuer) -> None:
+        retired.append(hours[0])
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Issuer, "retire", retire)
+    found = IssuerWorker(settings, lambda: hours[0] * 3600)
+    for hour in (1000.0, 1000.5, 1001.0, 1001.9, 1002.1):
+        hours[0] = hour
+        found.keep_up()
+
+    assert retired == [1000.0, 1001.0, 1002.1]
+
+
+def test_an_issuer_without_the_secret_of_its_ledger_does_not_start(
+    definitions: Path, store: Store, tmp_path: Path
+) -> None:
+    """It would know no account again."""
+    shutil.copytree(definitions.parent, tmp_path / "copied")
+    (tmp_path / "copied" / "keys" / "ledger").unlink()
+    with closing(store), pytest.raises(ValueError, match="the secret of the ledger is not there"):
+        Issuance(tmp_path / "copied" / definitions.name, store)
