@@ -19,6 +19,7 @@ from ..issuer.accounts import create_account_key, read_account_key, sign_account
 from ..issuer.key_backup import export_keys, import_keys, is_encrypted
 from ..issuer.key_setup import KeySet, set_up_keys
 from ..issuer.key_vault import FolderVault, KeyVault, StoreVault
+from ..issuer.own_store import require_own_store
 from ..issuer.worker import IssuerSettings
 from ..series.series import utc_day
 from ..server.listen_address import ListenAddress
@@ -217,7 +218,7 @@ def _vault(url: str | None, folder: Path | None, *, make: bool = False) -> Itera
         yield FolderVault(folder, make=make)
         return
     with options.opened(url, make=make) as store:
-        yield StoreVault(store)
+        yield StoreVault(require_own_store(store))
 
 
 def _passphrase(file: Path | None) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import json
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
@@ -197,11 +198,20 @@ def _body() -> TokenRequest:
     if request.mimetype != JSON_TYPE:
         raise refuse("unsupported", place="Content-Type")
     try:
-        return msgspec.json.decode(request.get_data(), type=TokenRequest)
+        found = json.loads(request.get_data().decode(), object_pairs_hook=_unique)
+        return msgspec.convert(found, TokenRequest)
     except msgspec.ValidationError as error:
         raise refuse("bad-field", str(error), "body") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise refuse("bad-request", "the body is not JSON", "body") from error
+    except (ValueError, RecursionError) as error:
+        raise refuse("bad-request", "the body is not JSON, or has a key twice", "body") from error
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object whose keys are unique: a body must not have two meanings."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is given twice")
+    return found
 
 
 def _decode(text: str, place: int) -> bytes:

@@ -15,6 +15,7 @@ from ..store import Store
 from .key_setup import no_tokens, open_keys
 from .key_vault import LEDGER, KeyVault
 from .ledger import IssuanceLedger, SlotRequest
+from .own_store import require_own_store
 from .period_keys import PeriodKeys
 from .problems import refuse
 from .signing import SigningKey, require_gmpy2
@@ -42,6 +43,7 @@ class Issuer:
     ) -> Issuer:
         """Return the issuer of definitions files; refuse what is not complete."""
         require_gmpy2()
+        require_own_store(store)
         today = utc_day(clock())
         keys: dict[str, PeriodKeys] = {}
         for file in files:

@@ -27,6 +27,7 @@ from ..store import DurabilityState, Store, open_store
 from .definition_file import DefinitionFile
 from .key_list_file import read_key_list
 from .key_vault import LEDGER
+from .own_store import require_own_store
 from .period_keys import PeriodKeys
 from .signing import require_gmpy2
 from .worker import IssuerSettings
@@ -99,6 +100,7 @@ def _secret(subject: IssuerSubject) -> Iterator[CheckResult]:
 
 
 def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
+    require_own_store(subject.store)
     health = subject.store.health()
     if health.trouble or health.read_only:
         yield wrong(

@@ -170,6 +170,7 @@ TOML = "application/toml"
         (b"{}", "application/json", (400, "bad-field")),
         (b'{"text": 1}', "application/json", (400, "bad-field")),
         (b'{"text": "\\ud800"}', "application/json", (400, "bad-request")),
+        (b'{"text": "\xff"}', "application/json", (400, "bad-request")),
         (b'{"text": "", "path": "/etc/passwd"}', "application/json", (400, "bad-field")),
         (b"[" * 100_000, "application/json", (400, "bad-field")),
         (b"x", "text/plain", (415, "unsupported")),

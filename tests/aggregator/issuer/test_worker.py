@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from werkzeug.test import Client
 
-from veilcount_aggregator.errors import StoreUnavailable
+from veilcount_aggregator.catalog.definitions import add_definitions, read_source
+from veilcount_aggregator.errors import SettingsError, StoreUnavailable
 from veilcount_aggregator.issuer.accounts import create_account_key
 from veilcount_aggregator.issuer.issuer import Issuer
 from veilcount_aggregator.issuer.key_vault import FolderVault
 from veilcount_aggregator.issuer.worker import IssuerSettings, IssuerWorker
 from veilcount_aggregator.store import Store, open_store
 
-from .issuer_fixtures import Issuance, problem, set_up
+from .issuer_fixtures import NOON, Issuance, problem, set_up
 
 #: a campaign that the real clock, which a worker goes by, is in
 FILE = """\
@@ -104,5 +104,12 @@ def test_an_issuer_without_the_secret_of_its_ledger_does_not_start(
     """It would know no account again."""
     shutil.copytree(definitions.parent, tmp_path / "copied")
     (tmp_path / "copied" / "keys" / "ledger").unlink()
-    with closing(store), pytest.raises(ValueError, match="the secret of the ledger is not there"):
+    with pytest.raises(SettingsError, match="the secret of the ledger is not there"):
         Issuance(tmp_path / "copied" / definitions.name, store)
+
+
+def test_an_aggregators_store_is_refused(definitions: Path, store: Store) -> None:
+    """One backup would hold reports and keys, and one operator's eyes see both."""
+    add_definitions(store, read_source(definitions), NOON, "test")
+    with pytest.raises(SettingsError, match="give the issuer a store of its own"):
+        Issuance(definitions, store)
