@@ -10,12 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
 
 from tests.aggregator.issuer.issuer_fixtures import decode
 from tests.redis_server import RedisServer
+from tests.system.deploy.nginx import in_front_of
 from tests.system.server import Server
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.issuer.accounts import read_account_key, sign_account
@@ -80,7 +82,7 @@ class Device:
         fingerprint = self.deployed.theme.fingerprint
         return [SlotSecret(self.secret, fingerprint, each, 0) for each in periods]
 
-    def ask(self, server: Server, *periods: int) -> requests.Response:
+    def body(self, *periods: int) -> dict[str, Any]:
         wanted = [
             {
                 "period": each.period,
@@ -88,8 +90,11 @@ class Device:
             }
             for each in self.slots(*periods)
         ]
-        body = {"fingerprint": self.deployed.theme.fingerprint, "requests": wanted}
+        return {"fingerprint": self.deployed.theme.fingerprint, "requests": wanted}
+
+    def ask(self, server: Server, *periods: int) -> requests.Response:
         headers = self.deployed.bearer(self.account)
+        body = self.body(*periods)
         return requests.post(server.url + "/v1/tokens", json=body, headers=headers, timeout=30)
 
     def tokens(self, reply: requests.Response, *periods: int) -> list[bytes]:
@@ -179,6 +184,36 @@ def test_a_killed_issuer_neither_loses_a_token_nor_gives_two(deployed: Deployed)
             assert answered.get(number, tokens) == tokens
             reinstalled = device(deployed, keys, 1000 + number, each.account)
             assert reinstalled.ask(again, 0).status_code == 409
+
+
+#: the changes of nginx.conf that docs/issuer.md names, besides the port
+PROXY = {
+    "^/v1/(reports$|pseudonyms/)": "^/v1/(tokens$|token-keys/)",
+    "        location / {\n            proxy_pass": "        location / {\n            deny all;\n"
+    "            proxy_pass",
+}
+
+
+def test_behind_nginx_devices_reach_what_is_theirs(deployed: Deployed, tmp_path: Path) -> None:
+    with (
+        deployed.served(1) as server,
+        in_front_of(tmp_path / "n", server.port, more=PROXY) as nginx,
+    ):
+
+        def ask(method: str, path: str, **options: Any) -> requests.Response:
+            url, certificate = nginx.url + path, str(nginx.certificate)
+            return requests.request(method, url, verify=certificate, timeout=30, **options)
+
+        keys = public_keys(deployed, server)
+        install = device(deployed, keys, 1)
+        path = f"/v1/token-keys/{deployed.theme.fingerprint}"
+        assert ask("GET", path).content == server.ask("GET", path).content
+        headers = deployed.bearer(install.account)
+        reply = ask("POST", "/v1/tokens", json=install.body(0, 2), headers=headers)
+        assert len(install.tokens(reply, 0, 2)) == 2
+        hidden = [ask("GET", path).status_code for path in ("/metrics", "/health/ready", "/")]
+        assert hidden == [404, 403, 403]
+        assert install.account not in nginx.written() + server.log_text()
 
 
 def test_an_incomplete_issuer_does_not_start(

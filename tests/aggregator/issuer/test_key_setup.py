@@ -189,6 +189,7 @@ def test_keys_go_at_the_end_of_their_period(
     assert not found.store.record_keys(f"issued:{theme.fingerprint}")
     over = key_setup.open_keys(copied, theme, vault, date(2027, 1, 1))
     assert over.find(3) is None
+    assert found.issuer._keys[theme.fingerprint].find(0) is None, "nor in memory"
 
 
 @pytest.mark.parametrize("passphrase", [None, b"correct horse"])
