@@ -194,7 +194,7 @@ PROXY = {
 }
 
 
-def test_behind_nginx_devices_reach_what_is_theirs(deployed: Deployed, tmp_path: Path) -> None:
+def test_through_nginx_devices_reach_what_is_theirs(deployed: Deployed, tmp_path: Path) -> None:
     with (
         deployed.served(1) as server,
         in_front_of(tmp_path / "n", server.port, more=PROXY) as nginx,
