@@ -9,6 +9,7 @@ from http import HTTPStatus
 from veilcount_shared.errors import VeilcountError
 
 PROBLEM_TYPE = "application/problem+json"
+RETRY_SECONDS = 2
 URN = "urn:veilcount:problem:"
 
 
@@ -25,6 +26,18 @@ class ProblemKind:
     def urn(self) -> str:
         """The type's permanent URI."""
         return URN + self.name
+
+
+#: of whatever serves HTTP here
+INCOMPLETE = ProblemKind(
+    "incomplete", HTTPStatus.REQUEST_TIMEOUT, "Incomplete body", "send it again"
+)
+FAILED = ProblemKind(
+    "failed",
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    "Internal error",
+    "send it again later; the operator finds the cause in the log",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +74,8 @@ class ProblemError(VeilcountError):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
         self.problem = problem
+
+
+def problem_of(kind: ProblemKind, *, retry: bool = False) -> Problem:
+    """Return a problem without a detail of its own; with `retry` it says when to come back."""
+    return Problem(kind, kind.fix, headers={"Retry-After": str(RETRY_SECONDS)} if retry else {})

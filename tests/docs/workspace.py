@@ -25,7 +25,8 @@ from veilcount_aggregator.cli import options
 from veilcount_aggregator.cli import serve as serve_command
 from veilcount_aggregator.issuer.worker import IssuerSettings
 from veilcount_aggregator.server.listen_address import ListenAddress
-from veilcount_aggregator.server.serve import Announce, StartupSummary, prepare
+from veilcount_aggregator.server.serve import prepare
+from veilcount_aggregator.server.worker_processes import Announce, StartupSummary
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_client.diagnostics import state_checks

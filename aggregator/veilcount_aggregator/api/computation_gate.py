@@ -12,7 +12,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from ..errors import Overloaded
-from .problems import RETRY_SECONDS
+from ..problem_details import RETRY_SECONDS
 
 PLACES = 2
 MOST_WAITING = 8

@@ -33,9 +33,16 @@ from ..errors import (
     StoreError,
 )
 from ..ingest.decode import BodyTooLarge, UnsupportedBody
-from ..problem_details import Problem, ProblemError, ProblemKind
+from ..problem_details import (
+    FAILED,
+    INCOMPLETE,
+    RETRY_SECONDS,
+    Problem,
+    ProblemError,
+    ProblemKind,
+    problem_of,
+)
 
-RETRY_SECONDS = 2
 CLOCK_RETRY_SECONDS = 60  # a clock is mended by NTP or by a person
 RESULT_TOO_LARGE = (
     "the result needs more memory than the analysis process may use: request fewer values, days"
@@ -46,6 +53,11 @@ EPSILONS = ("requested", "spent", "remaining")  # of the period that has least l
 
 _RETRY = "retry after the seconds in the Retry-After header"
 _UNCOUNTED = f"{_RETRY}; nothing was counted"
+
+
+def _row(kind: ProblemKind) -> tuple[int, str, str]:
+    return kind.status.value, kind.title, kind.fix
+
 
 #: the closed list, with status, title and fix: a name keeps its meaning for ever
 _KINDS: dict[str, tuple[int, str, str]] = {
@@ -78,7 +90,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "No acceptable media type",
         "send an Accept header with a media type that the detail names",
     ),
-    "incomplete": (408, "Incomplete body", "send it again"),
+    "incomplete": _row(INCOMPLETE),
     "too-large": (413, "Body too large", "send less at once"),
     "unsupported": (
         415,
@@ -121,11 +133,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "ask the operator to install what the detail names",
     ),
     "too-many": (429, "Rate limit exceeded", _RETRY),
-    "failed": (
-        500,
-        "Internal error",
-        "send it again later; the operator finds the cause in the log",
-    ),
+    "failed": _row(FAILED),
     "unavailable": (503, "Store unavailable", _UNCOUNTED),
     "clock": (503, "Server clock in doubt", _UNCOUNTED),
     "busy": (503, "Overloaded", _UNCOUNTED),
@@ -217,7 +225,7 @@ def _delay(error: Exception) -> dict[str, str]:
 
 def internal_error() -> Problem:
     """Return the problem of an unexpected error, without details."""
-    return _generic("failed", _after(RETRY_SECONDS))
+    return problem_of(FAILED, retry=True)
 
 
 def problem_from_status(status: int, headers: dict[str, str]) -> Problem:

@@ -22,7 +22,7 @@ from ..errors import SettingsError
 from ..ingest.live_reports import LiveEntry
 from ..server.development import serve_development
 from ..server.listen_address import ListenAddress
-from ..server.serve import StartupSummary
+from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX, Settings
 from ..store.factory import redact_url
 from . import options

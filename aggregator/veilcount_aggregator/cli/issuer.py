@@ -23,7 +23,7 @@ from ..issuer.own_store import require_own_store
 from ..issuer.worker import IssuerSettings
 from ..series.series import utc_day
 from ..server.listen_address import ListenAddress
-from ..server.serve import StartupSummary
+from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX
 from ..structured_logging import log_event
 from . import options

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..issuer.worker import IssuerSettings, IssuerWorker, opened_issuer
 from ..server.listen_address import ListenAddress
-from ..server.serve import (
+from ..server.worker_processes import (
     Announce,
     StartupSummary,
     enter_worker,
+    limit_malloc_arenas,
     raise_file_limit,
     run_workers,
 )
@@ -46,6 +47,7 @@ def serve_issuer(
         health = issuer.store.health()
     ready = IssuerSummary(bind, redact_url(settings.store), health.durable.value, workers, "issuer")
     configure_logging(sys.stderr)
+    limit_malloc_arenas()
     raise_file_limit()
     return run_workers(ready, partial(_load, settings), announce)
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ..server.listen_address import ListenAddress
-from ..server.serve import StartupSummary, serve
+from ..server.serve import serve
+from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX, Settings, declarations
 from ..structured_logging import log_event
 from . import options

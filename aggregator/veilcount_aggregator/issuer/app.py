@@ -22,6 +22,7 @@ from veilcount_shared.wire import JSON_TYPE, encode_base64
 from ..auth.rate_limit import RateLimits
 from ..errors import StoreError
 from ..problem_details import PROBLEM_TYPE, Problem
+from ..response_headers import HEADERS
 from ..store.store_probe import StoreProbe
 from ..structured_logging import FaultLog
 from .accounts import AccountVerifier
@@ -37,12 +38,6 @@ MAX_BODY = 64 << 10  # 128 requests take 48 kB
 REFUSED_A_SECOND = 20  # of a worker: invalid account tokens beyond it get 429
 CACHED = "public, max-age=3600"
 BEARER = "Bearer "
-HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
 _BASE64_LENGTH = -(-TOKEN_BYTES * 8 // 6)
 
 Base64Token = Annotated[str, Meta(min_length=_BASE64_LENGTH, max_length=_BASE64_LENGTH)]

@@ -9,9 +9,8 @@ from types import MappingProxyType
 from veilcount_shared.errors import TokenError
 
 from ..errors import OverCap, StoreError
-from ..problem_details import Problem, ProblemError, ProblemKind
+from ..problem_details import FAILED, RETRY_SECONDS, Problem, ProblemError, ProblemKind
 
-RETRY_SECONDS = 2
 _RETRY = "retry after the seconds in the Retry-After header"
 
 #: the closed list, with status, title and fix: a name keeps its meaning for ever
@@ -38,7 +37,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
     "too-large": (413, "Body too large", "send at most 128 requests at once"),
     "unsupported": (415, "Unsupported media type", "send application/json"),
     "too-many": (429, "Rate limit exceeded", _RETRY),
-    "failed": (500, "Internal error", "send it again later; the operator finds it in the log"),
+    "failed": (500, FAILED.title, FAILED.fix),
     "unavailable": (503, "Store unavailable", f"{_RETRY}; nothing was issued"),
 }
 ISSUER_PROBLEMS = MappingProxyType(

@@ -24,6 +24,7 @@ from ..errors import StoreError
 from ..ingest.group_intake import Deliver, GroupIntake, Process, settle_all
 from ..ingest.live_reports import LiveReports
 from ..problem_details import Problem
+from ..response_headers import HEADERS
 from ..service import Aggregator
 from ..store.store_probe import StoreProbe
 from ..structured_logging import FaultLog
@@ -31,13 +32,6 @@ from ..structured_logging import FaultLog
 MAX_BODY = 32 << 20  # a definitions file with a million values; the reports endpoint has its own
 OTHER = "other"
 UNCOUNTED = frozenset({"health", "metrics"})  # polled by machines
-
-HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
 
 
 @dataclass(frozen=True, slots=True)

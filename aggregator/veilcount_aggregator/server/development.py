@@ -21,7 +21,8 @@ from ..ingest.live_reports import DEFINITIONS, DIGITS, REFUSED, LiveEntry, LiveR
 from ..settings import Settings
 from .listen_address import ListenAddress
 from .rsgi import RsgiApplication
-from .serve import Announce, load_worker, run_workers, start
+from .serve import load_worker, start
+from .worker_processes import Announce, run_workers
 from .wsgi import app
 
 POLL_SECONDS = 0.3

@@ -29,7 +29,8 @@ from ..ingest.group_intake import (
     settle_all,
 )
 from ..ingest.pipeline import Outcome
-from .app import HEADERS, WebApplication
+from ..response_headers import HEADERS
+from .app import WebApplication
 from .worker_supervisor import NAME
 from .wsgi_threads import WsgiThreads, respond_problem
 

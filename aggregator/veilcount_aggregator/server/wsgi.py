@@ -23,11 +23,11 @@ from veilcount_shared.wire import JSON_TYPE
 
 from .. import blas_threads  # noqa: F401 - before whatever imports numpy
 from ..api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
-from ..api.problems import RETRY_SECONDS, problem_from_error
+from ..api.problems import problem_from_error
 from ..errors import StoreError, StoreUnavailable
 from ..ingest.group_intake import Deliver, settle_all
 from ..ingest.live_reports import LiveReports
-from ..problem_details import PROBLEM_TYPE
+from ..problem_details import PROBLEM_TYPE, RETRY_SECONDS
 from ..retention.clock_guard import Clock
 from ..service import Aggregator
 from ..settings import Settings

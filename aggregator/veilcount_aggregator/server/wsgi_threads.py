@@ -19,10 +19,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
-from ..api.problems import internal_error, refusal
-from ..problem_details import PROBLEM_TYPE, Problem
+from ..problem_details import FAILED, INCOMPLETE, PROBLEM_TYPE, Problem, problem_of
+from ..response_headers import HEADERS
 from ..structured_logging import FaultLog
-from .app import HEADERS
 from .worker_supervisor import NAME
 
 THREADS = 32
@@ -111,7 +110,7 @@ class WsgiThreads:
         try:
             body = await _read(scope.headers.get("content-length") or "", protocol, loop)
         except (TimeoutError, RuntimeError):  # it does not come, or its sender went away
-            respond_problem(protocol, refusal("incomplete").problem)
+            respond_problem(protocol, problem_of(INCOMPLETE))
             return
         environ = _environ(scope) | {"wsgi.input": body, "wsgi.input_terminated": True}
         try:
@@ -132,7 +131,7 @@ class WsgiThreads:
     def _break_off(self, protocol: Any, error: Exception) -> None:
         """Respond in place of a body that broke off: nothing of it was sent."""
         self._faults.log("failed", ENDPOINT, error)
-        respond_problem(protocol, internal_error())
+        respond_problem(protocol, problem_of(FAILED, retry=True))
 
     def _answer(self, environ: WSGIEnvironment) -> tuple[int, list[Header], Any]:
         head: list[tuple[int, list[Header]]] = []

@@ -15,7 +15,8 @@ from veilcount_aggregator.cli import main
 from veilcount_aggregator.cli import serve as serve_command
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.server.listen_address import ListenAddress
-from veilcount_aggregator.server.serve import UNAVAILABLE, Announce, prepare
+from veilcount_aggregator.server.serve import UNAVAILABLE, prepare
+from veilcount_aggregator.server.worker_processes import Announce
 from veilcount_aggregator.server.worker_supervisor import MAX_RESTARTS_IN_A_ROW, RestartPolicy
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -113,3 +116,23 @@ def test_an_aggregators_store_is_refused(definitions: Path, store: Store) -> Non
     add_definitions(store, read_source(definitions), NOON, "test")
     with pytest.raises(SettingsError, match="give the issuer a store of its own"):
         Issuance(definitions, store)
+
+
+LOADED = """
+import sys
+import veilcount_aggregator.cli.issuer
+from veilcount_aggregator.store import open_store
+open_store(sys.argv[1], make=True).close()
+names = [name.split(".") for name in sys.modules]
+print(*{parts[1] for parts in names if parts[0] == "veilcount_aggregator" and parts[1:]})
+"""
+
+
+def test_the_process_of_an_issuer_loads_nothing_of_what_is_collected(tmp_path: Path) -> None:
+    """Neither intake nor queries nor pages: what is not there leaks nothing."""
+    command = [sys.executable, "-c", LOADED, f"sqlite:///{tmp_path}/issuer.db"]
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    loaded = set(subprocess.check_output(command, text=True, env=environ).split())
+
+    assert "issuer" in loaded
+    assert not loaded & {"analysis", "api", "central", "dashboard", "ingest", "queries", "service"}

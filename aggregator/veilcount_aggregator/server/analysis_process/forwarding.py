@@ -15,10 +15,10 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ...api.computation_gate import Permit
-from ...api.problems import RETRY_SECONDS, problem_from_error
+from ...api.problems import problem_from_error
 from ...errors import Overloaded
-from ...problem_details import PROBLEM_TYPE
-from ..app import HEADERS
+from ...problem_details import PROBLEM_TYPE, RETRY_SECONDS
+from ...response_headers import HEADERS
 from .frames import CHUNK, BrokenChannel, Channel, Kind
 
 MOST_WAITING = 12  # requests of one worker at a time, of its 32 threads
