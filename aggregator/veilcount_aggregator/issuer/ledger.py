@@ -7,7 +7,8 @@ message again is in the ledger already, and free.
 Records are found under a keyed hash of account and collection, and marks are keyed hashes too: the
 store alone shows neither an account, nor that two records of two collections are one account's, nor
 a message. Marks of a period are removed once it takes no reports, when the account comes next;
-that it was used stays, since the number of periods is capped as well.
+that it was used stays, since the number of periods is capped as well. Nothing more is issued for it
+then, whatever the clock of another host says.
 
 A record is changed by compare-and-set before the signature leaves. What is there already is written
 again: a reply is only given for what the store has confirmed.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -57,20 +58,25 @@ class Caps:
         """Return the caps of a definition."""
         return cls(collection.per_period, collection.answering)
 
-    def admit(self, issued: Issued, marks: Iterable[tuple[int, bytes]]) -> dict[int, list[bytes]]:
+    def admit(self, issued: Issued, marks: Sequence[tuple[int, bytes]]) -> dict[int, list[bytes]]:
         """Return the record with these marks, each once; OverCap: that would exceed a cap."""
         grown = {period: list(before) for period, before in issued.items()}
-        requested = set()
+        requested = {period for period, _ in marks}
         for period, mark in marks:
-            requested.add(period)
             if mark not in grown.setdefault(period, []):
                 grown[period].append(mark)
-        if len(grown) > self.periods or any(
-            len(grown[each]) > self.per_period for each in requested
-        ):
-            left = {each: self.per_period - len(issued.get(each, ())) for each in sorted(requested)}
+        over = any(len(grown[each]) > self._most(issued, each) for each in requested)
+        if over or len(grown) > self.periods:
+            left = {
+                each: self._most(issued, each) - len(issued.get(each, ()))
+                for each in sorted(requested)
+            }
             raise OverCap(left, self.periods - len(issued))
         return grown
+
+    def _most(self, issued: Issued, period: int) -> int:
+        """Return the most tokens of a period: none once its marks were removed, by any clock."""
+        return 0 if period in issued and not issued[period] else self.per_period
 
 
 class IssuanceLedger:

@@ -88,6 +88,10 @@ def test_marks_go_with_their_period_and_the_count_of_periods_stays(
     ledger.record("alice", theme, [SlotRequest(1, b"y")], 1)
 
     assert stored() < before
+    for late in (b"x", b"another"):  # to a host whose clock is behind
+        with pytest.raises(OverCap) as refused:
+            ledger.record("alice", theme, [SlotRequest(0, late)], 0)
+        assert refused.value.left == {0: 0}
     with pytest.raises(OverCap) as refused:
         ledger.record("alice", theme, [SlotRequest(2, b"z")], 2)
     assert refused.value.periods_left == 0
