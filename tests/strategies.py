@@ -7,21 +7,30 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from veilcount_shared.collection.validation import MAX_CELLS, MAX_SLOTS
-from veilcount_shared.report import MAX_BUCKET, MAX_PERIODS, PSEUDONYM_BYTES, Batch, Losses, Report
+from veilcount_shared.report import (
+    MAX_BUCKET,
+    MAX_PERIODS,
+    PSEUDONYM_BYTES,
+    TOKEN_BYTES,
+    Batch,
+    Losses,
+    Report,
+)
 
 
 @dataclass(frozen=True)
 class Shape:
     """All that the length of a body may depend on: the series of each report, and their widths."""
 
-    widths: tuple[int, ...]
+    widths: tuple[tuple[int, int], ...]  # of message and token
     series: tuple[int, ...]  # empty: a batch of losses
     test: bool
     padding: int
 
 
 def shapes() -> st.SearchStrategy[Shape]:
-    widths = st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple)
+    both = st.tuples(st.integers(1, 40), st.sampled_from([0, 0, TOKEN_BYTES]))
+    widths = st.lists(both, min_size=1, max_size=4).map(tuple)
     return widths.flatmap(
         lambda widths: st.builds(
             Shape,
@@ -37,7 +46,7 @@ def fingerprints() -> st.SearchStrategy[str]:
     return st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 
-def reports(fingerprint: str, width: int) -> st.SearchStrategy[Report]:
+def reports(fingerprint: str, widths: tuple[int, int]) -> st.SearchStrategy[Report]:
     return st.builds(
         Report,
         st.just(fingerprint),
@@ -45,7 +54,7 @@ def reports(fingerprint: str, width: int) -> st.SearchStrategy[Report]:
         st.integers(0, MAX_CELLS - 1),
         st.binary(min_size=PSEUDONYM_BYTES, max_size=PSEUDONYM_BYTES),
         st.integers(0, MAX_SLOTS - 1),
-        st.binary(min_size=width, max_size=width),
+        *(st.binary(min_size=width, max_size=width) for width in widths),
     )
 
 

@@ -11,6 +11,7 @@ from .errors import BadField, WrongLength
 PSEUDONYM_BYTES = 16
 MAX_PERIODS = 1 << 16
 MAX_MESSAGE = 1024
+TOKEN_BYTES = 256  # of a token, where a report has one
 MAX_REPORTS = 1000
 #: pseudonyms of a body that an aggregator accepts, by default, where it asks for no key
 KEYLESS_BODY_PSEUDONYMS = 16
@@ -23,7 +24,10 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One randomized answer. The message has the fixed width of its series."""
+    """One randomized answer. The message has the fixed width of its series.
+
+    With linkage "token" it carries the token of its slot.
+    """
 
     fingerprint: str
     period: int
@@ -31,6 +35,7 @@ class Report:
     pseudonym: bytes = field(repr=False)  # neither is for logs
     slot: int
     message: bytes = field(repr=False)
+    token: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
         _fingerprint("fingerprint", self.fingerprint)
@@ -39,6 +44,8 @@ class Report:
         _within("slot", self.slot, MAX_SLOTS)
         _bytes("pseudonym", self.pseudonym, PSEUDONYM_BYTES, PSEUDONYM_BYTES)
         _bytes("message", self.message, 1, MAX_MESSAGE)
+        if self.token != b"":
+            _bytes("token", self.token, TOKEN_BYTES, TOKEN_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +94,22 @@ class Batch:
         if len(self.series()) > MAX_SERIES:
             raise WrongLength("reports", f"of more than {MAX_SERIES} series")
 
-    def series(self) -> dict[str, int]:
-        """Return each fingerprint in order of first use, with the width of its messages."""
-        widths: dict[str, int] = {}
+    def series(self) -> dict[str, tuple[int, int]]:
+        """Return each fingerprint in order of first use, with the widths of message and token."""
+        widths: dict[str, tuple[int, int]] = {}
         for place, report in enumerate(self.reports):
-            width = widths.setdefault(report.fingerprint, len(report.message))
-            if width != len(report.message):
+            own = len(report.message), len(report.token)
+            message, token = widths.setdefault(report.fingerprint, own)
+            if message != own[0]:
                 raise WrongLength(f"reports[{place}].message", "all of one series have one width")
+            if token != own[1]:
+                raise WrongLength(f"reports[{place}].token", "all of one series have one, or none")
         return widths
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether a report has a token, which only version 2 of the protocol can say."""
+        return any(report.token for report in self.reports)
 
 
 def _within(place: str, number: int, end: int) -> None:

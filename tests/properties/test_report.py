@@ -160,7 +160,7 @@ def test_series_are_in_order_of_first_use_with_their_widths() -> None:
     other = replace(REPORT, fingerprint=B, message=bytes(3))
     batch = Batch((other, REPORT, other))
 
-    assert list(batch.series().items()) == [(B, 3), (A, 1)]
+    assert list(batch.series().items()) == [(B, (3, 0)), (A, (1, 0))]
 
 
 def test_a_bucket_is_the_number_of_digits_four_at_most() -> None:

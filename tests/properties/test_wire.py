@@ -61,6 +61,7 @@ def batch_of(fields: Vector) -> Batch:
             bytes.fromhex(report["pseudonym"]),
             report["slot"],
             bytes.fromhex(text(report["message"])),
+            bytes.fromhex(text(report.get("token", ""))),
         )
         for report in fields["reports"]
         for _ in range(report.get("times", 1))

@@ -1,5 +1,6 @@
 """Tokens: an issuer's blind signature of one slot, which nobody can join to who asked for it."""
 
+from ..report import TOKEN_BYTES as TOKEN_BYTES
 from .blind_rsa import BlindedMessage as BlindedMessage
 from .blind_rsa import PublicKey as PublicKey
 from .blind_rsa import blind as blind
@@ -9,6 +10,5 @@ from .key_list import check_key_list as check_key_list
 from .key_list import digest as digest
 from .key_list import encode_key as encode_key
 from .key_list import parse_key as parse_key
-from .slot_token import TOKEN_BYTES as TOKEN_BYTES
 from .slot_token import SlotSecret as SlotSecret
 from .slot_token import signed_message as signed_message

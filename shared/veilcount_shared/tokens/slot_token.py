@@ -8,7 +8,6 @@ from ..report import PSEUDONYM_BYTES
 from ..schedule import SecretRandomSource
 from .blind_rsa import BlindedMessage, PublicKey, blind, finalize
 
-TOKEN_BYTES = 256
 _PURPOSE = b"veilcount token 1\0"  # no signature of anything else is a token
 
 

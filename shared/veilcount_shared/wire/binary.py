@@ -1,14 +1,16 @@
 """The binary format, which the Python client sends. Big-endian; its length depends on no value.
 
   2  "VC"
-  1  version, 1
+  1  version, 1; 2 where reports have tokens
   1  flags: bit 0 a test batch; the others 0
   1  number of series S
-S x  32 fingerprint, 2 width of its messages in bytes; in order of first use
+S x  32 fingerprint, 2 width of its messages in bytes; in order of first use; in version 2 also
+     2 width of its tokens, 0 or 256
   1  number of losses, 0 or 1
      32 fingerprint, 1 aged, 1 evicted, 1 corrupt
   2  number of reports R
-R x  1 series, 16 pseudonym, 2 period, 2 slot, 1 segment, then the message at its series' width
+R x  1 series, 16 pseudonym, 2 period, 2 slot, 1 segment, then the message at its series' width,
+     then the token at its own
   2  length of the padding, then as many zero bytes
 """
 
@@ -19,13 +21,13 @@ from typing import Any
 
 from ..errors import BadField, UnknownVersion, WireError, WrongLength
 from ..report import Batch, Losses, Report
-from .version import VERSION, check_size, check_version
+from .version import TOKEN_VERSION, VERSION, check_size, check_tokens, check_version
 
 MAGIC = b"VC"
 TEST = 1
 
 _HEAD = Struct(">2sB")
-_SERIES = Struct(">32sH")
+_SERIES = {VERSION: Struct(">32sH"), TOKEN_VERSION: Struct(">32sHH")}
 _LOSSES = Struct(">32sBBB")
 _REPORT = Struct(">B16sHHB")
 _SHORT = Struct(">H")
@@ -35,14 +37,18 @@ _BYTE = Struct(">B")
 def encode_binary(batch: Batch) -> bytes:
     """Return the binary body of a batch."""
     series = batch.series()
+    version = TOKEN_VERSION if batch.has_tokens else VERSION
     number = {fingerprint: place for place, fingerprint in enumerate(series)}
     losses = [] if batch.losses is None else [batch.losses]
     return b"".join(
         [
-            _HEAD.pack(MAGIC, VERSION),
+            _HEAD.pack(MAGIC, version),
             _BYTE.pack(TEST * batch.test),
             _BYTE.pack(len(series)),
-            *(_SERIES.pack(bytes.fromhex(name), width) for name, width in series.items()),
+            *(
+                _SERIES[version].pack(bytes.fromhex(name), *widths[:version])
+                for name, widths in series.items()
+            ),
             _BYTE.pack(len(losses)),
             *(
                 _LOSSES.pack(bytes.fromhex(lost.fingerprint), lost.aged, lost.evicted, lost.corrupt)
@@ -58,6 +64,7 @@ def encode_binary(batch: Batch) -> bytes:
                     report.segment,
                 )
                 + report.message
+                + report.token
                 for report in batch.reports
             ),
             _SHORT.pack(batch.padding),
@@ -73,16 +80,16 @@ def decode_binary(body: bytes) -> Batch:
     magic, version = reader.take(_HEAD, "head")
     if magic != MAGIC:
         raise UnknownVersion("head", "not a binary batch: one begins with the letters VC")
-    check_version(version)
+    version = check_version(version)
     flags = reader.number(_BYTE, "flags")
     if flags & ~TEST:
         raise BadField("flags", "bit 0 is the only one")
-    series = _read_series(reader)
+    series = _read_series(reader, version)
     losses = _read_losses(reader)
     reports = _read_reports(reader, series)
     padding = _read_padding(reader)
     reader.end()
-    return Batch(reports, losses, bool(flags & TEST), padding)
+    return check_tokens(version, Batch(reports, losses, bool(flags & TEST), padding))
 
 
 class _Reader:
@@ -112,12 +119,12 @@ class _Reader:
             raise WrongLength("body", f"{len(self._body) - self._place} bytes follow its end")
 
 
-def _read_series(reader: _Reader) -> list[tuple[str, int]]:
+def _read_series(reader: _Reader, version: int) -> list[tuple[str, int, int]]:
     series = []
     for place in range(reader.number(_BYTE, "series")):
-        name, width = reader.take(_SERIES, f"series[{place}]")
-        series.append((name.hex(), width))
-    if len({name for name, _ in series}) != len(series):
+        name, width, *token = reader.take(_SERIES[version], f"series[{place}]")
+        series.append((name.hex(), width, *(token or [0])))
+    if len({name for name, *_ in series}) != len(series):
         raise BadField("series", "a fingerprint is listed twice")
     return series
 
@@ -132,7 +139,7 @@ def _read_losses(reader: _Reader) -> Losses | None:
     return Losses(name.hex(), aged, evicted, corrupt)
 
 
-def _read_reports(reader: _Reader, series: list[tuple[str, int]]) -> tuple[Report, ...]:
+def _read_reports(reader: _Reader, series: list[tuple[str, int, int]]) -> tuple[Report, ...]:
     reports = []
     used = 0
     for place in range(reader.number(_SHORT, "reports")):
@@ -141,10 +148,11 @@ def _read_reports(reader: _Reader, series: list[tuple[str, int]]) -> tuple[Repor
         if number > used or number >= len(series):
             raise BadField(f"{where}.series", "series are numbered in order of first use")
         used = max(used, number + 1)
-        name, width = series[number]
+        name, width, token_width = series[number]
         message = reader.take_bytes(width, f"{where}.message")
+        token = reader.take_bytes(token_width, f"{where}.token")
         try:
-            reports.append(Report(name, period, segment, pseudonym, slot, message))
+            reports.append(Report(name, period, segment, pseudonym, slot, message, token))
         except WireError as error:
             raise type(error)(f"{where}.{error.place}", error.problem) from error
     if used != len(series):

@@ -14,11 +14,12 @@ from typing import Any, NoReturn, TypeVar, get_type_hints
 from ..errors import BadField, WireError, WrongLength
 from ..report import MAX_REPORTS, Batch, Losses, Report
 from ..verdict import Verdict
-from .version import VERSION, check_size, check_version
+from .version import TOKEN_VERSION, VERSION, check_size, check_tokens, check_version
 
 _BATCH_KEYS = {"version", "test", "losses", "reports", "padding"}
 _BATCH_NEEDED = {"version", "reports"}
-_REPORT = get_type_hints(Report)
+_TOKEN = "token"  # noqa: S105 - of a report: only in version 2, and only where it has one
+_REPORT = {key: kind for key, kind in get_type_hints(Report).items() if key != _TOKEN}
 _LOSSES = get_type_hints(Losses)
 _VERDICTS = frozenset(Verdict)
 _KINDS = {
@@ -36,10 +37,10 @@ def encode_json(batch: Batch) -> bytes:
     losses = batch.losses
     return _dump(
         {
-            "version": VERSION,
+            "version": TOKEN_VERSION if batch.has_tokens else VERSION,
             "test": batch.test,
             "losses": losses and _write(losses, sorted(_LOSSES)),
-            "reports": [_write(report, _REPORT) for report in batch.reports],
+            "reports": [_write(report, _keys_of(report)) for report in batch.reports],
             "padding": "0" * batch.padding,
         }
     )
@@ -48,7 +49,7 @@ def encode_json(batch: Batch) -> bytes:
 def decode_json(body: bytes) -> Batch:
     """Return the batch of a JSON body; raise WireError with the place if it is invalid."""
     fields = _expect("body", _load(body), dict)
-    check_version(fields.get("version"))  # first: another version has other keys
+    version = check_version(fields.get("version"))  # first: another version has other keys
     _check_keys("body", fields, _BATCH_KEYS, _BATCH_NEEDED)
     reports = _expect("reports", fields["reports"], list)
     if len(reports) > MAX_REPORTS:
@@ -58,12 +59,15 @@ def decode_json(body: bytes) -> Batch:
     if padding.strip("0"):
         raise BadField("padding", "only the digit 0")
     losses = fields.get("losses")
-    return Batch(
-        tuple(_report(f"reports[{place}]", report) for place, report in enumerate(reports)),
+    batch = Batch(
+        tuple(
+            _report(f"reports[{place}]", report, version) for place, report in enumerate(reports)
+        ),
         None if losses is None else Losses(**_fields("losses", losses, _LOSSES)),
         test,
         len(padding),
     )
+    return check_tokens(version, batch)
 
 
 def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
@@ -150,8 +154,15 @@ def _read(place: str, value: object, kind: type) -> object:
     return _bytes(place, value) if kind is bytes else _expect(place, value, kind)
 
 
-def _report(place: str, value: object) -> Report:
-    fields = _fields(place, value, _REPORT)
+def _keys_of(report: Report) -> list[str]:
+    return [*_REPORT, _TOKEN] if report.token else list(_REPORT)
+
+
+def _report(place: str, value: object, version: int) -> Report:
+    has_token = version == TOKEN_VERSION and isinstance(value, dict) and _TOKEN in value
+    fields = _fields(place, value, _REPORT | {_TOKEN: bytes} if has_token else _REPORT)
+    if has_token and not fields[_TOKEN]:
+        raise WrongLength(f"{place}.{_TOKEN}", "it is empty: leave it out")
     try:
         return Report(**fields)
     except WireError as error:

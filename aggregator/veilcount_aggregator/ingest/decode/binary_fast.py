@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared.collection.validation import MAX_CELLS, MAX_SLOTS
-from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES
+from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES, TOKEN_BYTES
+from veilcount_shared.wire import TOKEN_VERSION, VERSION
 
 from .columns import DecodedBody, ReportColumns
 
-_BEGINNING = b"VC\x01"  # the letters and the version
-_HEAD = Struct(">3sBB")  # those, the flags, the number of series
-_SERIES = Struct(">32sH")
+_LETTERS = b"VC"
+_HEAD = Struct(">2sBBB")  # those, the version, the flags, the number of series
+_SERIES = {VERSION: Struct(">32sH"), TOKEN_VERSION: Struct(">32sHH")}
 _REPORTS = Struct(">BH")  # the number of losses, the number of reports
-#: bytes before the reports of a body of one series
-PREFIX = _HEAD.size + _SERIES.size + _REPORTS.size
+_TOKENS = {VERSION: (0,), TOKEN_VERSION: (0, TOKEN_BYTES)}  # the widths of a token
 _REPORT = 22  # bytes of a report before its message
 _PADDING = 2
 _ZEROS = bytes(1 << 16)
@@ -36,6 +36,12 @@ Places = NDArray[np.intp]
 class _Series(NamedTuple):
     name: bytes
     width: int
+    token: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes follow the fixed ones of a report."""
+        return self.width + self.token
 
 
 class _Head(NamedTuple):
@@ -51,15 +57,23 @@ def _parse_head(body: bytes) -> _Head | None:
     """Return the head of a body if it is surely right, has reports and no losses."""
     if len(body) < _HEAD.size:
         return None
-    beginning, flags, count = _HEAD.unpack_from(body)
-    losses_at = _HEAD.size + count * _SERIES.size
-    if beginning != _BEGINNING or flags > 1 or not count or len(body) < losses_at + _REPORTS.size:
+    letters, version, flags, count = _HEAD.unpack_from(body)
+    if letters != _LETTERS or version not in _SERIES or flags > 1 or not count:
         return None
-    series = [_Series(*each) for each in _SERIES.iter_unpack(body[_HEAD.size : losses_at])]
+    losses_at = _HEAD.size + count * _SERIES[version].size
+    if len(body) < losses_at + _REPORTS.size:
+        return None
+    series = [_Series(*each) for each in _SERIES[version].iter_unpack(body[_HEAD.size : losses_at])]
     losses, reports = _REPORTS.unpack_from(body, losses_at)
-    if losses or not 1 <= reports <= MAX_REPORTS or not _sound(series):
+    if losses or not 1 <= reports <= MAX_REPORTS or not _sound(series, version):
         return None
     return _Head(flags == 1, series, reports, losses_at + _REPORTS.size)
+
+
+def prefix_size(body: bytes) -> int:
+    """Return how many bytes precede the reports of a body, if it has one series."""
+    series = _SERIES.get(body[2] if len(body) > 2 else VERSION, _SERIES[VERSION])  # noqa: PLR2004 - behind the letters
+    return _HEAD.size + series.size + _REPORTS.size
 
 
 def decode_packed_fast(body: bytes) -> DecodedBody | None:
@@ -74,7 +88,7 @@ def decode_packed_fast(body: bytes) -> DecodedBody | None:
 
 
 def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
-    """Return bodies of one length and one `prefix` as one body, if all are surely right.
+    """Return bodies of one length and one prefix as one body, if all are surely right.
 
     They are alike where devices report one series: what precedes the reports, and the padding that
     follows them, is the same in each.
@@ -83,24 +97,26 @@ def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
     if head is None or len(head.series) != 1:
         return None
     (series,) = head.series
-    table = _table(series.width)
-    end = PREFIX + head.reports * table.itemsize
+    table = _table(series.width, series.token)
+    end = head.end + head.reports * table.itemsize
     padding = bodies[0][end:]
     if not _ends(bodies[0], end) or any(body[end:] != padding for body in bodies):
         return None
-    rows = np.frombuffer(b"".join([body[PREFIX:end] for body in bodies]), table)
+    rows = np.frombuffer(b"".join([body[head.end : end] for body in bodies]), table)
     if rows["series"].any() or not _within(rows):
         return None
     whole = _columns(series, np.arange(len(rows)), rows)
     return DecodedBody(len(rows), (whole,), test=head.test)
 
 
-def _sound(series: Sequence[_Series]) -> bool:
-    """Whether all messages have a possible width, and no series stands there twice."""
-    widths = [each.width for each in series]
+def _sound(series: Sequence[_Series], version: int) -> bool:
+    """Whether all widths are possible, and no series stands there twice."""
+    widths, tokens = [each.width for each in series], {each.token for each in series}
     return (
         min(widths) >= 1
         and max(widths) <= MAX_MESSAGE
+        and tokens.issubset(_TOKENS[version])
+        and any(tokens) == (version == TOKEN_VERSION)
         and len({each.name for each in series}) == len(series)
     )
 
@@ -110,8 +126,8 @@ def _all_columns(body: bytes, head: _Head) -> tuple[ReportColumns, ...] | None:
     else gathered.
     """
     series, count, start = head.series, head.reports, head.end
-    if len({each.width for each in series}) == 1:
-        table = _table(series[0].width)
+    if len({(each.width, each.token) for each in series}) == 1:
+        table = _table(series[0].width, series[0].token)
         if not _ends(body, start + count * table.itemsize):
             return None
         rows = np.frombuffer(body, table, count, start)
@@ -124,8 +140,7 @@ def _all_columns(body: bytes, head: _Head) -> tuple[ReportColumns, ...] | None:
         raw = np.frombuffer(body, np.uint8)
         places = _places(raw[offsets], len(series))
         parts = [
-            _gather(raw, offsets[where], each.width)
-            for each, where in zip(series, places, strict=False)
+            _gather(raw, offsets[where], each) for each, where in zip(series, places, strict=False)
         ]
     if not places or not all(map(_within, parts)):
         return None
@@ -134,7 +149,7 @@ def _all_columns(body: bytes, head: _Head) -> tuple[ReportColumns, ...] | None:
 
 def _offsets(body: bytes, start: int, series: Sequence[_Series], reports: int) -> Places | None:
     """Return where each report begins: its first byte tells its length."""
-    lengths = [_REPORT + each.width for each in series]
+    lengths = [_REPORT + each.size for each in series]
     offsets = [start]
     try:
         for _ in range(reports):
@@ -163,13 +178,14 @@ def _places(numbers: NDArray[np.uint8], count: int) -> list[Places]:
     return np.split(np.argsort(numbers, kind="stable"), np.bincount(numbers).cumsum()[:-1])
 
 
-def _gather(raw: NDArray[np.uint8], offsets: Places, width: int) -> Rows:
-    rows: Rows = raw[offsets[:, None] + np.arange(_REPORT + width)].view(_table(width))[:, 0]
+def _gather(raw: NDArray[np.uint8], offsets: Places, series: _Series) -> Rows:
+    whole = raw[offsets[:, None] + np.arange(_REPORT + series.size)]
+    rows: Rows = whole.view(_table(series.width, series.token))[:, 0]
     return rows
 
 
 @lru_cache(maxsize=64)  # building it costs as much as reading a report
-def _table(width: int) -> np.dtype[np.void]:
+def _table(width: int, token: int) -> np.dtype[np.void]:
     return np.dtype(
         [
             ("series", "u1"),
@@ -178,6 +194,7 @@ def _table(width: int) -> np.dtype[np.void]:
             ("slot", ">u2"),
             ("segment", "u1"),
             ("message", "u1", (width,)),
+            ("token", "u1", (token,)),
         ]
     )
 
@@ -196,4 +213,5 @@ def _columns(series: _Series, places: Places, rows: Rows) -> ReportColumns:
         rows["segment"].astype(np.int64),
         rows["slot"].astype(np.int64),
         rows["message"],
+        rows["token"],
     )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared.report import Losses, Report
+
+
+def _none() -> NDArray[np.uint8]:
+    return np.empty((0, 0), np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class ReportColumns:
     segments: NDArray[np.int64]
     slots: NDArray[np.int64]
     messages: NDArray[np.uint8]  # (n, width)
+    tokens: NDArray[np.uint8] = field(default_factory=_none)  # (n, 256); without tokens, no columns
 
     def __len__(self) -> int:
         """How many reports."""
@@ -58,8 +63,9 @@ def _columns(fingerprint: str, places: list[int], reports: list[Report]) -> Repo
         np.array([report.segment for report in reports], np.int64),
         np.array([report.slot for report in reports], np.int64),
         _matrix([report.message for report in reports]),
+        _matrix([report.token for report in reports]),
     )
 
 
 def _matrix(rows: list[bytes]) -> NDArray[np.uint8]:
-    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), len(rows[0]))

@@ -18,7 +18,7 @@ from veilcount_shared.errors import BadField, WireError
 from veilcount_shared.report import Losses
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
-from .binary_fast import PREFIX, decode_alike
+from .binary_fast import decode_alike, prefix_size
 from .columns import DecodedBody, ReportColumns
 from .decode import decode_body
 from .json_fast import merge_json, parse_json_fast
@@ -115,7 +115,7 @@ def _kind(body: RequestBody) -> Kind:
     if body.encoding or len(body.raw) > MAX_BODY:
         return 0, ONE_BY_ONE
     if body.content_type == BINARY_TYPE:
-        return len(body.raw), body.raw[:PREFIX]
+        return len(body.raw), body.raw[: prefix_size(body.raw)]
     return 0, JSON if body.content_type == JSON_TYPE else ONE_BY_ONE
 
 

@@ -25,7 +25,9 @@ from veilcount_shared.report import (
     MAX_PERIODS,
     MAX_REPORTS,
     PSEUDONYM_BYTES,
+    TOKEN_BYTES,
 )
+from veilcount_shared.wire import TOKEN_VERSION
 
 from .columns import DecodedBody, ReportColumns
 
@@ -46,6 +48,7 @@ BASE64URL = "^[A-Za-z0-9_-]+$"
 Fingerprint = Annotated[str, _shaped("^[0-9a-f]{64}$", 64, 64)]
 Pseudonym = Annotated[str, _shaped(BASE64URL, letters(PSEUDONYM_BYTES), letters(PSEUDONYM_BYTES))]
 Message = Annotated[str, _shaped(BASE64URL, letters(1), letters(MAX_MESSAGE))]
+Token = Annotated[str, _shaped(BASE64URL, letters(TOKEN_BYTES), letters(TOKEN_BYTES))]
 Bucket = Annotated[int, Meta(ge=0, le=MAX_BUCKET)]
 
 
@@ -58,6 +61,7 @@ class JsonReport(Struct, forbid_unknown_fields=True, gc=False):
     pseudonym: Pseudonym
     slot: Annotated[int, Meta(ge=0, lt=MAX_SLOTS)]
     message: Message
+    token: Token | UnsetType = UNSET
 
 
 class JsonLosses(Struct, forbid_unknown_fields=True):
@@ -72,7 +76,7 @@ class JsonLosses(Struct, forbid_unknown_fields=True):
 class JsonBatch(Struct, forbid_unknown_fields=True):
     """What one request carries: reports, or the losses of one series."""
 
-    version: Literal[1]
+    version: Literal[1, 2]
     reports: Annotated[list[JsonReport], Meta(max_length=MAX_REPORTS)]
     test: bool | UnsetType = UNSET
     losses: JsonLosses | UnsetType | None = UNSET
@@ -81,7 +85,7 @@ class JsonBatch(Struct, forbid_unknown_fields=True):
 
 _decode = msgspec.json.Decoder(JsonBatch).decode
 _is_fingerprint = re.compile("[0-9a-f]{64}").fullmatch
-_KEYS_OF_REPORT = len(JsonReport.__struct_fields__)
+_KEYS_OF_REPORT = len(JsonReport.__struct_fields__) - 1  # a token comes on top
 _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")  # ! is no letter of any base64
 
 
@@ -110,7 +114,10 @@ def parse_json_fast(body: bytes) -> JsonBatch | None:
         return None
     if not batch.reports or batch.losses or (batch.padding or "").strip("0"):
         return None
-    return batch if body.count(b":") == _keys(batch) else None
+    tokens = sum(report.token is not UNSET for report in batch.reports)
+    if (batch.version == TOKEN_VERSION) != bool(tokens):
+        return None
+    return batch if body.count(b":") == _keys(batch) + tokens else None
 
 
 def _keys(batch: JsonBatch) -> int:
@@ -139,7 +146,8 @@ def _all_columns(reports: Sequence[JsonReport]) -> tuple[ReportColumns, ...] | N
 def _columns(name: str, places: list[int], reports: Sequence[JsonReport]) -> ReportColumns | None:
     pseudonyms = _matrix([report.pseudonym for report in reports])
     messages = _matrix([report.message for report in reports])
-    if not _is_fingerprint(name) or pseudonyms is None or messages is None:
+    tokens = _matrix([report.token or "" for report in reports])
+    if not _is_fingerprint(name) or pseudonyms is None or messages is None or tokens is None:
         return None
     return ReportColumns(
         name,
@@ -149,6 +157,7 @@ def _columns(name: str, places: list[int], reports: Sequence[JsonReport]) -> Rep
         np.array([report.segment for report in reports], np.int64),
         np.array([report.slot for report in reports], np.int64),
         messages,
+        tokens,
     )
 
 
@@ -159,6 +168,8 @@ def _matrix(texts: list[str]) -> Bytes | None:
     text has beyond its last whole byte must then be zero, and so must be the fill.
     """
     size = len(texts[0])
+    if not any(texts):
+        return np.empty((len(texts), 0), np.uint8)
     if size % 4 == 1 or any(len(text) != size for text in texts):
         return None
     fill = "A" * (-size % 4)
