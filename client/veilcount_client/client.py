@@ -15,6 +15,7 @@ from veilcount_shared import Collection, RandomSource
 from veilcount_shared.errors import UnknownSegment
 
 from .clock import Clock
+from .delivery.issuer import Account, TokenIssuer
 from .delivery.transport import Transport
 from .diagnostics.explain import Explanation, explain
 from .errors import NotUsable, UnknownValue
@@ -168,6 +169,8 @@ class Client(Respondent):
         development: bool | None = None,
         strict: bool | None = None,
         jitter: float | None = None,
+        issuer: str | TokenIssuer | None = None,
+        account: Account | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
         randomness: RandomSource | None = None,
@@ -187,6 +190,8 @@ class Client(Respondent):
             development=development,
             strict=strict,
             jitter=jitter,
+            issuer=issuer,
+            account=account,
             transport=transport,
             clock=clock,
             randomness=randomness,

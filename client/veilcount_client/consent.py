@@ -105,7 +105,9 @@ class ConsentDecisions:
     def _wake_if_due(self) -> None:
         """Start the thread before the first record only for what must not depend on one."""
         state = self.worker.state
-        waiting = (state.next_due, state.next_row_close, state.next_held)
+        issuance = self.worker.uploader.issuance
+        tokens = issuance.next_due if issuance else state.next_due
+        waiting = (state.next_due, state.next_row_close, state.next_held, tokens)
         if any(due() is not None for due in waiting) or (self._hides() and state.consenting()):
             self.worker.wake()
 

@@ -15,11 +15,13 @@ from fractions import Fraction
 from typing import Literal
 
 from veilcount_shared import Collection, RandomSource, SystemRandomSource, load_collections
-from veilcount_shared.collection import Model
+from veilcount_shared.collection import Linkage, Model
 from veilcount_shared.errors import VeilcountError
 
 from .clock import BoundedClock, Clock, SystemClock
 from .consent import ConsentDecisions
+from .delivery.issuance import Issuance
+from .delivery.issuer import Account, HttpIssuer, TokenIssuer
 from .delivery.transport import HttpTransport, Transport, in_clear, malformed, without_password
 from .delivery.uploader import Uploader
 from .delivery.worker import ClientWorker
@@ -53,6 +55,8 @@ class Session:
         randomness: RandomSource | None,
         threaded: bool,
         strict: bool | None,
+        issuer: str | TokenIssuer | None,
+        account: Account | None,
         **options: str | Fraction | float | None,
     ) -> None:
         """Load the definitions and open the state; `options` are the other settings."""
@@ -64,6 +68,7 @@ class Session:
         self._transport = transport
         self._randomness = randomness or SystemRandomSource()
         self._threaded = threaded
+        self._issuer, self._account = issuer, account
         self.problems = ProblemLog()
         self.own_consent: bool | None = None  # of SELF: read with every record
         self.looks_at_values = False  # strict, or development: likewise
@@ -75,6 +80,7 @@ class Session:
             self.settings = read_settings(
                 collections=None if definitions is None else os.fspath(definitions),
                 strict=strict,
+                issuer=issuer if isinstance(issuer, str) else None,
                 **options,
             )
             self.looks_at_values = self.settings.strict or self.settings.development
@@ -158,11 +164,39 @@ class Session:
         problem = self.reservation.refused.get(collection.name)
         if not problem and collection.model is Model.CENTRAL and not self.settings.trust_curator:
             problem = "true values need Client(trust_curator=True)"
+        if not problem and collection.linkage is Linkage.TOKEN:
+            problem = self._token_problem()
         if problem:
             self.problems.add(f"load {collection.name}", problem)
         elif self.settings.development:
             self._warn_of_dates(collection, self.clock.now())
         return not problem
+
+    def _token_problem(self) -> str:
+        """Return why no tokens can be had."""
+        if self.settings.development or self.settings.persons:
+            return 'tokens are of one person and account: develop with linkage = "none"'
+        if isinstance(self._issuer or self.settings.issuer, str | None):
+            url = self.settings.issuer
+            if url is None or self._account is None:
+                return "tokens need Client(issuer=URL, account=TOKEN): it says whose they are"
+            return malformed(url, "issuer") or in_clear(url, "account")
+        return ""
+
+    def _issuance(self, state: ClientState, accepted: Mapping[str, Collection]) -> Issuance | None:
+        if not any(each.linkage is Linkage.TOKEN for each in accepted.values()):
+            return None
+        url, issuer = self.settings.issuer, self._issuer
+        if url is not None and self._account is not None:
+            issuer = HttpIssuer(url, self._account, self.clock.now)
+        return Issuance(
+            state,
+            None if isinstance(issuer, str) else issuer,
+            accepted,
+            self._randomness,
+            self.clock.now,
+            self.problems.add,
+        )
 
     def _worker(self, state: ClientState, accepted: Mapping[str, Collection]) -> ClientWorker:
         settings = self.settings
@@ -186,6 +220,7 @@ class Session:
             test=self._is_test,
             host=without_password(settings.url or "the aggregator"),
             log=log.info if settings.development else log.debug,
+            issuance=self._issuance(state, accepted),
         )
         return ClientWorker(
             state, recorder, uploader, self.clock, self.problems.add, threaded=self._threaded

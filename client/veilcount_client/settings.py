@@ -31,6 +31,7 @@ class ClientSettings:
     strict: bool = False
     jitter: float = JITTER
     disabled: str | None = None
+    issuer: str | None = None
 
 
 def _is_on(value: object) -> bool:
@@ -41,6 +42,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "url": str,
     "collections": str,
     "key": str,
+    "issuer": str,
     "ceiling": parse_exact,  # refuses floats
     "daily_ceiling": parse_exact,
     "persons": _is_on,

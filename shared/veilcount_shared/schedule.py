@@ -112,14 +112,25 @@ def draw_slot(secret: bytes, collection: Collection, period: int, answer: int) -
 
 
 def derive_pseudonym(
-    secret: bytes, collection: Collection, period: int, randomness: RandomSource
+    secret: bytes, collection: Collection, period: int, randomness: RandomSource, answer: int = 0
 ) -> bytes:
-    """Return the 16 bytes a period's answers travel under; fresh ones where nothing may link."""
+    """Return the 16 bytes a period's answers travel under; fresh ones where nothing may link.
+
+    Of a token's slot they are drawn beforehand, since its token is for them.
+    """
+    if collection.linkage is Linkage.TOKEN:
+        return draw_token_pseudonym(secret, collection.fingerprint, period, answer)
     if collection.linkage is Linkage.NONE:
-        return b"".join(randomness.below(256).to_bytes(1, "big") for _ in range(PSEUDONYM_BYTES))
+        return _bytes(randomness, PSEUDONYM_BYTES)
     epoch = period if collection.linkage is Linkage.PERIOD else 0
     name = _encode("pseudonym", collection.fingerprint, epoch)
     return _hmac(secret, name)[:PSEUDONYM_BYTES]
+
+
+def draw_token_pseudonym(secret: bytes, fingerprint: str, period: int, answer: int) -> bytes:
+    """Return the 16 bytes of one slot, which no other slot has."""
+    source = SecretRandomSource(secret, "token", "pseudonym", fingerprint, period, answer)
+    return _bytes(source, PSEUDONYM_BYTES)
 
 
 def is_selected(secret: bytes, collection: Collection) -> bool:
@@ -143,6 +154,10 @@ def draw_cohort(secret: bytes, app: str, draw: str, of: int) -> int:
 def _order(secret: bytes, fingerprint: str, period: int, size: int) -> tuple[int, ...]:
     """Return a uniform permutation of the period's slots."""
     return tuple(SecretRandomSource(secret, "slots", fingerprint, period).shuffled(range(size)))
+
+
+def _bytes(randomness: RandomSource, size: int) -> bytes:
+    return b"".join(randomness.below(256).to_bytes(1, "big") for _ in range(size))
 
 
 def _encode(*fields: str | int) -> bytes:

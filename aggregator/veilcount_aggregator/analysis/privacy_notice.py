@@ -254,6 +254,8 @@ _LINKED = {
     Linkage.PERIOD: "Reports of one period can be recognized as one person's; those of different"
     " periods carry different random names.",
     Linkage.NONE: "Each report carries a random name of its own.",
+    Linkage.TOKEN: "Each report carries a random name of its own, and a token that was signed for"
+    " your account without being seen: nobody can tell from it whose report it is.",
 }
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection.loading import NOT_UTF8
-from veilcount_shared.errors import DefinitionError
+from veilcount_shared.errors import DefinitionError, TokenError
+from veilcount_shared.tokens import PublicKey, check_key_list, decode_key_list, key_list_name
 
 from ..auth.audit_log import audit_record
 from ..errors import StoreUnfit, system_reason
@@ -56,6 +57,29 @@ class DefinitionSource:
 
         return parse_collections(self.text, read_values, legacy=legacy)
 
+    def series(self, *, legacy: bool = False) -> list[Series]:
+        """Return the series of its collections, each with the keys of its tokens."""
+        return [
+            Series(each, token_keys=self._token_keys(each))
+            for each in self.collections(legacy=legacy).values()
+        ]
+
+    def _token_keys(self, collection: Collection) -> tuple[PublicKey, ...]:
+        if collection.tokens is None:
+            return ()
+        name = key_list_name(collection.tokens)
+        if name not in self.files:
+            fix = f"send {name} along with the definitions"
+            raise DefinitionError("tokens", collection.tokens, fix, collection=collection.name)
+        try:
+            keys = decode_key_list(self.files[name])
+            return tuple(check_key_list(keys, collection.periods, collection.tokens))
+        except TokenError as error:
+            fix = f"{name}: {error}"
+            raise DefinitionError(
+                "tokens", collection.tokens, fix, collection=collection.name
+            ) from error
+
     def _bytes(self) -> bytes:
         kept = {"text": self.text, "files": dict(self.files)}
         return json.dumps(kept, sort_keys=True, ensure_ascii=False).encode()
@@ -79,7 +103,10 @@ def read_source(path: Path) -> DefinitionSource:
         return _lines(files[name])
 
     text = _read_text(path, "file", path.name)
-    parse_collections(text, read_values, path.name)
+    for collection in parse_collections(text, read_values, path.name).values():
+        if collection.tokens is not None:
+            name = key_list_name(collection.tokens)
+            files[name] = _read_text(path.parent / name, "tokens", name)
     return DefinitionSource(text, files)
 
 
@@ -101,16 +128,16 @@ class Catalog:
     by_name: Mapping[str, tuple[Series, ...]]
 
     @classmethod
-    def build(cls, parsed: Mapping[str, Iterable[Collection]], closed: Container[str]) -> Catalog:
+    def build(cls, parsed: Mapping[str, Iterable[Series]], closed: Container[str]) -> Catalog:
         """Return the catalog of parsed sources, by record key, and of closed fingerprints."""
         series: dict[str, Series] = {}
         named: dict[str, list[str]] = {}
-        for _, collections in sorted(parsed.items()):
-            for collection in collections:
-                fingerprint = collection.fingerprint
-                series[fingerprint] = Series(collection, closed=fingerprint in closed)
-                prints = named.setdefault(collection.name, [])
-                prints[:] = [fingerprint, *(each for each in prints if each != fingerprint)]
+        for _, found in sorted(parsed.items()):
+            for each in found:
+                fingerprint = each.fingerprint
+                series[fingerprint] = replace(each, closed=fingerprint in closed)
+                prints = named.setdefault(each.collection.name, [])
+                prints[:] = [fingerprint, *(print_ for print_ in prints if print_ != fingerprint)]
         return cls(
             series, {name: tuple(series[each] for each in prints) for name, prints in named.items()}
         )
@@ -118,12 +145,12 @@ class Catalog:
 
 def parse_catalog(sources: Records, closed: Container[str]) -> Catalog:
     """Return the catalog of sources as they are kept, and of closed fingerprints."""
-    return Catalog.build({key: _collections(key, text) for key, text in sources.items()}, closed)
+    return Catalog.build({key: _series(key, text) for key, text in sources.items()}, closed)
 
 
-def _collections(key: str, value: bytes) -> tuple[Collection, ...]:
+def _series(key: str, value: bytes) -> tuple[Series, ...]:
     try:
-        return tuple(DefinitionSource(**json.loads(value)).collections(legacy=True).values())
+        return tuple(DefinitionSource(**json.loads(value)).series(legacy=True))
     except DefinitionError as error:
         why = f"the kept definitions {key[:14]} cannot be read by this version: {error}"
         raise StoreUnfit(f"{why}; run the version that loaded them, or a newer one") from error
@@ -140,7 +167,7 @@ class CatalogReader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._parsed: dict[str, tuple[Collection, ...]] = {}
+        self._parsed: dict[str, tuple[Series, ...]] = {}
         self._closed: frozenset[str] = frozenset()
         self._built: tuple[frozenset[str], Catalog] = (frozenset(), Catalog({}, {}))
 
@@ -164,7 +191,7 @@ class CatalogReader:
     def _parse(self, keys: frozenset[str]) -> None:
         new = keys - self._parsed.keys()
         for key, value in sorted(self._store.records_at(SOURCE, new).items()):
-            self._parsed[key] = _collections(key, value)
+            self._parsed[key] = _series(key, value)
 
     def _build(self, keys: frozenset[str], closed: frozenset[str]) -> Catalog:
         if (keys, closed) != (self._built[0], self._closed):
@@ -172,7 +199,7 @@ class CatalogReader:
             self._closed, self._built = closed, (keys, Catalog.build(self._parsed, closed))
         return self._built[1]
 
-    def _of(self, keys: frozenset[str]) -> dict[str, tuple[Collection, ...]]:
+    def _of(self, keys: frozenset[str]) -> dict[str, tuple[Series, ...]]:
         return {key: self._parsed[key] for key in keys if key in self._parsed}
 
 
@@ -201,7 +228,7 @@ def add_definitions(
 
     `read` returns the store's catalog as of now: a reader's, where one is kept.
     """
-    supplied = source.collections()
+    supplied = [each.collection for each in source.series()]
     read = read or CatalogReader(store).read
 
     def decide() -> tuple[list[Record], list[Collection]]:
@@ -209,7 +236,7 @@ def add_definitions(
         if any(key.endswith(source.digest) for key in kept):
             return [], []
         known = read().series
-        news = [each for each in supplied.values() if each.fingerprint not in known]
+        news = [each for each in supplied if each.fingerprint not in known]
         names = ", ".join(each.name for each in news) or "(texts only)"
         return [
             source.record(len(kept)),

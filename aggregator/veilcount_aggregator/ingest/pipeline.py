@@ -40,6 +40,7 @@ from .body_limit import within_limit
 from .decode import DecodedGroup, ReportColumns
 from .pseudonym_limit import PseudonymLimit, RequestOrigin
 from .service_counters import ServiceCounters
+from .token_check import reject_invalid_tokens
 
 Commit = Callable[[Sequence[SeriesReports]], list[Codes]]
 Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -173,6 +174,9 @@ class IntakePipeline:
                 self._count("", Verdict.UNKNOWN_COLLECTION, len(columns))
                 continue
             codes = check_reports(series, columns)
+            if series.has_tokens:
+                oldest, newest = series.open_periods(days.day)
+                reject_invalid_tokens(series, columns, codes, range(oldest, newest + 1))
             if admitted is not None:
                 self._reject_excess_pseudonyms(series, codes, admitted[columns.places])
             verdicts[columns.places] = codes
@@ -267,6 +271,8 @@ def check_reports(series: Series, columns: ReportColumns) -> Codes:
     sound = (columns.periods < collection.periods) & (columns.segments < collection.cells)
     granted = (columns.slots >= first) & (columns.slots < first + size)
     messages = valid_messages(collection, columns.messages)
+    if bool(columns.tokens.shape[1]) != series.has_tokens:
+        messages = np.zeros_like(messages)
     codes = np.full(len(columns), COUNTED)
     if (sound & granted & messages).all():  # nearly always
         return codes

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from base64 import urlsafe_b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
 from veilcount_shared import Collection
 from veilcount_shared.errors import DefinitionError, TokenError
-from veilcount_shared.tokens import PublicKey, check_key_list, digest
-from veilcount_shared.wire import encode_base64
+from veilcount_shared.tokens import (
+    PublicKey,
+    check_key_list,
+    decode_key_list,
+    digest,
+    encode_key_list,
+    key_list_name,
+)
 
 from ..store.durable_files import sync_path
-
-FOLDER = "token_keys"
 
 
 def key_list_path(definitions: Path, pinned: str) -> Path:
     """Return where the key list of a digest is."""
-    return definitions.resolve().parent / FOLDER / f"{pinned}.json"
+    return definitions.resolve().parent / key_list_name(pinned)
 
 
 def write_key_list(definitions: Path, keys: Sequence[bytes]) -> str:
@@ -27,15 +29,10 @@ def write_key_list(definitions: Path, keys: Sequence[bytes]) -> str:
     pinned = digest(keys)
     path = key_list_path(definitions, pinned)
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(encode_key_list(keys))
+    path.write_text(encode_key_list(keys))
     sync_path(path)
     sync_path(path.parent)
     return pinned
-
-
-def encode_key_list(keys: Sequence[bytes]) -> bytes:
-    """Return a list as JSON, the same for everybody."""
-    return json.dumps({"keys": [encode_base64(key) for key in keys]}).encode()
 
 
 def read_key_list(definitions: Path, collection: Collection) -> tuple[list[PublicKey], bytes]:
@@ -43,13 +40,12 @@ def read_key_list(definitions: Path, collection: Collection) -> tuple[list[Publi
     pinned = collection.tokens or ""
     path = key_list_path(definitions, pinned)
     try:
-        listed = json.loads(path.read_bytes())["keys"]
-        keys = [urlsafe_b64decode(key + "=" * (-len(key) % 4)) for key in listed]
-        return check_key_list(keys, collection.periods, pinned), encode_key_list(keys)
-    except (OSError, LookupError, TypeError, ValueError, TokenError) as error:
+        keys = decode_key_list(path.read_bytes())
+        return check_key_list(keys, collection.periods, pinned), encode_key_list(keys).encode()
+    except (OSError, TokenError) as error:
         why = "is missing" if isinstance(error, FileNotFoundError) else "holds other keys"
         fix = (
-            f"{FOLDER}/{path.name} {why}: put it back; or remove this line and run `veilcount"
+            f"{key_list_name(pinned)} {why}: put it back; or remove this line and run `veilcount"
             " issuer keys` for new keys, which makes it another collection"
         )
         place = {"collection": collection.name, "file": definitions.name}

@@ -9,6 +9,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Linkage
 from veilcount_shared.periods import period_number
 from veilcount_shared.schedule import period_end
+from veilcount_shared.tokens import PublicKey
 
 #: an epoch's spent slots outlive `late` by so many days: a clock that is set back finds them
 GRACE = timedelta(days=1)
@@ -22,11 +23,17 @@ class Series:
 
     collection: Collection
     closed: bool = False
+    token_keys: tuple[PublicKey, ...] = ()  # one a period, where reports have tokens
 
     @property
     def fingerprint(self) -> str:
         """Its name in every report and every store."""
         return self.collection.fingerprint
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether each report has a token, which only its period's key can have signed."""
+        return self.collection.linkage is Linkage.TOKEN
 
     @property
     def linked(self) -> bool:

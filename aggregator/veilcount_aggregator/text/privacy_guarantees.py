@@ -31,6 +31,9 @@ _LINKED = {
     " cap; the figure for a user is kept by the device.",
     Linkage.NONE: "A new pseudonym each report: the aggregator refuses what comes twice; all caps"
     " are kept by the device.",
+    Linkage.TOKEN: "A new pseudonym and a token each report: enforced by the server for every"
+    " account. An issuer signs no more tokens than the caps allow, and neither it nor the"
+    " aggregator can tell whose token came back.",
 }
 _SEEN = {
     Presence.PUBLIC: "Values only: that somebody answered, when and how often, is public.",

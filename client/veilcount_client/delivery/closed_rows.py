@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Report
+from veilcount_shared.schedule import UNLINKED
 
 from ..state import (
     ROW_CLOSED,
@@ -70,7 +71,7 @@ class ClosedRows:
     def _last_period(self, report: Report) -> int | None:
         """Return the last period of a report's row; None if it is a row of its own."""
         collection = self.series.get(report.fingerprint)
-        if self.uncapped or collection is None or collection.linkage is Linkage.NONE:
+        if self.uncapped or collection is None or collection.linkage in UNLINKED:
             return None
         whole = collection.linkage is Linkage.COLLECTION
         return collection.periods - 1 if whole else report.period

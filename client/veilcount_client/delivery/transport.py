@@ -95,7 +95,14 @@ class HttpTransport:
             return False
         return reply.status in {200, 204, 404, 410}
 
-    def request(self, method: str, path: str, body: bytes) -> Reply:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        content_type: str = BINARY_TYPE,
+        most: int = MAX_REPLY,
+    ) -> Reply:
         """Return the bounded reply to one request on a connection of its own."""
         with (
             self._http.Deadline(MAX_SECONDS) as deadline,
@@ -105,7 +112,7 @@ class HttpTransport:
                 self._url + path,
                 data=body,
                 headers={
-                    "Content-Type": BINARY_TYPE,
+                    "Content-Type": content_type,
                     "User-Agent": "veilcount",
                     "Accept-Encoding": "identity",
                     "Connection": "close",
@@ -116,7 +123,7 @@ class HttpTransport:
                 stream=True,
             ) as reply,
         ):
-            return Reply(reply.status_code, reply.headers, _bounded(reply))
+            return Reply(reply.status_code, reply.headers, _bounded(reply, most))
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         if self._key:
@@ -143,7 +150,7 @@ class Reply:
     content: bytes
 
 
-def _bounded(reply: requests.Response) -> bytes:
+def _bounded(reply: requests.Response, most: int) -> bytes:
     """Read a reply as far as one can be long.
 
     No compression was requested. One layer, by a proxy that compresses everything, is undone; of
@@ -154,7 +161,7 @@ def _bounded(reply: requests.Response) -> bytes:
         return content
     for piece in reply.iter_content(16):  # of one piece, too, a compressed reply may make megabytes
         content += piece
-        if len(content) > MAX_REPLY:
+        if len(content) > most:
             break
     return content
 
@@ -174,18 +181,18 @@ def without_password(url: str) -> str:
     return scheme + separator + rest.rpartition("@")[2]
 
 
-def malformed(url: str) -> str:
+def malformed(url: str, name: str = "url") -> str:
     """Return why no request can go to a URL, and the fix; empty without a problem."""
     shown = without_password(url)
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError as error:
-        return f"url = {shown!r}: {error}: give https:// and a host name"
+        return f"{name} = {shown!r}: {error}: give https:// and a host name"
     if parts.scheme in {"http", "https"} and host:
         return ""
     bare = shown.rpartition("://")[2].strip("/")
-    return f"url = {shown!r} does not begin with http:// or https://: give 'https://{bare}'"
+    return f"{name} = {shown!r} does not begin with http:// or https://: give 'https://{bare}'"
 
 
 def in_clear(url: str, key: str | None) -> str:

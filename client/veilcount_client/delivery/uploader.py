@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 
 from veilcount_shared import Collection, RandomSource
+from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64
 
+from ..recording.answer_times import TOKEN_WINDOW
 from ..recording.recorder import Recorder
 from ..state import ClientState, Outbox, OutboxLimits, QueuedReport, RowClose, memory_outbox
 from ..state.losses import Loss
@@ -25,6 +27,7 @@ from .backoff import FURTHEST, RowBackoff
 from .body_packing import group_into_bodies, pack
 from .closed_rows import ClosedRows, RowCloses
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
+from .issuance import Issuance
 from .loss_reports import LossReport, LossReports
 from .replies import Replies, describe
 from .transport import MAX_SECONDS, Delivered, Later, Outcome, Rejected, Transport
@@ -56,12 +59,16 @@ class Uploader:
     refused: int = 0  # reports that the aggregator did not count and will not
     in_flight: BodiesInFlight = field(default_factory=BodiesInFlight)
     grace: float = OVERDUE
+    issuance: Issuance | None = None
     _lock: Lock = field(default_factory=Lock)
     _expired: float = -math.inf
 
     def __post_init__(self) -> None:
         """Find the collections by what reports name them by."""
         series = {each.fingerprint: each for each in self.collections.values()}
+        self._with_tokens = {
+            each.fingerprint for each in self.collections.values() if each.linkage is Linkage.TOKEN
+        }
         self.replies = Replies(
             self.state,
             {fingerprint: each.name for fingerprint, each in series.items()},
@@ -89,6 +96,8 @@ class Uploader:
             if not hurry:
                 self._postpone(outbox, jitter)
             self._send_due(outbox, hurry=hurry or (leaving and outbox is self.recorder.outbox))
+        for task in self.issuance.due() if self.issuance else ():
+            self.pool.submit(task)
         for report in self._losses.due(LEASE, self.grace):
             self.pool.submit(partial(self._send_loss, report))
         for row in self._row_closes.due(LEASE, self.grace):
@@ -107,6 +116,7 @@ class Uploader:
             self.recorder.next_instant(self.now(), self.collections.values()),
             self.state.next_row_close(),
             self._losses.next_due(),
+            self.issuance.next_due() if self.issuance else None,
         )
         return min((each for each in dues if each is not None), default=None)
 
@@ -184,7 +194,9 @@ class Uploader:
         closed = [each for each in body.queued_reports if self.closed_rows.holds(each)]
         if closed:  # dropped, as the aggregator would
             self._settle(body.outbox, closed, Delivered((Verdict.CLOSED,) * len(closed)))
-        queued_reports = [each for each in body.queued_reports if each not in closed]
+        queued_reports = self._tokened(
+            body.outbox, [each for each in body.queued_reports if each not in closed]
+        )
         if not queued_reports:
             return
         reports = [each.report for each in queued_reports]
@@ -196,6 +208,26 @@ class Uploader:
             self._put_back(body.outbox, queued_reports, outcome.seconds, seen=outcome.seen)
         else:
             self._settle(body.outbox, queued_reports, outcome)
+
+    def _tokened(self, outbox: Outbox, queued_reports: list[QueuedReport]) -> list[QueuedReport]:
+        """Return reports that may leave, those of tokens with theirs; the others wait for one.
+
+        For a day's part of their own, so that no report leaves because its token has come. Where
+        none will come, the account has spent this slot on another device.
+        """
+        ready = []
+        for each in queued_reports:
+            report = each.report
+            if report.fingerprint not in self._with_tokens:
+                ready.append(each)
+            elif token := self.state.token(each.person, report.pseudonym):
+                ready.append(replace(each, report=replace(report, token=token)))
+            elif self.issuance and not self.issuance.is_done(each.person, report.fingerprint):
+                due = self.later(self.now(), TOKEN_WINDOW)
+                outbox.reschedule({each.number: due}, unsent=True)
+            else:
+                outbox.settle((), {each.number: Loss.OVER_CAP})
+        return ready
 
     def _send(self, reports: list[Report]) -> Outcome:
         outcome = self.transport.send(pack(Batch(tuple(reports), test=self.test)), len(reports))
@@ -239,6 +271,8 @@ class Uploader:
         self.in_flight.after_fork()
         self._lock = Lock()
         self._backoff.after_fork()
+        if self.issuance:
+            self.issuance.after_fork()
         self.pool.after_fork()
 
     # -- losses, and rows of forgotten persons -------------------------------------------------

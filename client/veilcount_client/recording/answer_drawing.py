@@ -119,7 +119,9 @@ class AnswerDrawer:
             fingerprint=collection.fingerprint,
             period=period,
             segment=answer.segment,
-            pseudonym=schedule.derive_pseudonym(person.secret, collection, period, self.randomness),
+            pseudonym=schedule.derive_pseudonym(
+                person.secret, collection, period, self.randomness, number
+            ),
             slot=schedule.draw_slot(person.secret, collection, period, number),
             message=collection.pack(message),
         )
@@ -156,6 +158,9 @@ class AnswerDrawer:
         are stored before, and the odd second tells neither which it is nor how the clock is off.
         """
         share = self.randomness.below(JITTER_GRAIN) / JITTER_GRAIN
+        ready = answer_times.tokens_ready(answer.person, answer.collection)
+        if answer.at < ready:  # not just after tokens were issued: spread over a day of its own
+            return ready, ready + answer_times.TOKEN_WINDOW * share
         if answer.collection.presence is Presence.HIDDEN:
             leaves = answer.instants[number] + answer_times.MINUTE * (1 + share)
             return leaves, leaves

@@ -10,11 +10,13 @@ from datetime import timedelta
 from functools import lru_cache
 
 from veilcount_shared import Collection, schedule
+from veilcount_shared.collection import Linkage
 
 from ..clock import instant
 from ..state import PersonState
 
 MINUTE = 60.0
+TOKEN_WINDOW = 86_400.0  # seconds after consent in which tokens are issued, at a drawn instant
 CLOCKLESS = (ValueError, OverflowError, OSError)  # what a broken clock's reading raises
 
 
@@ -46,6 +48,17 @@ def drawn_instants(secret: bytes, collection: Collection, period: int) -> tuple[
         for answer in range(collection.per_period)
     )
     return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in drawn))
+
+
+def tokens_requested_at(person: PersonState, collection: Collection) -> float:
+    """Return when the tokens of a person are to be requested: drawn, whatever is recorded."""
+    source = schedule.SecretRandomSource(person.root, "issue", collection.fingerprint)
+    return person.since + source.below(int(TOKEN_WINDOW))
+
+
+def tokens_ready(person: PersonState, collection: Collection) -> float:
+    """Return before when no report with a token leaves; 0 where there are none."""
+    return person.since + TOKEN_WINDOW if collection.linkage is Linkage.TOKEN else 0.0
 
 
 def first_period(person: PersonState, collection: Collection) -> int:

@@ -281,6 +281,12 @@ class ClientState(Outbox, Notes, Protocol):
     def losses(self) -> Mapping[tuple[Loss, str], int]:
         """Return the counts of losses."""
 
+    def keep_tokens(self, key: bytes, tokens: Mapping[bytes, bytes]) -> None:
+        """Keep tokens of a person, by the pseudonym that each is for; `forget` wipes them."""
+
+    def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
+        """Return the token of a pseudonym; None: there is none."""
+
     def close(self) -> None:
         """Let go of files and connections."""
 

@@ -224,6 +224,15 @@ class RedisState:
     def next_row_close(self) -> float | None:
         return self._first("row_close")
 
+    # -- tokens --------------------------------------------------------------------------------
+
+    def keep_tokens(self, key: bytes, tokens: Mapping[bytes, bytes]) -> None:
+        self._run("keep_tokens", key, *(part for pair in tokens.items() for part in pair))
+
+    def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
+        found: bytes | None = self._run("token", key, pseudonym)
+        return found
+
     # -- losses and notes ----------------------------------------------------------------------
 
     def lose(self, losses: Mapping[tuple[Loss, str], int]) -> None:

@@ -21,6 +21,10 @@ create table held (
 ) strict, without rowid;
 create index held_due on held (due);
 
+create table token (
+    person blob, pseudonym blob, token blob not null, primary key (person, pseudonym)
+) strict, without rowid;
+
 create table row_close (
     series blob, pseudonym blob, due real not null, primary key (series, pseudonym)
 ) strict, without rowid;

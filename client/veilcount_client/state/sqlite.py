@@ -86,8 +86,8 @@ class SqliteState(SqliteFile):
                 " where person = ? and tries > 0 on conflict do nothing",
                 (key,),
             )
-            for table in ("report", "used", "held"):
-                database.execute(f"delete from {table} where person = ?", (key,))  # noqa: S608 - three names, written above
+            for table in ("report", "used", "held", "token"):
+                database.execute(f"delete from {table} where person = ?", (key,))  # noqa: S608 - four names, written above
             database.execute("delete from person where key = ?", (key,))
 
     # -- answers -------------------------------------------------------------------------------
@@ -249,6 +249,17 @@ class SqliteState(SqliteFile):
 
     def next_row_close(self) -> float | None:
         return self._read_value("select min(due) from row_close")
+
+    # -- tokens --------------------------------------------------------------------------------
+
+    def keep_tokens(self, key: bytes, tokens: Mapping[bytes, bytes]) -> None:
+        rows = [(key, pseudonym, token) for pseudonym, token in tokens.items()]
+        with self._writing() as database:
+            database.executemany("insert or replace into token values (?, ?, ?)", rows)
+
+    def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
+        query = "select token from token where person = ? and pseudonym = ?"
+        return self._read_value(query, key, pseudonym)
 
     # -- losses and notes ----------------------------------------------------------------------
 

@@ -117,7 +117,14 @@ class WsgiTransport(HttpTransport):
         super().__init__("", key, now)
         self._app = app
 
-    def request(self, method: str, path: str, body: bytes) -> Reply:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        content_type: str = "",
+        most: int = 0,  # noqa: ARG002 - no reply is long
+    ) -> Reply:
         """Return the app's reply."""
         head: list[Any] = []
 
@@ -128,7 +135,7 @@ class WsgiTransport(HttpTransport):
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "PATH_INFO": path,
-            "CONTENT_TYPE": BINARY_TYPE,
+            "CONTENT_TYPE": content_type or BINARY_TYPE,
             "CONTENT_LENGTH": str(len(body)),
             "wsgi.input": BytesIO(body),
         }

@@ -7,6 +7,8 @@ A key is an SPKI in DER, as RFC 8017 and RFC 5280 write an RSA key of 2,048 bits
 from __future__ import annotations
 
 import hashlib
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 
 from ..errors import TokenError
@@ -32,6 +34,27 @@ def parse_key(encoded: bytes) -> PublicKey:
 def encode_key(key: PublicKey) -> bytes:
     """Return the encoding of a key."""
     return _FRAME + key.n.to_bytes(MODULUS_BYTES, "big") + _EXPONENT
+
+
+def key_list_name(pinned: str) -> str:
+    """Return the name of the file of a list, beside the definitions that pin it."""
+    return f"token_keys/{pinned}.json"
+
+
+def encode_key_list(keys: Sequence[bytes]) -> str:
+    """Return a list as JSON, the same for everybody."""
+    listed = [urlsafe_b64encode(key).rstrip(b"=").decode() for key in keys]
+    return json.dumps({"keys": listed})
+
+
+def decode_key_list(text: str | bytes) -> list[bytes]:
+    """Return the encoded keys of a list; raise TokenError if it is none."""
+    try:
+        listed = json.loads(text)["keys"]
+        return [urlsafe_b64decode(key + "=" * (-len(key) % 4)) for key in listed]
+    except (LookupError, TypeError, ValueError, RecursionError):
+        problem = 'give {"keys": [base64url, ...]}'
+    raise TokenError("keys", problem)  # out here: the cause would carry the whole text along
 
 
 def digest(keys: Sequence[bytes]) -> str:

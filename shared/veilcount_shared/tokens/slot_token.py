@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..report import PSEUDONYM_BYTES
-from ..schedule import SecretRandomSource
+from ..schedule import SecretRandomSource, draw_token_pseudonym
 from .blind_rsa import BlindedMessage, PublicKey, blind, finalize
 
 _PURPOSE = b"veilcount token 1\0"  # no signature of anything else is a token
@@ -31,8 +30,7 @@ class SlotSecret:
     @property
     def pseudonym(self) -> bytes:
         """The 16 bytes that the slot's report travels under; no other slot has them."""
-        source = self._source("pseudonym")
-        return b"".join(source.below(256).to_bytes(1, "big") for _ in range(PSEUDONYM_BYTES))
+        return draw_token_pseudonym(self.secret, self.fingerprint, self.period, self.answer)
 
     @property
     def message(self) -> bytes:

@@ -29,7 +29,6 @@ from veilcount_aggregator.retention.retention_guard import epochs_over
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Record, ServiceCounter, Store
 from veilcount_aggregator.store.records import TRIES, update_records
-from veilcount_shared import Collection
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 FILE = """
@@ -158,15 +157,15 @@ def test_no_request_parses_definitions(
 ) -> None:
     """While a long list is parsed, requests go on with what was known; keys are seen meanwhile."""
     catalog_cache, parse = CatalogCache(store, clock), threading.Event()
-    original = definitions._collections
+    original = definitions._series
     threads: set[str] = set()
 
-    def slowly(key: str, value: bytes) -> tuple[Collection, ...]:
+    def slowly(key: str, value: bytes) -> tuple[Series, ...]:
         threads.add(threading.current_thread().name)
         parse.wait(60)
         return original(key, value)
 
-    monkeypatch.setattr(definitions, "_collections", slowly)
+    monkeypatch.setattr(definitions, "_series", slowly)
     push(store, FILE, lambda: Catalog({}, {}))
     _, secret = create_key(store, Role.DEVICE, "", NOW)
     clock.now += 0.6

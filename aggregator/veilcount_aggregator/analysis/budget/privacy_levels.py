@@ -8,6 +8,7 @@ from fractions import Fraction
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Linkage, Model, Presence
 from veilcount_shared.periods import Unit
+from veilcount_shared.schedule import UNLINKED
 
 VALUES_ONLY = "values only; counts and times are public"
 PRESENCE_TOO = "values, and whether there was one, from readers of releases; the server sees both"
@@ -78,7 +79,7 @@ def scope(collection: Collection) -> str:
 
 def _server_cap(collection: Collection) -> Fraction | None:
     """Return what the server enforces by its bitmap of spent slots, of one pseudonym's epoch."""
-    if collection.linkage is Linkage.COLLECTION:
+    if collection.linkage in {Linkage.COLLECTION, Linkage.TOKEN}:
         return collection.epsilon_user
     return collection.epsilon_day if collection.linkage is Linkage.PERIOD else None
 
@@ -87,7 +88,7 @@ def _time_range(collection: Collection) -> str:
     """Return how long one pseudonym is used."""
     if collection.linkage is Linkage.COLLECTION:
         return "campaign"
-    if collection.linkage is Linkage.NONE:
+    if collection.linkage in UNLINKED:
         return "report"
     return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(collection.unit, str(collection.unit))
 
@@ -117,6 +118,11 @@ def _server(collection: Collection, cap: Fraction | None) -> str:
         )
     if cap is None:
         return "the server cannot join two reports: beyond replays, the device alone enforces"
+    if collection.linkage is Linkage.TOKEN:
+        return (
+            f"enforced by the server for every account: at most epsilon {float(cap):g} in all, by"
+            " tokens that nobody can join to who got them"
+        )
     time_range = _time_range(collection)
     enforced = f"the server refuses beyond epsilon {float(cap):g} a pseudonym and {time_range}"
     if collection.linkage is Linkage.COLLECTION:

@@ -12,6 +12,7 @@
 --   due, early, late   order their numbers by when they leave, may leave, and expire
 --   turn       of each report that was leased or rescheduled: end of the lease, send_at, tries
 --   held       of each person: the running values, by series; `held_due` orders all of them
+--   token      of each person: the tokens, by pseudonym
 --   row_close  series and pseudonym of each row that is to be closed, by when
 --
 -- Lua does not roll back: a step reads and decides first, and writes only what cannot fail any more.

@@ -12,5 +12,6 @@ for _, number in ipairs(redis.call('SMEMBERS', prefix .. 'waiting:' .. key)) do
   if leased then close(report) end
 end
 drop_all_held(key)
+redis.call('DEL', prefix .. 'token:' .. key)
 put('past:', key, '')
 put('person:', key, '')

@@ -1,0 +1,4 @@
+#!lua
+for i = 3, #ARGV, 2 do
+  redis.call('HSET', prefix .. 'token:' .. ARGV[2], ARGV[i], ARGV[i + 1])
+end
