@@ -107,3 +107,16 @@ def test_another_opening_knows_losses_notes_and_closed_series(
         assert opened.losses() == {(Loss.CRASHED, "a b"): 2, (Loss.AGED, ""): 1}
         assert (opened.note("a"), opened.note("b")) == ("ü\n", None)
         assert closed_series(opened, [SERIES, OTHER]) == {SERIES}
+
+
+def test_tokens_are_a_persons_own_until_they_are_forgotten(state: ClientState) -> None:
+    agree(state, ANN, BEN)
+    one, two = b"1" * 16, b"2" * 16
+    state.keep_tokens(ANN, {one: b"a" * 256, two: b"\0" * 256})
+    state.keep_tokens(BEN, {one: b"b" * 256})
+
+    assert state.token(ANN, one) == b"a" * 256
+    assert state.token(ANN, two) == b"\0" * 256
+    assert state.token(BEN, two) is None
+    state.forget(ANN)
+    assert (state.token(ANN, one), state.token(BEN, one)) == (None, b"b" * 256)

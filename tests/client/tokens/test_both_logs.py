@@ -109,9 +109,9 @@ def by_algebra(logs: Logs, place: int, chance: Random) -> int:
 def by_keys(logs: Logs, place: int, chance: Random) -> int:
     """The account that was given the key under which the token verifies, if only one was."""
     _, report = logs.reports[place]
-    given = [issuer.keys(report.fingerprint)[report.period] for issuer in logs.issuers]
+    lists = [issuer.keys(report.fingerprint)[report.period] for issuer in logs.issuers]
     fits = [account for account, issuer in enumerate(logs.issuers) if is_token(issuer, report)]
-    alone = [account for account in fits if given.count(given[account]) == 1]
+    alone = [account for account in fits if lists.count(lists[account]) == 1]
     return alone[0] if alone else chance.randrange(PERSONS)
 
 

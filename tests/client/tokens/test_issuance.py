@@ -167,7 +167,7 @@ def test_a_crash_between_signature_and_use_loses_no_token(tmp_path: Path, step: 
     assert max(map(len, device.issuer.issued.values())) == 1
 
 
-def test_the_issuer_is_asked_alike_whatever_is_recorded(tmp_path: Path) -> None:
+def test_requests_are_alike_whatever_is_recorded(tmp_path: Path) -> None:
     logs = []
     for place, days in enumerate([(), (0,), range(DAYS)]):
         device = TokenDevice(tmp_path / str(place), presence="hidden")
