@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Literal
 
 from veilcount_shared import Collection, RandomSource, SystemRandomSource, load_collections
 from veilcount_shared.collection import Linkage, Model
 from veilcount_shared.errors import VeilcountError
+from veilcount_shared.oblivious_http.key_config import decode_configs
 
 from .clock import BoundedClock, Clock, SystemClock
 from .consent import ConsentDecisions
@@ -57,6 +59,7 @@ class Session:
         strict: bool | None,
         issuer: str | TokenIssuer | None,
         account: Account | None,
+        relay_keys: bytes | str | os.PathLike[str] | None,
         **options: str | Fraction | float | None,
     ) -> None:
         """Load the definitions and open the state; `options` are the other settings."""
@@ -69,6 +72,7 @@ class Session:
         self._randomness = randomness or SystemRandomSource()
         self._threaded = threaded
         self._issuer, self._account = issuer, account
+        self._relay_keys = relay_keys
         self.problems = ProblemLog()
         self.own_consent: bool | None = None  # of SELF: read with every record
         self.looks_at_values = False  # strict, or development: likewise
@@ -81,6 +85,7 @@ class Session:
                 collections=None if definitions is None else os.fspath(definitions),
                 strict=strict,
                 issuer=issuer if isinstance(issuer, str) else None,
+                relay_keys=None if isinstance(relay_keys, bytes | None) else os.fspath(relay_keys),
                 **options,
             )
             self.looks_at_values = self.settings.strict or self.settings.development
@@ -149,6 +154,10 @@ class Session:
         """Raise NotUsable without an address, or if the app's key would travel unencrypted."""
         if self._transport is not None:
             return
+        if self.settings.relay is not None:
+            if problem := malformed(self.settings.relay, "relay"):
+                raise NotUsable(problem)
+            return
         if self.settings.url is None:
             raise NotUsable("no aggregator: pass url= or set VEILCOUNT_URL")
         if problem := malformed(self.settings.url):
@@ -171,6 +180,29 @@ class Session:
         elif self.settings.development:
             self._warn_of_dates(collection, self.clock.now())
         return not problem
+
+    def _network_transport(self) -> Transport:
+        """Return the way to the aggregator: direct, or through a relay."""
+        settings = self.settings
+        if settings.relay is None:
+            return HttpTransport(settings.url or "", settings.key, self.clock.now)
+        try:
+            from .delivery.relay import RelayTransport  # noqa: PLC0415 - needs cryptography
+        except ImportError:
+            raise NotUsable("relay: install it with `pip install veilcount[relay]`") from None
+        keys = self._relay_keys if isinstance(self._relay_keys, bytes) else self._read_relay_keys()
+        return RelayTransport(settings.relay, decode_configs(keys), settings.key, self.clock.now)
+
+    def _read_relay_keys(self) -> bytes:
+        if self.settings.relay_keys is None:
+            raise NotUsable(
+                "relay_keys: give the file of `veilcount relay-keys create --out`; a key that was"
+                " fetched could be one person's alone"
+            )
+        try:
+            return Path(self.settings.relay_keys).read_bytes()
+        except OSError as error:
+            raise NotUsable(f"relay_keys: {error.strerror}: check the path") from error
 
     def _token_problem(self) -> str:
         """Return why no tokens can be had."""
@@ -200,9 +232,7 @@ class Session:
 
     def _worker(self, state: ClientState, accepted: Mapping[str, Collection]) -> ClientWorker:
         settings = self.settings
-        transport = self._transport or HttpTransport(
-            settings.url or "", settings.key, self.clock.now
-        )
+        transport = self._transport or self._network_transport()
         claims, jitter = self.reservation.claims, 0.0 if settings.development else settings.jitter
         drawer = AnswerDrawer(
             state, self._randomness, claims, jitter, uncapped=settings.development

@@ -32,6 +32,8 @@ class ClientSettings:
     jitter: float = JITTER
     disabled: str | None = None
     issuer: str | None = None
+    relay: str | None = None
+    relay_keys: str | None = None  # a file
 
 
 def _is_on(value: object) -> bool:
@@ -43,6 +45,8 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "collections": str,
     "key": str,
     "issuer": str,
+    "relay": str,
+    "relay_keys": str,
     "ceiling": parse_exact,  # refuses floats
     "daily_ceiling": parse_exact,
     "persons": _is_on,

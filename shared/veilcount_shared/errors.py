@@ -136,6 +136,20 @@ class TokenError(VeilcountError, ValueError):
         self.problem = problem
 
 
+class ObliviousError(VeilcountError, ValueError):
+    """Bytes that are no oblivious message, or none for this key."""
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(f"{what}: {problem}")
+
+
+class UnknownKey(ObliviousError):
+    """A request under a key, or for algorithms, that the gateway does not have."""
+
+    def __init__(self) -> None:
+        super().__init__("key", "the gateway does not have it: fetch its keys again")
+
+
 DECIMAL_PLACES = 18  # of rho and delta, which are small
 MAX_ITEMS = 20
 

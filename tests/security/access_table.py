@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from flask import Flask
 
-from veilcount_aggregator.api import reports
+from veilcount_aggregator.api import gateway, reports
 from veilcount_aggregator.auth.api_keys import Role
 
 
@@ -60,6 +60,7 @@ ADMINS = """
     DELETE  /v1/keys/<identity>
 """
 ANYONE = "GET  /healthz  /readyz  /openapi.json  /docs  /assets/<digest>/<name>  /login  /enter"
+GATEWAY = "GET  /v1/ohttp-keys  POST  /v1/ohttp"
 ANALYSTS_PAGES = """
     GET     /   /plan   /operations     /collections/<name>
             /collections/<name>/estimates.<form>   /collections/<name>/compare
@@ -79,6 +80,7 @@ DECIDED = (
     *_rules(Kind.KEY, Role.ANALYST, ANALYSTS),
     *_rules(Kind.KEY, Role.ADMIN, ADMINS),
     *_rules(Kind.OPEN, None, ANYONE),
+    *_rules(Kind.OPEN, None, GATEWAY),
     *_rules(Kind.FORM, None, "POST  /login  /enter  /logout"),
     *_rules(Kind.PAGE, Role.ANALYST, ANALYSTS_PAGES),
     *_rules(Kind.PAGE, Role.ADMIN, ADMINS_PAGES),
@@ -100,6 +102,7 @@ def of_kind(*kinds: Kind) -> list[AccessRule]:
 def served(app: Flask) -> Iterator[str]:
     """Yield every served endpoint, in the form above."""
     yield f"POST {reports.PATH}"
+    yield f"POST {gateway.PATH}"
     yield from routed(app)
 
 

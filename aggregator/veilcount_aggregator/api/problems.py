@@ -77,6 +77,11 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "send what the protocol describes: the place says which field",
     ),
     "bad-request": (400, "Malformed request", "compare the request with /openapi.json"),
+    "gateway-key": (
+        400,
+        "Unknown key of an encapsulated request",
+        "use a key of GET /v1/ohttp-keys that the app ships; the one of this request was retired",
+    ),
     "no-key": (
         401,
         "Missing or invalid API key",

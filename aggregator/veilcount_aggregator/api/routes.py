@@ -6,6 +6,7 @@ from . import (
     audit,
     collections,
     docs,
+    gateway,
     health,
     keys,
     metrics,
@@ -19,4 +20,7 @@ from .endpoint import ENDPOINTS, Api, Endpoint, blueprints
 __all__ = ["ENDPOINTS", "VIEWS", "Api", "Endpoint", "blueprints"]
 
 #: imported for their declarations
-VIEWS = (reports, pseudonyms, collections, queries, releases, keys, audit, health, metrics, docs)
+VIEWS = (
+    *(reports, pseudonyms, gateway, collections, queries, releases, keys, audit, health),
+    *(metrics, docs),
+)

@@ -28,7 +28,18 @@ EXIT_BROKEN_PIPE = 141  # as shells report SIGPIPE: 128 and the signal's number
 
 #: each has a module of its name, which defines `command`; a new command is named here
 COMMANDS = (
-    *("new", "dev", "serve", "init", "keys", "collections", "store", "issuer"),
+    *(
+        "new",
+        "dev",
+        "serve",
+        "init",
+        "keys",
+        "relay-keys",
+        "relay",
+        "collections",
+        "store",
+        "issuer",
+    ),
     *("check", "plan", "contrast", "simulate", "audit", "notice"),
     *(
         "estimate",
@@ -93,7 +104,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"{__package__}.{cmd_name}").command
+        command: click.Command = import_module(
+            f"{__package__}.{cmd_name.replace('-', '_')}"
+        ).command
         return command
 
 

@@ -14,6 +14,7 @@ from veilcount_shared.errors import VeilcountError
 
 from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
+from ..api.gateway import GatewayKeys, WsgiGateway
 from ..api.json_io import problem_response
 from ..api.problems import problem_from_error, problem_from_status
 from ..api.reports import ReportsEndpoint, WsgiReports
@@ -92,6 +93,8 @@ def assemble(
     app.wsgi_app = WsgiReports(  # type: ignore[method-assign] # as Flask's own documentation does it
         app.wsgi_app, reports, intake, aggregator.known, seconds
     )
+    keys = GatewayKeys(aggregator.store, lambda: aggregator.known().generation)
+    app.wsgi_app = WsgiGateway(app.wsgi_app, keys.current)  # type: ignore[method-assign] # likewise
     return WebApplication(app, reports, intake)
 
 

@@ -1,0 +1,91 @@
+"""The gateway's keys, to which clients encrypt what travels through a relay: made, read, retired.
+
+They are records of the store, so that every worker of every host has them. A copy of the store
+therefore opens requests that a relay has kept; it has the counters as well. Two keys are valid at a
+time: a new one is made, apps ship it, and then the old one is retired.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from veilcount_shared.oblivious_http.key_config import KeyConfig
+
+from ..errors import SettingsError
+from ..store import Record, Store
+from ..store.records import update_records
+from .audit_log import audit_record
+
+KIND = "gateway-key"
+MOST = 2  # valid at a time
+IDS = 256
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GatewayKey:
+    """A private key and its id, which requests name."""
+
+    key_id: int
+    private: str  # in hexadecimal
+    created: str
+
+    @property
+    def secret(self) -> X25519PrivateKey:
+        """The private key."""
+        return X25519PrivateKey.from_private_bytes(bytes.fromhex(self.private))
+
+    @property
+    def config(self) -> KeyConfig:
+        """What clients get."""
+        return KeyConfig(self.key_id, self.secret.public_key().public_bytes_raw())
+
+    def record(self) -> Record:
+        """Return its record."""
+        return Record(KIND, f"{self.key_id:03}", json.dumps(asdict(self)).encode())
+
+
+def load_gateway_keys(store: Store) -> list[GatewayKey]:
+    """Return the valid keys of a store, the newest first."""
+    return _parse(store.records(KIND))
+
+
+def create_gateway_key(store: Store, now: datetime) -> GatewayKey:
+    """Make a key; the id is one that no key had for as long as possible."""
+    private = X25519PrivateKey.generate().private_bytes_raw().hex()
+
+    def decide() -> tuple[Sequence[Record], GatewayKey]:
+        keys = load_gateway_keys(store)
+        if len(keys) >= MOST:
+            fix = f"retire one first: {MOST} are valid at a time"
+            raise SettingsError("gateway key", str(keys[-1].key_id), fix)
+        newest = keys[0].key_id if keys else 0
+        key = GatewayKey((newest + 1) % IDS, private, now.isoformat())
+        act = audit_record(store, now, "cli", "relay-keys create", str(key.key_id))
+        return [key.record(), act], key
+
+    return update_records(store, decide)
+
+
+def retire_gateway_key(store: Store, key_id: int, now: datetime) -> GatewayKey:
+    """Delete a key: requests under it are refused from now on, and nobody can read them."""
+
+    def decide() -> tuple[Sequence[Record], GatewayKey]:
+        found = {each.key_id: each for each in load_gateway_keys(store)}
+        if key_id not in found:
+            fix = "no such key: `veilcount relay-keys list` lists them"
+            raise SettingsError("gateway key", str(key_id), fix)
+        gone = Record(KIND, f"{key_id:03}", None)
+        act = audit_record(store, now, "cli", "relay-keys retire", str(key_id))
+        return [gone, act], found[key_id]
+
+    return update_records(store, decide)
+
+
+def _parse(records: Mapping[str, bytes]) -> list[GatewayKey]:
+    keys = [GatewayKey(**json.loads(value)) for value in records.values()]
+    return sorted(keys, key=lambda key: key.created, reverse=True)

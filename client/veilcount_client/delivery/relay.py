@@ -1,0 +1,71 @@
+"""Requests through a relay: encrypted to the server's gateway, so that no one party knows both.
+
+The relay sees an address and no content; the gateway the content and no address [RFC 9458]. Keys
+come with the app and are never fetched: a key that one person alone is given would join all of
+their reports. Whatever is no reply of the gateway leaves reports where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from veilcount_shared.oblivious_http.binary_http import Request, Response
+from veilcount_shared.oblivious_http.encapsulation import (
+    REQUEST_TYPE,
+    RESPONSE_TYPE,
+    seal_request,
+)
+from veilcount_shared.oblivious_http.key_config import KeyConfig
+from veilcount_shared.wire import BINARY_TYPE
+
+from .transport import MAX_REPLY, OK, HttpTransport, Reply
+
+SIZE = 1280  # requests are padded to multiples of it: a body of one report takes one
+OVERHEAD = 4096  # bytes of a reply beyond its own
+BAD_REQUEST = 400
+UNKNOWN_KEY = b"urn:veilcount:problem:gateway-key"
+
+
+class NoGatewayReply(Exception):
+    """The relay, or something on the way, answered in the gateway's place."""
+
+
+class KeyRetired(NoGatewayReply):
+    """The gateway does not have the key any more: the app has to ship another one."""
+
+
+class RelayTransport(HttpTransport):
+    """Sends each request encapsulated, afresh each time, to a relay."""
+
+    def __init__(
+        self, relay: str, keys: Sequence[KeyConfig], key: str | None, now: Callable[[], float]
+    ) -> None:
+        """Remember the relay and the gateway's keys, the newest first; and the app's key."""
+        super().__init__(relay, None, now)
+        self._keys, self._device_key = list(keys), key
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        content_type: str = BINARY_TYPE,
+        most: int = MAX_REPLY,
+    ) -> Reply:
+        """Return the gateway's reply to one request."""
+        fields = [("content-type", content_type)]
+        if self._device_key:
+            fields.append(("authorization", f"Bearer {self._device_key}"))
+        plain = Request(method, path, tuple(fields), body).encode()
+        config = self._keys[0]
+        sealed, exchange = seal_request(config, plain + bytes(-len(plain) % SIZE))
+        reply = super().request("POST", "", sealed, REQUEST_TYPE, most + OVERHEAD)
+        if reply.status == BAD_REQUEST and UNKNOWN_KEY in reply.content:
+            if self._keys[0] is config:  # of two, the other one next time
+                self._keys.append(self._keys.pop(0))
+            raise KeyRetired
+        if reply.status != OK or reply.headers.get("Content-Type") != RESPONSE_TYPE:
+            raise NoGatewayReply
+        inner = Response.decode(exchange.open(reply.content))
+        headers = {name.title(): value for name, value in inner.fields}
+        return Reply(inner.status, headers, inner.content)

@@ -1,0 +1,151 @@
+"""The gateway leads to the endpoints of devices alone, and opens nothing that was changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.auth.gateway_keys import (
+    create_gateway_key,
+    load_gateway_keys,
+    retire_gateway_key,
+)
+from veilcount_aggregator.errors import SettingsError
+from veilcount_shared.oblivious_http import binary_http
+from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, RESPONSE_TYPE, seal_request
+from veilcount_shared.oblivious_http.key_config import KeyConfig, decode_configs
+from veilcount_shared.report import Batch
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_base64, encode_binary
+
+PATH = "/v1/ohttp"
+
+
+@dataclass
+class Gateway:
+    deployed: Deployment
+
+    @property
+    def config(self) -> KeyConfig:
+        return load_gateway_keys(self.deployed.aggregator.store)[0].config
+
+    def post(self, sealed: bytes) -> Response:
+        return self.deployed.ask("POST", PATH, sealed, kind=REQUEST_TYPE)
+
+    def ask(
+        self, method: str, path: str, content: bytes = b"", key: str = "", kind: str = BINARY_TYPE
+    ) -> binary_http.Response:
+        """Return the inner response to an inner request."""
+        fields = [("content-type", kind)] + [("authorization", f"Bearer {key}")] * bool(key)
+        plain = binary_http.Request(method, path, tuple(fields), content).encode()
+        sealed, exchange = seal_request(self.config, plain)
+        reply = self.post(sealed)
+        assert (reply.status, reply.headers["Content-Type"]) == (200, RESPONSE_TYPE), reply.body
+        assert (len(reply.body) - 32) % 512 == 0
+        return binary_http.Response.decode(exchange.open(reply.body))
+
+    def verdict(self, name: str = "alone") -> Verdict:
+        body = encode_binary(Batch((self.deployed.report(name),)))
+        return decode_verdicts(self.ask("POST", "/v1/reports", body).content, 1)[0]
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    with deployment(tmp_path, FILE) as made:
+        create_gateway_key(made.aggregator.store, made.clocks.now)
+        made.aggregator.catalog_cache.refresh()
+        yield Gateway(made)
+
+
+def test_a_report_counts_once_however_often_its_bytes_come(gateway: Gateway) -> None:
+    report = gateway.deployed.report("alone")
+    body = encode_binary(Batch((report,)))
+    plain = binary_http.Request("POST", "/v1/reports", (("content-type", BINARY_TYPE),), body)
+    sealed, exchange = seal_request(gateway.config, plain.encode())
+    verdicts: list[Verdict] = []
+    for _ in range(2):
+        inner = binary_http.Response.decode(exchange.open(gateway.post(sealed).body))
+        verdicts += decode_verdicts(inner.content, 1)
+
+    assert verdicts == [Verdict.COUNTED, Verdict.DUPLICATE]
+    assert gateway.deployed.counted("alone") == 1
+
+
+def test_a_row_is_closed_through_it(gateway: Gateway) -> None:
+    report = gateway.deployed.report("theme")
+    gateway.deployed.verdicts(report)
+    path = f"/v1/pseudonyms/{report.fingerprint}/{encode_base64(report.pseudonym)}"
+
+    assert gateway.ask("DELETE", path).status == 204
+    assert gateway.ask("DELETE", path.replace(report.fingerprint, "0" * 64)).status == 404
+
+
+def test_it_is_no_way_to_anything_else(gateway: Gateway) -> None:
+    """Not with an admin's key, nor by another host, another spelling or itself."""
+    key = gateway.deployed.key(Role.ADMIN)
+    for method, path in (
+        ("GET", "/v1/keys"), ("POST", "/v1/keys"), ("GET", "/v1/collections"), ("GET", "/"),
+        ("GET", "/v1/reports"), ("GET", "/metrics"), ("POST", "/v1/reports/../keys"),
+        ("POST", "/v1/reports?x=1"), ("POST", "https://elsewhere.example.org/v1/reports"),
+        ("POST", "//elsewhere.example.org/v1/reports"), ("POST", "/v1/ohttp"),
+        ("DELETE", "/v1/keys/1"),
+        ("DELETE", "/v1/pseudonyms/%2e%2e/keys"), ("CONNECT", "elsewhere.example.org:443"),
+    ):  # fmt: skip
+        assert gateway.ask(method, path, key=key, kind="application/json").status == 404, path
+
+
+def test_nothing_that_was_changed_reaches_the_intake(gateway: Gateway) -> None:
+    body = encode_binary(Batch((gateway.deployed.report("alone"),)))
+    plain = binary_http.Request("POST", "/v1/reports", (("content-type", BINARY_TYPE),), body)
+    sealed, _ = seal_request(gateway.config, plain.encode())
+    for place in range(len(sealed)):
+        changed = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
+        reply = gateway.post(changed)
+        assert reply.status == 400, place
+        assert reply.problem in {"bad-request", "gateway-key"}
+    assert gateway.post(b"").problem == "bad-request"
+    assert gateway.post(bytes(3 << 20)).problem == "too-large"
+    assert gateway.deployed.ask("POST", PATH, sealed, kind="text/plain").problem == "unsupported"
+    assert gateway.deployed.ask("GET", PATH).problem == "wrong-method"
+    assert gateway.deployed.counted("alone") == 0
+
+
+def test_garbage_within_a_sound_encapsulation_is_refused(gateway: Gateway) -> None:
+    for plain in (b"", b"\2", b"\0\4POST", b"\0" + b"\xff" * 40, b"\1\x40\xc8"):
+        sealed, _ = seal_request(gateway.config, plain)
+        assert gateway.post(sealed).problem == "bad-request"
+    inner = gateway.ask("POST", "/v1/reports", b"VC")
+    assert inner.status == 400
+    assert b"urn:veilcount:problem" in inner.content
+
+
+def test_two_keys_are_valid_and_a_retired_one_is_named(gateway: Gateway) -> None:
+    store, now = gateway.deployed.aggregator.store, gateway.deployed.clocks.now
+    old = gateway.config
+    create_gateway_key(store, now.replace(year=now.year + 1))
+    gateway.deployed.aggregator.catalog_cache.refresh()
+    published = gateway.deployed.ask("GET", "/v1/ohttp-keys")
+    sealed, _ = seal_request(old, b"")
+
+    assert decode_configs(published.body) == [gateway.config, old]
+    assert gateway.config != old
+    assert gateway.verdict() is Verdict.COUNTED
+    assert gateway.post(sealed).problem == "bad-request"
+    with pytest.raises(SettingsError, match="retire one first"):
+        create_gateway_key(store, now)
+    retire_gateway_key(store, old.key_id, now)
+    gateway.deployed.aggregator.catalog_cache.refresh()
+    assert gateway.post(sealed).problem == "gateway-key"
+    with pytest.raises(SettingsError, match="no such key"):
+        retire_gateway_key(store, old.key_id, now)
+
+
+def test_a_server_without_keys_has_no_gateway(tmp_path: Path) -> None:
+    with deployment(tmp_path, FILE) as made:
+        assert made.ask("GET", "/v1/ohttp-keys").problem == "not-found"
+        assert made.ask("POST", PATH, bytes(80), kind=REQUEST_TYPE).problem == "gateway-key"
