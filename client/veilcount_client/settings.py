@@ -35,6 +35,11 @@ class ClientSettings:
     relay: str | None = None
     relay_keys: str | None = None  # a file
 
+    @property
+    def route(self) -> str:
+        """How reports reach the server."""
+        return "direct" if self.relay is None else "relay"
+
 
 def _is_on(value: object) -> bool:
     return str(value).strip().lower() not in _OFF

@@ -88,4 +88,4 @@ def retire_gateway_key(store: Store, key_id: int, now: datetime) -> GatewayKey:
 
 def _parse(records: Mapping[str, bytes]) -> list[GatewayKey]:
     keys = [GatewayKey(**json.loads(value)) for value in records.values()]
-    return sorted(keys, key=lambda key: key.created, reverse=True)
+    return sorted(keys, key=lambda key: (key.created, key.key_id), reverse=True)

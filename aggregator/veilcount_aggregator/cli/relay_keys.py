@@ -65,4 +65,4 @@ def retire(key_id: int, url: str | None, *, as_json: bool) -> None:
 
 
 def _columns(key: GatewayKey) -> dict[str, str]:
-    return {"id": str(key.key_id), "created": key.created, "public": key.config.public.hex()}
+    return {"id": str(key.key_id), "created": key.created[:10], "public": key.config.public.hex()}

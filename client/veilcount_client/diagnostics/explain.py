@@ -26,10 +26,13 @@ class Explanation:
     reasons: tuple[str, ...]
     losses: Mapping[str, int]
     delivered: int = 0  # of the person's last reports
+    route: str = "direct"
     delivered_on: str = ""  # when the aggregator last counted a report of the collection, of anyone
 
     def __str__(self) -> str:
         lines = list(self.reasons or ("all is well",))
+        if self.route != "direct":
+            lines.append(f"route: {self.route}")
         if self.delivered and self.delivered_on:
             lines.append(f"delivered: {self.delivered}, the collection's last {self.delivered_on}")
         lines += [f"{reason}: {count}" for reason, count in self.losses.items()]
@@ -73,7 +76,7 @@ def explain(
         except StateError as error:
             reasons.append(f"state: {error}")
     counts = {loss.value: count for loss, count in (+losses).items()}
-    return Explanation(name, tuple(reasons), counts, delivered, delivered_on)
+    return Explanation(name, tuple(reasons), counts, delivered, settings.route, delivered_on)
 
 
 def _stored_reasons(

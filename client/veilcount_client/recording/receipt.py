@@ -108,6 +108,9 @@ class EarlierEntry:
         ]
 
 
+DIRECT, RELAY = "direct", "relay"  # how reports reach the server
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """All collections of one person.
@@ -123,11 +126,17 @@ class Receipt:
     losses: Mapping[str, int]
     earlier: tuple[EarlierEntry, ...] = ()
     problem: str = ""  # why the receipt is empty
+    route: str = DIRECT
 
     @classmethod
     def empty(cls, problem: str) -> Receipt:
         """Return a receipt that says why it is empty."""
         return cls((), (), 0.0, 0.0, {}, problem=problem)
+
+    @property
+    def is_relayed(self) -> bool:
+        """Whether reports reach the server without showing it an address."""
+        return self.route == RELAY
 
     def html(self, messages: Mapping[str, object] | None = None, language: str = "en") -> str:
         """Return the receipt as a page of its own: no script, nothing to load.
@@ -149,6 +158,8 @@ class Receipt:
             f"  limit on this device: {self.charged:g} of at most {self.ceiling:g}, the plain sum"
             " of the stated epsilons (a safety limit, no privacy figure)"
         )
+        if self.is_relayed:
+            lines.append("Sent through a relay: the server does not see your network address.")
         lines += [f"Not recorded, {reason}: {count}" for reason, count in self.losses.items()]
         return "\n".join([*lines, "", "What this does not cover:", *NOT_COVERED])
 
@@ -179,7 +190,11 @@ class ReportExample:
 
 
 def receipt(
-    state: ClientState, key: bytes, collections: Mapping[str, Collection], reservation: Reservation
+    state: ClientState,
+    key: bytes,
+    collections: Mapping[str, Collection],
+    reservation: Reservation,
+    route: str = DIRECT,
 ) -> Receipt:
     """Return the receipt of a person over all collections."""
     loaded = {
@@ -203,6 +218,7 @@ def receipt(
         reservation.ceilings.life / EPSILON_GRAIN,
         dict(+losses),
         tuple(account.earlier(loaded)),
+        route=route,
     )
 
 

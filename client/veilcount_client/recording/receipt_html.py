@@ -37,7 +37,6 @@ a { color: inherit } button { font: inherit; color: inherit; background: none; c
 :focus-visible { outline: 3px solid var(--bar); outline-offset: 2px }
 """
 WIDTH, BAR = 600, 16  # of a bar, in its own units
-NOT_COVERED = ("not_covered_presence", "not_covered_network", "not_covered_common")
 
 
 def document(title: str, language: str, body: Iterable[str]) -> str:
@@ -83,7 +82,8 @@ def _body(receipt: Receipt, texts: Texts) -> Iterator[str]:
             yield from _earlier(earlier, texts)
     yield from _losses(receipt.losses, texts)
     yield _heading(texts("not_covered_title"))
-    yield _list(map(texts, NOT_COVERED))
+    network = f"not_covered_network{'_relay' * receipt.is_relayed}"
+    yield _list(map(texts, ("not_covered_presence", network, "not_covered_common")))
 
 
 def _spent(entries: Iterable[ReceiptEntry], texts: Texts) -> Iterator[str]:

@@ -47,6 +47,8 @@ MESSAGES: Mapping[str, str] = {
     "not_covered_presence": "That you answered, and when, can be seen by the receiver (where"
     " presence is not hidden).",
     "not_covered_network": "Whoever sees your network address can connect what you send.",
+    "not_covered_network_relay": "What you send goes through a relay: the server does not see your"
+    " network address, unless the relay tells it.",
     "not_covered_common": "What you have in common with others is learned from them, with or"
     " without you.",
     # -- the consent page of the integrations
