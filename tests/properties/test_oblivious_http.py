@@ -39,15 +39,15 @@ INFO = hexed("4f6465206f6e2061204772656369616e2055726e")
 
 def test_rfc_9458() -> None:
     (config,) = decode_configs(len(CONFIG).to_bytes(2, "big") + CONFIG)
-    sealed, asking = seal_request(config, PLAIN, EPHEMERAL)
-    plain, answering = open_request({1: PRIVATE}, SEALED)
+    sealed, sender_side = seal_request(config, PLAIN, EPHEMERAL)
+    plain, gateway_side = open_request({1: PRIVATE}, SEALED)
 
     assert config.public == PRIVATE.public_key().public_bytes_raw()
     assert config.encode() == CONFIG
     assert sealed == SEALED
     assert plain == PLAIN
-    assert answering.seal(hexed("0140c8"), NONCE) == ANSWER
-    assert asking.open(ANSWER) == hexed("0140c8")
+    assert gateway_side.seal(hexed("0140c8"), NONCE) == ANSWER
+    assert sender_side.open(ANSWER) == hexed("0140c8")
     assert Request.decode(PLAIN) == Request("GET", "/", authority="example.com")
     assert Response.decode(hexed("0140c8")) == Response(200)
 
@@ -74,9 +74,9 @@ def test_another_implementation_opens_what_this_one_seals_and_the_reverse(aead: 
 def test_no_changed_byte_is_opened() -> None:
     private = X25519PrivateKey.generate()
     config = KeyConfig(7, private.public_key().public_bytes_raw())
-    sealed, asking = seal_request(config, b"a report")
-    _, answering = open_request({7: private}, sealed)
-    answer = answering.seal(b"verdicts")
+    sealed, sender_side = seal_request(config, b"a report")
+    _, gateway_side = open_request({7: private}, sealed)
+    answer = gateway_side.seal(b"verdicts", bytes(range(16)))
     for place in range(len(sealed)):
         changed = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
         with pytest.raises(ObliviousError):
@@ -84,7 +84,7 @@ def test_no_changed_byte_is_opened() -> None:
     for place in range(len(answer)):
         changed = answer[:place] + bytes([answer[place] ^ 1]) + answer[place + 1 :]
         with pytest.raises(ObliviousError):
-            asking.open(changed)
+            sender_side.open(changed)
     for size in range(len(sealed)):
         with pytest.raises(ObliviousError):
             open_request({7: private}, sealed[:size])

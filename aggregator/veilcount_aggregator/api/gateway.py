@@ -8,6 +8,7 @@ intake. Sent twice, a report is a duplicate, as ever.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -21,7 +22,7 @@ from veilcount_shared.oblivious_http.encapsulation import (
     KEYS_TYPE,
     REQUEST_TYPE,
     RESPONSE_TYPE,
-    Exchange,
+    ObliviousExchange,
     open_request,
 )
 from veilcount_shared.oblivious_http.key_config import encode_configs
@@ -29,6 +30,7 @@ from veilcount_shared.wire import MAX_BODY
 
 from ..auth.gateway_keys import GatewayKey, load_gateway_keys
 from ..problem_details import PROBLEM_TYPE, Problem, ProblemError
+from ..response_headers import HEADERS
 from ..store import Store
 from .endpoint import ENDPOINTS, Api, Endpoint, endpoint
 from .problems import internal_error, problem_from_error, refusal
@@ -94,12 +96,12 @@ class WsgiGateway:
             request, exchange = self._open(environ)
         except Exception as error:  # noqa: BLE001 - answered as what it is
             return _refuse(_problem(error), start_response)
-        sealed = exchange.seal(_padded(self._serve(request)))
+        sealed = exchange.seal(_padded(self._serve(request)), os.urandom(exchange.nonce_bytes))
         headers = [("Content-Type", RESPONSE_TYPE), ("Content-Length", str(len(sealed)))]
-        start_response("200 OK", [*headers, ("Cache-Control", "no-store")])
+        start_response("200 OK", [*headers, *HEADERS.items()])
         return [sealed]
 
-    def _open(self, environ: Environ) -> tuple[Request, Exchange]:
+    def _open(self, environ: Environ) -> tuple[Request, ObliviousExchange]:
         if environ["REQUEST_METHOD"] != "POST":
             raise refusal("wrong-method", Allow="POST")
         if environ.get("CONTENT_TYPE", "") != REQUEST_TYPE:
@@ -187,6 +189,6 @@ def _refuse(problem: Problem, start_response: StartResponse) -> Iterable[bytes]:
     headers = [("Content-Type", PROBLEM_TYPE), *problem.headers.items()]
     start_response(
         f"{problem.status} {HTTPStatus(problem.status).phrase}",
-        [*headers, ("Content-Length", str(len(problem.body))), ("Cache-Control", "no-store")],
+        [*headers, ("Content-Length", str(len(problem.body))), *HEADERS.items()],
     )
     return [problem.body]

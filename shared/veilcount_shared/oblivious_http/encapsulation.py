@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from ..errors import ObliviousError, UnknownKey
 from .hpke import (
     KEY_SIZES,
     NONCE_BYTES,
-    Context,
+    HpkeContext,
     decapsulate,
     decrypt,
     encapsulate,
@@ -30,31 +29,31 @@ _REQUEST, _RESPONSE = b"message/bhttp request", b"message/bhttp response"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ObliviousExchange:
     """One request and its response, at either end."""
 
-    context: Context
+    context: HpkeContext
     enc: bytes
 
-    def seal(self, plain: bytes, nonce: bytes | None = None) -> bytes:
-        """Return the encapsulated response."""
-        nonce = nonce or os.urandom(self._size)
+    def seal(self, plain: bytes, nonce: bytes) -> bytes:
+        """Return the encapsulated response, under a random nonce of `nonce_bytes`."""
         key, iv = self._keys(nonce)
         return nonce + encrypt(self.context.aead, key, iv, plain)
 
     def open(self, sealed: bytes) -> bytes:
         """Return the response of an encapsulated one."""
-        if len(sealed) < self._size:
+        if len(sealed) < self.nonce_bytes:
             raise ObliviousError("response", "it is too short")
-        key, iv = self._keys(sealed[: self._size])
-        return decrypt(self.context.aead, key, iv, sealed[self._size :])
+        key, iv = self._keys(sealed[: self.nonce_bytes])
+        return decrypt(self.context.aead, key, iv, sealed[self.nonce_bytes :])
 
     @property
-    def _size(self) -> int:
+    def nonce_bytes(self) -> int:
+        """How long the nonce of a response is."""
         return max(KEY_SIZES[self.context.aead], NONCE_BYTES)
 
     def _keys(self, nonce: bytes) -> tuple[bytes, bytes]:
-        secret = self.context.export(_RESPONSE, self._size)
+        secret = self.context.export(_RESPONSE, self.nonce_bytes)
         base = extract(self.enc + nonce, secret)
         key = expand(base, b"key", KEY_SIZES[self.context.aead])
         return key, expand(base, b"nonce", NONCE_BYTES)
@@ -62,15 +61,17 @@ class Exchange:
 
 def seal_request(
     config: KeyConfig, plain: bytes, ephemeral: X25519PrivateKey | None = None
-) -> tuple[bytes, Exchange]:
+) -> tuple[bytes, ObliviousExchange]:
     """Return a freshly encapsulated request, and what opens its response."""
     header = _HEADER.pack(config.key_id, X25519, HKDF_SHA256, config.aeads[0])
     info = _REQUEST + b"\0" + header
     enc, context = encapsulate(config.public, config.aeads[0], info, ephemeral)
-    return header + enc + context.seal(plain), Exchange(context, enc)
+    return header + enc + context.seal(plain), ObliviousExchange(context, enc)
 
 
-def open_request(keys: Mapping[int, X25519PrivateKey], sealed: bytes) -> tuple[bytes, Exchange]:
+def open_request(
+    keys: Mapping[int, X25519PrivateKey], sealed: bytes
+) -> tuple[bytes, ObliviousExchange]:
     """Return the request of an encapsulated one, and what seals its response."""
     start = _HEADER.size + KEY_BYTES
     if len(sealed) < start:
@@ -80,4 +81,4 @@ def open_request(keys: Mapping[int, X25519PrivateKey], sealed: bytes) -> tuple[b
     if key_id not in keys or (kem, kdf) != (X25519, HKDF_SHA256) or aead not in KEY_SIZES:
         raise UnknownKey
     context = decapsulate(keys[key_id], enc, aead, _REQUEST + b"\0" + header)
-    return context.open(sealed[start:]), Exchange(context, enc)
+    return context.open(sealed[start:]), ObliviousExchange(context, enc)

@@ -25,7 +25,7 @@ _KEM = b"KEM" + struct.pack(">H", X25519)
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class HpkeContext:
     """What both ends derive from one encapsulated key."""
 
     aead: int
@@ -48,7 +48,7 @@ class Context:
 
 def encapsulate(
     public: bytes, aead: int, info: bytes, ephemeral: X25519PrivateKey | None = None
-) -> tuple[bytes, Context]:
+) -> tuple[bytes, HpkeContext]:
     """Return a fresh encapsulated key for a public key, and the sender's context."""
     own = ephemeral or X25519PrivateKey.generate()
     enc = own.public_key().public_bytes_raw()
@@ -56,7 +56,7 @@ def encapsulate(
     return enc, _schedule(shared, aead, info)
 
 
-def decapsulate(private: X25519PrivateKey, enc: bytes, aead: int, info: bytes) -> Context:
+def decapsulate(private: X25519PrivateKey, enc: bytes, aead: int, info: bytes) -> HpkeContext:
     """Return the receiver's context."""
     shared = _shared_secret(private, enc, enc + private.public_key().public_bytes_raw())
     return _schedule(shared, aead, info)
@@ -98,12 +98,12 @@ def _shared_secret(private: X25519PrivateKey, public: bytes, context: bytes) -> 
     return _labeled_expand(_KEM, key, b"shared_secret", context, HASH_BYTES)
 
 
-def _schedule(shared: bytes, aead: int, info: bytes) -> Context:
+def _schedule(shared: bytes, aead: int, info: bytes) -> HpkeContext:
     suite = _suite(aead)
     context = b"\0" + _labeled_extract(suite, b"", b"psk_id_hash", b"")  # base mode
     context += _labeled_extract(suite, b"", b"info_hash", info)
     secret = _labeled_extract(suite, shared, b"secret", b"")
-    return Context(
+    return HpkeContext(
         aead,
         _labeled_expand(suite, secret, b"key", context, KEY_SIZES[aead]),
         _labeled_expand(suite, secret, b"base_nonce", context, NONCE_BYTES),

@@ -130,7 +130,7 @@ def test_what_anyone_can_make_up_is_no_label(deployed: Deployment) -> None:
 
 
 def test_the_document_has_exactly_the_served_endpoints(deployed: Deployment) -> None:
-    """What Flask routes for programs, and the one in front of it; pages are for people."""
+    """What Flask routes for programs, and those in front of it; pages are for people."""
     routed = {
         (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
         for rule in deployed.app.url_map.iter_rules()
@@ -138,7 +138,10 @@ def test_the_document_has_exactly_the_served_endpoints(deployed: Deployment) -> 
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
 
-    assert {(route.method, route.path) for route in ENDPOINTS} == routed | {("POST", "/v1/reports")}
+    assert {(route.method, route.path) for route in ENDPOINTS} == routed | {
+        ("POST", "/v1/reports"),
+        ("POST", "/v1/ohttp"),
+    }
 
 
 def test_the_document_is_valid_and_of_the_types_that_validate(deployed: Deployment) -> None:

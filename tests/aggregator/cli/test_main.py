@@ -64,7 +64,9 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str
 LEAVES = [
     leaf
     for name in COMMANDS
-    for leaf in leaves(import_module(f"veilcount_aggregator.cli.{name}").command, (name,))
+    for leaf in leaves(
+        import_module(f"veilcount_aggregator.cli.{name.replace('-', '_')}").command, (name,)
+    )
 ]
 
 
