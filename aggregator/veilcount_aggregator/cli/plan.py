@@ -20,7 +20,8 @@ from .query_source import Parameters, struct_options
 def command(*, params: Parameters, as_json: bool) -> None:
     """Compute devices, epsilon or error from the other two.
 
-    For a yes-or-no question, or for --values or a --range. Ends with a definition to paste.
+    For a yes-or-no question, or for --values, a --range, --candidates for open strings (with
+    --share in place of --error) or --features. Ends with a definition to paste.
     """
     query = PlanQuery.parse(params)
     with spinner("planning"):
@@ -35,7 +36,7 @@ def command(*, params: Parameters, as_json: bool) -> None:
 
 def _rows(planned: PlanResult) -> Iterator[tuple[str, str, str]]:
     """Yield the rows of the plan; the computed figure is marked."""
-    shares = planned.values is not None
+    shares = planned.quantity not in number_format.NUMBERS
     yield _marked(planned, "devices", f"{planned.devices:,}")
     name, figure, how = _marked(planned, "epsilon", number_format.epsilon(planned.epsilon))
     yield name, figure, f"{how}; substitution"
@@ -45,13 +46,23 @@ def _rows(planned: PlanResult) -> Iterator[tuple[str, str, str]]:
             number_format.epsilon(planned.device or 0),
             "local epsilon of each device, before shuffling",
         )
-    yield _marked(
-        planned, "error", number_format.around(planned.error.half_width, of_shares=shares)
+    if planned.candidates is not None and planned.detectable is not None:
+        name, figure, how = _marked(planned, "share", number_format.share(planned.detectable))
+        yield name, figure, f"{how}; found half of the time among {planned.candidates:,} candidates"
+    half = number_format.around(planned.error.half_width, of_shares=shares)
+    name, half, how = _marked(planned, "error", half)
+    yield (
+        name,
+        half,
+        how if planned.candidates is None else "of the share of a string that is found",
     )
     population = number_format.around(planned.population.half_width, of_shares=shares)
     yield "", population, "as a sample of the whole population"
     yield "level", f"{planned.level:.4g}", f"of the {planned.quantity}'s interval"
-    if planned.detectable is not None:
+    if planned.correlation is not None:
+        width = number_format.around(planned.correlation, of_shares=False)
+        yield "correlation", width, "of two numbers that are spread evenly over their ranges"
+    if planned.detectable is not None and planned.candidates is None:
         yield (
             "detectable",
             number_format.share(planned.detectable),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 
@@ -24,10 +24,16 @@ from .formatting import error_bar, fake_share, level, unsigned_error
 from .pages import Content, Context, page, render
 
 POINTS = 100  # in a share of 1
-VALUES, NUMBER = "values", "number"
+VALUES, NUMBER, STRINGS, FEATURES = "values", "number", "strings", "features"
+KINDS = (
+    (VALUES, "one of several values"),
+    (NUMBER, "a number"),
+    (STRINGS, "any string"),
+    (FEATURES, "several numbers"),
+)
 
 #: the form's names of the query's fields
-ENTRIES = {"error": "margin", "range": "low", "plan": "devices"}
+ENTRIES = {"error": "margin", "share": "margin", "range": "low", "plan": "devices"}
 TWO = "give exactly two of people, epsilon and accuracy; leave the one to compute empty"
 TRUSTED = {
     TrustModel.LOCAL: "nobody",
@@ -44,6 +50,8 @@ class PlanForm:
     values: str = "2"
     low: str = ""
     high: str = ""
+    candidates: str = "1,000,000"
+    features: str = "3"
     devices: str = ""
     epsilon: str = ""
     margin: str = ""
@@ -61,23 +69,23 @@ class PlanForm:
 
     def query(self) -> PlanQuery:
         """Return the query, or refuse."""
-        of_number = self.kind == NUMBER
         margin = self.margin
-        if margin and not of_number:  # margins of shares are typed in points
+        if margin and self.kind in {VALUES, STRINGS}:  # those of shares are typed in points
             margin = decimal(Fraction(parse_number("margin", margin)) / POINTS)
         words = {
             "devices": self.devices.replace(",", ""),
             "epsilon": self.epsilon,
-            "error": margin,
+            "share" if self.kind == STRINGS else "error": margin,
             "unit": self.unit,
             "periods": self.periods,
             "arms": self.arms,
             "trust": self.trust,
         }
-        if of_number:
+        if self.kind == NUMBER:
             words["range"] = f"{self.low}..{self.high}"
         else:
-            words["values"] = self.values.replace(",", "")
+            name = {STRINGS: "candidates", FEATURES: "features"}.get(self.kind, VALUES)
+            words[name] = getattr(self, name).replace(",", "")
         return PlanQuery.parse({name: [word] for name, word in words.items()})
 
 
@@ -85,7 +93,8 @@ class PlanForm:
 def planner(context: Context) -> Response | Content:
     """Show a plan for the two numbers that are typed."""
     form = PlanForm.parse(request.args)
-    content = {"form": form, "units": [(unit, unit) for unit in Unit], "trusted": TRUSTED}
+    units = [(unit, unit) for unit in Unit]
+    content = {"form": form, "kinds": KINDS, "units": units, "trusted": TRUSTED}
     try:
         query, today = form.query(), context.aggregator.today()
         plan = queries.plan(query, today)
@@ -133,10 +142,14 @@ def _headline(planned: PlanResult) -> str:
     if planned.arms > 1:
         known = f"the difference of two arms in {known.removeprefix('the ')}"
     per = "" if planned.composition.answers == 1 else f" {_a(planned.unit)}"
+    found = f"{known} is known to {error_bar(planned.error.half_width, planned.quantity)}"
+    if planned.candidates is not None:
+        share, tested = number_format.share(planned.detectable or 1), f"{planned.candidates:,}"
+        found = f"a string that {share} of them have is found half of the time"
+        found += f", among {tested} candidates"
     return (
         f"With {planned.devices:,} people and epsilon"
-        f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {known} is known to"
-        f" {error_bar(planned.error.half_width, planned.quantity)}."
+        f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {found}."
     )
 
 
@@ -150,10 +163,15 @@ def _figures(planned: PlanResult) -> tuple[tuple[str, str, str, bool], ...]:
         error_bar(each.half_width, planned.quantity) for each in (planned.error, planned.population)
     )
     of, found = f"at {level(planned.level)}; as a sample of the population {sample}", planned.found
+    third = ("Accuracy", margin, of, found == "error")
+    if planned.candidates is not None:
+        share = number_format.share(planned.detectable or 1)
+        known = f"found half of the time; its share is then known to {margin}"
+        third = ("Smallest share", share, known, found == "share")
     return (
         ("People", f"{planned.devices:,}", "who take part", found == "devices"),
         ("Epsilon", decimal(planned.epsilon), _whose(planned), found == "epsilon"),
-        ("Accuracy", margin, of, found == "error"),
+        third,
     )
 
 
@@ -185,7 +203,11 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
     terms = [
         ("Poisoning", f"A fraction of {fakes} fake devices can shift an estimate by up to {push}.")
     ]
-    if planned.detectable is not None:
+    if planned.correlation is not None:
+        width = error_bar(planned.correlation, planned.quantity)
+        spread = "Two numbers that are spread evenly over their ranges: known to"
+        terms.insert(0, ("Correlation", f"{spread} {width}."))
+    if planned.detectable is not None and planned.candidates is None:
         seen = number_format.share(planned.detectable)
         terms.insert(0, ("Detectable", f"A share of {seen} is distinguished from zero."))
     if planned.device is not None:
@@ -237,15 +259,24 @@ def margin_chart(question: QuestionShape, planned: PlanResult) -> Chart:
     solver = SOLVERS[planned.trust](question)
     margins = {
         f"epsilon {number_format.epsilon(each)}": [
-            solver.error(devices, each).error.half_width for devices in sizes
+            solver.error(devices, each).accuracy for devices in sizes
         ]
         for each in epsilons
     }
-    rows = table_rows(sizes, margins, lambda margin: error_bar(margin, planned.quantity))
+    rows = table_rows(sizes, margins, _shown(planned))
     several = ", at several epsilons; the solid line is the plan's" if len(margins) > 1 else ""
-    caption = f"Half of an interval by the number of people{several}. Both axes are logarithmic."
+    found = planned.candidates is None
+    figure = "Half of an interval" if found else "The smallest share that is found"
+    caption = f"{figure} by the number of people{several}. Both axes are logarithmic."
     drawing = _drawing(planned, sizes, margins)
     return Chart("margins", drawing, caption, ("People", *margins), rows)
+
+
+def _shown(planned: PlanResult) -> Callable[[float], str]:
+    """Return how the chart's figures are written."""
+    if planned.candidates is not None:
+        return number_format.share
+    return lambda margin: error_bar(margin, planned.quantity)
 
 
 def _drawn_epsilons(planned: PlanResult) -> list[Fraction]:
@@ -261,16 +292,18 @@ def _sizes(planned: PlanResult) -> list[int]:
 
 def _drawing(planned: PlanResult, sizes: list[int], margins: dict[str, list[float]]) -> Drawing:
     shares = planned.quantity not in number_format.NUMBERS
+    shown = _shown(planned)
     scale, own = 100 if shares else 1, f"epsilon {number_format.epsilon(planned.epsilon)}"
     parts = curves(
         sizes,
         margins,
         lambda margin: scale * margin or None,
-        lambda n, name, margin: f"{n:,} people, {name}: {error_bar(margin, planned.quantity)}",
+        lambda n, name, margin: f"{n:,} people, {name}: {shown(margin)}",
     )
     for part in parts:
         part["dash"] = "solid" if part["name"] == own else "dot"
     mark = {"x": planned.devices, "text": f"{planned.devices:,} people"}
     ticks = [(10**decade, f"{10**decade:,}") for decade in DECADES]
-    y = logarithmic_axis("+/- points" if shares else "+/-", figures_of(parts))
+    unit = "+/- points" if shares else "+/-"
+    y = logarithmic_axis(unit if planned.candidates is None else "percent", figures_of(parts))
     return lines(parts, axis("people", type="log", ticks=ticks), y, [mark])

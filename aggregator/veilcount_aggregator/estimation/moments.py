@@ -65,6 +65,18 @@ class MomentMeans:
         spread = rows @ levels**2 / sizes - points**2
         return cls(features, int(rows.sum()), points, spread / sizes)
 
+    @classmethod
+    def evenly_spread(cls, features: int, n: int, noise: float) -> MomentMeans:
+        """Return what n reports would find of independent numbers that are spread evenly.
+
+        `noise`: n times the noise variance of a moment. E x^2 = 1/3 and E x^4 = 1/5 on [-1, 1].
+        """
+        pairs = list(combinations_with_replacement(range(features), 2))
+        points = [0.0] * features + [float(one == two) / 3 for one, two in pairs]
+        squares = [1 / 3] * features + [1 / 5 if one == two else 1 / 9 for one, two in pairs]
+        spread = np.array(squares) - np.array(points) ** 2
+        return cls(features, n, np.array(points), (noise + len(points) * spread) / n)
+
     @property
     def complete(self) -> bool:
         """Whether every moment was reported more than once."""

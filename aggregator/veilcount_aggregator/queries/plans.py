@@ -8,6 +8,7 @@ from typing import Annotated
 
 from veilcount_shared.collection import Measure
 from veilcount_shared.collection.validation import MAX_SLOTS
+from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES
 from veilcount_shared.epsilon import EPSILON_MAX
 from veilcount_shared.errors import EpsilonError
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
@@ -15,7 +16,7 @@ from veilcount_shared.periods import Unit
 
 from ..analysis import planning
 from ..analysis.planning import PlanResult, QuestionShape, TrustModel
-from ..analysis.planning.solvers import MOST, MOST_ARMS, YES_OR_NO
+from ..analysis.planning.solvers import MAX_TESTED, MOST, MOST_ARMS, YES_OR_NO
 from ..errors import QueryError
 from .query_params import Delta, Level, QueryParams, parameter, parse_range
 
@@ -62,8 +63,36 @@ class PlanQuery(QueryParams, frozen=True, kw_only=True):
             fix="give half the width of an interval, such as 0.01",
         ),
     ] = None
+    share: Annotated[
+        float | None,
+        parameter(
+            "Smallest share of an open string that is found half of the time, in place of the"
+            " error: with candidates.",
+            gt=0,
+            lt=1,
+            fix="give a share between 0 and 1, such as 0.005",
+        ),
+    ] = None
     values: Values = None
     range: Range = None
+    candidates: Annotated[
+        int | None,
+        parameter(
+            "Open strings: number of candidates that will be tested.",
+            ge=1,
+            le=MAX_TESTED,
+            metavar="D",
+        ),
+    ] = None
+    features: Annotated[
+        int | None,
+        parameter(
+            "Number of features: the error is that of a moment of numbers from -1 to 1.",
+            ge=MIN_FEATURES,
+            le=MAX_FEATURES,
+            metavar="K",
+        ),
+    ] = None
     measure: NumberMeasure = Measure.MEAN
     unit: Annotated[Unit, parameter("What epsilon protects.")] = Unit.MONTH
     periods: Annotated[int | None, parameter("Number of periods.", ge=1, le=MAX_SLOTS)] = None
@@ -91,7 +120,8 @@ class PlanQuery(QueryParams, frozen=True, kw_only=True):
 
     def question(self, today: date) -> QuestionShape:
         """Return the question that is planned."""
-        yes_or_no = self.values is None and self.range is None
+        kinds = (self.values, self.range, self.candidates, self.features)
+        yes_or_no = all(kind is None for kind in kinds)
         return QuestionShape(
             start=self.start or today,
             values=YES_OR_NO if yes_or_no else self.values,
@@ -99,7 +129,18 @@ class PlanQuery(QueryParams, frozen=True, kw_only=True):
         )
 
 
-_QUESTION = ("range", "measure", "unit", "periods", "arms", "level", "delta", "fakes")
+_QUESTION = (
+    "range",
+    "candidates",
+    "features",
+    "measure",
+    "unit",
+    "periods",
+    "arms",
+    "level",
+    "delta",
+    "fakes",
+)
 
 
 def plan(query: PlanQuery, today: date) -> PlanResult:
@@ -111,6 +152,7 @@ def plan(query: PlanQuery, today: date) -> PlanResult:
             devices=query.devices,
             epsilon=query.epsilon,
             error=query.error,
+            share=query.share,
         )
     except EpsilonError as refused:
         raise QueryError("epsilon", refused.epsilon, refused.fix) from refused

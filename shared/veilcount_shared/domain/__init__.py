@@ -17,6 +17,8 @@ from .labels import check_labels as check_labels
 from .labels import has_hidden_characters as has_hidden_characters
 from .numbers import GRID as GRID
 from .numbers import GRID_BITS as GRID_BITS
+from .numbers import MAX_FEATURES as MAX_FEATURES
+from .numbers import MIN_FEATURES as MIN_FEATURES
 from .numbers import Features as Features
 from .numbers import Number as Number
 from .numbers import format_fraction as format_fraction

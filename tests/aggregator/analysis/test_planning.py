@@ -8,20 +8,26 @@ from itertools import product
 from math import isclose, sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 
 from veilcount_aggregator.analysis.amplification import keeps_epsilon
 from veilcount_aggregator.analysis.budget.composition import compose_answers
 from veilcount_aggregator.analysis.planning import PlanResult, QuestionShape, TrustModel, plan
+from veilcount_aggregator.analysis.simulation import Population, simulate
 from veilcount_aggregator.analysis.trust_models import Quantity
 from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.estimation.open_strings import chance
+from veilcount_aggregator.mechanisms.candidate_search import Candidates, found_places
+from veilcount_aggregator.mechanisms.moments import MomentsHandler
 from veilcount_aggregator.text import number_format
 from veilcount_aggregator.text.number_format import percent
 from veilcount_shared import Collection, parse_collections, select_mechanism
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.composition import guessing_probability
+from veilcount_shared.domain import GRID, OpenStrings
 from veilcount_shared.errors import EpsilonError
-from veilcount_shared.mechanisms import Identity, MeanMechanism, SubsetSelection
+from veilcount_shared.mechanisms import Identity, MeanMechanism, Moments, SubsetSelection
 from veilcount_shared.periods import Unit
 
 ONE = Fraction(1)
@@ -123,6 +129,101 @@ def test_devices_follow_values_trust_arms_and_level() -> None:
     assert needed(arms=2) % 2 == 0
     assert abs(needed(arms=2) - 4 * needed()) <= 8
     assert isclose(needed(level=0.99) / needed(), (2.5758 / 1.96) ** 2, rel_tol=1e-3)
+
+
+# -- open strings and features ---------------------------------------------------------------------
+
+STRINGS = yes_or_no(values=None, candidates=10**6)
+FEATURES = yes_or_no(values=None, features=3)
+
+
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.SHUFFLED])
+@pytest.mark.parametrize(("question", "key"), [(STRINGS, "share"), (FEATURES, "error")])
+def test_strings_and_features_are_planned_from_any_two(
+    question: QuestionShape, key: str, trust: TrustModel
+) -> None:
+    def figure(planned: PlanResult) -> float:
+        return planned.error.half_width if key == "error" else planned.detectable or 1.0
+
+    numbers = plan(question, trust=trust, devices=10**5, epsilon=ONE)
+    goal: dict[str, Any] = {key: figure(numbers)}
+    devices = plan(question, trust=trust, epsilon=ONE, **goal)
+    epsilon = plan(question, trust=trust, devices=10**5, **goal)
+
+    assert (numbers.found, devices.found, epsilon.found) == (key, "devices", "epsilon")
+    assert devices.devices == pytest.approx(10**5, rel=1e-3)
+    if trust is TrustModel.LOCAL:  # a shuffled epsilon is bounded anew from the local one
+        assert float(epsilon.epsilon) == pytest.approx(1, abs=0.01)
+    assert max(figure(devices), figure(epsilon)) <= goal[key]
+    (made,) = parse_collections(numbers.toml, lambda _: []).values()
+    assert made.mechanism == question.quantity.family(made.unit_epsilon)
+
+
+def test_an_open_string_of_the_planned_share_is_found_half_of_the_time() -> None:
+    """Of 60 strings 11 to 49 are found but 1 time in 10^6, if each is found half of the time.
+
+    Strings of .7 and 1.4 of that share are found rarely, or nearly always.
+    """
+    question = yes_or_no(values=None, candidates=10_000)
+    planned = plan(question, devices=10**5, epsilon=Fraction(4))
+    (made,) = parse_collections(planned.toml, lambda _: []).values()
+    assert isinstance(made.domain, OpenStrings)
+    assert planned.detectable is not None
+    candidates = Candidates.from_texts(made.domain, [f"word {place}" for place in range(10_000)])
+    generator = np.random.default_rng(1)
+    shares = np.repeat([0.7, 1, 1.4], 60) * planned.detectable
+    held = np.rint(shares * planned.devices).astype(np.int64)
+    rest = generator.integers(made.domain.size, size=planned.devices - held.sum())
+    places = np.concatenate([candidates.places[: len(held)], rest])
+    people = Population(places, np.concatenate([held, np.ones_like(rest)]))
+    found = found_places(made, simulate(made, people, generator), candidates, chance(10_000))
+    less, exact, more = np.bincount(found[found < len(held)] // 60, minlength=3)
+
+    assert less < 11 <= exact < 50 <= more
+
+
+def test_correlations_and_moments_are_as_wide_as_planned() -> None:
+    """Of independent numbers that are spread evenly; the moment's noise is its worst case."""
+    n, generator = 300_000, np.random.default_rng(1)
+    planned = plan(FEATURES, devices=n, epsilon=ONE)
+    handler = MomentsHandler(Moments.for_epsilon(ONE, 3))
+    points = generator.integers(GRID + 1, size=(n, 3))
+    messages = handler.draw_messages(handler.draw_moments(points, generator), generator)
+    means = handler.means(np.bincount(messages, minlength=handler.mechanism.messages))
+    found = means.correlations(0.95)
+
+    assert planned.correlation is not None
+    assert (found.high - found.low) / 2 == pytest.approx(planned.correlation, rel=0.1)
+    assert planned.error.rmse < np.sqrt(means.variances).max() < planned.population.rmse
+
+
+@pytest.mark.parametrize(
+    ("question", "more", "field"),
+    [
+        (STRINGS, {"error": 0.01}, "error"),
+        (STRINGS, {"epsilon": ONE, "trust": TrustModel.CENTRAL}, "trust"),
+        (FEATURES, {"share": 0.01}, "share"),
+        (FEATURES, {"epsilon": ONE, "trust": TrustModel.CENTRAL}, "trust"),
+    ],
+)
+def test_what_strings_and_features_do_not_have_is_refused(
+    question: QuestionShape, more: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(QueryError) as refused:
+        plan(question, devices=1000, **more)
+
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("candidates", 0), ("features", 1), ("features", 99), ("arms", 2)]
+)
+def test_a_question_of_strings_or_features_has_its_bounds(key: str, value: int) -> None:
+    kind = {"features": 3} if key == "arms" else {}
+    with pytest.raises(QueryError) as refused:
+        yes_or_no(values=None, **{**kind, key: value})
+
+    assert refused.value.field == key
 
 
 # -- what comes with it ----------------------------------------------------------------------------

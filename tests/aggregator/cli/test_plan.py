@@ -39,6 +39,18 @@ def test_a_trust_model_and_two_arms_may_be_chosen(typed: Type) -> None:
     assert (planned.json["trust"], planned.json["arms"]) == ("shuffled", 2)
 
 
+def test_open_strings_and_features_have_figures_of_their_own(typed: Type) -> None:
+    numbers = ("--devices", "1000000", "--epsilon", "2")
+    strings = typed("plan", *numbers, "--candidates", "1000000").out
+    features = typed("plan", *numbers, "--features", "3").out
+
+    assert "0.42%" in strings
+    assert "computed; found half of the time among 1,000,000 candidates" in strings
+    assert 'values = "open"' in strings
+    assert "of two numbers that are spread evenly over their ranges" in features
+    assert 'measure = "moments"' in features
+
+
 def test_the_rows_of_a_file_or_of_a_question(typed: Type, file: str) -> None:
     table = typed("contrast", "--epsilon", "1", "--values", "3", "--n", "10000")
     rows = typed("contrast", file, "theme", "--n", "10000", "--json").json["lines"]

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
+from itertools import islice
+from math import isfinite
+from string import ascii_lowercase
 
 from veilcount_shared import periods
 from veilcount_shared.collection import Measure
@@ -19,6 +22,7 @@ from veilcount_shared.periods import Unit
 
 from ...errors import QueryError
 from ...estimation import CUT, noise_line
+from ...estimation.moments import MomentMeans
 from ...mechanisms import handler_of, share_handler_of
 from ...text.number_format import decimal, delta, percent
 from ..budget.composition import ComposedEpsilon, compose_answers
@@ -56,6 +60,12 @@ def _domain(question: QuestionShape, trust: TrustModel) -> Iterator[str]:
         yield f"range = [{', '.join(map(decimal, question.range))}]"
         if trust is not TrustModel.CENTRAL:
             yield f'measure = "{question.measure}"'
+    elif question.candidates is not None:
+        yield 'values = "open"'
+    elif question.features is not None:
+        names = (f"{name} = [0, 1]" for name in islice(ascii_lowercase, question.features))
+        yield f"features = {{{', '.join(names)}}}"
+        yield 'measure = "moments"'
     elif question.values == YES_OR_NO:
         yield "boolean = true"
     elif question.values is not None and question.values <= LISTED:
@@ -98,6 +108,8 @@ class PlanResult:
     found: str
     quantity: str
     values: int | None
+    candidates: int | None  # for open strings
+    features: int | None
     arms: int
     level: float
     devices: int
@@ -109,7 +121,9 @@ class PlanResult:
     mechanism: str
     bits: int
     excess: float | None  # of the variance above the least possible; None: no noise, or a number
+    #: the smallest share that stands out from noise; an open string of it is found half of the time
     detectable: float | None
+    correlation: float | None  # half of the interval of one near 0, of evenly spread numbers
     headroom: Headroom
     unit: Unit
     composition: ComposedEpsilon
@@ -127,36 +141,55 @@ def plan(
     devices: int | None = None,
     epsilon: Fraction | None = None,
     error: float | None = None,
+    share: float | None = None,
 ) -> PlanResult:
-    """Return the plan: give exactly two of devices, epsilon and error."""
+    """Return the plan: give exactly two of devices, epsilon and error.
+
+    Of open strings, `share` is the smallest one that is found, in place of an error.
+    """
     if not isinstance(trust, TrustModel):
         raise QueryError("trust", trust, "give one of " + ", ".join(TrustModel))
-    _require_two(devices, epsilon, error)
+    named, error = question.accuracy, _accuracy(question, error, share)
+    _require_two(named, devices, epsilon, error)
     if devices is not None and devices < question.arms:
         raise QueryError("devices", devices, f"give at least one for each of {question.arms}")
     if trust is TrustModel.CENTRAL:
         _countable(question)
     solver = SOLVERS[trust](question)
     if devices is not None and epsilon is not None:
-        return _planned(solver, trust, "error", solver.error(devices, parse_epsilon(epsilon)))
+        return _planned(solver, trust, named, solver.error(devices, parse_epsilon(epsilon)))
     if devices is not None and error is not None:
         return _planned(solver, trust, "epsilon", solver.epsilon(devices, error))
     if epsilon is not None and error is not None:
         return _planned(solver, trust, "devices", solver.devices(parse_epsilon(epsilon), error))
-    raise QueryError("plan", None, "give exactly two of devices, epsilon and error")
+    raise QueryError("plan", None, f"give exactly two of devices, epsilon and {named}")
 
 
-def _require_two(devices: int | None, epsilon: Fraction | None, error: float | None) -> None:
-    numbers = {"devices": devices, "epsilon": epsilon, "error": error}
+def _accuracy(question: QuestionShape, error: float | None, share: float | None) -> float | None:
+    """Return what is asked to be small, and refuse what this question does not have."""
+    if question.candidates is None and share is not None:
+        raise QueryError("share", share, "of open strings: give candidates, or an error instead")
+    if question.candidates is not None and error is not None:
+        raise QueryError("error", error, "open strings are found or not: give a share instead")
+    return error if share is None else share
+
+
+def _require_two(
+    named: str, devices: int | None, epsilon: Fraction | None, accuracy: float | None
+) -> None:
+    numbers = {"devices": devices, "epsilon": epsilon, named: accuracy}
     missing = [key for key, value in numbers.items() if value is None]
     if len(missing) != 1:
-        raise QueryError("plan", missing, "give exactly two of devices, epsilon and error")
-    if error is not None and not error > 0:
-        raise QueryError("error", error, "give a number above 0")
+        raise QueryError("plan", missing, f"give exactly two of devices, epsilon and {named}")
+    if accuracy is not None and not accuracy > 0:
+        raise QueryError(named, accuracy, "give a number above 0")
 
 
 def _countable(question: QuestionShape) -> None:
     """A curator sums integers, as many as a collection may have, and its collection no measure."""
+    for kind in ("candidates", "features"):
+        if getattr(question, kind) is not None:
+            raise QueryError("trust", "central", f"a curator has no query of {kind}: give local")
     if question.range is None:
         return
     if question.measure is Measure.RANGES:
@@ -184,6 +217,8 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
         found=found,
         quantity=quantity.name,
         values=question.values,
+        candidates=question.candidates,
+        features=question.features,
         arms=question.arms,
         level=question.level,
         devices=choice.devices,
@@ -198,6 +233,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
         bits=0 if mechanism is None else mechanism.bits,
         excess=None if choice.device is None else quantity.excess(choice.device),
         detectable=_detectable(solver, choice, mechanism),
+        correlation=_correlation(solver, choice),
         headroom=_headroom(solver, mechanism),
         unit=question.unit,
         composition=_together(question, choice, mechanism),
@@ -213,11 +249,22 @@ def _detectable(solver: Solver, choice: Solution, mechanism: Randomizer | None) 
     """Return the least share that stands out from all values that nobody has, jointly."""
     inputs, each = solver.question.values, solver.each(choice.devices)
     if inputs is None:
-        return None
+        return choice.least_share
     if mechanism is None:
         curator = solver.question.quantity.curator(choice.epsilon)
         return curator.half_width(CUT / inputs) / each
     return noise_line(share_handler_of(mechanism).response, each, inputs)
+
+
+def _correlation(solver: Solver, choice: Solution) -> float | None:
+    """Return half of the interval of a correlation near 0; None if none can be stated."""
+    features, quantity = solver.question.features, solver.question.quantity
+    if features is None or choice.device is None:
+        return None
+    means = MomentMeans.evenly_spread(features, choice.devices, quantity.variance(choice.device))
+    found = means.correlations(solver.question.level)
+    width = float(found.high[0] - found.low[0]) / 2
+    return width if isfinite(width) else None
 
 
 def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:

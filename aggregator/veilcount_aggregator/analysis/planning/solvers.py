@@ -19,12 +19,14 @@ from math import sqrt
 
 from veilcount_shared.collection import Measure
 from veilcount_shared.collection.validation import MAX_SLOTS
-from veilcount_shared.domain import Number
+from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES, Number
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
 from ...errors import QueryError
+from ...estimation.open_strings import PRICES, chance, least_share
+from ...mechanisms import share_handler_of
 from ..amplification import amplified, largest_local_epsilon
 from ..trust_models import ErrorEstimate, Quantity
 from ..trust_models.quantity import two_sided
@@ -32,20 +34,24 @@ from ..trust_models.quantity import two_sided
 USUAL = {Unit.EVENT: 30, Unit.DAY: 30, Unit.WEEK: 12, Unit.MONTH: 12, Unit.USER: 1}
 MOST_ARMS = 2
 YES_OR_NO = 2
+MAX_TESTED = int(PRICES[-1][0])  # candidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionShape:
-    """So many values (2 are a yes or no), or a number between two bounds.
+    """So many values (2 are a yes or no), a number between two bounds, open strings of which so
+    many candidates are tested, or the moments of so many numbers.
 
     With two arms the error is that of their difference, half of the devices in each. `error` is
-    half the width of the interval at `level`, of the noise alone: of a share, or in the number's
-    own units.
+    half the width of the interval at `level`, of the noise alone: of a share, in the number's own
+    units, or of a moment of numbers from -1 to 1. Of open strings it is the smallest share found.
     """
 
     start: date
     values: int | None = None
     range: tuple[Fraction, Fraction] | None = None
+    candidates: int | None = None
+    features: int | None = None
     measure: Measure = Measure.MEAN
     unit: Unit = Unit.MONTH
     periods: int | None = None
@@ -66,8 +72,15 @@ class QuestionShape:
                 raise QueryError(key, word, "give one of " + ", ".join(map(str, kind)))
 
     def _check_domain(self) -> None:
-        if (self.values is None) == (self.range is None):
-            raise QueryError("values", self.values, "give either values or a range")
+        kinds = (self.values, self.range, self.candidates, self.features)
+        if sum(kind is not None for kind in kinds) != 1:
+            fix = "give one of values, a range, candidates and features"
+            raise QueryError("values", self.values, fix)
+        if self.candidates is not None and not 1 <= self.candidates <= MAX_TESTED:
+            raise QueryError("candidates", self.candidates, f"give 1 to {MAX_TESTED:,}")
+        if self.features is not None and not MIN_FEATURES <= self.features <= MAX_FEATURES:
+            fix = f"give {MIN_FEATURES} to {MAX_FEATURES}"
+            raise QueryError("features", self.features, fix)
         if self.values is not None and not YES_OR_NO <= self.values <= MAX_INPUTS:
             raise QueryError("values", self.values, f"give {YES_OR_NO} to {MAX_INPUTS:,}")
         if self.range is not None and not self.range[0] < self.range[1]:
@@ -78,6 +91,10 @@ class QuestionShape:
     def _check_numbers(self) -> None:
         if not 1 <= self.arms <= MOST_ARMS:
             raise QueryError("arms", self.arms, f"give 1 or {MOST_ARMS}")
+        if self.arms > 1 and (self.candidates or self.features):
+            raise QueryError(
+                "arms", self.arms, "two arms are compared in values or a number: give 1"
+            )
         most = 1 if self.unit is Unit.USER else MAX_SLOTS
         if not 1 <= self.number_of_periods <= most:
             raise QueryError(
@@ -99,7 +116,23 @@ class QuestionShape:
         """What is estimated."""
         if self.range is not None:
             return Quantity.of_range(Number(*self.range), self.measure)
+        if self.candidates is not None:
+            return Quantity.of_strings()
+        if self.features is not None:
+            return Quantity.of_features(self.features)
         return Quantity.of_values(self.values or YES_OR_NO)
+
+    @property
+    def accuracy(self) -> str:
+        """The name of what is asked to be small."""
+        return "error" if self.candidates is None else "share"
+
+    def least_share(self, n: int, device: Fraction) -> float | None:
+        """Return the share of an open string that is found half of the time; None: of no string."""
+        if self.candidates is None:
+            return None
+        response = share_handler_of(self.quantity.family(device)).response
+        return least_share(response, n, chance(self.candidates))
 
 
 MOST = 10**12  # devices; there are not that many
@@ -155,6 +188,12 @@ class Solution:
     epsilon: Fraction
     device: Fraction | None
     error: ErrorEstimate
+    least_share: float | None = None  # of an open string that is found half of the time
+
+    @property
+    def accuracy(self) -> float:
+        """What is asked to be small: half of an interval, or the smallest share that is found."""
+        return self.error.half_width if self.least_share is None else self.least_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +208,17 @@ class Solver(ABC):
 
     def epsilon(self, devices: int, error: float) -> Solution:
         """Return the epsilon at which so many devices reach the error."""
-        found = least_epsilon(lambda tried: self.error(devices, tried).error.half_width <= error)
+        found = least_epsilon(lambda tried: self.error(devices, tried).accuracy <= error)
         if found is None:
-            raise _unreachable(error)
+            raise _unreachable(self.question, error)
         return self.error(devices, found)
 
     def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon."""
         arms = self.question.arms
-        found = fewest_devices(lambda n: self.error(n * arms, epsilon).error.half_width <= error)
+        found = fewest_devices(lambda n: self.error(n * arms, epsilon).accuracy <= error)
         if found is None:
-            raise _unreachable(error)
+            raise _unreachable(self.question, error)
         return self.error(found * arms, epsilon)
 
     def each(self, devices: int) -> int:
@@ -187,22 +226,23 @@ class Solver(ABC):
         return devices // self.question.arms
 
 
-def _unreachable(error: float) -> QueryError:
+def _unreachable(question: QuestionShape, error: float) -> QueryError:
     fix = f"out of reach even at epsilon {EPSILON_MAX}: give more devices or a wider one"
-    return QueryError("error", error, fix)
+    return QueryError(question.accuracy, error, fix)
 
 
 class LocalSolver(Solver):
     """The device adds the noise. Arms are independent: variances add up."""
 
     def error(self, devices: int, epsilon: Fraction) -> Solution:
-        return Solution(devices, epsilon, epsilon, self.noise(devices, epsilon))
+        return self.solution(devices, epsilon, epsilon)
 
-    def noise(self, devices: int, device: Fraction) -> ErrorEstimate:
+    def solution(self, devices: int, epsilon: Fraction, device: Fraction) -> Solution:
         """Return the error of so many devices at this local epsilon."""
-        question = self.question
-        rmse = sqrt(question.quantity.variance(device) * question.arms / self.each(devices))
-        return ErrorEstimate(rmse, two_sided(question.level) * rmse)
+        question, n = self.question, self.each(devices)
+        rmse = sqrt(question.quantity.variance(device) * question.arms / n)
+        error = ErrorEstimate(rmse, two_sided(question.level) * rmse)
+        return Solution(devices, epsilon, device, error, question.least_share(n, device))
 
 
 class ShuffledSolver(LocalSolver):
@@ -215,17 +255,17 @@ class ShuffledSolver(LocalSolver):
         question = self.question
         family = question.quantity.family
         device = largest_local_epsilon(family, self.each(devices), epsilon, question.delta)
-        return Solution(devices, epsilon, device, self.noise(devices, device))
+        return self.solution(devices, epsilon, device)
 
     def epsilon(self, devices: int, error: float) -> Solution:
         device = least_epsilon(
-            lambda tried: self.noise(devices, tried).half_width <= error, grain=1000
+            lambda tried: self.solution(devices, tried, tried).accuracy <= error, grain=1000
         )
         if device is None:
-            raise _unreachable(error)
+            raise _unreachable(self.question, error)
         mechanism = self.question.quantity.family(device)
         bound = amplified(mechanism, self.each(devices), self.question.delta)
-        return Solution(devices, bound.epsilon, device, self.noise(devices, device))
+        return self.solution(devices, bound.epsilon, device)
 
     def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon.
@@ -239,14 +279,13 @@ class ShuffledSolver(LocalSolver):
         )
         each = self._each(device, error)
         if each is None:
-            raise _unreachable(error)
-        devices = each * question.arms
-        return Solution(devices, epsilon, device, self.noise(devices, device))
+            raise _unreachable(question, error)
+        return self.solution(each * question.arms, epsilon, device)
 
     def _each(self, device: Fraction, error: float) -> int | None:
         """Return how many devices an arm needs at this local epsilon."""
         arms = self.question.arms
-        return fewest_devices(lambda n: self.noise(n * arms, device).half_width <= error)
+        return fewest_devices(lambda n: self.solution(n * arms, device, device).accuracy <= error)
 
 
 class CentralSolver(Solver):

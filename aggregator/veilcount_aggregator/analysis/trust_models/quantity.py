@@ -17,7 +17,14 @@ import numpy as np
 
 from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.collection import Measure
-from veilcount_shared.domain import GRID, Features, Number, OpenStrings
+from veilcount_shared.domain import (
+    BUCKET_BITS,
+    GRID,
+    HALVES,
+    Features,
+    Number,
+    OpenStrings,
+)
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
     HashedStrings,
@@ -107,6 +114,7 @@ class Quantity:
     inputs: int | None  # how many values; of a number none
     width: float = 1.0  # from the lowest possible truth to the highest
     name: str = "share"
+    figures: int = 1  # of which each device reports one
 
     @classmethod
     def from_collection(cls, collection: Collection) -> Quantity:
@@ -114,12 +122,9 @@ class Quantity:
         if isinstance(collection.domain, Number):
             return cls.of_range(collection.domain, collection.measure or Measure.MEAN)
         if isinstance(collection.domain, OpenStrings):
-            bits, parts = collection.domain.bucket_bits, collection.domain.parts
-            hashed = partial(HashedStrings.for_epsilon, bucket_bits=bits, parts=parts)
-            return cls(hashed, 1 << bits)
+            return cls.of_strings(collection.domain.bucket_bits, collection.domain.parts)
         if isinstance(collection.domain, Features):
-            moments = partial(Moments.for_epsilon, features=len(collection.domain.features))
-            return cls(moments, None, MOMENT_WIDTH, "moment")
+            return cls.of_features(len(collection.domain.features))
         if collection.changes is not None:
             periods, changes = collection.periods, collection.changes
             trends = partial(TrendMechanism.for_epsilon, periods=periods, changes=changes)
@@ -130,6 +135,19 @@ class Quantity:
     def of_values(cls, k: int) -> Quantity:
         """Return the shares of k values."""
         return cls(ShareMechanisms(k), k)
+
+    @classmethod
+    def of_strings(cls, bits: int = BUCKET_BITS, parts: int = HALVES) -> Quantity:
+        """Return the shares of open strings."""
+        hashed = partial(HashedStrings.for_epsilon, bucket_bits=bits, parts=parts)
+        return cls(hashed, 1 << bits)
+
+    @classmethod
+    def of_features(cls, features: int) -> Quantity:
+        """Return the moments of so many numbers, each from -1 to 1."""
+        moments = partial(Moments.for_epsilon, features=features)
+        many = len(moments(Fraction(1)).moments)
+        return cls(moments, None, MOMENT_WIDTH, "moment", many)
 
     @classmethod
     def of_range(cls, domain: Number, measure: Measure) -> Quantity:
@@ -191,4 +209,4 @@ class Quantity:
 
     def sampling(self, frequencies: Sequence[float] | None) -> float:
         """Return n times the variance that asking a sample brings."""
-        return sampling_variance(self.inputs, frequencies) * self.width**2
+        return sampling_variance(self.inputs, frequencies) * self.width**2 * self.figures
