@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.catalog.definitions import load_catalog
-from veilcount_aggregator.cli.simulate import simulate_population
+from veilcount_aggregator.cli.population_option import simulate_population
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
 from veilcount_shared.schedule import period_start

@@ -66,14 +66,18 @@ class MomentMeans:
         return cls(features, int(rows.sum()), points, spread / sizes)
 
     @classmethod
-    def evenly_spread(cls, features: int, n: int, noise: float) -> MomentMeans:
-        """Return what n reports would find of independent numbers that are spread evenly.
+    def evenly_spread(
+        cls, features: int, n: int, noise: float, correlation: float = 0.0
+    ) -> MomentMeans:
+        """Return what n reports would find of numbers that are spread evenly over [-1, 1].
 
-        `noise`: n times the noise variance of a moment. E x^2 = 1/3 and E x^4 = 1/5 on [-1, 1].
+        `noise`: n times the noise variance of a moment. Every two numbers are equal with a
+        probability, which is their correlation, else independent. E x^2 = 1/3, E x^4 = 1/5.
         """
         pairs = list(combinations_with_replacement(range(features), 2))
-        points = [0.0] * features + [float(one == two) / 3 for one, two in pairs]
-        squares = [1 / 3] * features + [1 / 5 if one == two else 1 / 9 for one, two in pairs]
+        equal = [1.0 if one == two else correlation for one, two in pairs]
+        points = [0.0] * features + [each / 3 for each in equal]
+        squares = [1 / 3] * features + [each / 5 + (1 - each) / 9 for each in equal]
         spread = np.array(squares) - np.array(points) ** 2
         return cls(features, n, np.array(points), (noise + len(points) * spread) / n)
 

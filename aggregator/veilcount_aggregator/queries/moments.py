@@ -77,30 +77,35 @@ class Units:
 def moment_rows(collection: Collection, counters: Counts, query: EstimateQuery) -> list[MomentRow]:
     """Return the figures of one time range; without enough reports of each moment none."""
     found = moments_handler(collection).means(counters)
-    return list(_rows(features_of(collection), found, query)) if found.complete else []
+    if not found.complete:
+        return []
+    return list(figure_rows(features_of(collection), found, query.level, query.regress))
 
 
-def _rows(domain: Features, found: MomentMeans, query: EstimateQuery) -> Iterator[MomentRow]:
+def figure_rows(
+    domain: Features, found: MomentMeans, level: float, regress: str | None
+) -> Iterator[MomentRow]:
+    """Yield the figures of moments; with `regress`, those of a regression of it on all others."""
     names, units = domain.names, Units.from_features(domain)
 
     def figures(function: Function) -> Figures:
-        return found.figures(units.of(function), query.level)
+        return found.figures(units.of(function), level)
 
     alone, pairs = [(name,) for name in names], list(combinations(names, 2))
     yield from _figures("mean", alone, figures(means))
-    yield from _figures("deviation", alone, scaled(found.deviations(query.level), units.halves))
+    yield from _figures("deviation", alone, scaled(found.deviations(level), units.halves))
     yield from _figures("covariance", pairs, figures(covariances))
-    yield from _figures("correlation", pairs, found.correlations(query.level))
-    if query.regress:
-        target = names.index(query.regress)
-        of = [(query.regress, name) for name in names if name != query.regress]
+    yield from _figures("correlation", pairs, found.correlations(level))
+    if regress:
+        target = names.index(regress)
+        of = [(regress, name) for name in names if name != regress]
         others = np.delete(units.halves, target)
-        found_slopes = found.coefficients(target, query.level)
+        found_slopes = found.coefficients(target, level)
         yield from _figures("coefficient", of, scaled(found_slopes, units.halves[target] / others))
         intercept = figures(lambda numbers: regression(target)(numbers)[-1:])
         if not np.isfinite(found_slopes.low).all():
             intercept = scaled(intercept, np.array([np.nan]))
-        yield from _figures("intercept", [(query.regress,)], intercept)
+        yield from _figures("intercept", [(regress,)], intercept)
 
 
 def scaled(found: Figures, units: Floats) -> Figures:

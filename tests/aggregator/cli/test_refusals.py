@@ -38,6 +38,14 @@ TEXTS = {
     "EPSILON": DEFINITION + 'boolean = true\nepsilon = 17\nunit = "day"\n' + DATES,
     "UNIT": DEFINITION + 'boolean = true\nepsilon = 1\nunit = "hour"\n' + DATES,
     "NOVALUES": DEFINITION + 'values = ["one"]\nepsilon = 1\nunit = "day"\n' + DATES,
+    "OPEN": "".join(
+        f'{head}\nquestion = "?"\nepsilon = 1\nunit = "day"\n{DATES}{rest}\n'
+        for head, rest in {
+            'app = "a"\n[word]': 'values = "open"',
+            "[letters]": 'values = "open"\ndiscover = true',
+            "[body]": 'features = {age = [0, 90], height = [0, 2]}\nmeasure = "moments"',
+        }.items()
+    ),
     "RULES": '[[rule]]\nname = "x"\ncollection = "theme"\nsilent = "soon"',
 }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from veilcount_aggregator.cli.simulate import apportion
+from veilcount_aggregator.cli.population_option import apportion
 
 from .conftest import Type
 
@@ -59,6 +62,82 @@ def test_a_number_shows_its_mean(typed: Type, file: str) -> None:
 
     assert row["truth"] == pytest.approx(60)
     assert row["local"]["low"] <= 60 <= row["local"]["high"]
+
+
+OTHERS = """app = "acme"
+[word]
+question = "Which word?"
+values = "open"
+epsilon = 2
+unit = "user"
+from = 2026-11-01
+until = 2027-01-01
+[body]
+question = "How old, how many hours?"
+features = {age = [0, 100], hours = [0, 60]}
+measure = "moments"
+epsilon = 4
+unit = "user"
+from = 2026-11-01
+until = 2027-01-01
+"""
+
+
+@pytest.fixture
+def others(tmp_path: Path) -> str:
+    """Open strings and features."""
+    path = tmp_path / "others.toml"
+    path.write_text(OTHERS, encoding="utf-8")
+    return str(path)
+
+
+def test_open_strings_are_found_or_not_and_shown_with_the_truth(typed: Type, others: str) -> None:
+    """Two intervals at 0.9999: with another seed, one of them would miss 2 times in 10,000."""
+    words = (
+        "simulate", others, "word", "--n", "100000", "--seed", "3", "--level", "0.9999",
+        "--truth", "often=60", "--truth", "less often=39", "--truth", "hardly=0.01",
+        "--candidates", "500",
+    )  # fmt: skip
+    printed = typed(*words, "--json").json
+    often, less, hardly = printed["values"]
+
+    assert [row["value"] for row in (often, less, hardly)] == ["often", "less often", "hardly"]
+    assert all(row["local"]["low"] < row["truth"] < row["local"]["high"] for row in (often, less))
+    assert hardly["truth"] < printed["search"]["least_share"] < 0.02
+    assert hardly["local"] is None
+    assert (printed["search"]["found"], printed["search"]["false"]) == (2, 0)
+    assert printed["search"]["candidates"] == 500
+
+
+def test_a_distribution_of_invented_strings_shows_how_many_are_found(
+    typed: Type, others: str
+) -> None:
+    """With 100,000 reports at epsilon 2 a string of 1.2 % is found half of the time."""
+    words = ("simulate", others, "word", "--n", "100000", "--seed", "1", "--strings", "100")
+    printed = typed(*words, "--truth", "zipf:1", "--top", "100", "--candidates", "300").out
+
+    assert re.search("string 3 +6.43% +6.", printed)
+    assert re.search("string 100 +0.19% +not found", printed)
+    assert re.search("found: [0-9]+ of the 100 strings .*, 10 of the 10 most frequent", printed)
+    assert "0 of 200 candidates" in printed
+
+
+def test_moments_are_shown_with_the_true_ones_in_their_units(typed: Type, others: str) -> None:
+    """Eight intervals at 0.9999: with another seed, one of them would miss 8 times in 10,000."""
+    words = (
+        "simulate", others, "body", "--n", "200000", "--seed", "2", "--level", "0.9999",
+        "--correlation", "0.3", "--regress", "hours",
+    )  # fmt: skip
+    printed, table = typed(*words, "--json").json, typed(*words).out
+    rows = {(row["kind"], *row["of"]): row for row in printed["moments"]}
+
+    assert rows["mean", "age"]["truth"] == pytest.approx(50)
+    assert rows["deviation", "hours"]["truth"] == pytest.approx(60 / 12**0.5)
+    assert rows["correlation", "age", "hours"]["truth"] == pytest.approx(0.3)
+    assert rows["coefficient", "hours", "age"]["truth"] == pytest.approx(0.3 * 60 / 100)
+    assert all(row["low"] < row["truth"] < row["high"] for row in rows.values())
+    assert "the truth is in 8 of 8 intervals stated" in table
+    assert "of the population that could have been asked" in table
 
 
 def test_weights_are_shared_out_without_loss() -> None:
