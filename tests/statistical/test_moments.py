@@ -81,7 +81,7 @@ def exact() -> MomentMeans:
     points = [
         numbers[:, list(moment)].prod(axis=1).mean() for moment in handler().mechanism.moments
     ]
-    return MomentMeans(3, len(numbers), np.array(points), np.zeros(9))
+    return MomentMeans(3, np.full(9, len(numbers) / 9), np.array(points), np.zeros(9))
 
 
 @cache

@@ -219,7 +219,12 @@ def _moment(row: Document) -> tuple[str, ...]:
     if row["figure"] is None:
         return (name, "not stated", "", "", "")
     ends = number_format.interval(row["low"], row["high"], of_shares=False)
-    return (name, number_format.precise(row["figure"], row["low"], row["high"]), ends, "", "")
+    fakes = (
+        "any number"
+        if row["fake_low"] is None
+        else number_format.interval(row["fake_low"], row["fake_high"], of_shares=False)
+    )
+    return (name, number_format.precise(row["figure"], row["low"], row["high"]), ends, "", fakes)
 
 
 def _share(value: str, row: Document) -> tuple[str, ...]:

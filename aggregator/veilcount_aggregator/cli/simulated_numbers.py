@@ -12,7 +12,7 @@ from veilcount_shared import Collection
 from ..analysis.simulation import simulate_numbers, true_moments
 from ..estimation import IntervalTarget
 from ..mechanisms.moments import moments_handler
-from ..queries.moments import features_of, figure_rows
+from ..queries.moments import MomentTerms, features_of, figure_rows
 from ..text.number_format import precise
 from .simulation_table import SimulationOptions, SimulationTable
 
@@ -34,8 +34,9 @@ def simulated_numbers(
     found = moments_handler(collection).means(counters)
     if not found.complete:
         raise click.BadParameter("too few for a report of each moment", param_hint="--n")
+    terms = MomentTerms(options.level, regress=regress)
     truth = true_moments(collection, options.correlation)
-    both = (figure_rows(domain, each, options.level, regress) for each in (truth, found))
+    both = (figure_rows(domain, each, terms) for each in (truth, found))
     rows = [
         {
             "kind": row.kind,

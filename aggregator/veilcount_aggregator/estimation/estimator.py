@@ -62,6 +62,6 @@ def enough(alpha: float) -> int:
     return ENOUGH if alpha >= RARE else ENOUGH_JOINT
 
 
-def honest_range(points: Floats, least: Floats, most: Floats, fakes: float) -> Ends:
+def honest_range(points: Floats, least: Floats, most: Floats, fakes: float | Floats) -> Ends:
     """Return the range of the honest figures, if fakes of the reports count the most or least."""
     return (points - fakes * most) / (1 - fakes), (points - fakes * least) / (1 - fakes)

@@ -19,7 +19,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from .confidence_intervals import Counts, Floats, quantile
+from .confidence_intervals import Bools, Counts, Floats, quantile
 
 STEP = 0.1  # of a moment's standard error
 
@@ -53,9 +53,10 @@ class MomentMeans:
     """The estimates of the moments: of each number alone, then of each product of two."""
 
     features: int
-    n: int
+    reports: Floats  # of each moment; expected ones need not be whole
     points: Floats
     variances: Floats  # of the estimates
+    reach: tuple[float, float] = (-1.0, 1.0)  # least and most that one report decodes to
 
     @classmethod
     def from_levels(cls, features: int, rows: Counts, levels: Floats) -> MomentMeans:
@@ -63,7 +64,8 @@ class MomentMeans:
         sizes = np.maximum(rows.sum(axis=1), 1)
         points = rows @ levels / sizes
         spread = rows @ levels**2 / sizes - points**2
-        return cls(features, int(rows.sum()), points, spread / sizes)
+        reach = float(levels.min()), float(levels.max())
+        return cls(features, sizes, points, spread / sizes, reach)
 
     @classmethod
     def evenly_spread(
@@ -79,7 +81,19 @@ class MomentMeans:
         points = [0.0] * features + [each / 3 for each in equal]
         squares = [1 / 3] * features + [each / 5 + (1 - each) / 9 for each in equal]
         spread = np.array(squares) - np.array(points) ** 2
-        return cls(features, n, np.array(points), (noise + len(points) * spread) / n)
+        reports = np.full(len(points), n / len(points))
+        return cls(features, reports, np.array(points), (noise + len(points) * spread) / n)
+
+    @property
+    def n(self) -> int:
+        """How many reports there are."""
+        return int(self.reports.sum())
+
+    @property
+    def is_square(self) -> Bools:
+        """Which moments are those of a number's square."""
+        pairs = combinations_with_replacement(range(self.features), 2)
+        return np.array([False] * self.features + [one == two for one, two in pairs])
 
     @property
     def complete(self) -> bool:
@@ -116,9 +130,9 @@ class MomentMeans:
     def correlations(self, level: float) -> Figures:
         """Return the correlation of each two different numbers, in the order of pairs."""
         held = self.numbers()
-        spread = np.sqrt(np.where(held.variances > 0, held.variances, np.nan))
+        spread = _positive_deviations(held)
         one, two = np.triu_indices(self.features, 1)
-        points = covariances(held) / (spread[one] * spread[two])
+        points = correlations(held)
 
         def scale(numbers: Numbers) -> Floats:
             parts = numbers.variances / held.variances  # their geometric mean, to first order
@@ -208,6 +222,18 @@ def variances(numbers: Numbers) -> Floats:
 def covariances(numbers: Numbers) -> Floats:
     """Return the covariance of each two different numbers, in the order of pairs."""
     return numbers.covariances[np.triu_indices(len(numbers.means), 1)]
+
+
+def correlations(numbers: Numbers) -> Floats:
+    """Return the correlation of each two different numbers; NaN where one does not vary."""
+    spread = _positive_deviations(numbers)
+    one, two = np.triu_indices(len(spread), 1)
+    found: Floats = covariances(numbers) / (spread[one] * spread[two])
+    return found
+
+
+def _positive_deviations(numbers: Numbers) -> Floats:
+    return np.sqrt(np.where(numbers.variances > 0, numbers.variances, np.nan))
 
 
 def regression(target: int) -> Function:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
-from .confidence_intervals import Counts, Floats, at_least
-from .estimator import Estimator
+from .confidence_intervals import Counts, Ends, Floats, at_least
 
 FAKES = Fraction(1, 100)
 ALARM = 1e-6  # how often an honest population fails each of the two tests
@@ -42,7 +42,14 @@ class PoisoningBand:
         )
 
 
-def poisoning_band(evidence: Estimator, fakes: Fraction = FAKES) -> PoisoningBand:
+class Poisonable(Protocol):
+    """Figures that fake reports can move."""
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return the range of the honest figures, if this share of the reports is fake."""
+
+
+def poisoning_band(evidence: Poisonable, fakes: Fraction = FAKES) -> PoisoningBand:
     """Return how far a share of fake reports could have moved each figure, as it was estimated."""
     if not 0 <= fakes < 1:
         raise ValueError(f"fakes = {fakes}: give a share of the reports, below 1")

@@ -103,7 +103,11 @@ class LossRow(Struct):
 
 
 class MomentRow(Struct):
-    """A figure of one or two of several numbers, in their own units; null: it cannot be stated."""
+    """A figure of one or two of several numbers, in their own units; null: it cannot be stated.
+
+    `fake_low` to `fake_high` is the poisoning band; null for a figure that is stated: it could be
+    any number.
+    """
 
     kind: Annotated[
         str,
@@ -116,6 +120,8 @@ class MomentRow(Struct):
     figure: float | None
     low: float | None
     high: float | None
+    fake_low: float | None = None
+    fake_high: float | None = None
 
 
 class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):

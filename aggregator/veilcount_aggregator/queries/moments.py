@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 
@@ -13,16 +14,20 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Features
 
 from ..errors import QueryError
+from ..estimation import poisoning_band
 from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.moment_poisoning import MomentFigures, deviations, slopes
 from ..estimation.moments import (
     Figures,
     Function,
     MomentMeans,
     Numbers,
+    correlations,
     covariances,
     means,
     regression,
 )
+from ..estimation.poisoning import PoisoningBand
 from ..mechanisms.moments import moments_handler
 from .estimate_query import EstimateQuery
 from .estimate_schema import MomentRow
@@ -79,33 +84,48 @@ def moment_rows(collection: Collection, counters: Counts, query: EstimateQuery) 
     found = moments_handler(collection).means(counters)
     if not found.complete:
         return []
-    return list(figure_rows(features_of(collection), found, query.level, query.regress))
+    terms = MomentTerms(query.level, query.fakes, query.regress)
+    return list(figure_rows(features_of(collection), found, terms))
 
 
-def figure_rows(
-    domain: Features, found: MomentMeans, level: float, regress: str | None
-) -> Iterator[MomentRow]:
+@dataclass(frozen=True, slots=True)
+class MomentTerms:
+    """The level of the intervals, the share of fakes of the bands, and what is regressed."""
+
+    level: float
+    fakes: Fraction = Fraction(0)
+    regress: str | None = None
+
+
+def figure_rows(domain: Features, found: MomentMeans, terms: MomentTerms) -> Iterator[MomentRow]:
     """Yield the figures of moments; with `regress`, those of a regression of it on all others."""
-    names, units = domain.names, Units.from_features(domain)
+    names, units, level = domain.names, Units.from_features(domain), terms.level
 
     def figures(function: Function) -> Figures:
         return found.figures(units.of(function), level)
 
+    def band(function: Function, limit: float = inf) -> PoisoningBand:
+        return poisoning_band(MomentFigures(found, units.of(function), -limit, limit), terms.fakes)
+
     alone, pairs = [(name,) for name in names], list(combinations(names, 2))
-    yield from _figures("mean", alone, figures(means))
-    yield from _figures("deviation", alone, scaled(found.deviations(level), units.halves))
-    yield from _figures("covariance", pairs, figures(covariances))
-    yield from _figures("correlation", pairs, found.correlations(level))
-    if regress:
-        target = names.index(regress)
-        of = [(regress, name) for name in names if name != regress]
+    yield from _figures("mean", alone, figures(means), band(means))
+    spread = scaled(found.deviations(level), units.halves)
+    yield from _figures("deviation", alone, spread, band(deviations))
+    yield from _figures("covariance", pairs, figures(covariances), band(covariances))
+    yield from _figures("correlation", pairs, found.correlations(level), band(correlations, 1.0))
+    if terms.regress:
+        target = names.index(terms.regress)
+        of = [(terms.regress, name) for name in names if name != terms.regress]
         others = np.delete(units.halves, target)
         found_slopes = found.coefficients(target, level)
-        yield from _figures("coefficient", of, scaled(found_slopes, units.halves[target] / others))
+        moved = band(slopes(target))
+        scaled_slopes = scaled(found_slopes, units.halves[target] / others)
+        yield from _figures("coefficient", of, scaled_slopes, moved)
         intercept = figures(lambda numbers: regression(target)(numbers)[-1:])
         if not np.isfinite(found_slopes.low).all():
             intercept = scaled(intercept, np.array([np.nan]))
-        yield from _figures("intercept", [(regress,)], intercept)
+        last = PoisoningBand(moved.fakes, moved.low[-1:], moved.high[-1:])
+        yield from _figures("intercept", [(terms.regress,)], intercept, last)
 
 
 def scaled(found: Figures, units: Floats) -> Figures:
@@ -113,10 +133,15 @@ def scaled(found: Figures, units: Floats) -> Figures:
     return Figures(found.points * units, found.low * units, found.high * units)
 
 
-def _figures(kind: str, names: Sequence[tuple[str, ...]], found: Figures) -> Iterator[MomentRow]:
-    ends = (found.points.tolist(), found.low.tolist(), found.high.tolist())
-    for of, point, low, high in zip(names, *ends, strict=True):
-        if isfinite(point) and isfinite(low) and isfinite(high):
-            yield MomentRow(kind, list(of), point, low, high)
-        else:
+def _figures(
+    kind: str, names: Sequence[tuple[str, ...]], found: Figures, band: PoisoningBand
+) -> Iterator[MomentRow]:
+    for place, of in enumerate(names):
+        ends = (found.points, found.low, found.high, band.low, band.high)
+        point, low, high, *fakes = (float(each[place]) for each in ends)
+        if not (isfinite(point) and isfinite(low) and isfinite(high)):
             yield MomentRow(kind, list(of), None, None, None)
+        elif all(map(isfinite, fakes)):
+            yield MomentRow(kind, list(of), point, low, high, *fakes)
+        else:
+            yield MomentRow(kind, list(of), point, low, high)

@@ -9,8 +9,9 @@ Each tidy frame begins with `collection`, `series`, `from`, `to`, `n` and `usabl
 | spread | a bucket of a number's histogram | above (its lower edge), share |
 | cdf | an edge | at, share (below it), low, high |
 | quantile | a quantile | share, number, low, high |
-| deviation, covariance, correlation | a figure of several numbers | of, the kind, low, high |
-| coefficient, intercept | of a regression | of, the kind, low, high |
+| deviation, covariance | of several numbers | of, the kind, low, high, fake_low, fake_high |
+| correlation | of two numbers | of, correlation, low, high, fake_low, fake_high |
+| coefficient, intercept | of a regression | of, the kind, low, high, fake_low, fake_high |
 
 `low` and `high` are the interval of each figure on its own; the interval of a quantile is in the
 units of the number. All columns of all kinds are those of `text.result_columns`.
@@ -44,7 +45,7 @@ TIDY: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "spread": ("bucket", {"number": "above", "frequency": "share"}),
     "cdf": ("curve", {"number": "at", "frequency": "share"} | _ENDS),
     "quantile": ("quantile", {"frequency": "share", "number": "number"} | _ENDS),
-    **{kind: (kind, {"value": "of", "number": kind} | _ENDS) for kind in MOMENTS},
+    **{kind: (kind, {"value": "of", "number": kind} | _ENDS | _FAKES) for kind in MOMENTS},
 }
 
 

@@ -165,8 +165,7 @@ def _figures(time_range: Document) -> Iterator[Row]:
         yield {"kind": "mean", "number": mean.pop("mean"), **mean}
     for row in time_range.get("moments", []):
         yield {"kind": row["kind"], "value": ", ".join(row["of"]), "number": row["figure"]} | {
-            "low": row["low"],
-            "high": row["high"],
+            name: row[name] for name in ("low", "high", "fake_low", "fake_high")
         }
     if time_range["spread"]:
         yield from _spread(time_range["spread"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from csv import reader
 from datetime import UTC, datetime
 
 import numpy as np
@@ -110,6 +111,41 @@ def test_faces_show_the_same_figures(bodies: Deployment) -> None:
         assert visitor.get(f"/collections/body/{tab}").status == 200, tab
     assert visitor.get("/").status == 200
     assert visitor.get("/collections/few").status == 200
+
+
+def test_fake_reports_have_a_band_in_the_units_of_each_figure(bodies: Deployment) -> None:
+    """1 % of all are 9 % of the reports of one of nine moments; a tenth of them moves a tenth."""
+    none, few, many = (
+        figures(bodies, regress="steps", fakes=each) for each in ("0", "0.001", "0.2")
+    )
+    mean, slope = ("mean", "steps"), ("coefficient", "steps", "age")
+    handler = moments_handler(bodies.series("body").collection)
+    push = float(max(handler.mechanism.mean.decoded)) * 20_000 * 0.009
+    figure = few[mean].figure or 0.0
+
+    for key, row in few.items():
+        assert none[key].fake_low == none[key].fake_high == pytest.approx(row.figure)
+        assert row.fake_low < row.figure < row.fake_high, key  # type: ignore[operator] # stated
+    assert few[mean].fake_low == pytest.approx((figure - push) / 0.991, rel=0.05)
+    assert (many[slope].fake_low, many[slope].fake_high) == (None, None)
+    assert many[slope].figure == few[slope].figure
+    together = many["correlation", "age", "steps"]
+    assert (together.fake_low, together.fake_high) == (-1, 1)
+
+
+def test_the_band_is_on_the_page_and_in_files(bodies: Deployment) -> None:
+    visitor = logged_in(bodies)
+    page = visitor.get("/collections/body?regress=steps&fakes=0.05")
+    csv = visitor.get("/collections/body/estimates.csv?fakes=0.001").html.splitlines()
+    header = csv[0].split(",")
+    (row,) = [line for line in csv if "covariance" in line and "age, hours" in line]
+    cells = next(reader([row]))
+    low, high = (float(cells[header.index(name)]) for name in ("fake_low", "fake_high"))
+
+    assert "If 5% were fake" in page.text
+    assert "any number" in page.text
+    assert "If 5% were fake" not in visitor.get("/collections/body?fakes=0").text
+    assert low < float(cells[header.index("number")]) < high
 
 
 def test_without_enough_spread_no_quotient_is_stated(bodies: Deployment) -> None:

@@ -137,36 +137,48 @@ def moment_panel(answer: EstimateResult, time_range: TimeRangeEstimate) -> Conte
     moments = time_range.moments
     if not moments:
         return None
-    interval = f"{level(answer.level)} interval"
-    rows = [(row.kind, ", ".join(row.of), *_moment_cells(row)) for row in moments]
+    rows = [(row.kind, ", ".join(row.of), *_moment_cells(answer, row)) for row in moments]
     return {
-        "correlations": _moment_plot("Correlations", moments, CORRELATIONS, interval),
-        "regression": _moment_plot("Linear regression", moments, COEFFICIENTS, interval),
-        "columns": ("Figure", "Of", "Estimate", interval),
+        "correlations": _moment_plot("Correlations", answer, moments, CORRELATIONS),
+        "regression": _moment_plot("Linear regression", answer, moments, COEFFICIENTS),
+        "columns": ("Figure", "Of", *_moment_columns(answer)),
         "rows": rows,
     }
 
 
-def _moment_cells(row: MomentRow) -> tuple[str, str]:
+def _moment_columns(answer: EstimateResult) -> tuple[str, ...]:
+    return "Estimate", f"{level(answer.level)} interval", *_more_columns(answer, None)
+
+
+def _moment_cells(answer: EstimateResult, row: MomentRow) -> tuple[str, ...]:
     if row.figure is None or row.low is None or row.high is None:
-        return "not stated", "too little spread for so much noise"
+        return "not stated", "too little spread for so much noise", *([""] if answer.fakes else [])
     figure = number_format.precise(row.figure, row.low, row.high)
-    return figure, number_interval(row.low, row.high)
+    band = _moment_band(row)
+    fakes = [number_interval(*band) if band else "any number"] if answer.fakes else []
+    return figure, number_interval(row.low, row.high), *fakes
+
+
+def _moment_band(row: MomentRow) -> tuple[float, float] | None:
+    known = row.fake_low is not None and row.fake_high is not None
+    return (row.fake_low or 0.0, row.fake_high or 0.0) if known else None
 
 
 def _moment_plot(
-    title: str, moments: Sequence[MomentRow], kind: str, interval: str
+    title: str, answer: EstimateResult, moments: Sequence[MomentRow], kind: str
 ) -> DotPlot | None:
     rows = [row for row in moments if row.kind == kind and row.figure is not None]
     if not rows:
         return None
     ends = [(row.figure or 0.0, row.low or 0.0, row.high or 0.0) for row in rows]
-    scale = Scale.covering([0.0, *(end for each in ends for end in each)])
+    bands = [_moment_band(row) if answer.fakes else None for row in rows]
+    known = [*ends, *filter(None, bands)]
+    scale = Scale.covering([0.0, *(end for each in known for end in each)])
     dots = [
-        DotRow.on(scale, _moment_name(row), each, _moment_cells(row))
-        for row, each in zip(rows, ends, strict=True)
+        DotRow.on(scale, _moment_name(row), each, _moment_cells(answer, row), band=band)
+        for row, each, band in zip(rows, ends, bands, strict=True)
     ]
-    return DotPlot(title, ("Of", "Estimate", interval), scale.x_ticks(short_number), dots)
+    return DotPlot(title, ("Of", *_moment_columns(answer)), scale.x_ticks(short_number), dots)
 
 
 def _moment_name(row: MomentRow) -> str:
