@@ -12,7 +12,16 @@
 # %%
 import os
 
+import numpy as np
+import pandas as pd
+
+from veilcount_aggregator import tally
+from veilcount_aggregator.mechanisms.moments import moments_handler
+from veilcount_aggregator.queries.moments import MomentTerms, features_of, figure_rows
 from veilcount_aggregator.reader import NotConfirmed, Reader
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared import parse_collections
+from veilcount_shared.mechanisms import Moments
 
 reader = Reader(os.environ["VEILCOUNT_URL"], os.environ["VEILCOUNT_KEY"])
 {each["name"]: each["reports"] for each in reader.collections()}
@@ -137,3 +146,53 @@ try:
 except NotConfirmed as stated:
     price = str(stated)
 price
+
+# %% [markdown]
+# ## A regression that needs nobody's numbers
+#
+# Do people of this age and education work longer? The 48,842 persons of Adult (census
+# income, in the folder `tests/data` of the repository) answer once, at epsilon 8: each
+# device reports one of its numbers or the product of two, randomized. `exact` is
+# what a curator finds who sees every number. Of one run in twenty an interval misses it.
+
+# %%
+definition = """
+app = "census"
+
+[work]
+question = "How old are you, how long did you learn, how many hours do you work a week?"
+features = {age = [17, 90], education = [1, 16], hours = [1, 99]}
+measure = "moments"
+epsilon = 8
+unit = "user"
+from = 2026-09-01
+until = 2027-09-01
+"""
+work = parse_collections(definition, lambda _: [])["work"]
+groups = pd.read_csv(os.environ.get("ADULT", "tests/data/adult_hours.csv.gz"))
+adult = groups.loc[groups.index.repeat(groups["persons"])].drop(columns="persons")
+len(adult)
+
+# %%
+mechanism = Moments.for_epsilon(work.unit_epsilon, len(features_of(work).names))
+source = SeededRandomSource(0)
+reports = [
+    mechanism.randomize(work.domain.input(person, source), source)
+    for person in adult.to_dict("records")
+]
+moments = moments_handler(work).means(tally(work, reports))
+terms = MomentTerms(level=0.95, regress="hours")
+figures = pd.DataFrame(
+    [
+        (row.kind, ", ".join(row.of), row.figure, row.low, row.high)
+        for row in figure_rows(features_of(work), moments, terms)
+    ],
+    columns=["kind", "of", "local", "low", "high"],
+)
+figures[figures["kind"].isin(["mean", "deviation", "correlation"])]
+
+# %%
+design = np.column_stack([adult[["age", "education"]], np.ones(len(adult))])
+exact = np.linalg.lstsq(design, adult["hours"], rcond=None)[0]
+regression = figures[figures["kind"].isin(["coefficient", "intercept"])].assign(exact=exact)
+regression
