@@ -16,6 +16,7 @@ return [at.id || at.getAttribute('name') || at.textContent.trim(),
 PAGES = (
     "/collections/latency",
     "/collections/opened",
+    "/plan?kind=strings&devices=1000000&epsilon=2",
     "/collections/visits/releases?query=histogram&epsilon=0.5&from=2026-11-20&to=2026-11-20",
     *(
         pytest.param(path, marks=pytest.mark.full)
