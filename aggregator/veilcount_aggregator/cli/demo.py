@@ -23,7 +23,8 @@ from ..central.opendp_noise import load_opendp
 from ..demo import summary
 from ..demo.campaign import Campaign
 from ..demo.deployment import DemoClock, DemoDeployment, allow_files, deploy
-from ..demo.run import DemoRun, ShowDay
+from ..demo.run import RELAYED, DemoRun, ShowDay
+from ..issuer.signing import require_gmpy2
 from ..queries import plain
 from ..server.background import BackgroundThread
 from ..service import Aggregator
@@ -86,17 +87,18 @@ def command(
 ) -> int:
     """Replay four months of a sample app in half a minute, then serve the dashboard.
 
-    A hiking app collects five statistics. The true values are known here, and are compared with the
-    local estimates and with those of a trusted curator. It serves until Ctrl-C, and leaves nothing
-    behind except a --store.
+    A hiking app collects six statistics, one of them over a relay and with tokens. The true values
+    are known here, and are compared with the local estimates and with those of a trusted curator.
+    It serves until Ctrl-C, and leaves nothing behind except a --store.
     """
     if clients > devices:
         raise click.BadParameter(
             f"give at most as many as --devices: {devices}", param_hint="--clients"
         )
     load_opendp()  # rather than refuse the release at the end
+    require_gmpy2()
     structured_logging.configure_logging(sys.stderr)
-    allow_files(clients)
+    allow_files(clients + min(clients, RELAYED))
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     campaign = Campaign(options.now())
     clock = DemoClock(campaign.begins)
@@ -128,6 +130,10 @@ def _print(found: summary.Summary, link: str, url: str, *, as_json: bool) -> Non
     print_table(summary.RELEASED, map(summary.release_cells, found.release.rows))
     print_lines(["", summary.PRICES, ""])
     print_table(summary.COSTS, map(summary.cost_cells, found.accounts))
+    if found.relayed:
+        print_lines(["", *summary.relayed_lines(found.relayed), ""])
+        print_table(summary.PARTIES, map(summary.party_cells, found.relayed.parties))
+        print_lines(["", *summary.privacy_of_logs(found.relayed)])
     if url:
         print_lines(["", f"Everything is kept in {redact_url(url)}."])
     if link:

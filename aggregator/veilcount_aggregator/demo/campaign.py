@@ -54,6 +54,7 @@ class Question(StrEnum):
     WALK_MINUTES = "walk_minutes"
     WAY_THERE = "way_there"
     WAY_THERE_CENTRAL = "way_there_central"
+    SHARED_POSITION = "shared_position"  # over a relay, with tokens; in a file of its own
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,11 @@ class Campaign:
         return datetime.combine(self.start, time(), UTC)
 
     @property
+    def ends(self) -> datetime:
+        """The first instant after the campaign."""
+        return datetime.combine(self.until, time(), UTC)
+
+    @property
     def days(self) -> int:
         """How many days are replayed, today included."""
         return (self.today - self.start).days + 1
@@ -107,18 +113,22 @@ class Campaign:
     @cached_property
     def source(self) -> DefinitionSource:
         """The definitions as an app would ship them."""
-        text = files(__package__).joinpath(FILE).read_text(encoding="utf-8")
-        for written, meant in zip(WRITTEN, (self.start, self.until), strict=True):
-            text = text.replace(written, meant.isoformat())
-        return DefinitionSource(text, {VALUES: "\n".join(TRAILS)})
+        return DefinitionSource(self._dated(FILE), {VALUES: "\n".join(TRAILS)})
 
     @cached_property
     def collections(self) -> dict[str, Collection]:
         """The definitions, parsed."""
         return self.source.collections()
 
-    def write(self, folder: Path) -> Path:
-        """Write the definitions where a device or an aggregator can read them."""
-        for name, text in {FILE: self.source.text, **self.source.files}.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        return folder / FILE
+    def write(self, folder: Path, name: str = FILE) -> Path:
+        """Write definitions where a device or an aggregator can read them."""
+        for each, text in {name: self._dated(name), **self.source.files}.items():
+            (folder / each).write_text(text, encoding="utf-8")
+        return folder / name
+
+    def _dated(self, name: str) -> str:
+        """Return the text of a file, with the dates of this campaign."""
+        text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+        for written, meant in zip(WRITTEN, (self.start, self.until), strict=True):
+            text = text.replace(written, meant.isoformat())
+        return text

@@ -16,19 +16,27 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from socketserver import BaseServer
 from urllib.parse import quote
+from wsgiref.types import WSGIApplication
 
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
+from veilcount_shared.oblivious_http.key_config import encode_configs
+
+from ..auth.gateway_keys import create_gateway_key
 from ..errors import SettingsError
 from ..server.app import create_app
+from ..server.development_relay import DevelopmentRelay
 from ..server.listen_address import ListenAddress
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import open_store
 from ..store.factory import redact_url
 from .campaign import Campaign
-from .real_devices import FILES_EACH
+from .party_logs import PartyLogs
+from .real_devices import FILES_EACH, RelayedRoute
+from .relayed_question import open_issuer
 
 
 class DemoClock:
@@ -78,6 +86,8 @@ class DemoDeployment:
     clock: DemoClock
     aggregator: Aggregator
     url: str
+    logs: PartyLogs
+    relayed: RelayedRoute
 
 
 @contextmanager
@@ -91,9 +101,18 @@ def deploy(
         made = tempfile.TemporaryDirectory(prefix=FOLDER, dir=memory_folder(clients))
         folder = Path(stack.enter_context(made))
         stack.enter_context(_without_settings())
-        aggregator = stack.enter_context(closing(_open(campaign, clock, store, folder)))
-        server = stack.enter_context(_serving(aggregator, port))
-        yield DemoDeployment(folder, clock, aggregator, f"http://{HOST}:{server.port}")
+        issuer = stack.enter_context(open_issuer(campaign, folder, clock.instant))
+        definitions = campaign.write(folder), issuer.definitions
+        aggregator = stack.enter_context(closing(_open(definitions, clock, store, folder)))
+        key = create_gateway_key(aggregator.store, clock.instant())
+        app = issuer.logs.observe_gateway(create_app(aggregator), key)
+        url = stack.enter_context(_serving(app, port))
+        relay = stack.enter_context(_relaying(url, issuer.logs))
+        issuer_url = stack.enter_context(_serving(issuer.app, 0))
+        route = RelayedRoute(
+            issuer.collection, relay, encode_configs([key.config]), issuer_url, issuer.account
+        )
+        yield DemoDeployment(folder, clock, aggregator, url, issuer.logs, route)
 
 
 def allow_files(devices: int) -> None:
@@ -120,16 +139,14 @@ def memory_folder(clients: int, memory: Path = MEMORY) -> Path | None:
     return memory if free > clients * BYTES_EACH + STORE_BYTES else None
 
 
-def _open(campaign: Campaign, clock: DemoClock, store: str, folder: Path) -> Aggregator:
+def _open(definitions: tuple[Path, ...], clock: DemoClock, store: str, folder: Path) -> Aggregator:
     """Open an aggregator on a new store, with its definitions loaded.
 
     The journal of releases is in the folder even if the store is not: the budget ends with it.
     """
     url = store or f"sqlite:///{quote(str(folder))}/store.db?durability=relaxed"
     _make_new(url)
-    settings = Settings(
-        url, collections=(campaign.write(folder),), journal=folder / "releases.jsonl"
-    )
+    settings = Settings(url, collections=definitions, journal=folder / "releases.jsonl")
     return Aggregator.open(settings, clock.instant)
 
 
@@ -166,13 +183,27 @@ class _Silent(WSGIRequestHandler):
 
 
 @contextmanager
-def _serving(aggregator: Aggregator, port: int) -> Iterator[BaseWSGIServer]:
-    """Serve in this process, one thread per request, so that all share one clock."""
-    server = make_server(HOST, port, create_app(aggregator), threaded=True, request_handler=_Silent)
+def _serving(app: WSGIApplication, port: int) -> Iterator[str]:
+    """Serve in this process, one thread per request, so that all share one clock; yield the URL."""
+    server = make_server(HOST, port, app, threaded=True, request_handler=_Silent)
+    with _running(server):
+        yield f"http://{HOST}:{server.port}"
+
+
+@contextmanager
+def _relaying(target: str, logs: PartyLogs) -> Iterator[str]:
+    """Run a relay to the aggregator; yield its URL."""
+    relay = DevelopmentRelay(target, 0, logs.relay.append)
+    with _running(relay):
+        yield relay.url
+
+
+@contextmanager
+def _running(server: BaseServer) -> Iterator[None]:
     thread = threading.Thread(target=server.serve_forever, name="demo-server", daemon=True)
     thread.start()
     try:
-        yield server
+        yield
     finally:
         server.shutdown()
         thread.join()

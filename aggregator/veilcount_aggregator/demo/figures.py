@@ -76,6 +76,8 @@ def rows(result: DemoResult, level: float, generator: Generator) -> Iterator[Tru
     yield from comparison.shares(
         Question.WAY_THERE, range(result.series(Question.WAY_THERE).collection.inputs)
     )
+    if len(result.truth(Question.SHARED_POSITION)):
+        yield from comparison.shares(Question.SHARED_POSITION, [1])
 
 
 def released(result: DemoResult) -> list[CuratorFigure]:

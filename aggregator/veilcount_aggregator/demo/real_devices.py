@@ -8,10 +8,11 @@ values, never the reports.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from veilcount_client import Client
 from veilcount_client.clock import Clock
@@ -140,3 +141,56 @@ class RealDevices:
             list(self._threads.map(RealDevice.close, self._of.values()))
         finally:
             self._threads.shutdown(cancel_futures=True)
+
+
+class RelayedRoute(NamedTuple):
+    """How devices answer one question over a relay and with tokens."""
+
+    collection: Collection
+    relay: str
+    relay_keys: bytes
+    issuer: str
+    account: Callable[[int], str]  # the token of a person's account
+
+
+class RelayedDevices:
+    """The devices of a beta: each answers one question, over a relay and with a token."""
+
+    def __init__(self, route: RelayedRoute, values: Sequence[bool], folder: Path, clock: Clock):
+        """Install no app yet."""
+        self._route, self._values, self._folder, self._clock = route, values, folder, clock
+        self._clients: list[Client] = []
+        self._threads = ThreadPoolExecutor(THREADS, "demo-device")
+
+    def answer(self) -> None:
+        """Install the app; everyone consents and records, and nothing leaves for a day."""
+        self._clients = list(self._threads.map(self._install, range(len(self._values))))
+        for client, value in zip(self._clients, self._values, strict=True):
+            client.consent(True)
+            client.record(self._route.collection.name, value)
+
+    def deliver(self, order: Iterable[int]) -> None:
+        """Request what tokens are due, and send what reports are, one device after the other."""
+        for place in order if self._clients else ():
+            self._clients[place].flush()
+
+    def close(self) -> None:
+        """Close every app."""
+        try:
+            list(self._threads.map(Client.close, self._clients))
+        finally:
+            self._threads.shutdown(cancel_futures=True)
+
+    def _install(self, number: int) -> Client:
+        route = self._route
+        return Client(
+            collections={route.collection.name: route.collection},
+            state_dir=self._folder / f"relayed device {number}",
+            relay=route.relay,
+            relay_keys=route.relay_keys,
+            issuer=route.issuer,
+            account=route.account(number),
+            clock=self._clock,
+            threaded=False,
+            strict=True,
+        )

@@ -21,14 +21,18 @@ from ..sampling import Ints
 from ..series.series import Series
 from .campaign import SCREEN, SCREENS, Campaign, Question
 from .deployment import DemoDeployment
-from .population import DemoUsers, TrueAnswers, true_answers
-from .real_devices import AppEvent, DeliveryRecorder, RealDevice, RealDevices
+from .party_logs import PartyLogs
+from .population import DemoUsers, Flags, TrueAnswers, true_answers
+from .real_devices import AppEvent, DeliveryRecorder, RealDevice, RealDevices, RelayedDevices
 from .simulated_devices import SimulatedReports, draw_secrets
 
 ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its instant
 
 EVENING = time(20, tzinfo=UTC)
 DAYS_A_WEEK = 7
+RELAYED = 200  # devices of a beta, at most as many as real clients
+RELAYED_DAYS = 7  # the last ones: tokens take a day, and reports leave on another
+SHARE_POSITION = 0.3
 ACTOR = "demo"
 
 
@@ -40,6 +44,7 @@ class DemoRun:
     deployment: DemoDeployment
     people: DemoUsers
     real: frozenset[int]
+    shares_position: Flags  # of each device of the beta
     generator: Generator
 
     @classmethod
@@ -56,7 +61,9 @@ class DemoRun:
         generator = np.random.default_rng(seed)
         people = DemoUsers.draw(devices, campaign, generator)
         chosen = generator.choice(devices, clients, replace=False)
-        return cls(campaign, deployment, people, frozenset(chosen.tolist()), generator)
+        shares_position = generator.random(min(clients, RELAYED)) < SHARE_POSITION
+        real = frozenset(chosen.tolist())
+        return cls(campaign, deployment, people, real, shares_position, generator)
 
     def play(self, show: ShowDay) -> DemoResult:
         """Replay all days; return the result."""
@@ -66,11 +73,15 @@ class DemoRun:
         def install(person: int) -> RealDevice:
             return RealDevice(self.deployment.url, collections, folder / f"device {person}", clock)
 
-        with closing(RealDevices(install)) as devices:
+        relayed = RelayedDevices(
+            self.deployment.relayed, self.shares_position.tolist(), folder, clock
+        )
+        with closing(RealDevices(install)) as devices, closing(relayed):
             for day in range(self.campaign.days):
                 clock.move(self._instant(day))
                 show(day, self.campaign.days, clock.instant())
                 self._walk(day, devices)
+                self._relay(day, relayed)
                 if self._is_delivery_day(day):
                     verdicts += self._deliver_week(day)
             devices.deliver()
@@ -116,6 +127,17 @@ class DemoRun:
             value = place if labels is None else labels[place]
             events[person].append(AppEvent(name, value, segments))
 
+    def _relay(self, day: int, devices: RelayedDevices) -> None:
+        """In the last week the beta answers; who sends first on an evening is drawn."""
+        if day == self._relayed_from:
+            devices.answer()
+        elif day > self._relayed_from:
+            devices.deliver(self.generator.permutation(len(self.shares_position)).tolist())
+
+    @property
+    def _relayed_from(self) -> int:
+        return self.campaign.days - 1 - RELAYED_DAYS
+
     def _is_delivery_day(self, day: int) -> bool:
         """Whether simulated devices deliver: once a week, and on the last day."""
         return day % DAYS_A_WEEK == DAYS_A_WEEK - 1 or day == self.campaign.days - 1
@@ -153,6 +175,13 @@ class DemoRun:
             for name, each in self.campaign.collections.items()
         }
 
+    @property
+    def relayed_answers(self) -> TrueAnswers:
+        """The true answers of the beta."""
+        people = np.arange(len(self.shares_position))
+        none, day = np.zeros_like(people), np.full_like(people, self._relayed_from)
+        return TrueAnswers(people, none, day, none, none, self.shares_position.astype(np.int64))
+
     def simulated(self, name: str) -> TrueAnswers:
         """Return the true answers behind the reports of simulated devices."""
         return self._outgoing[name].answers
@@ -188,6 +217,16 @@ class DemoResult:
         return sum((each.verdicts for each in self.recorders.values()), Counter[Verdict]())
 
     @property
+    def logs(self) -> PartyLogs:
+        """What each party to the relayed question could have written down."""
+        return self.run.deployment.logs
+
+    @property
+    def names(self) -> list[str]:
+        """The collections."""
+        return [*self.run.campaign.collections, Question.SHARED_POSITION]
+
+    @property
     def snapshot(self) -> Snapshot:
         """The definitions and the store, today."""
         aggregator = self.run.deployment.aggregator
@@ -203,6 +242,8 @@ class DemoResult:
 
     def truth(self, name: str) -> TrueAnswers:
         """Return the true answers behind all reports of a collection that were counted."""
+        if name == Question.SHARED_POSITION:
+            return self.run.relayed_answers
         return self._real_truth(name).joined_with(self.run.simulated(name))
 
     def _real_truth(self, name: str) -> TrueAnswers:

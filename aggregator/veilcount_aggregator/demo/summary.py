@@ -17,7 +17,9 @@ from ..analysis.budget.privacy_levels import PrivacyLevels, figures
 from ..queries.budgets import spent_slots
 from ..queries.json_encoding import decimal
 from ..text import number_format
+from .campaign import Question
 from .figures import MEAN, CuratorFigure, EstimatedFigure, TrustModelFigures, released, rows
+from .party_logs import PartyLogs
 from .run import DemoResult
 
 
@@ -30,6 +32,7 @@ class Participation:
     consented: int
     sent_by_clients: Mapping[Verdict, int]
     sent_by_simulated: Mapping[Verdict, int]
+    sent_by_beta: int  # over the relay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,27 @@ class ReleaseSummary:
     rows: list[CuratorFigure]
 
 
+@dataclass(frozen=True, slots=True)
+class PartyView:
+    """What one party to the relayed question saw: how often, of whom, and one entry."""
+
+    party: str
+    entries: int
+    sender: str
+    entry: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayedSummary:
+    """The logs of the parties, and how much of the aggregator's stands in the others'."""
+
+    collection: str
+    parties: list[PartyView]
+    lengths: int  # different ones that the relay saw
+    in_common: int
+    compared: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The whole summary."""
@@ -72,12 +96,14 @@ class Summary:
     rows: list[TrustModelFigures]
     release: ReleaseSummary
     accounts: list[CollectionCost]
+    relayed: RelayedSummary | None  # without real clients, none
 
     @property
     def sent(self) -> int:
         """How many reports were sent."""
-        both = (self.participation.sent_by_clients, self.participation.sent_by_simulated)
-        return sum(sum(each.values()) for each in both)
+        part = self.participation
+        both = (part.sent_by_clients, part.sent_by_simulated)
+        return sum(sum(each.values()) for each in both) + part.sent_by_beta
 
     @property
     def counted(self) -> int:
@@ -103,7 +129,8 @@ def summary(result: DemoResult, *, seed: int, level: float, generator: Generator
         participation=_participation(result),
         rows=list(rows(result, level, generator)),
         release=_release(result),
-        accounts=[_account(result, name) for name in campaign.collections],
+        accounts=[_account(result, name) for name in result.names],
+        relayed=_relayed(result.logs) if result.logs.aggregator else None,
     )
 
 
@@ -115,6 +142,7 @@ def _participation(result: DemoResult) -> Participation:
         consented=int(people.consents.sum()),
         sent_by_clients=_plain(result.real),
         sent_by_simulated=_plain(result.simulated),
+        sent_by_beta=len(result.logs.aggregator),
     )
 
 
@@ -135,6 +163,42 @@ def _account(result: DemoResult, name: str) -> CollectionCost:
     )
 
 
+def _relayed(logs: PartyLogs) -> RelayedSummary:
+    signed, exchange, report = logs.issuer[0], logs.relay[0], logs.aggregator[0]
+    return RelayedSummary(
+        collection=Question.SHARED_POSITION,
+        parties=[
+            PartyView(
+                "issuer",
+                len(logs.issuer),
+                signed.account,
+                f"blinded {_start(signed.blinded)}, signed {_start(signed.signature)}",
+            ),
+            PartyView(
+                "relay",
+                len(logs.relay),
+                exchange.address,
+                f"{len(exchange.body):,} bytes {_start(exchange.body)},"
+                f" reply {len(exchange.reply)} bytes {_start(exchange.reply)}",
+            ),
+            PartyView(
+                "aggregator",
+                len(logs.aggregator),
+                "the relay",
+                f"pseudonym {_start(report.pseudonym)}, token {_start(report.token)},"
+                f" message {report.message.hex()}",
+            ),
+        ],
+        lengths=len({(len(each.body), len(each.reply)) for each in logs.relay}),
+        in_common=logs.in_common(),
+        compared=2 * len(logs.aggregator),
+    )
+
+
+def _start(raw: bytes) -> str:
+    return raw[:SHOWN].hex() + "..."
+
+
 def _release(result: DemoResult) -> ReleaseSummary:
     question, made = result.released.question, result.released.release
     assert made.n is not None  # noqa: S101 - one answer a person and month, substituted: n is public
@@ -152,8 +216,10 @@ def _release(result: DemoResult) -> ReleaseSummary:
     )
 
 
+PARTIES = ("party", "entries", "from", "one of them")
 FIGURES = ("question", "value", "truth", "local", "interval", "n", "curator")
 RELEASED = ("value", "truth", "released", "interval")
+SHOWN = 6  # bytes of what is random to whoever sees it
 UNJOINED = "not joinable"  # pseudonyms change, so that the store cannot know
 WITHHELD = "withheld"  # how many answered is itself secret
 
@@ -175,6 +241,7 @@ def participation_lines(found: Summary) -> Iterator[str]:
         f"{part.clients:,} are real clients, over HTTP:"
         f" {_verdicts(part.sent_by_clients)}. The others are simulated:"
         f" {_verdicts(part.sent_by_simulated)}, through the same intake (--seed {found.seed})."
+        f" {part.sent_by_beta:,} reports of a beta came over a relay."
     )
     yield f"{found.sent:,} reports were sent, {found.counted:,} reports are in the store."
 
@@ -238,6 +305,29 @@ def cost_cells(account: CollectionCost) -> Iterator[str]:
         yield f"{float(counted.mean):.3g}"
         yield number_format.epsilon(counted.worst)
     yield f"{account.answers:,}"
+
+
+def relayed_lines(found: RelayedSummary) -> Iterator[str]:
+    """Yield what the relayed question shows."""
+    yield (
+        f"{found.collection} travels over a relay, each report with a token of an issuer. What the"
+        " three parties see, were each to write down all of it:"
+    )
+
+
+def party_cells(view: PartyView) -> Iterator[str]:
+    """Yield the cells of one party."""
+    yield from (view.party, f"{view.entries:,}", view.sender, view.entry)
+
+
+def privacy_of_logs(found: RelayedSummary) -> Iterator[str]:
+    """Yield what the logs have in common."""
+    yield (
+        f"Of {found.compared:,} pseudonyms and tokens that the aggregator has, {found.in_common:,}"
+        " are anywhere in a log of the others. Requests and replies at the relay:"
+        f" {'all alike in length' if found.lengths == 1 else f'{found.lengths} lengths'}."
+        " (Here all addresses are this machine's, and all logs in one hand.)"
+    )
 
 
 def question_lines(found: Summary) -> Iterator[str]:

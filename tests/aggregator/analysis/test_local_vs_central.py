@@ -51,6 +51,13 @@ def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
     assert shown.central.value == pytest.approx([0.3, 0.2, 0.1], abs=0.01)
 
 
+def test_a_curator_needs_no_tokens() -> None:
+    tokens = question(f'boolean = true\nlinkage = "token"\ntokens = "{"0" * 64}"')
+    shown = compare_local_and_central(tokens, Population(np.arange(2), np.array([700, 300])), rng())
+
+    assert shown.truth.tolist() == [0.7, 0.3]
+
+
 def test_a_distribution_has_neither_shares_of_values_nor_a_mean() -> None:
     spread = question('range = [0, 100]\nmeasure = "distribution"')
     nobody = Population(np.array([0]), np.array([0]))

@@ -165,6 +165,27 @@ def test_held_is_a_line_of_the_definition() -> None:
     assert not any(line.startswith("held") for line in lines_of(YES_NO))
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        'values = ["a", "b"]\nother = "else"',
+        'values = "open"',
+        'values = "open"\ndiscover = true',
+        'range = [0, 10]\nmeasure = "ranges"',
+        'features = {a = [0, 1], b = [-2, 5]}\nmeasure = "moments"',
+        'boolean = true\nmeasure = "trend"\nchanges = 1',
+        'boolean = true\ntakes = "returning"',
+        'boolean = true\ncross = {plan = ["free", "paid"]}',
+        f'boolean = true\nlinkage = "token"\ntokens = "{"a" * 64}"',
+    ],
+)
+def test_the_lines_of_a_definition_are_an_equal_file(keys: str) -> None:
+    shown = definition(keys)
+    text = "\n".join([f'app = "{shown.app}"', *lines_of(shown)])
+
+    assert parse_collections(text, lambda _: []) == {shown.name: shown}
+
+
 # -- figures ---------------------------------------------------------------------------------------
 
 

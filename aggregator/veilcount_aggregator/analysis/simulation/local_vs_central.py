@@ -117,6 +117,7 @@ def _paired(collection: Collection) -> Collection:
         adjacency=Adjacency.SUBSTITUTE,
         unit=Unit.USER,
         linkage=Linkage.COLLECTION,
+        tokens=None,
         takes=Takes.FIRST,
         per_period=1,
         answers=None,

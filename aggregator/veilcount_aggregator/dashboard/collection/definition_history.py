@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from veilcount_shared import Collection
+from veilcount_shared.collection import Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Features, Label, Number, OpenStrings
 from veilcount_shared.errors import format_value
 
@@ -22,7 +23,18 @@ MAX_VALUES = 12  # that are listed
 NOTHING = "(missing)"
 KEYS = (
     *("unit", "per_day", "takes", "held", "from", "until", "answers", "late", "linkage"),
-    *("presence", "segments", "cohort", "model", "adjacency", "delta", "twin", "owner", "purpose"),
+    *(
+        "tokens",
+        "presence",
+        "segments",
+        "cohort",
+        "model",
+        "adjacency",
+        "delta",
+        "twin",
+        "owner",
+        "purpose",
+    ),
     "replaces",
 )
 LINE = 2_000  # characters: longer than any list of a dozen
@@ -77,6 +89,7 @@ def entries(collection: Collection) -> dict[str, str]:
         "per_day": collection.per_period if collection.per_period > 1 else None,
         "from": collection.start,
         "segments": {name: list(labels) for name, labels in collection.segments} or None,
+        "twin": collection.twin if collection.model is Model.LOCAL else None,  # which names both
         "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
     }
     more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}
@@ -96,8 +109,8 @@ def _domain(collection: Collection) -> dict[str, str]:
                 "features": format_value(ranges, LINE),
                 "measure": format_value(collection.measure),
             }
-        case OpenStrings():
-            return {"values": format_value("open")}
+        case OpenStrings(prefixes=prefixes):
+            return {"values": format_value("open")} | ({"discover": "true"} if prefixes else {})
         case Boolean() if collection.is_trend:
             trend = {
                 "measure": format_value(collection.measure),
