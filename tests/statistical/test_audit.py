@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 
 from veilcount_aggregator.analysis.audit import AuditResult, audit, judge
+from veilcount_aggregator.analysis.audit.audit import audit_definition
 from veilcount_client.testing import SeededRandomSource
+from veilcount_shared import parse_collections
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
@@ -100,6 +102,55 @@ def test_the_same_mechanism_with_a_third_more_epsilon_is_found_broken(name: str)
     finding = case.audit(Fraction(13, 10) * case.claimed, PART)
 
     assert finding.broken, finding
+
+
+DEFINITION = """
+app = "acme"
+[it]
+question = "Which one?"
+unit = "month"
+from = 2026-12-01
+until = 2027-12-01
+epsilon = {epsilon}
+{keys}
+"""
+#: what is asked, the claim, and N; of a trend, whole campaigns are told apart
+DEFINITIONS = {
+    "a long list": ("values_file = 'a'", 3, 40_000),
+    "open strings": ("values = 'open'", 2, 40_000),
+    "open strings, letter by letter": ("values = 'open'\ndiscover = true", 2, 40_000),
+    "moments": ("features = {a = [0, 1], b = [-2, 5]}\nmeasure = 'moments'", 1, 60_000),
+    "ranges": ("range = [0, 1000]\nmeasure = 'ranges'", 1, 60_000),
+    "a trend of one change": ("boolean = true\nmeasure = 'trend'\nchanges = 1", 1, 120_000),
+    "a trend of three changes": ("boolean = true\nmeasure = 'trend'\nchanges = 3", 1, 120_000),
+}
+
+
+def audited(name: str, *, part: int = 1, factor: Fraction = Fraction(1)) -> AuditResult:
+    """Audit a definition of so many times its epsilon."""
+    keys, claimed, samples = DEFINITIONS[name]
+    text = DEFINITION.format(keys=keys, epsilon=float(claimed * factor))
+    collection = parse_collections(text, lambda _: [f"value {n}" for n in range(100_000)])["it"]
+    randomness = SeededRandomSource(1)
+    return audit_definition(collection, randomness, samples=samples // part, alpha=ALPHA)
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_definition_keeps_its_claim_and_the_audit_sees_nearly_all_of_it(name: str) -> None:
+    """Where there are millions of messages, too, and over all reports of a trend."""
+    finding, (_, claimed, _) = audited(name), DEFINITIONS[name]
+
+    assert finding.claimed == claimed
+    assert not finding.broken, finding
+    assert finding.measured >= SEEN * claimed, finding
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_definition_that_spends_a_third_more_is_found_broken(name: str) -> None:
+    finding = audited(name, part=PART, factor=Fraction(13, 10))
+
+    assert finding.measured > DEFINITIONS[name][1], finding
 
 
 def test_the_audited_mechanisms_are_those_that_the_planner_takes() -> None:

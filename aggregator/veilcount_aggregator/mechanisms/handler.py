@@ -86,6 +86,11 @@ class MechanismHandler(ABC, Generic[M]):
         """The widths of a message's parts that an audit looks at: bits and bytes."""
         return (1, 8)
 
+    @property
+    def message_supports(self) -> Callable[[int, int], bool] | None:
+        """Whether a message supports an input: where an audit would not see a message twice."""
+        return None
+
     def valid_rows(self, rows: Packed) -> Flags:
         """Return which rows, all of the right width, are messages."""
         return numbers(rows) < self.mechanism.messages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -33,6 +33,10 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
 
     has_anytime_intervals = False
     lists_values = False
+
+    @property
+    def message_supports(self) -> Callable[[int, int], bool]:
+        return self.mechanism.supports
 
     def describe(self) -> str:
         buckets = f"one of {self.mechanism.parts} of {self.mechanism.k:,} buckets"

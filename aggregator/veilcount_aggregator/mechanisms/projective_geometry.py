@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -44,6 +44,10 @@ def hyperplanes_through(plane: ProjectiveGeometry, x: Ints, which: Ints) -> Ints
 @handles(ProjectiveGeometry)
 class ProjectiveGeometryHandler(ShareHandler[ProjectiveGeometry]):
     """Each message is a hyperplane with a counter of its own."""
+
+    @property
+    def message_supports(self) -> Callable[[int, int], bool]:
+        return self.mechanism.supports
 
     def describe(self) -> str:
         return f"plane: a hyperplane of PG({self.mechanism.t - 1}, {self.mechanism.q})"

@@ -1,25 +1,29 @@
 """The audit: does what a device sends keep the epsilon it claims?
 
-A finding is a statement of statistics about bytes, with no knowledge of the mechanism: "except with
-probability alpha, epsilon is at least `measured`". It can show that a claim is broken, never that
-it holds: an audit that finds nothing has looked at places, symbols, whole messages and pairs of
-these, in so many samples of two values. Arithmetic is floating point; no device runs this.
+A finding is a statement of statistics about bytes: "except with probability alpha, epsilon is at
+least `measured`". It can show that a claim is broken, never that it holds: an audit that finds
+nothing has looked at places, symbols, whole messages and pairs of these, in so many samples of two
+values. The mechanism is trusted for nothing; where it has millions of messages it is asked which
+ones support a value, so that there is an event to look at. Arithmetic is floating point; no device
+runs this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Cross, Features, Number, OpenStrings
+from veilcount_shared.mechanisms import TrendMechanism
 
 from ...estimation import clopper_pearson
 from ...mechanisms import handler_of
-from .events import MessageTable, grids
+from .events import MessageFeature, MessageTable, ValueSupport, grids
 from .search import MessagePair, most_revealing
+from .trend_histories import campaign_emitter, history_pair
 
 CLAIM_MAX = 4.0  # beyond, the rare side of an event is too rare for samples that one can afford
 
@@ -55,6 +59,7 @@ def audit(
     samples: int,
     alpha: float = 0.001,
     symbol_bits: Iterable[int] = (1, 8),
+    features: Sequence[MessageFeature] = (),
 ) -> AuditResult:
     """Draw `samples` messages of each of the two values, and judge them.
 
@@ -63,7 +68,7 @@ def audit(
     """
     _check(claimed, samples, alpha)
     first, second = ([emit(value) for _ in range(samples)] for value in pair)
-    return judge(first, second, claimed, alpha=alpha, symbol_bits=symbol_bits)
+    return judge(first, second, claimed, alpha=alpha, symbol_bits=symbol_bits, features=features)
 
 
 def judge(
@@ -73,6 +78,7 @@ def judge(
     *,
     alpha: float = 0.001,
     symbol_bits: Iterable[int] = (1, 8),
+    features: Sequence[MessageFeature] = (),
 ) -> AuditResult:
     """Judge independent messages of two values, as many of the one as of the other.
 
@@ -88,7 +94,7 @@ def judge(
         MessageTable.from_messages(first, size), MessageTable.from_messages(second, size)
     )
     half = samples // 2
-    found = most_revealing(pair.part(0, half), list(grids(symbol_bits, size)), alpha)
+    found = most_revealing(pair.part(0, half), list(grids(symbol_bits, size)), alpha, features)
     unseen = pair.part(half, samples)
     more, less = (unseen.swapped() if found.swapped else unseen).happened(found.event)
     trials = samples - half
@@ -135,26 +141,51 @@ def audit_definition(
     """Audit what a device sends for the two values that are easiest to distinguish.
 
     Of values any two are as good as any other; of a number its ends; of a hidden presence, a value
-    and none.
+    and none; of a trend, two histories.
     """
-
-    def emit(value: object) -> bytes:
-        absent = value is ABSENT
-        message = (
-            collection.randomize_absent(randomness)
-            if absent
-            else collection.randomize(value, randomness)
-        )
-        return collection.pack(message)
-
+    mechanism = collection.mechanism
+    if isinstance(mechanism, TrendMechanism):
+        pair: tuple[object, object] = history_pair(mechanism)
+        emit, features = campaign_emitter(mechanism, randomness), []
+    else:
+        pair, emit = _pair(collection), _emitter(collection, randomness)
+        features = [] if ABSENT in pair else list(supports_of(collection, pair, randomness))
     return audit(
         emit,
-        _pair(collection),
+        pair,
         float(collection.unit_epsilon),
         samples=samples,
         alpha=alpha,
-        symbol_bits=handler_of(collection.mechanism).symbol_bits,
+        symbol_bits=handler_of(mechanism).symbol_bits,
+        features=features,
     )
+
+
+def _emitter(collection: Collection, randomness: RandomSource) -> Callable[[object], bytes]:
+    """Return what sends one report of a value."""
+
+    def emit(value: object) -> bytes:
+        if value is ABSENT:
+            return collection.pack(collection.randomize_absent(randomness))
+        return collection.pack(collection.randomize(value, randomness))
+
+    return emit
+
+
+def supports_of(
+    collection: Collection, values: Iterable[object], randomness: RandomSource
+) -> Iterator[ValueSupport]:
+    """Yield whether a message supports each of the values, where there are millions of messages."""
+    supports = handler_of(collection.mechanism).message_supports
+    if supports is None:
+        return
+    for value in values:
+        place = collection.domain.input(value, randomness)
+        yield ValueSupport(value, _of_bytes(supports, place))
+
+
+def _of_bytes(supports: Callable[[int, int], bool], place: int) -> Callable[[bytes], bool]:
+    return lambda packed: supports(int.from_bytes(packed, "big"), place)
 
 
 def _pair(collection: Collection) -> tuple[object, object]:

@@ -8,7 +8,7 @@ events to join. So a set that fits the noise of the first part does not win.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,11 +64,16 @@ class Candidate:
     swapped: bool
 
 
-def most_revealing(seen: MessagePair, grids: list[SymbolGrid], alpha: float) -> Candidate:
-    """Return the event with the highest lower bound on epsilon, in either order of the inputs."""
+def most_revealing(
+    seen: MessagePair, grids: list[SymbolGrid], alpha: float, more: Iterable[MessageFeature] = ()
+) -> Candidate:
+    """Return the event with the highest lower bound on epsilon, in either order of the inputs.
+
+    `more` are features to look at besides those that are read off the bytes.
+    """
     middle = len(seen.more) // 2
     first, second = seen.part(0, middle), seen.part(middle, len(seen.more))
-    features = list(proposed(first, grids))
+    features = [*more, *proposed(first, grids)]
     found: list[Candidate] = []
     for swapped in (False, True):
         ranking, cutting = (first.swapped(), second.swapped()) if swapped else (first, second)
