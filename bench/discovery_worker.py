@@ -18,7 +18,8 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_aggregator.mechanisms.candidate_search import discovered, open_handler
+from veilcount_aggregator.analysis.simulation.string_search import draw_beginnings
+from veilcount_aggregator.mechanisms.candidate_search import discovered
 from veilcount_shared.domain import PREFIX_BITS, PREFIXES, OpenStrings
 
 from .strings_worker import STRINGS, collection_of
@@ -66,15 +67,8 @@ def reported(n: int, epsilon: Fraction, seed: int) -> tuple[list[str], NDArray[n
     generator = np.random.default_rng(seed)
     words = [vocabulary()[place] for place in generator.permutation(len(vocabulary()))]
     weights = 1 / np.arange(1, len(words) + 1)
-    held = np.zeros((len(PREFIXES), 1 << PREFIX_BITS), np.int64)
-    sizes = generator.multinomial(n, [1 / len(PREFIXES)] * len(PREFIXES))
-    for row, length, size in zip(held, PREFIXES, sizes, strict=True):
-        digests = b"".join(DOMAIN.digest(word, length)[:8] for word in words)
-        buckets = np.frombuffer(digests, ">u8") >> np.uint64(64 - PREFIX_BITS)
-        devices = generator.multinomial(size, weights / weights.sum())
-        np.add.at(row, buckets.astype(np.int64), devices)
-    handler = open_handler(collection_of(DOMAIN, epsilon))
-    return words, handler.draw_counters(held.ravel(), generator)
+    devices = generator.multinomial(n, weights / weights.sum())
+    return words, draw_beginnings(collection_of(DOMAIN, epsilon), words, devices, generator)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from veilcount_aggregator.analysis.simulation.changing_states import (
+    draw_states,
+    draw_trend_counters,
+)
 from veilcount_aggregator.mechanisms import handler_of
 from veilcount_aggregator.mechanisms.trend import TrendHandler
 from veilcount_shared import select_mechanism
@@ -78,17 +82,10 @@ def one_answer() -> float:
 
 def _errors(trend: TrendMechanism, generator: Generator) -> NDArray[np.float64]:
     """Return the error of the share after each period of one campaign."""
-    values = _values(trend, generator)
-    levels = generator.integers(trend.levels, size=PEOPLE)
-    counters = np.zeros((trend.periods, trend.counters), np.int64)
-    for level in range(trend.levels):
-        sent = _signs(trend, values[levels == level], level, generator)
-        ends = np.arange((1 << level) - 1, trend.periods, 1 << level)
-        rises = (sent > 0).sum(axis=0)
-        counters[ends, 2 * level] = len(sent) - rises
-        counters[ends, 2 * level + 1] = rises
+    states = draw_states(trend, PEOPLE, generator)
+    counters = draw_trend_counters(trend, states, generator)
     shares = [_share(trend, period, counters) for period in range(trend.periods)]
-    errors: NDArray[np.float64] = np.array(shares) - values.mean(axis=0)
+    errors: NDArray[np.float64] = np.array(shares) - states.mean(axis=0)
     return errors
 
 
@@ -96,26 +93,3 @@ def _share(trend: TrendMechanism, period: int, counters: Ints) -> float:
     found = TrendHandler(trend).evidence(period, counters.__getitem__)
     assert found is not None
     return float(found.points[1])
-
-
-def _values(trend: TrendMechanism, generator: Generator) -> Ints:
-    """Return 0 or 1 for each person and period: changes at random times, half of them never."""
-    times = generator.integers(0, 2 * trend.periods, (PEOPLE, trend.changes))
-    flips = np.zeros((PEOPLE, 2 * trend.periods), np.int64)
-    for one in times.T:
-        flips[np.arange(PEOPLE), one] ^= 1
-    values: Ints = flips[:, : trend.periods].cumsum(axis=1) % 2
-    return values
-
-
-def _signs(trend: TrendMechanism, values: Ints, level: int, generator: Generator) -> Ints:
-    """Return what the persons of a level send, drawn apart from the device's code."""
-    people, changes = len(values), trend.changes
-    change = np.diff(values[:, (1 << level) - 1 :: 1 << level], axis=1, prepend=0)
-    signs = generator.choice((-1, 1), (people, changes))
-    majority = np.where(generator.random(people) < float(trend.P), 1, -1)
-    signs *= (majority * np.sign(signs.sum(axis=1)))[:, None]
-    used = np.clip((change != 0).cumsum(axis=1) - 1, 0, changes - 1)
-    fair = generator.choice((-1, 1), change.shape)
-    sent: Ints = np.where(change != 0, change * np.take_along_axis(signs, used, axis=1), fair)
-    return sent

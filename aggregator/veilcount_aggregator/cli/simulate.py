@@ -20,15 +20,21 @@ from . import options
 from .output import print_json, print_lines, print_table, spinner
 from .population_option import DISTRIBUTIONS
 from .simulated_numbers import simulated_numbers
-from .simulated_strings import simulated_strings
+from .simulated_strings import discovers, simulated_strings
+from .simulated_trend import simulated_trend
 from .simulated_values import simulated_values
 from .simulation_table import SimulationOptions, SimulationTable
 
 SEEDS = 1 << 32
-OPEN, NUMBERS = "open strings", "features"
+OPEN, NUMBERS, TREND = "open strings", "features", "a trend"
 #: options that only one kind of values has
 OWN = {"strings": OPEN, "candidates": OPEN, "correlation": NUMBERS, "regress": NUMBERS}
-RUNS = {OPEN: simulated_strings, NUMBERS: simulated_numbers}
+RUNS = {OPEN: simulated_strings, NUMBERS: simulated_numbers, TREND: simulated_trend}
+#: why no truth is to be given
+FIXED = {
+    NUMBERS: "numbers are spread evenly: give --correlation",
+    TREND: "states change at random times, half of them never: remove it",
+}
 
 
 @click.command("simulate")
@@ -61,7 +67,7 @@ RUNS = {OPEN: simulated_strings, NUMBERS: simulated_numbers}
     type=click.IntRange(1, MAX_CANDIDATES),
     default=10_000,
     show_default=True,
-    help="Open strings: number of candidates, those that devices have included.",
+    help="Open strings: number of candidates; those that devices have are among them.",
 )
 @click.option(
     "--correlation",
@@ -81,7 +87,8 @@ def command(
 
     Simulated devices answer collection NAME of FILE once, drawn from the mechanism's exact
     distribution. Of values and means, a trusted curator queries the same devices at the same
-    epsilon; of open strings, candidates are tested; of features, moments are estimated.
+    epsilon; of open strings, candidates are tested; of features, moments are estimated; of a trend,
+    all of its periods are.
     """
     collection = options.load_collection(file, name)
     kind = _checked_kind(collection)
@@ -112,21 +119,23 @@ def _checked_kind(collection: Collection) -> str:
             f"{collection.name} is central: give a local one, which is compared with a curator",
             param_hint="NAME",
         )
-    if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES, Measure.TREND}:
+    if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES}:
         raise click.BadParameter(
-            f'{collection.name} measures {collection.measure}: values, measure = "mean", open'
-            " strings and features are supported",
+            f'{collection.name} measures {collection.measure}: values, measure = "mean", a'
+            " trend, open strings and features are supported",
             param_hint="NAME",
         )
     kinds = {OpenStrings: OPEN, Features: NUMBERS}
-    kind = kinds.get(type(collection.domain), "values")
+    kind = TREND if collection.is_trend else kinds.get(type(collection.domain), "values")
     origin = click.get_current_context().get_parameter_source
+    if discovers(collection) and origin("candidates") is ParameterSource.COMMANDLINE:
+        fix = "with discover = true strings are found without: remove it"
+        raise click.BadParameter(fix, param_hint="--candidates")
     for name, own in OWN.items():
         if own != kind and origin(name) is ParameterSource.COMMANDLINE:
             raise click.BadParameter(f"only for {own}: remove it", param_hint=f"--{name}")
-    if kind == NUMBERS and origin("truth") is ParameterSource.COMMANDLINE:
-        fix = "numbers are spread evenly: give --correlation"
-        raise click.BadParameter(fix, param_hint="--truth")
+    if kind in FIXED and origin("truth") is ParameterSource.COMMANDLINE:
+        raise click.BadParameter(FIXED[kind], param_hint="--truth")
     return kind
 
 
@@ -134,8 +143,9 @@ def _print(
     collection: Collection, wanted: SimulationOptions, found: SimulationTable, seed: int
 ) -> None:
     epsilon = number_format.epsilon(collection.unit_epsilon)
+    answers = "all reports together at" if collection.is_trend else "one answer each,"
     title = (
-        f"{collection.name}: n = {wanted.n:,} devices, one answer each,"
+        f"{collection.name}: n = {wanted.n:,} devices, {answers}"
         f" epsilon {epsilon} (substitution), intervals at {wanted.level:.4g} {found.estimand}"
         f" (--seed {seed})"
     )

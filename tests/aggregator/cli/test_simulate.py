@@ -72,6 +72,23 @@ epsilon = 2
 unit = "user"
 from = 2026-11-01
 until = 2027-01-01
+[letters]
+question = "Which word?"
+values = "open"
+discover = true
+epsilon = 4
+unit = "user"
+from = 2026-11-01
+until = 2027-01-01
+[state]
+question = "Is it on?"
+boolean = true
+measure = "trend"
+changes = 1
+epsilon = 4
+unit = "month"
+from = 2026-11-01
+until = 2027-11-01
 [body]
 question = "How old, how many hours?"
 features = {age = [0, 100], hours = [0, 60]}
@@ -143,3 +160,32 @@ def test_moments_are_shown_with_the_true_ones_in_their_units(typed: Type, others
 def test_weights_are_shared_out_without_loss() -> None:
     assert sorted(apportion(10, np.array([1.0, 1.0, 1.0]))) == [3, 3, 4]
     assert apportion(7, np.array([0.1, 0.2])).sum() == 7
+
+
+def test_strings_are_found_letter_by_letter(typed: Type, others: str) -> None:
+    """Two intervals at 0.9999, as above; the words have letters that no dictionary has taught."""
+    words = (
+        "simulate", others, "letters", "--n", "200000", "--seed", "3", "--level", "0.9999",
+        "--truth", "otters=60", "--truth", "badger=39", "--truth", "hardly=0.01",
+    )  # fmt: skip
+    printed, table = typed(*words, "--json").json, typed(*words).out
+    often, less, hardly = printed["values"]
+
+    assert all(row["local"]["low"] < row["truth"] < row["local"]["high"] for row in (often, less))
+    assert hardly["local"] is None
+    assert (printed["search"]["found"], printed["search"]["candidates"]) == (2, 0)
+    assert "found: 2 of the 3 strings that devices have" in table
+    assert "found, but nobody has it: 0\n" in table
+
+
+def test_the_periods_of_a_trend_are_shown_with_the_true_shares(typed: Type, others: str) -> None:
+    """Twelve intervals at 0.9999; half of the people have changed their state in the end."""
+    words = ("simulate", others, "state", "--n", "200000", "--seed", "2", "--level", "0.9999")
+    rows, table = typed(*words, "--json").json["periods"], typed(*words, "--top", "2").out
+
+    assert [row["from"] for row in rows[:2]] == ["2026-11-01", "2026-12-01"]
+    assert [row["truth"] for row in rows] == pytest.approx([n / 24 for n in range(1, 13)], abs=0.01)
+    assert all(row["local"]["low"] < row["truth"] < row["local"]["high"] for row in rows)
+    assert "all reports together at epsilon 4" in table
+    assert "the truth is in 12 of 12 intervals, of 12 periods" in table
+    assert "2027-01-31" not in table

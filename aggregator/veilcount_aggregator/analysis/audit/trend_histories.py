@@ -1,6 +1,6 @@
 """A trend is audited over a whole campaign, since all reports of a person together keep epsilon.
 
-No two histories are told apart better than alternations that begin one period apart: the signs that
+No two histories are easier to distinguish than alternations that begin one period apart: the signs that
 the one sends of its changes are then fair in the other, and the reverse.
 """
 
