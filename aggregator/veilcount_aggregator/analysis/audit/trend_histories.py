@@ -1,7 +1,7 @@
 """A trend is audited over a whole campaign, since all reports of a person together keep epsilon.
 
-No two histories are easier to distinguish than alternations that begin one period apart: the signs that
-the one sends of its changes are then fair in the other, and the reverse.
+No two histories are easier to distinguish than alternations that begin one period apart: each sends
+the same sign of a change where the other sends its opposite.
 """
 
 from __future__ import annotations
