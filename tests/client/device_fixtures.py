@@ -83,6 +83,7 @@ class Arrival:
 
     instant: float
     body: bytes
+    marks: bytes = b""  # whatever else the server sees of the request
 
     @property
     def batch(self) -> Batch:
@@ -102,9 +103,10 @@ class Wire:
     verdict: Callable[[Report], Verdict | None] = lambda _: None
     loses_reply: bool = False
     during: Callable[[], None] = lambda: None
+    marks: bytes = b""
 
     def send(self, body: bytes, reports: int) -> Outcome:
-        arrival = Arrival(self.clock.now(), body)
+        arrival = Arrival(self.clock.now(), body, self.marks)
         self.attempts.append(arrival)
         self.during()
         refused = self.mood()

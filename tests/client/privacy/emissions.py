@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from veilcount_client.delivery.worker import GATHER
+from veilcount_client.testing import SettableClock
 from veilcount_shared import Collection
 
-from ..device_fixtures import HOUR, Device, at, device_in_memory
+from ..device_fixtures import HOUR, Device, Wire, at, clock_at, device_in_memory
 from .paired_runs import ConstantSource, constant_randomizers, coupled
 
 JITTER_WORDS = (1 << 62, 3 << 61)  # two draws of all the uploader's jitter
@@ -86,11 +87,13 @@ def emissions(
     lazy: bool = False,
     minute: float = HOUR / 2,
     plant: Callable[[], AbstractContextManager[object]] = nullcontext,
+    wire: Callable[[SettableClock], Wire] = Wire,
+    series: Callable[[str], str] = str,
 ) -> list[Emission]:
     """Return all that leaves a device: the instant and the bytes of each attempt.
 
     Its thread looks for absences every half hour instead of every minute, which takes much less
-    time; one test runs with the true minute.
+    time; one test runs with the true minute. `series` names collections for the coupling.
     """
     events: list[tuple[float, int, Any, Sequence[Any]]] = [
         *((instant, 0, verb, ()) for instant, verb in life.events),
@@ -98,12 +101,18 @@ def emissions(
     ]
     events.sort(key=lambda each: each[:2])
     following = [*(instant for instant, *_ in events[1:]), until]
-    options = {"randomness": ConstantSource(word), "lazy": lazy, **life.options}
+    clock = clock_at(FIRST)
+    options = {
+        "randomness": ConstantSource(word),
+        "lazy": lazy,
+        "wire": wire(clock),
+        **life.options,
+    }
     with (
         constant_randomizers(),
-        coupled(1),
+        coupled(1, series),
         device_in_memory(
-            "a person", collections, FIRST, minute=minute, plant=plant, **options
+            "a person", collections, clock, minute=minute, plant=plant, **options
         ) as device,
     ):
         for (instant, _, verb, arguments), then in zip(events, following, strict=False):

@@ -43,11 +43,14 @@ class ConstantSource(RandomSource):
 
 
 @contextmanager
-def coupled(seed: int) -> Iterator[None]:
-    """Have every draw of an answer, and every order, depend on what it is of and nothing else."""
+def coupled(seed: int, series: Callable[[str], str] = str) -> Iterator[None]:
+    """Have every draw of an answer, and every order, depend on what it is of and nothing else.
+
+    Of collections with one name in `series`, the draws are the same.
+    """
     with ExitStack() as stack:
         for step in ("draw", "_message", "_times"):
-            stack.enter_context(patch.object(AnswerDrawer, step, _own_source(step, seed)))
+            stack.enter_context(patch.object(AnswerDrawer, step, _own_source(step, seed, series)))
         stack.enter_context(patch.object(ConstantSource, "shuffled", _order(seed)))
         yield
 
@@ -78,7 +81,7 @@ def _without_sign(mechanism: type[TrendMechanism]) -> Callable[..., Any]:
     return constant
 
 
-def _own_source(step: str, seed: int) -> Callable[..., Any]:
+def _own_source(step: str, seed: int, series: Callable[[str], str]) -> Callable[..., Any]:
     original: Callable[..., Any] = getattr(AnswerDrawer, step)
 
     def stepping(answers: AnswerDrawer, answer: PersonAnswer, *more: Any) -> Any:
@@ -86,7 +89,8 @@ def _own_source(step: str, seed: int) -> Callable[..., Any]:
         person, collection = answer.person, answer.collection
         last, drawn = answers.state.used(person.key, collection.fingerprint)
         place = more[:1] or (drawn if last == answer.period else 0)
-        what = (seed, step, person.key, collection.fingerprint, answer.period, place)
+        named = series(collection.fingerprint)
+        what = (seed, step, person.key, named, answer.period, place)
         answers.randomness = SeededRandomSource(number(what))
         try:
             return original(answers, answer, *more)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
 
@@ -28,11 +29,12 @@ from veilcount_client.delivery.closed_rows import ClosedRows
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.state import QueuedReport
-from veilcount_client.testing import SeededRandomSource
+from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
 from ..device_fixtures import HOUR, at, clock_at, device_in_memory, file, number
+from .relayed_wire import RelayedWire
 
 DEVICES, DAYS = 40, 4
 ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded
@@ -146,11 +148,18 @@ def chance() -> int:
 
 # -- the devices -----------------------------------------------------------------------------------
 
+Line = Callable[[SettableClock, Callable[[bytes, int], Outcome]], Any]  # to the server
+LINES: dict[str, Line] = {
+    "direct": lambda _, answer: SimpleNamespace(send=answer),
+    "through a relay": lambda clock, answer: RelayedWire(clock, answer=answer),
+}
+
 
 def lives(
     names: str = "abcdef",
     devices: int = DEVICES,
     plant: Callable[[], AbstractContextManager[object]] = nullcontext,
+    line: str = "direct",
 ) -> Server:
     """Return a server that has seen all devices: each is used once a day, in the same hour."""
     server = Server()
@@ -158,10 +167,10 @@ def lives(
     for person in range(devices):
         chances = Random(number("active", person))
         clock = clock_at(at(0, 8))
-        line = SimpleNamespace(send=partial(server.answer, person, clock.now))
+        wire = LINES[line](clock, partial(server.answer, person, clock.now))
         randomness = SeededRandomSource(person)
         with device_in_memory(
-            person, collections, clock, plant=plant, wire=line, randomness=randomness
+            person, collections, clock, plant=plant, wire=wire, randomness=randomness
         ) as device:
             for day in range(DAYS):
                 device.run_until(at(day, 9, chances.uniform(0, HOUR)))
@@ -176,12 +185,13 @@ def arrivals(server: Server, name: str) -> int:
     return sum(len(attempts) for row, attempts in server.seen.items() if row[0] == name)
 
 
-def test_no_reply_moves_another_row() -> None:
+@pytest.mark.parametrize("line", LINES)
+def test_no_reply_moves_another_row(line: str) -> None:
     """Over collections and over periods, the best pairing is no better than a blind one.
 
     And of what is watched, each body comes once, whatever reply the marked rows received.
     """
-    server = lives()
+    server = lives(line=line)
 
     for watched in "bdf":
         assert arrivals(server, watched) == DEVICES * DAYS

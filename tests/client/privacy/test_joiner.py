@@ -24,12 +24,22 @@ from scipy.stats import poisson
 from veilcount_client.delivery import uploader
 from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.state import QueuedReport
-from veilcount_client.testing import SeededRandomSource
-from veilcount_shared import RandomSource
+from veilcount_client.testing import SeededRandomSource, SettableClock
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, Batch
 from veilcount_shared.wire import encode_binary
 
-from ..device_fixtures import HOUR, MINUTE, Device, at, device_in_memory, file, number
+from ..device_fixtures import (
+    HOUR,
+    MINUTE,
+    Device,
+    Wire,
+    at,
+    clock_at,
+    device_in_memory,
+    file,
+    number,
+)
 
 DEVICES, MANY = 32, 400  # so many in the suite, and with --full
 ALPHA = 1e-6  # of one way of joining two kinds of rows; all sources are seeded
@@ -53,6 +63,9 @@ class Row:
     instant: float
     body: bytes
     person: int
+    marks: bytes = (
+        b""  # what else the server sees: of a request through a relay, its fields and key
+    )
 
 
 Rows = Mapping[Name, Sequence[Row]]
@@ -97,8 +110,19 @@ def by_seconds(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row
 
 def by_length(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     """Take one of the same length, the nearest of them."""
+    yield from _alike(ones, others, lambda row: len(row.body))
+
+
+def by_marks(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Take one whose request was the same but for the body, the nearest of them."""
+    yield from _alike(ones, others, lambda row: row.marks)
+
+
+def _alike(
+    ones: Sequence[Row], others: Sequence[Row], feature: Callable[[Row], object]
+) -> Iterator[tuple[Row, Row]]:
     for one in ones:
-        alike = [other for other in others if len(other.body) == len(one.body)]
+        alike = [other for other in others if feature(other) == feature(one)]
         if alike:
             yield one, min(alike, key=lambda other: abs(other.instant - one.instant))
 
@@ -112,7 +136,7 @@ def in_one_body(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Ro
 
 
 _DAY = 24 * HOUR
-WAYS = nearest, following, in_order, all_together, by_seconds, by_length, in_one_body
+WAYS = nearest, following, in_order, all_together, by_seconds, by_length, by_marks, in_one_body
 
 
 def _instants(rows: Sequence[Row]) -> np.ndarray:
@@ -150,21 +174,24 @@ def population(
     outage: bool = False,
     jitter: float | None = None,
     plant: Plant = nullcontext,
+    wire: Callable[[SettableClock, int], Wire] = lambda clock, _: Wire(clock),
+    defined: Mapping[str, Collection] = COLLECTIONS,
 ) -> Rows:
     """Return what arrives of many devices, all used once in the same hour of the day."""
     rows: dict[Name, list[Row]] = {}
-    collections = {name: COLLECTIONS[name] for name in names}
+    collections = {name: defined[name] for name in names}
     named = {each.fingerprint: name for name, each in collections.items()}
     for person in range(devices):
         chances = Random(number("life", person))
         error = chances.uniform(-30, 30)  # the device's clock is off by as much
         options: dict[str, Any] = {"randomness": SeededRandomSource(person), "jitter": jitter}
+        clock = clock_at(at(0, 0, error))
         with plant(), device_in_memory(
-            person, collections, at(0, 0, error), minute=HOUR, **options
+            person, collections, clock, minute=HOUR, wire=wire(clock, person), **options
         ) as device:  # fmt: skip
             live(device, days, chances, outage=outage)
         for each in device.wire.arrivals:
-            row = Row(each.instant - error, each.body, person)
+            row = Row(each.instant - error, each.body, person, each.marks)
             reports = each.batch.reports
             for name in {(named[report.fingerprint], report.period) for report in reports}:
                 rows.setdefault(name, []).append(row)

@@ -27,11 +27,13 @@ from scipy.stats import binom
 from veilcount_client.delivery import issuance
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.recording import answer_times
+from veilcount_client.testing import SettableClock
 from veilcount_shared.report import Report
 from veilcount_shared.schedule import SecretRandomSource
 from veilcount_shared.tokens import SlotSecret, check_key_list, digest
 
-from ..device_fixtures import HOUR, Device, at, clock_at, minutes_of, pass_time
+from ..device_fixtures import HOUR, Device, Wire, at, clock_at, minutes_of, pass_time
+from ..privacy.relayed_wire import RelayedWire
 from .signing_issuer import SigningIssuer
 
 PERSONS, PERIODS, CAMPAIGNS = 5, 3, 4
@@ -50,12 +52,14 @@ class Logs:
     owners: list[int]
 
 
-def campaign(place: Path, seed: int, *, own_keys: bool) -> Logs:
+def campaign(
+    place: Path, seed: int, *, own_keys: bool, wire: Callable[[SettableClock], Wire]
+) -> Logs:
     clock = clock_at(at(0, 1))
     issuers = [SigningIssuer(clock.now, first=each * PERIODS * own_keys) for each in range(PERSONS)]
     devices = [
         Device(
-            place / str(number), issuer.of(**DATES), clock,
+            place / str(number), issuer.of(**DATES), clock, wire(clock),
             person=(seed, number), issuer=issuer, account=str(number),
         )
         for number, issuer in enumerate(issuers)
@@ -143,12 +147,18 @@ def by_order(logs: Logs, place: int, chance: Random) -> int:
 JOINERS = (by_algebra, by_keys, by_time, by_order)
 
 
-def least_p(folder: Path, plant: Plant = nullcontext, *, own_keys: bool = False) -> float:
+def least_p(
+    folder: Path,
+    plant: Plant = nullcontext,
+    *,
+    own_keys: bool = False,
+    wire: Callable[[SettableClock], Wire] = Wire,
+) -> float:
     """Return the least p value of all joiners, corrected for their number."""
     right, guesses, chance = [0] * len(JOINERS), [0] * len(JOINERS), Random(1)
     with plant(), minutes_of(HOUR):
         for seed in range(CAMPAIGNS):
-            logs = campaign(folder / str(seed), seed, own_keys=own_keys)
+            logs = campaign(folder / str(seed), seed, own_keys=own_keys, wire=wire)
             assert len(logs.reports) == PERSONS * PERIODS
             for number, joiner in enumerate(JOINERS):
                 found = [joiner(logs, each, chance) for each in range(len(logs.reports))]
@@ -158,8 +168,10 @@ def least_p(folder: Path, plant: Plant = nullcontext, *, own_keys: bool = False)
     return len(JOINERS) * float(min(found_p))
 
 
-def test_both_logs_join_nothing(memory: Path) -> None:
-    assert least_p(memory / "honest") > ALPHA
+@pytest.mark.parametrize("wire", [Wire, RelayedWire])
+def test_both_logs_join_nothing(memory: Path, wire: Callable[[SettableClock], Wire]) -> None:
+    """Nor does the gateway's log, where the aggregator has its reports through a relay."""
+    assert least_p(memory / "honest", wire=wire) > ALPHA
 
 
 @contextmanager
