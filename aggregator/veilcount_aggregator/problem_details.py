@@ -21,11 +21,12 @@ class ProblemKind:
     status: HTTPStatus
     title: str
     fix: str
+    registered: str = ""  # the URI of a type that an RFC defines
 
     @property
-    def urn(self) -> str:
+    def uri(self) -> str:
         """The type's permanent URI."""
-        return URN + self.name
+        return self.registered or URN + self.name
 
 
 #: of whatever serves HTTP here
@@ -59,7 +60,7 @@ class Problem:
     def body(self) -> bytes:
         """The document."""
         fields: dict[str, object] = {
-            "type": self.kind.urn,
+            "type": self.kind.uri,
             "title": self.kind.title,
             "status": self.status,
             "detail": self.detail,

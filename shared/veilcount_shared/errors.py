@@ -147,7 +147,7 @@ class UnknownKey(ObliviousError):
     """A request under a key, or for algorithms, that the gateway does not have."""
 
     def __init__(self) -> None:
-        super().__init__("key", "the gateway does not have it: fetch its keys again")
+        super().__init__("key", "the gateway does not have it")
 
 
 DECIMAL_PLACES = 18  # of rho and delta, which are small

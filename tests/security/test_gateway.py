@@ -18,7 +18,7 @@ from veilcount_aggregator.auth.gateway_keys import (
 from veilcount_aggregator.errors import SettingsError
 from veilcount_shared.oblivious_http import binary_http
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, RESPONSE_TYPE, seal_request
-from veilcount_shared.oblivious_http.key_config import KeyConfig, decode_configs
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
 from veilcount_shared.report import Batch
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_base64, encode_binary
@@ -107,7 +107,7 @@ def test_nothing_that_was_changed_reaches_the_intake(gateway: Gateway) -> None:
         changed = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
         reply = gateway.post(changed)
         assert reply.status == 400, place
-        assert reply.problem in {"bad-request", "gateway-key"}
+        assert reply.problem in {"bad-request", KEY_PROBLEM}
     assert gateway.post(b"").problem == "bad-request"
     assert gateway.post(bytes(3 << 20)).problem == "too-large"
     assert gateway.deployed.ask("POST", PATH, sealed, kind="text/plain").problem == "unsupported"
@@ -140,7 +140,7 @@ def test_two_keys_are_valid_and_a_retired_one_is_named(gateway: Gateway) -> None
         create_gateway_key(store, now)
     retire_gateway_key(store, old.key_id, now)
     gateway.deployed.aggregator.catalog_cache.refresh()
-    assert gateway.post(sealed).problem == "gateway-key"
+    assert gateway.post(sealed).problem == KEY_PROBLEM
     with pytest.raises(SettingsError, match="no such key"):
         retire_gateway_key(store, old.key_id, now)
 
@@ -148,4 +148,4 @@ def test_two_keys_are_valid_and_a_retired_one_is_named(gateway: Gateway) -> None
 def test_a_server_without_keys_has_no_gateway(tmp_path: Path) -> None:
     with deployment(tmp_path, FILE) as made:
         assert made.ask("GET", "/v1/ohttp-keys").problem == "not-found"
-        assert made.ask("POST", PATH, bytes(80), kind=REQUEST_TYPE).problem == "gateway-key"
+        assert made.ask("POST", PATH, bytes(80), kind=REQUEST_TYPE).problem == KEY_PROBLEM

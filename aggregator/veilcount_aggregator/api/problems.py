@@ -18,6 +18,7 @@ from veilcount_shared.errors import (
     WrongLength,
     format_value,
 )
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 
 from ..errors import (
     ClockUntrusted,
@@ -143,8 +144,12 @@ _KINDS: dict[str, tuple[int, str, str]] = {
     "clock": (503, "Server clock in doubt", _UNCOUNTED),
     "busy": (503, "Overloaded", _UNCOUNTED),
 }
+_REGISTERED = {"gateway-key": KEY_PROBLEM}
 PROBLEM_KINDS = MappingProxyType(
-    {name: ProblemKind(name, HTTPStatus(row[0]), *row[1:]) for name, row in _KINDS.items()}
+    {
+        name: ProblemKind(name, HTTPStatus(row[0]), *row[1:], _REGISTERED.get(name, ""))
+        for name, row in _KINDS.items()
+    }
 )
 
 _BY_STATUS = {

@@ -31,7 +31,7 @@ class Verdicts(Struct):
 class ProblemDocument(Struct):
     """A problem document (RFC 9457)."""
 
-    type: Annotated[str, Meta(extra_json_schema={"pattern": "^urn:veilcount:problem:"})]
+    type: Annotated[str, Meta(extra_json_schema={"pattern": "^urn:veilcount:problem:|#ohttp-key$"})]
     title: str
     status: Annotated[int, Meta(ge=400, le=599)]
     detail: str

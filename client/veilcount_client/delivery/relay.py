@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from veilcount_shared.errors import ObliviousError
 from veilcount_shared.oblivious_http.binary_http import Request, Response
 from veilcount_shared.oblivious_http.encapsulation import (
     REQUEST_TYPE,
     RESPONSE_TYPE,
     seal_request,
 )
-from veilcount_shared.oblivious_http.key_config import KeyConfig
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.wire import BINARY_TYPE
 
-from .transport import MAX_REPLY, OK, HttpTransport, Reply
+from .transport import MAX_REPLY, OK, HttpTransport, Reply, problem_document
 
 SIZE = 1280  # requests are padded to multiples of it: a body of one report takes one
 OVERHEAD = 4096  # bytes of a reply beyond its own
-BAD_REQUEST = 400
-UNKNOWN_KEY = b"urn:veilcount:problem:gateway-key"
+KEY_STATUSES = frozenset({400, 401})
 
 
 class NoGatewayReply(Exception):
@@ -31,7 +31,10 @@ class NoGatewayReply(Exception):
 
 
 class KeyRetired(NoGatewayReply):
-    """The gateway does not have the key any more: the app has to ship another one."""
+    """The gateway does not have the key any more: the app has to ship another one.
+
+    This reply is not encrypted: a relay can forge it, and gains only that reports wait.
+    """
 
 
 class RelayTransport(HttpTransport):
@@ -60,12 +63,20 @@ class RelayTransport(HttpTransport):
         config = self._keys[0]
         sealed, exchange = seal_request(config, plain + bytes(-len(plain) % SIZE))
         reply = super().request("POST", "", sealed, REQUEST_TYPE, most + OVERHEAD)
-        if reply.status == BAD_REQUEST and UNKNOWN_KEY in reply.content:
+        if _is_key_unknown(reply):
             if self._keys[0] is config:  # of two, the other one next time
                 self._keys.append(self._keys.pop(0))
             raise KeyRetired
         if reply.status != OK or reply.headers.get("Content-Type") != RESPONSE_TYPE:
-            raise NoGatewayReply
-        inner = Response.decode(exchange.open(reply.content))
+            raise NoGatewayReply(f"{reply.status}")
+        try:
+            inner = Response.decode(exchange.open(reply.content))
+        except ObliviousError as error:
+            raise NoGatewayReply("changed on the way") from error
         headers = {name.title(): value for name, value in inner.fields}
         return Reply(inner.status, headers, inner.content)
+
+
+def _is_key_unknown(reply: Reply) -> bool:
+    """Whether the gateway, or a relay in its name, does not know the key."""
+    return reply.status in KEY_STATUSES and problem_document(reply).get("type") == KEY_PROBLEM

@@ -48,6 +48,13 @@ STATUSES: Mapping[str, str] = {
         "it is busy or down: reports wait; tell its operator if it lasts",
     ),
 }
+#: likewise an exchange through a relay
+RELAYED = {
+    "KeyRetired": "does not know the key that came with the app, or the relay says so: ship the file"
+    " of `veilcount relay-keys create`; reports wait",
+    "NoGatewayReply": "did not reply: the relay, or something on the way, answered in its place;"
+    " check the relay; reports wait",
+}
 KEYS = {
     False: "it requires a key: give VEILCOUNT_KEY one of its device keys",
     True: "it does not know the key: give VEILCOUNT_KEY one of its device keys",
@@ -56,8 +63,8 @@ KEYS = {
 
 def describe(kind: str, *, keyed: bool, test: bool = False) -> str:
     """Return what a reply that is trouble means, with the aggregator as the subject."""
-    if kind in VERDICTS:
-        return VERDICTS[kind]
+    if known := VERDICTS.get(kind) or RELAYED.get(kind):
+        return known
     status = kind.removeprefix(REJECTED)
     if kind != status:
         why = "bring app and aggregator to the same release"

@@ -7,6 +7,7 @@ reply can be long.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -148,6 +149,17 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     content: bytes
+
+
+def problem_document(reply: Reply) -> dict[str, object]:
+    """Return the problem of a reply [RFC 9457], empty if it has none."""
+    if not reply.headers.get("Content-Type", "").startswith(PROBLEM_TYPE):
+        return {}
+    try:
+        problem = json.loads(reply.content)
+    except (ValueError, RecursionError):
+        return {}
+    return problem if isinstance(problem, dict) else {}
 
 
 def _bounded(reply: requests.Response, most: int) -> bytes:

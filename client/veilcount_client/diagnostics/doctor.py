@@ -6,7 +6,6 @@ not made. What it asks the aggregator is a test batch without a report.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -19,7 +18,7 @@ from veilcount_shared.wire import VERSION, encode_binary
 
 from ..clock import SystemClock, instant
 from ..delivery.replies import describe
-from ..delivery.transport import OK, PROBLEM_TYPE, HttpTransport, Reply, in_clear, malformed
+from ..delivery.transport import OK, HttpTransport, Reply, in_clear, malformed, problem_document
 from ..settings import JITTER, ClientSettings
 from ..state.factory import state_location
 from . import problems
@@ -120,7 +119,7 @@ def probe(url: str, key: str | None, fingerprint: str, now: Callable[[], float])
 
 
 def _judge(reply: Reply, *, keyed: bool) -> tuple[bool, str]:
-    problem = _problem(reply)
+    problem = problem_document(reply)
     if reply.status == OK:
         return True, "takes test batches: it is in development mode"
     if problem.get("place") == "test":
@@ -128,16 +127,6 @@ def _judge(reply: Reply, *, keyed: bool) -> tuple[bool, str]:
     if str(problem.get("type", "")).endswith("unknown-version"):
         return False, f"does not speak version {VERSION}: bring both to the same release"
     return False, describe(str(reply.status), keyed=keyed)
-
-
-def _problem(reply: Reply) -> dict[str, object]:
-    if not reply.headers.get("Content-Type", "").startswith(PROBLEM_TYPE):
-        return {}
-    try:
-        problem = json.loads(reply.content)
-    except ValueError:
-        return {}
-    return problem if isinstance(problem, dict) else {}
 
 
 def _time(reply: Reply) -> float | None:

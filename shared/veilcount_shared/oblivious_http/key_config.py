@@ -12,6 +12,8 @@ X25519, HKDF_SHA256 = 0x0020, 0x0001
 AES_128_GCM, CHACHA20_POLY1305 = 0x0001, 0x0003
 AEADS = (AES_128_GCM, CHACHA20_POLY1305)
 KEY_BYTES = 32
+#: the type of a gateway's problem with the key of a request [RFC 9458, section 5.3]
+KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"
 _HEAD = struct.Struct(f">BH{KEY_BYTES}sH")
 _SUITE = struct.Struct(">HH")
 

@@ -25,6 +25,7 @@ from veilcount_client.delivery.relay import RelayTransport
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Reply
 from veilcount_shared.oblivious_http.binary_http import Request
 from veilcount_shared.oblivious_http.encapsulation import open_request
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import decode_binary, encode_binary, encode_verdicts
 
@@ -75,7 +76,6 @@ def gateway_key(key_id: int) -> GatewayKey:
 
 
 KEY_IDS: Callable[[object], int] = lambda _: 1  # noqa: E731 - a table of one row
-FORGED = relay_module.UNKNOWN_KEY
 ACTIONS = ("forward", "drop", "lose the reply", "forge", "change the reply", "twice")
 
 
@@ -111,7 +111,7 @@ class RelayedWire(Wire):
         action = self.act(len(self.relay_log))
         reply = Reply(502, {}, b"")
         if action == "forge":
-            document = b'{"type": "%s"}' % FORGED
+            document = b'{"type": "%s"}' % KEY_PROBLEM.encode()
             reply = Reply(400, {"Content-Type": "application/problem+json"}, document)
         elif action != "drop":
             for _ in range(1 + (action == "twice")):

@@ -1,0 +1,78 @@
+"""What a relay's replies mean: the gateway's own problem with a key, and what anybody else says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from veilcount_client.delivery.relay import RelayTransport
+from veilcount_client.delivery.transport import Later
+from veilcount_shared.oblivious_http.encapsulation import RESPONSE_TYPE
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
+
+from ..device_fixtures import Device, at, one_collection
+from .server_fixtures import answering, serving
+
+PROBLEM = "application/problem+json"
+KEYS = [KeyConfig(2, bytes([9]) + bytes(31)), KeyConfig(1, bytes([9]) + bytes(31))]
+NAMED = f'{{"type": "{KEY_PROBLEM}", "title": "key identifier unknown"}}'
+
+REPLIES = [
+    (400, PROBLEM, NAMED, "KeyRetired"),
+    (401, PROBLEM, NAMED, "KeyRetired"),
+    (400, f"{PROBLEM}; charset=utf-8", NAMED, "KeyRetired"),
+    (200, PROBLEM, NAMED, "NoGatewayReply"),
+    (403, PROBLEM, NAMED, "NoGatewayReply"),
+    (400, "text/html", NAMED, "NoGatewayReply"),
+    (400, PROBLEM, NAMED[:-1], "NoGatewayReply"),
+    (400, PROBLEM, f'["{KEY_PROBLEM}"]', "NoGatewayReply"),
+    (400, PROBLEM, f'{{"type": "about:blank", "detail": "{KEY_PROBLEM}"}}', "NoGatewayReply"),
+    (400, PROBLEM, '{"type": "urn:veilcount:problem:bad-request"}', "NoGatewayReply"),
+    (422, PROBLEM, '{"type": "urn:veilcount:problem:bad-field"}', "NoGatewayReply"),
+    (413, PROBLEM, "{}", "NoGatewayReply"),
+    (200, RESPONSE_TYPE, "no encapsulated response at all, if long enough", "NoGatewayReply"),
+    (200, RESPONSE_TYPE, "", "NoGatewayReply"),
+    (200, "application/json", '{"verdicts": ["counted"]}', "NoGatewayReply"),
+    (301, "text/html", "", "NoGatewayReply"),
+    (503, "text/plain", "", "NoGatewayReply"),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "body", "why"), REPLIES)
+def test_no_unencrypted_reply_is_an_outcome(status: int, kind: str, body: str, why: str) -> None:
+    """Whoever sends it, reports wait: a relay can forge all of these."""
+    with serving(answering(status, body.encode(), Content_Type=kind)) as server:
+        transport = RelayTransport(server.url, KEYS, None, lambda: 0.0)
+        outcome = transport.send(b"a batch", 1)
+        closed = transport.close_row("0" * 64, "A" * 22)
+        transport.send(b"a batch", 1)
+    ids = [each.body[0] for each in server.requests]
+
+    assert (outcome, closed) == (Later(why), False)
+    assert ids == ([2, 1, 2] if why == "KeyRetired" else [2, 2, 2])  # of two keys, in turn
+
+
+@pytest.mark.parametrize(("status", "body"), [(400, NAMED), (422, "{}"), (410, "{}")])
+def test_a_relay_that_forges_makes_the_device_keep_everything(
+    tmp_path: Path, status: int, body: str
+) -> None:
+    """For days: no report and no epsilon is lost, and `explain` says who did not reply."""
+    with serving(answering(status, body.encode(), Content_Type=PROBLEM)) as server:
+        transport = RelayTransport(server.url, KEYS, None, lambda: 0.0)
+        device = Device(tmp_path, one_collection("it", late=20), at(0, 9), transport)
+        device.record()
+        stored = device.stored
+        for day in range(1, 4):
+            device.run_until(at(day, 12))
+        waiting = device.state.waiting(device.clock.now())
+        said = str(device.client.explain("it"))
+        kept, lost = device.stored, device.losses()
+        device.stop()
+
+    assert server.requests
+    assert kept == stored
+    assert lost == {}
+    assert waiting == len(stored) == 1
+    name = "ship the file" if status == 400 else "check the relay"
+    assert name in said
