@@ -36,9 +36,10 @@ def run(
 
 def _doctor(options: argparse.Namespace) -> Iterable[DiagnosticResult]:
     settings = read_settings(
-        url=options.url, collections=options.collections, state=options.state_dir, key=options.key
-    )
-    return examine(settings)
+        url=options.url, collections=options.collections, state=options.state_dir, key=options.key,
+        relay=options.relay, relay_keys=options.relay_keys, issuer=options.issuer,
+    )  # fmt: skip
+    return examine(settings, account=options.account)
 
 
 def _check(options: argparse.Namespace) -> Iterable[DiagnosticResult]:
@@ -66,6 +67,10 @@ def _parser(program: str, epilog: str | None) -> argparse.ArgumentParser:
     doctor.add_argument("--url", help="default: VEILCOUNT_URL")
     doctor.add_argument("--key", help="default: VEILCOUNT_KEY")
     doctor.add_argument("--state-dir", metavar="DIRECTORY", help="default: VEILCOUNT_STATE")
+    doctor.add_argument("--relay", metavar="URL", help="default: VEILCOUNT_RELAY")
+    doctor.add_argument("--relay-keys", metavar="FILE", help="default: VEILCOUNT_RELAY_KEYS")
+    doctor.add_argument("--issuer", metavar="URL", help="default: VEILCOUNT_ISSUER")
+    doctor.add_argument("--account", metavar="TOKEN", help="of an account, to ask the issuer of it")
     check.add_argument("file", metavar="new.toml")
     check.add_argument("--was", metavar="old.toml", help="the file that devices have now")
     return parser

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Literal
 
 from veilcount_shared import Collection, RandomSource, SystemRandomSource, load_collections
@@ -24,6 +23,7 @@ from .clock import BoundedClock, Clock, SystemClock
 from .consent import ConsentDecisions
 from .delivery.issuance import Issuance
 from .delivery.issuer import Account, HttpIssuer, TokenIssuer
+from .delivery.relay_keys import read_relay_keys
 from .delivery.transport import HttpTransport, Transport, in_clear, malformed, without_password
 from .delivery.uploader import Uploader
 from .delivery.worker import ClientWorker
@@ -190,19 +190,12 @@ class Session:
             from .delivery.relay import RelayTransport  # noqa: PLC0415 - needs cryptography
         except ImportError:
             raise NotUsable("relay: install it with `pip install veilcount[relay]`") from None
-        keys = self._relay_keys if isinstance(self._relay_keys, bytes) else self._read_relay_keys()
+        keys = (
+            self._relay_keys
+            if isinstance(self._relay_keys, bytes)
+            else read_relay_keys(settings.relay_keys)
+        )
         return RelayTransport(settings.relay, decode_configs(keys), settings.key, self.clock.now)
-
-    def _read_relay_keys(self) -> bytes:
-        if self.settings.relay_keys is None:
-            raise NotUsable(
-                "relay_keys: give the file of `veilcount relay-keys create --out`; a key that was"
-                " fetched could be one person's alone"
-            )
-        try:
-            return Path(self.settings.relay_keys).read_bytes()
-        except OSError as error:
-            raise NotUsable(f"relay_keys: {error.strerror}: check the path") from error
 
     def _token_problem(self) -> str:
         """Return why no tokens can be had."""

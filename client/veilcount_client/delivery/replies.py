@@ -50,8 +50,8 @@ STATUSES: Mapping[str, str] = {
 }
 #: likewise an exchange through a relay
 RELAYED = {
-    "KeyRetired": "does not know the key that came with the app, or the relay says so: ship the file"
-    " of `veilcount relay-keys create`; reports wait",
+    "KeyRetired": "does not know the key that came with the app, or the relay says so: ship the"
+    " file of `veilcount relay-keys create`; reports wait",
     "NoGatewayReply": "did not reply: the relay, or something on the way, answered in its place;"
     " check the relay; reports wait",
 }

@@ -1,7 +1,7 @@
 """Why nothing left this machine: `python -m veilcount_client doctor`.
 
 It looks and changes nothing: no ceiling is set, no report is sent, and a state that is not there is
-not made. What it asks the aggregator is a test batch without a report.
+not made. What it asks the aggregator is a test batch without a report, and no token of an issuer.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from pathlib import Path
 
 from veilcount_shared import load_collections
 from veilcount_shared.errors import VeilcountError
-from veilcount_shared.report import Batch, Losses
-from veilcount_shared.wire import VERSION, encode_binary
 
 from ..clock import SystemClock, instant
-from ..delivery.replies import describe
-from ..delivery.transport import OK, HttpTransport, Reply, in_clear, malformed, problem_document
+from ..delivery.transport import HttpTransport, Reply, in_clear, malformed
 from ..settings import JITTER, ClientSettings
 from ..state.factory import state_location
 from . import problems
+from .empty_batch import empty_batch, judge_reply
 from .problems import Collections, DiagnosticResult
+from .relay_checks import check_relay
 from .state_checks import check_state
+from .token_checks import check_tokens
 
 GRACE = JITTER  # a clock that is off by more shows in when its periods begin: it marks the device
 
 
 def examine(
-    settings: ClientSettings, now: Callable[[], float] = SystemClock.now
+    settings: ClientSettings,
+    now: Callable[[], float] = SystemClock.now,
+    account: str | None = None,
 ) -> Iterator[DiagnosticResult]:
     """Yield what was found, in the order in which it would have to be mended."""
     problem = problems.kill_switch(settings)
@@ -40,7 +42,11 @@ def examine(
         yield from _campaigns(collections, now())
         place = state_location(settings, next(iter(collections.values())).app)
         yield from check_state(place, settings, collections, now())
-    yield from _aggregator(settings, collections, now)
+    if settings.relay is None:
+        yield from _aggregator(settings, collections, now)
+    else:
+        yield from check_relay(settings, _any_fingerprint(collections), now)
+    yield from check_tokens(settings, collections, account, now)
 
 
 def _definitions(settings: ClientSettings) -> tuple[Collections, DiagnosticResult]:
@@ -80,8 +86,7 @@ def _aggregator(
         yield DiagnosticResult("address", False, why)
         if settings.key:  # it is not shown to others to look further
             return
-    fingerprint = next((each.fingerprint for each in collections.values()), "0" * 64)
-    answer = probe(settings.url, settings.key, fingerprint, now)
+    answer = probe(settings.url, settings.key, _any_fingerprint(collections), now)
     yield DiagnosticResult("aggregator", answer.ok, answer.message)
     if answer.time is None:
         return
@@ -91,6 +96,10 @@ def _aggregator(
         yield DiagnosticResult("clock", False, message)
     else:
         yield DiagnosticResult("clock", True, "as the aggregator's")
+
+
+def _any_fingerprint(collections: Collections) -> str:
+    return next((each.fingerprint for each in collections.values()), "0" * 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,30 +112,15 @@ class ProbeResult:
 
 
 def probe(url: str, key: str | None, fingerprint: str, now: Callable[[], float]) -> ProbeResult:
-    """Send an aggregator a test batch without a report.
-
-    One in production refuses it by name, which only an aggregator that read it can do; one in
-    development takes it and counts nothing.
-    """
-    body = encode_binary(Batch(losses=Losses(fingerprint), test=True))
+    """Send an aggregator a test batch without a report."""
+    body = empty_batch(fingerprint)
     try:
         reply = HttpTransport(url, key, now).request("POST", "/v1/reports", body)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding
         why = f"cannot be reached ({type(error).__name__})"
         return ProbeResult(False, f"{url} {why}: check the address and the network")
-    ok, message = _judge(reply, keyed=bool(key))
+    ok, message = judge_reply(reply, keyed=bool(key))
     return ProbeResult(ok, f"{url} {message}", _time(reply))
-
-
-def _judge(reply: Reply, *, keyed: bool) -> tuple[bool, str]:
-    problem = problem_document(reply)
-    if reply.status == OK:
-        return True, "takes test batches: it is in development mode"
-    if problem.get("place") == "test":
-        return True, f"speaks version {VERSION}"
-    if str(problem.get("type", "")).endswith("unknown-version"):
-        return False, f"does not speak version {VERSION}: bring both to the same release"
-    return False, describe(str(reply.status), keyed=keyed)
 
 
 def _time(reply: Reply) -> float | None:

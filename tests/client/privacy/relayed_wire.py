@@ -24,7 +24,7 @@ from veilcount_client.delivery import relay as relay_module
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Reply
 from veilcount_shared.oblivious_http.binary_http import Request
-from veilcount_shared.oblivious_http.encapsulation import open_request
+from veilcount_shared.oblivious_http.encapsulation import open_request, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import decode_binary, encode_binary, encode_verdicts
@@ -197,10 +197,9 @@ def unpadded_replies() -> AbstractContextManager[object]:
 def one_encapsulation() -> Iterator[None]:
     """Wrong: a retry is the same encapsulated bytes again."""
     sealed: dict[bytes, Any] = {}
-    original = relay_module.seal_request
 
     def seal(config: Any, plain: bytes) -> Any:
-        return sealed.setdefault(plain, original(config, plain))
+        return sealed.setdefault(plain, seal_request(config, plain))
 
     with patch.object(relay_module, "seal_request", seal):
         yield
