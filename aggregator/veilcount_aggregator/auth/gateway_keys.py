@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -31,7 +31,7 @@ class GatewayKey:
     """A private key and its id, which requests name."""
 
     key_id: int
-    private: str  # in hexadecimal
+    private: str  # in hexadecimal; empty once it is retired
     created: str
 
     @property
@@ -51,20 +51,28 @@ class GatewayKey:
 
 def load_gateway_keys(store: Store) -> list[GatewayKey]:
     """Return the valid keys of a store, the newest first."""
-    return _parse(store.records(KIND))
+    return [each for each in _parse(store.records(KIND)) if each.private]
 
 
 def create_gateway_key(store: Store, now: datetime) -> GatewayKey:
-    """Make a key; the id is one that no key had for as long as possible."""
+    """Make a key; the id is one that no key had for as long as possible.
+
+    Were it that of a retired key, requests of devices that still have that one would not decrypt,
+    and nothing would tell the device why.
+    """
     private = X25519PrivateKey.generate().private_bytes_raw().hex()
 
     def decide() -> tuple[Sequence[Record], GatewayKey]:
-        keys = load_gateway_keys(store)
+        every = _parse(store.records(KIND))
+        keys = [each for each in every if each.private]
         if len(keys) >= MOST:
             fix = f"retire one first: {MOST} are valid at a time"
             raise SettingsError("gateway key", str(keys[-1].key_id), fix)
-        newest = keys[0].key_id if keys else 0
-        key = GatewayKey((newest + 1) % IDS, private, now.isoformat())
+        newest = every[0].key_id if every else 0
+        valid = {each.key_id for each in keys}
+        following = ((newest + step) % IDS for step in range(1, IDS))
+        key_id = next(each for each in following if each not in valid)
+        key = GatewayKey(key_id, private, now.isoformat())
         act = audit_record(store, now, "cli", "relay-keys create", str(key.key_id))
         return [key.record(), act], key
 
@@ -72,14 +80,17 @@ def create_gateway_key(store: Store, now: datetime) -> GatewayKey:
 
 
 def retire_gateway_key(store: Store, key_id: int, now: datetime) -> GatewayKey:
-    """Delete a key: requests under it are refused from now on, and nobody can read them."""
+    """Delete a key: requests under it are refused from now on, and nobody can read them.
+
+    Its id stays, so that it is not given again soon.
+    """
 
     def decide() -> tuple[Sequence[Record], GatewayKey]:
         found = {each.key_id: each for each in load_gateway_keys(store)}
         if key_id not in found:
             fix = "no such key: `veilcount relay-keys list` lists them"
             raise SettingsError("gateway key", str(key_id), fix)
-        gone = Record(KIND, f"{key_id:03}", None)
+        gone = replace(found[key_id], private="").record()
         act = audit_record(store, now, "cli", "relay-keys retire", str(key_id))
         return [gone, act], found[key_id]
 

@@ -66,7 +66,7 @@ def test_a_relay_that_forges_makes_the_device_keep_everything(
         for day in range(1, 4):
             device.run_until(at(day, 12))
         waiting = device.state.waiting(device.clock.now())
-        said = str(device.client.explain("it"))
+        explained = str(device.client.explain("it"))
         kept, lost = device.stored, device.losses()
         device.stop()
 
@@ -75,4 +75,4 @@ def test_a_relay_that_forges_makes_the_device_keep_everything(
     assert lost == {}
     assert waiting == len(stored) == 1
     name = "ship the file" if status == 400 else "check the relay"
-    assert name in said
+    assert name in explained

@@ -148,7 +148,7 @@ def test_what_is_wrong_of_the_issuer_is_named(
     assert words in result.message
 
 
-def test_no_issuer_is_asked_for_collections_without_tokens(tmp_path: Path) -> None:
+def test_collections_without_tokens_need_no_issuer(tmp_path: Path) -> None:
     with serving(answering(200)) as server:
         results = found(tmp_path, issuer=server.url)
 
