@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
+from veilcount_aggregator.api.gateway import WsgiGateway
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.gateway_keys import (
+    KIND,
     create_gateway_key,
     load_gateway_keys,
     retire_gateway_key,
@@ -95,6 +101,11 @@ def test_it_is_no_way_to_anything_else(gateway: Gateway) -> None:
         ("POST", "//elsewhere.example.org/v1/reports"), ("POST", "/v1/ohttp"),
         ("DELETE", "/v1/keys/1"),
         ("DELETE", "/v1/pseudonyms/%2e%2e/keys"), ("CONNECT", "elsewhere.example.org:443"),
+        ("DELETE", "/v1/pseudonyms/../keys/1"), ("DELETE", "/v1/pseudonyms/a/../../keys"),
+        ("POST", "/v1/reports#x"), ("POST", "/v1/reports/"), ("POST", "/v1/reports;x"),
+        ("POST", ""),
+        ("post", "/v1/reports"), ("POST", "/v1/ohttp-keys"), ("PRI", "*"), ("POST", "/V1/reports"),
+        ("POST", "/v1/reports HTTP/1.1\r\nHost: elsewhere.example.org\r\n\r\nGET /v1/keys"),
     ):  # fmt: skip
         assert gateway.ask(method, path, key=key, kind="application/json").status == 404, path
 
@@ -122,6 +133,88 @@ def test_garbage_within_a_sound_encapsulation_is_refused(gateway: Gateway) -> No
     inner = gateway.ask("POST", "/v1/reports", b"VC")
     assert inner.status == 400
     assert b"urn:veilcount:problem" in inner.content
+
+
+SMUGGLED = (
+    ("host", "elsewhere.example.org"), ("transfer-encoding", "chunked"), ("content-length", "1"),
+    ("content-encoding", "gzip"), ("cookie", "session=1"), ("connection", "upgrade"),
+    ("x-forwarded-for", "192.0.2.1"), ("x-forwarded-proto", "http"), ("expect", "100-continue"),
+    ("x-veilcount-source-class", "trusted"), ("x-http-method-override", "DELETE"),
+)  # fmt: skip
+
+
+def test_no_field_of_a_device_but_two_reaches_the_server(gateway: Gateway) -> None:
+    """Neither lengths, codings, hosts, sessions nor a network's class can be claimed within."""
+    body = encode_binary(Batch((gateway.deployed.report("alone"),)))
+    fields = (("content-type", BINARY_TYPE), ("Authorization", "Bearer x"), *SMUGGLED)
+    request = binary_http.Request(
+        "POST", "/v1/reports", fields, body, scheme="http", authority="elsewhere.example.org"
+    )
+    handed_on: list[dict[str, object]] = []
+
+    def onward(environ: dict[str, object], start: Callable[..., object]) -> list[bytes]:
+        handed_on.append(environ)
+        start("200 OK", [("Set-Cookie", "a=b"), ("Location", "/"), ("Content-Type", "text/plain")])
+        return [b"ok"]
+
+    store = gateway.deployed.aggregator.store
+    sealed, exchange = seal_request(gateway.config, request.encode())
+    outer = {
+        "REQUEST_METHOD": "POST", "PATH_INFO": PATH, "CONTENT_TYPE": REQUEST_TYPE,
+        "CONTENT_LENGTH": str(len(sealed)), "wsgi.input": io.BytesIO(sealed),
+        "REMOTE_ADDR": "192.0.2.9", "HTTP_COOKIE": "of=relay", "HTTP_X_FORWARDED_FOR": "192.0.2.7",
+        "HTTP_X_VEILCOUNT_SOURCE_CLASS": "trusted",
+    }  # fmt: skip
+    reply = b"".join(WsgiGateway(onward, lambda: load_gateway_keys(store))(outer, lambda *_: None))
+    (environ,) = handed_on
+    claimed = {name for name in environ if name.startswith("HTTP_")}
+
+    assert claimed == {"HTTP_AUTHORIZATION"}
+    assert "REMOTE_ADDR" not in environ
+    assert environ["CONTENT_LENGTH"] == str(len(body))
+    assert environ["SERVER_NAME"] == "localhost"
+    shown = binary_http.Response.decode(exchange.open(reply)).fields
+    assert shown == (("content-type", "text/plain"),)
+
+
+def test_a_report_replayed_by_the_hundred_counts_once(gateway: Gateway) -> None:
+    """The same encapsulation, and the same report sealed afresh, in any order."""
+    body = encode_binary(Batch((gateway.deployed.report("alone"),)))
+    plain = binary_http.Request("POST", "/v1/reports", (("content-type", BINARY_TYPE),), body)
+    sealed, _ = seal_request(gateway.config, plain.encode())
+    for place in range(200):
+        again, _ = seal_request(gateway.config, plain.encode() + bytes(place))
+        assert gateway.post(sealed if place % 2 else again).status == 200
+
+    assert gateway.deployed.counted("alone") == 1
+
+
+def test_lengths_within_are_no_bombs(gateway: Gateway) -> None:
+    """A length beyond the message is refused before anything of it is allocated."""
+    start = binary_http.Request("POST", "/v1/reports").encode()[:-3]
+    for length in (b"\xff" * 8, b"\xbf" + b"\xff" * 3, b"\x7f\xff"):
+        for sections in (length, b"\0" + length, b"\0\0" + length):
+            sealed, _ = seal_request(gateway.config, start + sections)
+            assert gateway.post(sealed).problem == "bad-request"
+    compressed = gzip.compress(bytes(1 << 20))
+    assert gateway.ask("POST", "/v1/reports", compressed).status == 400
+
+
+def test_an_id_is_not_given_again_soon(gateway: Gateway) -> None:
+    """A device with a retired key hears of it, whatever keys were made since."""
+    store, now = gateway.deployed.aggregator.store, gateway.deployed.clocks.now
+    first = gateway.config
+    sealed, _ = seal_request(first, b"")
+    for days in range(1, 4):
+        made = create_gateway_key(store, now + timedelta(days=days))
+        retire_gateway_key(store, made.key_id - 1, now)
+
+        assert made.key_id == first.key_id + days
+        assert [each.key_id for each in load_gateway_keys(store)] == [made.key_id]
+    gateway.deployed.aggregator.catalog_cache.refresh()
+    assert gateway.post(sealed).problem == KEY_PROBLEM
+    private = [json.loads(each)["private"] for each in store.records(KIND).values()]
+    assert sum(map(bool, private)) == 1
 
 
 def test_two_keys_are_valid_and_a_retired_one_is_named(gateway: Gateway) -> None:
