@@ -165,7 +165,9 @@ def test_no_field_of_a_device_but_two_reaches_the_server(gateway: Gateway) -> No
         "REMOTE_ADDR": "192.0.2.9", "HTTP_COOKIE": "of=relay", "HTTP_X_FORWARDED_FOR": "192.0.2.7",
         "HTTP_X_VEILCOUNT_SOURCE_CLASS": "trusted",
     }  # fmt: skip
-    reply = b"".join(WsgiGateway(onward, lambda: load_gateway_keys(store))(outer, lambda *_: None))
+    reply = b"".join(
+        WsgiGateway(onward, lambda: load_gateway_keys(store))(outer, lambda *_: lambda _: None)
+    )
     (environ,) = handed_on
     claimed = {name for name in environ if name.startswith("HTTP_")}
 
@@ -200,7 +202,7 @@ def test_lengths_within_are_no_bombs(gateway: Gateway) -> None:
     assert gateway.ask("POST", "/v1/reports", compressed).status == 400
 
 
-def test_an_id_is_not_given_again_soon(gateway: Gateway) -> None:
+def test_an_id_is_not_reused_soon(gateway: Gateway) -> None:
     """A device with a retired key hears of it, whatever keys were made since."""
     store, now = gateway.deployed.aggregator.store, gateway.deployed.clocks.now
     first = gateway.config

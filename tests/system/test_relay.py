@@ -174,7 +174,7 @@ def test_what_is_no_reply_of_the_gateway_leaves_reports_where_they_are(deployed:
         log.gateway = f"{server.url}/v1/ohttp"
         device.client.flush()
         assert device.state.waiting(device.clock.now()) == 1
-        assert "KeyRetired" in str(device.client.explain("theme"))
+        assert "ship the file" in str(device.client.explain("theme"))
         device.stop()
     assert deployed.counted() == 0
 
