@@ -177,7 +177,7 @@ def opened(folder: Path, *, empty: bool = False) -> Iterator[Place]:
         undo.enter_context(patch.object(serve_command, "serve", place.serve))
         undo.enter_context(patch.object(issuer_command, "serve_issuer", place.issue))
         undo.enter_context(patch.object(dev_command, "serve_development", place.develop))
-        undo.enter_context(patch.object(examine, "__defaults__", (place.seconds,)))
+        undo.enter_context(patch.object(examine, "__defaults__", (place.seconds, None)))
         undo.enter_context(patch.object(state_checks, "filesystem", lambda _: "a disk"))
         yield place
 

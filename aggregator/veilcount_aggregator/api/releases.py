@@ -11,6 +11,7 @@ from veilcount_shared.collection import Model
 
 from ..auth.api_keys import Role
 from ..errors import QueryError
+from ..queries.named_strings import release_candidates
 from ..queries.releases import ReleaseResponse, dry_run_response, release_response, series_releases
 from ..series.series import Series
 from ..store.restore_lock import release_lock_reason
@@ -41,13 +42,14 @@ def create_release(api: Api, name: str, body: ReleaseRequest) -> ReleaseResponse
 
     The release is charged to the budget of each period; the same query again returns the same
     release and is free. A dry run is charged nothing and reads no data. A problem states what is
-    requested, spent and remaining.
+    requested, spent and remaining. Candidates name what a release of open strings holds: free.
     """
     curator, series = api.aggregator.curator, _chosen(series_of(api, name), body.series)
+    candidates = release_candidates(series.collection, body.query, body.candidates)
     if body.dry_run:
         return dry_run_response(series, curator.dry_run(series, _request(body)))
     found = curator.answer(series, _request(body), api.aggregator.instant(), api.key.id)
-    return release_response(series, found)
+    return release_response(series, found, candidates)
 
 
 @endpoint(

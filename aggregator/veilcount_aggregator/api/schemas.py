@@ -226,6 +226,9 @@ class ReleaseRequest(Struct, forbid_unknown_fields=True, rename={"first": "from"
     first: date | None = None
     last: date | None = None
     series: Annotated[str, Meta(description="a fingerprint; by default, the newest")] = ""
+    candidates: Annotated[
+        list[str], Meta(description='strings to look for in a "strings" release, free')
+    ] = []
     dry_run: bool = False
 
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 
-from .price import Accounting, period_budget
+from .price import Accounting, conversion_delta, period_budget
 from .zcdp import epsilon_of_rho
 
 
@@ -70,16 +70,16 @@ def _loss(
         for each in spent
     }
     # one chance for each series: their deltas add up, and the conversion uses them all
-    delta = sum((each.delta or Fraction(0) for each in spent), Fraction(0))
+    converting = sum(map(conversion_delta, spent), Fraction(0))
     in_rho = _sum(most, Accounting.RHO)
-    converted = epsilon_of_rho(in_rho, delta) if in_rho else Fraction(0)
+    converted = epsilon_of_rho(in_rho, converting) if in_rho else Fraction(0)
     return PersonLoss(
         adjacency,
         tuple(dict.fromkeys(each.name for each in spent)),
         _sum(so_far, Accounting.EPSILON),
         _sum(so_far, Accounting.RHO),
         _sum(most, Accounting.EPSILON) + converted,
-        delta,
+        sum((each.delta or Fraction(0) for each in spent), Fraction(0)),
     )
 
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 from math import ceil
 
 from veilcount_shared import Collection
+from veilcount_shared.domain import OpenStrings
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from .noise_kinds import NoiseKind
@@ -44,7 +45,24 @@ def period_budget(collection: Collection) -> Fraction:
     """Return what all releases of one period may cost together, in the definition's unit."""
     if collection.delta is None:
         return collection.unit_epsilon
-    return rho_budget(collection.unit_epsilon, collection.delta)
+    return rho_budget(collection.unit_epsilon, conversion_delta(collection))
+
+
+def conversion_delta(collection: Collection) -> Fraction:
+    """Return the delta that rho is converted with: of open strings half of the definition's."""
+    delta = collection.delta or Fraction(0)
+    return delta / 2 if isinstance(collection.domain, OpenStrings) else delta
+
+
+def threshold_delta(collection: Collection) -> Fraction:
+    """Return the chance that a period's thresholds together let a string of one person pass.
+
+    In all periods that a person answers in it is the other half of the definition's delta. Releases
+    share it as they share the budget, so an account of the budget is one of it as well: deltas add
+    up, also of releases that were chosen after the results of others [BS16, section 8].
+    """
+    left = (collection.delta or Fraction(0)) - conversion_delta(collection)
+    return left / collection.answering
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from veilcount_shared.schedule import period_end, period_start
 from ..errors import QueryError
 from ..series.series import publishes_n
 from .noise_kinds import NoiseKind
-from .price import Accounting, ReleaseCost, period_budget
+from .price import Accounting, ReleaseCost, period_budget, threshold_delta
 from .query import Query, QueryPart, parse_query
 from .query_types.count_query import CountingQuery
 from .sensitivity import person_contributions
@@ -97,21 +97,28 @@ class PricedQuery:
     @property
     def person_epsilon(self) -> Fraction | None:
         """What the release reveals of all units of one person: the plain sum; None: no epsilon."""
-        return None if self.epsilon is None else self.epsilon * self._person
+        return None if self.epsilon is None else self.epsilon * self.person_contributions
 
     @property
     def person_rho(self) -> Fraction | None:
         """The same in rho: it grows with the square of the units."""
-        return None if self.rho is None else self.rho * self._person**2
+        return None if self.rho is None else self.rho * self.person_contributions**2
 
     @property
-    def _person(self) -> int:
+    def person_contributions(self) -> int:
+        """How many answers one person gives at most in its periods."""
         return person_contributions(self.collection, self.periods)
 
     @property
     def publishes_n(self) -> bool:
         """Whether the exact number of answers is public."""
         return publishes_n(self.collection)
+
+    @property
+    def threshold_delta(self) -> Fraction:
+        """The part of the thresholds' delta that the release pays for with its part of a budget."""
+        budget = period_budget(self.collection) * self.accounting.grain
+        return threshold_delta(self.collection) * self.charges[self.periods[0]] / budget
 
     @property
     def sensitivity(self) -> int:

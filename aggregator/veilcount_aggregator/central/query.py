@@ -45,6 +45,7 @@ class QueryPart:
     sensitivity: int  # L1; of a selection, of each score
     share: Fraction = Fraction(1)
     l2_squared: int | None = None  # None: of one number, where both are the same
+    has_threshold: bool = False  # of places and counts by turns: those from a threshold on
     selection: CandidateScores | None = None  # None: each integer is released with its noise
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from veilcount_shared.epsilon import EPSILON_GRAIN
@@ -18,7 +19,7 @@ from .noise import NoisyMax, calibrated_noise, noise_selector, noise_source
 from .noise_kinds import NoiseKind
 from .opendp_noise import NoiseSource, Selector
 from .priced_query import PricedQuery
-from .query import Label
+from .query import ErrorBound, Label
 
 LEVEL = 0.95
 SELECTIONS = frozenset({NoiseKind.EXPONENTIAL, NoiseKind.GUMBEL})
@@ -34,6 +35,7 @@ class PartNoise:
     deviation: float
     half_width: int  # the noise, or a selection's loss, exceeds it with probability 1 - level
     distribution: NoiseKind = NoiseKind.LAPLACE
+    threshold: int | None = None  # what is below it is not released
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,16 @@ def _drawn(
 ) -> tuple[int, ...]:
     if part.distribution in SELECTIONS:
         return ((select or noise_selector(part.distribution))(values, part.scale),)
-    return tuple((noise or noise_source(part.distribution))(values, part.scale))
+    draw = noise or noise_source(part.distribution)
+    if part.threshold is None:
+        return tuple(draw(values, part.scale))
+    return _above(part.threshold, values[::2], draw(values[1::2], part.scale))
+
+
+def _above(threshold: int, places: list[int], noised: list[int]) -> tuple[int, ...]:
+    """Return places and counts by turns, of the counts that reach a threshold."""
+    both = zip(places, noised, strict=True)
+    return tuple(chain.from_iterable(each for each in both if each[1] >= threshold))
 
 
 def _exact(number: Fraction | None) -> str:
@@ -167,6 +178,17 @@ def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, 
                 noise.deviation,
                 question.query.error_width(noise, alpha),
                 noise.kind if isinstance(noise, NoisyMax) else question.cost.noise,
+                least_released(question, noise) if part.has_threshold else None,
             )
         )
     return tuple(found)
+
+
+def least_released(question: PricedQuery, noise: ErrorBound) -> int:
+    """Return the least count that is released, of places that one person may have made.
+
+    A person of c answers makes c places at most, with c in each at most. Each passes with noise of
+    the threshold - c or more: with probability delta / c at most, on one side [KKMN09].
+    """
+    held = question.person_contributions
+    return held + 1 + noise.half_width(2 * float(question.threshold_delta) / held)

@@ -89,7 +89,7 @@ def command(
         raise click.UsageError(f"give --json or --format {form}, not both")
     form = JSON if as_json else form
     if candidates is not None:
-        params["candidates"] = _lines(candidates)
+        params["candidates"] = options.candidate_lines(candidates)
     _check_output(form, output)
     alarm = None if alert is None else Alert.parse(alert)
     if alarm is not None and alarm.value != MEAN and not SELECTIONS.intersection(params):
@@ -114,13 +114,6 @@ def command(
         looked = alarm.evaluate(msgspec.convert(document, EstimateResult))
         print_lines([looked.sentence], err=form != TABLE)
         context.exit(EXIT_NEGATIVE if looked.fires else 0)
-
-
-def _lines(file: TextIO) -> list[str]:
-    try:
-        return file.read().splitlines()
-    except UnicodeDecodeError as error:
-        raise click.BadParameter("give a file in UTF-8", param_hint="--candidates") from error
 
 
 def _check_output(form: str, output: str) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -151,6 +151,14 @@ def opened(url: str | None, *, make: bool = False) -> Iterator[Store]:
 def now() -> datetime:
     """Return the current time of a command."""
     return datetime.now(UTC)
+
+
+def candidate_lines(file: TextIO) -> list[str]:
+    """Return the candidates of a file, one a line."""
+    try:
+        return file.read().splitlines()
+    except UnicodeDecodeError as error:
+        raise click.BadParameter("give a file in UTF-8", param_hint="--candidates") from error
 
 
 # -- names of collections --------------------------------------------------------------------------

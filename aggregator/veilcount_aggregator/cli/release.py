@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -26,6 +26,7 @@ Document = Mapping[str, Any]
 FIGURES = ("value", "figure", "interval")
 JOURNAL = ("day", "query", "epsilon", "from", "to", "figures")
 PERIODS = ("period", "from", "to", "spent", "remaining")
+STRINGS = "strings"
 FEW = 3  # figures of a release that a line of the journal shows
 
 
@@ -34,7 +35,8 @@ FEW = 3  # figures of a release that a line of the journal shows
 @click.option(
     "--query",
     help="""histogram, count, sum, mean, variance, median, 'quantile 0.9', most_frequent,
-    running_total, 'age >= 40' or '{"count": ["a", "b"]}'; without it, past releases are listed.""",
+    running_total, strings, 'age >= 40' or '{"count": ["a", "b"]}'; without it, past releases are
+    listed.""",
 )
 @click.option(
     "--epsilon",
@@ -51,6 +53,12 @@ FEW = 3  # figures of a release that a line of the journal shows
 @click.option(
     "--series", default="", metavar="FINGERPRINT", help="A definition; by default the newest."
 )
+@click.option(
+    "--candidates",
+    type=click.File(encoding="utf-8"),
+    help="Strings to look for in a release of open strings, one a line; - reads them from standard"
+    " input. Free.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the cost and the error, and release nothing.")
 @yes_option
 @query_source.url_option
@@ -65,6 +73,7 @@ def command(
     first: str | None,
     last: str | None,
     series: str,
+    candidates: TextIO | None,
     dry_run: bool,
     yes: bool,
     server: str | None,
@@ -93,6 +102,7 @@ def command(
         "to": last,
         "series": series,
         "dry_run": dry_run,
+        "candidates": [] if candidates is None else options.candidate_lines(candidates),
     }
     if not (dry_run or yes):
         _confirm(there.post(name, "releases", wanted | {"dry_run": True}))
@@ -149,6 +159,8 @@ def _line(release: Document) -> tuple[str, ...]:
         f"{_label(each['value'])} {each['figure']:,.6g} ({_interval_of(each)})"
         for each in figures[:FEW]
     ]
+    if release["query"] == STRINGS:
+        shown, figures = [f"{len(figures):,} halves of strings"], []
     more = [f"and {len(figures) - FEW:,} more"] if len(figures) > FEW else []
     day, query = release["day"], json.dumps(release["query"])
     return (day, query, _cost(release), release["from"], release["to"], "; ".join(shown + more))
@@ -164,6 +176,8 @@ def _print(document: Document) -> None:
     if document["dry_run"]:
         noise = ((part["name"], _half_width(part)) for part in document["noise"])
         print_table(("noise on", "half width"), noise)
+    elif document["query"] == STRINGS:
+        _print_strings(document)
     else:
         rows = [
             (_label(e["value"]), f"{e['figure']:,.6g}", _interval_of(e))
@@ -173,10 +187,25 @@ def _print(document: Document) -> None:
     print_lines(["", *_price(document)])
 
 
+def _print_strings(document: Document) -> None:
+    """Print the strings found; buckets have no meaning to people."""
+    print_lines([f"{len(document['figures']):,} hashed halves of strings passed the threshold"])
+    if (named := document["strings"]) is None:
+        print_lines(["name strings with --candidates FILE: the release again, at no cost"])
+        return
+    found = f"{len(named['found']):,} of {named['candidates']:,} candidates found"
+    unnamed = f"{named['unnamed']:,} halves have no name"
+    print_lines([f"{found}, {named['by_chance']:.2g} expected by chance; {unnamed}", ""])
+    rows = ((e["text"], f"{e['figure']:,}", _interval_of(e)) for e in named["found"])
+    print_table(("string", "figure", "interval"), rows)
+
+
 def _half_width(part: Document) -> str:
     if part["distribution"] in {"exponential", "gumbel"}:
         return f"within {part['half_width']:,} answers of the best"
-    return f"+/- {part['half_width']:,}"
+    least = part["threshold"]
+    above = "" if least is None else f", released from {least:,} on"
+    return f"+/- {part['half_width']:,}{above}"
 
 
 def _head(document: Document) -> Iterator[str]:

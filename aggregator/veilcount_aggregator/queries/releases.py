@@ -23,9 +23,11 @@ from ..central.budget_ledger import load_releases, period_accounts
 from ..central.curator import DryRun, ReleaseResult
 from ..central.price import Accounting, period_budget
 from ..central.release import LEVEL
+from ..mechanisms.candidate_search import Candidates
 from ..series.series import Series
 from ..store import Store
 from ..text.api_types import Count, Decimal
+from .named_strings import NamedStrings, name_strings
 
 #: the quantiles that come with a number's histogram
 QUANTILES = tuple(Fraction(share, 100) for share in (5, 25, 50, 75, 95))
@@ -48,6 +50,7 @@ class NoiseView(Struct):
     scale: float
     deviation: float
     half_width: Annotated[Count, Meta(description="noise is within it, at the level")]
+    threshold: Annotated[Count | None, Meta(description="the least count that is released")]
 
 
 class ReleasedFigure(Struct):
@@ -94,6 +97,7 @@ class ReleaseResponse(ReleaseView, rename={"first": "from", "last": "to"}):
     fingerprint: str
     adjacency: Adjacency | None
     quantiles: Annotated[list[QuantileView], Meta(description="of a number's histogram, free")]
+    strings: Annotated[NamedStrings | None, Meta(description="the request's candidates, free")]
     dry_run: bool
     charged: Annotated[bool, Meta(description="false: a dry run, or released before")]
     unit: Annotated[Accounting, Meta(description="of what is requested, spent and remaining")]
@@ -124,11 +128,19 @@ class SeriesReleases(Struct):
     releases: list[ReleaseView]
 
 
-def release_response(series: Series, result: ReleaseResult) -> ReleaseResponse:
-    """Return a release, charged now or before."""
-    view = _view(series.collection, result.release, date.fromisoformat(result.day))
-    quantiles = _quantiles(result.release)
-    return _response(series, result, view, charged=result.charged, quantiles=quantiles)
+def release_response(
+    series: Series, result: ReleaseResult, candidates: Candidates | None = None
+) -> ReleaseResponse:
+    """Return a release, charged now or before, and which candidates are in it."""
+    collection, release = series.collection, result.release
+    return _response(
+        series,
+        result,
+        _view(collection, release, date.fromisoformat(result.day)),
+        charged=result.charged,
+        quantiles=_quantiles(release),
+        strings=name_strings(collection, release, candidates) if candidates else None,
+    )
 
 
 def dry_run_response(series: Series, dry_run: DryRun) -> ReleaseResponse:
@@ -159,6 +171,7 @@ def _response(
     dry_run: bool = False,
     charged: bool = False,
     quantiles: Iterable[QuantileView] = (),
+    strings: NamedStrings | None = None,
 ) -> ReleaseResponse:
     """Return a release with the budget of the period that has least left."""
     least = min(result.accounts, key=lambda account: account.remaining)
@@ -168,6 +181,7 @@ def _response(
         fingerprint=series.fingerprint,
         adjacency=series.collection.adjacency,
         quantiles=list(quantiles),
+        strings=strings,
         dry_run=dry_run,
         charged=charged,
         unit=result.question.accounting,

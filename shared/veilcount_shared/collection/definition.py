@@ -172,6 +172,8 @@ class Collection:
         """
         if isinstance(self.domain, Number):
             return int(self.domain.high - self.domain.low) + 1  # used for integer grids only
+        if isinstance(self.domain, OpenStrings) and self.model is Model.CENTRAL:
+            return self.domain.parts << self.domain.bucket_bits  # one bucket, of one part
         return self.domain.size + self.has_absent
 
     @property
@@ -206,6 +208,8 @@ class Collection:
         place = self.domain.input(value, randomness)
         if isinstance(self.domain, Number):  # from the grid to the nearest integer of the range
             place = (place * (self.inputs - 1) + (1 << GRID_BITS - 1)) >> GRID_BITS
+        if isinstance(self.domain, OpenStrings):
+            place = self.domain.draw_bucket(place, randomness)
         return Identity(self.inputs).reveal(place)
 
     def pack(self, message: int) -> bytes:

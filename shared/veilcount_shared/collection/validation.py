@@ -217,11 +217,18 @@ def central(collection: Collection) -> None:
 
 
 def open_strings(collection: Collection) -> None:
-    """Open strings are read by naming candidates, which neither a curator nor an absence has."""
+    """Open strings are read by naming candidates, which an absence has not.
+
+    A curator releases what passes a threshold, which holds but for a delta.
+    """
     if not isinstance(collection.domain, OpenStrings):
         return
-    if collection.model is Model.CENTRAL:
-        raise DefinitionError("model", "central", "a curator's releases need listed values")
+    if collection.model is Model.CENTRAL and collection.domain.prefixes:
+        fix = "a curator's open strings are found by candidates: remove it"
+        raise DefinitionError("discover", True, fix)
+    if collection.model is Model.CENTRAL and collection.delta is None:
+        fix = "a curator releases open strings above a threshold, which needs it: 0.000001"
+        raise DefinitionError("delta", None, fix)
     if collection.presence is Presence.HIDDEN:
         fix = "open strings have no cell for absent: list the values"
         raise DefinitionError("presence", "hidden", fix)

@@ -63,6 +63,12 @@ class OpenStrings:
             place = place << self.bucket_bits | bucket
         return place
 
+    def draw_bucket(self, place: int, randomness: RandomSource) -> int:
+        """Return a string's bucket in one part, drawn: the part in the high bits."""
+        part = randomness.below(self.parts)
+        bucket = place >> (self.parts - 1 - part) * self.bucket_bits & (1 << self.bucket_bits) - 1
+        return part << self.bucket_bits | bucket
+
     def digest(self, text: str, length: int = 0) -> bytes:
         """Return the hash of a normalized string, or of its beginning of some length."""
         hashed = f"{length}\0{text[:length].translate(_LOWER)}" if length else text

@@ -12,7 +12,7 @@ from veilcount_aggregator.central import PricedQuery, price_query
 from veilcount_aggregator.central.query import ParallelQuery
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
-from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.domain import Boolean, Choice, Cross, Number, OpenStrings
 from veilcount_shared.periods import Unit
 
 ADD_REMOVE, SUBSTITUTE = Adjacency.ADD_REMOVE, Adjacency.SUBSTITUTE
@@ -21,7 +21,7 @@ Counters = NDArray[np.int64]
 
 
 def collection(
-    domain: Boolean | Choice | Cross | Number,
+    domain: Boolean | Choice | Cross | Number | OpenStrings,
     adjacency: Adjacency = ADD_REMOVE,
     *,
     unit: Unit = Unit.MONTH,

@@ -16,12 +16,15 @@ from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError, format_value
 from veilcount_shared.schedule import period_end
 
+from ...central import Release
 from ...central.budget_ledger import load_releases as stored_releases
 from ...central.curator import DryRun
 from ...central.price import period_budget
 from ...central.query import query_options
 from ...central.store_confirmation import unconfirmed_journals
 from ...errors import QueryError, ReleaseRefused
+from ...queries.candidates import check_candidates
+from ...queries.named_strings import name_strings
 from ...queries.releases import SeriesReleases, days_of, series_releases
 from ...queries.snapshot import Snapshot
 from ...series.series import Series
@@ -106,12 +109,14 @@ def _page(  # one for each outcome of the form
     series: Series = choice["series"]
     ledger, collection = series_releases(snapshot.store, series), series.collection
     budget = f"{ledger.unit} {short_epsilon(ledger.budget)}"
+    journal = _journal(ledger)
     periods = period_choices(series, snapshot.today)
     return render(
         "releases",
         status,
         **choice,
-        **_journal(ledger),
+        **journal,
+        strings=_strings(context, series, journal["shown"]),
         form=typed,
         wrong=wrong and refusal_text(collection, wrong),
         options=query_options(collection),
@@ -136,6 +141,22 @@ def _journal(ledger: SeriesReleases) -> dict[str, Any]:
     is_last = not request.args.keys() & {"shown", "query"} and bool(entries)
     shown = entries[0] if is_last else shown
     return {"shown": shown, "is_last": is_last} | paginate(entries, PAGE_SIZE)
+
+
+def _strings(context: Context, series: Series, shown: Content | None) -> Content:
+    """Return the candidates that a shown release of open strings holds, or why not."""
+    typed = request.args.get("candidates", "").strip()
+    if shown is None or shown["buckets"] is None or not typed:
+        return {"named": None, "candidates": typed}
+    stored = stored_releases(context.aggregator.store, series.fingerprint)[shown["place"] - 1]
+    release = Release.from_json(stored.answer)
+    try:
+        words = [line for line in typed.splitlines() if line.strip()]
+        wanted = check_candidates(series.collection, words)
+    except QueryError as error:
+        return {"named": None, "candidates": typed, "unreadable": str(error)}
+    named = name_strings(series.collection, release, wanted)
+    return {"named": named, "candidates": typed}
 
 
 def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) -> Conclusion:

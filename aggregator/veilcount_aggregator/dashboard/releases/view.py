@@ -15,6 +15,7 @@ from ...central.curator import DryRun
 from ...central.privacy_filter import require_closed_periods
 from ...central.query import describe_query
 from ...central.query_types.count_query import spell_label
+from ...central.query_types.strings_query import StringsQuery
 from ...central.release import SELECTIONS
 from ...errors import InsufficientBudget, ReleaseRefused
 from ...queries import Snapshot
@@ -35,6 +36,7 @@ from ..formatting import days, short_epsilon
 from ..pages import Content
 
 MOST_PERIODS = 12  # that an axis labels one by one
+STRINGS = StringsQuery.kind
 DRAWN = ("histogram", "running_total")  # queries with a figure for each of many values
 LABELLED = ("most_frequent", "variance")  # queries whose figures need their names
 MOST_ROWS = 30  # figures of one release that are drawn and listed
@@ -43,6 +45,7 @@ PARTS = {  # as texts name them
     "summed": "last total, each period's value summed",
     "binary tree": "last total, from a binary tree",
     "square root": "last total, by the square root",
+    "strings": "count of each half of a string",
     "selection": "most frequent value's count",
     "quantile": "quantile's rank",
     "lower end": "rank that its lower end aims at",
@@ -88,7 +91,8 @@ def person_text(release: ReleaseView) -> str:
 
 def _error(part: NoiseView) -> str:
     name = PARTS.get(part.name, part.name)
-    return f"{_half_width(part)} {'of' if part.distribution in SELECTIONS else 'on'} the {name}"
+    error = f"{_half_width(part)} {'of' if part.distribution in SELECTIONS else 'on'} the {name}"
+    return error if part.threshold is None else f"{error}, released from {part.threshold:,} on"
 
 
 def _half_width(part: NoiseView) -> str:
@@ -114,7 +118,7 @@ def refusal_text(collection: Collection, error: VeilcountError) -> str:
 def release_entry(place: int, release: ReleaseView) -> Content:
     """Return a release of the journal, where its place counts from 1.
 
-    A histogram is drawn; of very many figures the largest.
+    A histogram is drawn; of very many figures the largest. Buckets of open strings are counted.
     """
     figures, dates = _shown(release), days(release.first, release.last)
     rows = [_row(each) for each in figures]
@@ -130,12 +134,15 @@ def release_entry(place: int, release: ReleaseView) -> Content:
         "noise": noise_text(release.noise, release.level),
         "chart": charts.Chart("figures", drawing, caption, COLUMNS, rows),
         "labelled": release.query in LABELLED,
-        "left_out": len(release.figures) - len(figures),
+        "buckets": len(release.figures) if release.query == STRINGS else None,
+        "left_out": len(release.figures) - len(figures) if release.query != STRINGS else 0,
     }
 
 
 def _shown(release: ReleaseView) -> list[ReleasedFigure]:
     """Return all figures; of very many the largest, or totals at equal distances."""
+    if release.query == STRINGS:
+        return []
     if release.query != "running_total":
         return _largest(release.figures)
     step = -(-len(release.figures) // MOST_ROWS)

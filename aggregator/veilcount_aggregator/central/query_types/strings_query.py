@@ -1,0 +1,80 @@
+"""Open strings above a threshold: partition selection.
+
+Which strings exist is secret itself: noise on those that do and on no others would show the rest.
+So what noise is added to is released only from a threshold on that one person's strings pass with
+probability delta at most [KKMN09]. A string is a bucket in each of two halves of the answers, and
+the buckets are released; to name candidates in them afterwards is free (`queries.named_strings`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import OpenStrings
+
+from ...errors import QueryError
+from ...series.packed_rows import Counters
+from ..noise_kinds import DrawnNoise
+from ..query import (
+    Figure,
+    Label,
+    Noised,
+    ParallelQuery,
+    Query,
+    QueryOption,
+    QueryPart,
+    count_interval,
+)
+from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
+
+
+@dataclass(frozen=True, slots=True)
+class StringsQuery(ParallelQuery):
+    """How many answers are in each bucket of open strings, of those that pass the threshold."""
+
+    kind: ClassVar[str] = "strings"
+    forms: ClassVar[Mapping[str, str]] = {'"strings"': "the strings that many have"}
+
+    @classmethod
+    def options(cls, collection: Collection) -> Iterator[QueryOption]:
+        if isinstance(collection.domain, OpenStrings):
+            yield QueryOption(cls.kind, cls.forms['"strings"'])
+
+    @classmethod
+    def parse(cls, written: object, collection: Collection) -> Query | None:
+        if written != cls.kind:
+            return None
+        if not isinstance(collection.domain, OpenStrings):
+            raise QueryError("query", written, f'{collection.name} lists its values: "histogram"')
+        return cls()
+
+    def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
+        return (
+            QueryPart(
+                "strings",
+                collection.inputs,
+                histogram_sensitivity(collection),
+                l2_squared=squared_histogram_sensitivity(collection),
+                has_threshold=True,
+            ),
+        )
+
+    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
+        """Return the places that there are, and their counts, by turns."""
+        places = np.flatnonzero(counters)
+        return [np.stack([places, counters[places]], axis=1).ravel().tolist()]
+
+    def figures(
+        self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
+    ) -> list[Figure]:
+        return [count_interval(each, noise[0].half_width) for each in noised[0][1::2]]
+
+    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
+        """Return the half, from 1, and the bucket of each count."""
+        size = collection.inputs // 2
+        return tuple((place // size + 1, place % size) for place in noised[0][::2])
