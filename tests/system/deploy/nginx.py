@@ -44,29 +44,21 @@ class Nginx:
         return "".join(each.read_text(encoding="utf-8", errors="replace") for each in logs)
 
 
-def configuration(
-    folder: Path, nginx: Nginx, *upstreams: int, more: Mapping[str, str] | None = None
-) -> str:
-    """Return the file as it is written, at this place, with more changes if a test has any."""
-    servers = " ".join(f"server {HOST}:{port};" for port in upstreams)
+def configuration(name: str, nginx: Nginx, changes: Mapping[str, str]) -> str:
+    """Return a file of `deploy` as it is written, at this place, with a test's changes."""
+    folder = nginx.folder
     temporary = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in KINDS)
-    changes = {
+    everywhere = {
         "user www-data;": "user root;",  # or it could not reach the folders of a test
         "/run/nginx.pid": f"{folder}/pid",
         "/var/log/nginx/": f"{folder}/",
         "http {": "http {\n" + temporary,
-        "server 127.0.0.1:8420;": servers,
         "listen 443 ssl": f"listen {HOST}:{nginx.port} ssl",
-        "listen 80;": f"listen {HOST}:{nginx.clear};",
         "    listen [::]:443 ssl;\n": "",
-        "    listen [::]:80;\n": "",
-        "stats.example.org": "localhost",
-        "/etc/ssl/stats.pem": str(nginx.certificate),
-        "/etc/ssl/stats.key": f"{folder}/key.pem",
         "worker_processes auto;": "worker_processes 1;",
-    } | dict(more or {})
-    written = text("nginx.conf")
-    for old, new in changes.items():
+    }
+    written = text(name)
+    for old, new in (everywhere | dict(changes)).items():
         assert old in written, old
         written = written.replace(old, new)
     return written
@@ -76,20 +68,66 @@ def configuration(
 def in_front_of(
     folder: Path, *upstreams: int, more: Mapping[str, str] | None = None
 ) -> Iterator[Nginx]:
+    """Run the proxy of aggregators at these ports."""
+    nginx = _placed(folder)
+    changes = {
+        "server 127.0.0.1:8420;": " ".join(f"server {HOST}:{port};" for port in upstreams),
+        "listen 80;": f"listen {HOST}:{nginx.clear};",
+        "    listen [::]:80;\n": "",
+        "stats.example.org": "localhost",
+        "/etc/ssl/stats.pem": str(nginx.certificate),
+        "/etc/ssl/stats.key": f"{folder}/key.pem",
+    }
+    with _running("nginx.conf", nginx, changes | dict(more or {})):
+        yield nginx
+
+
+@contextmanager
+def relay_to(
+    folder: Path, gateway: int, certificate: Path, more: Mapping[str, str] | None = None
+) -> Iterator[Nginx]:
+    """Run the relay of a gateway at this port of the loopback, with this certificate."""
+    nginx = _placed(folder)
+    changes = {
+        "stats.example.org:443": f"{HOST}:{gateway}",
+        "stats.example.org": "localhost",
+        "/etc/ssl/certs/ca-certificates.crt": str(certificate),
+        "/etc/ssl/relay.pem": str(nginx.certificate),
+        "/etc/ssl/relay.key": f"{folder}/key.pem",
+    }
+    with _running("relay-nginx.conf", nginx, changes | dict(more or {})):
+        yield nginx
+
+
+def _placed(folder: Path) -> Nginx:
     folder.mkdir()
-    nginx = Nginx(folder, free_port(), free_port(), certified(folder))
-    file = folder / "nginx.conf"
-    file.write_text(configuration(folder, nginx, *upstreams, more=more), encoding="utf-8")
-    command = ["nginx", "-c", str(file), "-p", str(folder), "-g", "daemon off;"]
-    with (folder / "stderr").open("wb") as errors:
+    return Nginx(folder, free_port(), free_port(), certified(folder))
+
+
+@contextmanager
+def _running(name: str, nginx: Nginx, changes: Mapping[str, str]) -> Iterator[None]:
+    file = nginx.folder / "nginx.conf"
+    file.write_text(configuration(name, nginx, changes), encoding="utf-8")
+    command = ["nginx", "-c", str(file), "-p", str(nginx.folder), "-g", "daemon off;"]
+    with (nginx.folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(command, stdout=errors, stderr=errors)
         try:
             wait_until(lambda: listens(nginx.port) or process.poll() is not None)
             assert process.poll() is None, nginx.written()
-            yield nginx
+            elsewhere = [
+                each for each in _open_files(process.pid) if nginx.folder not in each.parents
+            ]
+            assert elsewhere == [], "it writes where no test would look"
+            yield
         finally:
             process.terminate()
             process.wait()
+
+
+def _open_files(pid: int) -> list[Path]:
+    """Return the files that a process and its workers write to."""
+    links = (each.resolve() for each in Path(f"/proc/{pid}/fd").iterdir())
+    return [each for each in links if each.is_file()]
 
 
 def certified(folder: Path) -> Path:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from tests.system.server import HOST
 
@@ -17,7 +19,11 @@ class RecordingUpstream(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         self.connections = 0
+        self.certificate = Path()
+        self.names: set[str] = set()  # that clients of TLS asked for
         self.headers: list[dict[str, str]] = []
+        self.lines: list[str] = []
+        self.reply = (200, {"Set-Cookie": "who=me"})
         super().__init__((HOST, 0), _Request)
 
     def process_request(self, request: object, client_address: object) -> None:
@@ -32,11 +38,13 @@ class _Request(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.lines.append(self.requestline)
         self.server.headers.append({name.lower(): v for name, v in self.headers.items()})
         body = b'{"verdicts":[]}'
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Set-Cookie", "who=me")
+        status, headers = self.server.reply
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(body))} | headers).items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -47,8 +55,15 @@ class _Request(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def recording_upstream() -> Iterator[RecordingUpstream]:
+def recording_upstream(tls: Path | None = None) -> Iterator[RecordingUpstream]:
+    """Run one; with the folder of a certificate and its key, over TLS."""
     server = RecordingUpstream()
+    if tls:
+        server.certificate = tls / "certificate.pem"
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(server.certificate, tls / "key.pem")
+        context.sni_callback = lambda _, name, __: server.names.add(name)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
