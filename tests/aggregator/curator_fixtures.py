@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import InsufficientBudget, ReleasesWaiting, StoreError
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Store, open_store
-from veilcount_shared import parse_collections
+from veilcount_shared import SystemRandomSource, parse_collections
 from veilcount_shared.verdict import Verdict
 
 TEXT = """
@@ -39,6 +39,9 @@ from = 2026-12-01
 until = 2026-12-11
 late = 1
 """
+OPEN = TEXT.replace("[age]", "[word]").replace("range = [0, 3]", 'values = "open"') + (
+    "delta = 0.000001\n"
+)
 OVER = datetime(2027, 1, 1, 12, tzinfo=UTC)  # the campaign's last report was long ago
 PERIODS = 10
 TICK_SECONDS, WAITING_SECONDS = 0.05, 30.0
@@ -59,6 +62,16 @@ AGE = series()
 def fill(store: Store, which: Series, truth: Iterable[int], period: int = 0) -> None:
     """Have each input answered so often in a period, each answer by somebody new."""
     messages = [place for place, answers in enumerate(truth) for _ in range(answers)]
+    reports = [report(1000 * n + period, period, 0, each) for n, each in enumerate(messages)]
+
+    assert set(send(store, which, *reports)) == {Verdict.COUNTED}
+
+
+def fill_strings(store: Store, which: Series, truth: Mapping[str, int], period: int = 0) -> None:
+    """Have each string answered so often in a period, each answer by a device of its own."""
+    texts = [text for text, answers in truth.items() for _ in range(answers)]
+    randomness = SystemRandomSource()
+    messages = [which.collection.reveal(text, randomness) for text in texts]
     reports = [report(1000 * n + period, period, 0, each) for n, each in enumerate(messages)]
 
     assert set(send(store, which, *reports)) == {Verdict.COUNTED}

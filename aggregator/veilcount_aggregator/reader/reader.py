@@ -124,12 +124,14 @@ class Reader:
         from_: date | str | None = None,
         to: date | str | None = None,
         series: str = "",
+        candidates: Iterable[str] = (),
     ) -> CentralRelease:
         """Make a release of a central collection, and spend budget of each period for good.
 
         `epsilon` draws Laplace noise; `rho` draws Gaussian noise, where the definition has a delta.
         Without `confirm` nothing is spent: NotConfirmed states the price and what would be left.
-        The same query again returns the same release, and is free.
+        The same query again returns the same release, and is free: also with other `candidates`,
+        the strings to look for in a release of open strings.
         """
         wanted = {
             "query": query,
@@ -138,6 +140,7 @@ class Reader:
             "from": None if from_ is None else _word(from_),
             "to": None if to is None else _word(to),
             "series": series,
+            "candidates": list(candidates),
             "dry_run": not confirm,
         }
         document = self._send("POST", collection_path(name, "releases"), json=wanted)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
-from veilcount_aggregator.central import NoiseKind, PricedQuery, draw_release, part_noise
+from tests.aggregator.curator_fixtures import OPEN, OVER, curator, fill_strings
+from tests.aggregator.store.engines import ENGINES
+from veilcount_aggregator.central import NoiseKind, PricedQuery, Release, draw_release, part_noise
+from veilcount_aggregator.central.budget_ledger import load_releases
 from veilcount_aggregator.central.noise import noise_distribution
 from veilcount_aggregator.central.person_loss import person_losses
 from veilcount_aggregator.central.price import period_budget
@@ -23,7 +27,9 @@ from veilcount_aggregator.central.priced_query import price_query
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.mechanisms.candidate_search import Candidates
 from veilcount_aggregator.queries.named_strings import name_strings
-from veilcount_shared import Collection, SystemRandomSource
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store import open_store
+from veilcount_shared import Collection, SystemRandomSource, parse_collections
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import OpenStrings
 from veilcount_shared.periods import Unit
@@ -226,3 +232,23 @@ def test_other_queries_of_open_strings_are_refused(query: object) -> None:
 def test_listed_values_have_no_threshold() -> None:
     with pytest.raises(QueryError, match="histogram"):
         price_query({"query": "strings", "epsilon": 1}, collection(whole(0, 3), delta=DELTA))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "redis"])
+def test_neither_store_nor_journal_holds_a_rare_string(engine: str, tmp_path: Path) -> None:
+    """Nine strings that hundreds have are released; that of one person is in no record of it."""
+    which, journal = Series(parse_collections(OPEN, lambda _: [])["word"]), tmp_path / "journal"
+    request = {"query": "strings", "rho": "0.01", "from": "2026-12-01", "to": "2026-12-01"}
+    with ENGINES[engine](tmp_path) as empty:
+        store = open_store(empty(), make=True)
+        fill_strings(store, which, {f"word {n}": 300 + 20 * n for n in range(9)} | {"rare": 1})
+        release = curator(store, journal).answer(which, request, OVER, "test").release
+        truth = store.counters(which, list(store.report_counts(which)))
+        (kept,) = (each.answer for each in load_releases(store, which.fingerprint))
+        store.close()
+    (rare,) = np.flatnonzero(truth == 1).tolist()
+
+    assert np.count_nonzero(truth) == 19
+    assert len(release.labels) == 18
+    assert Release.from_json(kept) == release
+    assert str(rare) not in json.dumps(kept) + journal.read_text("utf-8")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from tests.aggregator.curator_fixtures import TEXT, fill
+from tests.aggregator.curator_fixtures import OPEN, TEXT, fill, fill_strings
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store import open_store
@@ -18,6 +19,7 @@ from .server_fixtures import serving
 
 PAST = TEXT.replace("2026-12", "2026-01")
 SMOOTH = PAST.replace("[age]", "[smooth]").replace("budget = 1", "budget = 1\ndelta = 0.000001")
+WORDS = OPEN.replace("2026-12", "2026-01")
 DAY = ("--from", "2026-01-01", "--to", "2026-01-01")
 REQUEST = ("--query", "histogram", "--epsilon", "0.5", *DAY)
 
@@ -31,6 +33,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
         add_definitions(store, DefinitionSource(SMOOTH), now, "test")
         (past,) = load_catalog(store).by_name["age"]
         fill(store, past, (400, 300, 200, 100))
+        add_definitions(store, DefinitionSource(WORDS), now, "test")
+        fill_strings(store, load_catalog(store).by_name["word"][0], {"otter": 600, "rare": 2})
         _, key = create_key(store, Role.ANALYST, "test", now)
     with serving(url) as address:
         yield "--url", address, "--key", key
@@ -68,6 +72,31 @@ def test_a_gaussian_release_is_paid_in_rho(typed: Type, place: tuple[str, ...]) 
     assert made["noise"][0]["distribution"] == "gaussian"
     assert "rho by add-remove, delta 0.000001" in past.out
     assert (pure.code, "declare delta in a new definition" in pure.err) == (2, True)
+
+
+def test_open_strings_are_released_from_a_threshold_on_and_named_for_free(
+    typed: Type, place: tuple[str, ...], tmp_path: Path
+) -> None:
+    (named := tmp_path / "words.txt").write_text("rare\notter\nunseen\n", encoding="utf-8")
+    (wrong := tmp_path / "wrong.txt").write_text("otter\n\x07\n", encoding="utf-8")
+    request = ("release", "word", "--query", "strings", "--rho", "0.01", *DAY, *place, "--yes")
+    dry = typed(*request, "--dry-run")
+    refused = typed(*request, "--candidates", str(wrong))
+    first = typed(*request)
+    table = typed(*request, "--candidates", str(named))
+    found = typed(*request, "--candidates", str(named), "--json").json
+    past = typed("release", "word", *place)
+
+    assert "released from" in dry.out
+    assert (refused.code, "1 to 200 visible characters" in refused.err) == (2, True)
+    assert "2 hashed halves of strings passed the threshold" in first.out
+    assert "cost rho 0.01" in first.out
+    assert "1 of 3 candidates found" in table.out
+    assert "free, paid before" in table.out
+    assert [each["text"] for each in found["strings"]["found"]] == ["otter"]
+    assert found["strings"]["found"][0]["low"] <= 600 <= found["strings"]["found"][0]["high"]
+    assert found["noise"][0]["threshold"] > 2
+    assert "2 halves of strings" in past.out
 
 
 def test_a_budget_that_does_not_pay_is_1_and_says_all_three(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Deployment, deployment
+from tests.aggregator.curator_fixtures import fill_strings
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.auth.api_keys import Role
@@ -25,6 +26,7 @@ COLOURS = CENTRAL.replace("visits", "colours").replace(
 )
 AGES = CENTRAL.replace("visits", "age").replace("boolean = true", "range = [0, 120]")
 SMOOTH = CENTRAL.replace("visits", "smooth") + "delta = 0.000001\n"
+WORDS = SMOOTH.replace("smooth", "words").replace("boolean = true", 'values = "open"')
 HERE = "/collections/visits/releases"
 DAY = {"from": "2026-12-01", "to": "2026-12-01"}
 TWO_DAYS = {"from": "2026-12-01", "to": "2026-12-02"}
@@ -33,7 +35,9 @@ TWO_DAYS = {"from": "2026-12-01", "to": "2026-12-02"}
 @pytest.fixture
 def deployed(tmp_path: Path) -> Iterator[Deployment]:
     """A curator with answers of two days, long closed."""
-    with deployment(tmp_path, FILE, CENTRAL, COLOURS, AGES, ONCE, SMOOTH, now=FIRST) as made:
+    texts = (FILE, CENTRAL, COLOURS, AGES, ONCE, SMOOTH, WORDS)
+    with deployment(tmp_path, *texts, now=FIRST) as made:
+        fill_strings(made.aggregator.store, made.series("words"), {"otter": 900, "rare": 1})
         counted(send(made, "visits", [30, 70]))
         counted(send(made, "colours", [30, 70]))
         counted(send(made, "once", [30, 70]))
@@ -232,6 +236,22 @@ def test_a_selection_is_shown_with_its_value_and_its_bound(analyst: Visitor) -> 
     assert "Which value is most frequent" in after.text
     assert "Noise: within 11 answers of the most frequent value's count and +/- 9" in after.text
     assert "dark blue" in after.text.split("Request a release")[0]
+
+
+def test_open_strings_are_named_after_their_release(analyst: Visitor) -> None:
+    path = HERE.replace("visits", "words")
+    dry = _dry(analyst, path, query="strings", rho="0.01", **DAY)
+    done = analyst.post(path, query="strings", rho="0.01", **DAY)
+    after = analyst.get(done.response.headers["Location"])
+    named = _dry(analyst, path, shown="1", candidates="otter\r\nrare\r\n")
+    wrong = _dry(analyst, path, shown="1", candidates="otter\r\n\x07")
+
+    assert "on the count of each half of a string, released from" in dry.text
+    assert "2 hashed halves of strings passed the threshold" in after.text
+    assert "1 of 2 strings were found" in named.text
+    assert "0 halves are still without a name" in named.text
+    assert "otter 9" in named.text or "otter 8" in named.text
+    assert "1 to 200 visible characters" in wrong.text
 
 
 def test_running_totals_are_drawn_day_by_day(analyst: Visitor) -> None:
