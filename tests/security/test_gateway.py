@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
+from tests.aggregator.dashboard.page_fixtures import logged_in
 from veilcount_aggregator.api.gateway import WsgiGateway
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.gateway_keys import (
@@ -66,6 +67,21 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
         create_gateway_key(made.aggregator.store, made.clocks.now)
         made.aggregator.catalog_cache.refresh()
         yield Gateway(made)
+
+
+def test_pages_and_metrics_name_the_route(gateway: Gateway) -> None:
+    """Counted are requests that were accepted, and nothing that is of one report."""
+    made = gateway.deployed
+    for _ in range(3):
+        assert gateway.verdict() is Verdict.COUNTED
+    assert gateway.ask("POST", "/v1/reports", b"no batch").status >= 400
+    for _ in range(2):
+        assert made.verdicts(made.report("alone")) == [Verdict.COUNTED]
+    metrics = made.ask("GET", "/metrics", key=made.key(Role.ANALYST)).body.decode()
+    page = logged_in(made).get("/operations").text
+
+    assert "veilcount_relayed_total{} 3\n" in metrics
+    assert "60.00% of 5 accepted requests with reports came through a relay" in page
 
 
 def test_a_report_counts_once_however_often_its_bytes_come(gateway: Gateway) -> None:
@@ -166,7 +182,9 @@ def test_no_field_of_a_device_but_two_reaches_the_server(gateway: Gateway) -> No
         "HTTP_X_VEILCOUNT_SOURCE_CLASS": "trusted",
     }  # fmt: skip
     reply = b"".join(
-        WsgiGateway(onward, lambda: load_gateway_keys(store))(outer, lambda *_: lambda _: None)
+        WsgiGateway(onward, lambda: load_gateway_keys(store), lambda: None)(
+            outer, lambda *_: lambda _: None
+        )
     )
     (environ,) = handed_on
     claimed = {name for name in environ if name.startswith("HTTP_")}

@@ -50,14 +50,14 @@ class CollectionNotice:
     parts: tuple[Part, ...]
 
 
-def notice(collection: Collection) -> CollectionNotice:
-    """Return a collection's notice."""
+def notice(collection: Collection, relay: str = "") -> CollectionNotice:
+    """Return a collection's notice; `relay` operates the relay that the app sends through."""
     parts = (
         Part("What is asked", " ".join(_question(collection))),
         Part("What leaves your device", " ".join(_leaves(collection))),
         Part("How often", " ".join(_often(collection))),
         Part("What an answer gives away", " ".join(_gives_away(collection))),
-        Part("What is not hidden", " ".join(_public(collection))),
+        Part("What is not hidden", " ".join((*_public(collection), _route(relay)))),
         Part("What is kept, and how long", " ".join(_kept(collection))),
         Part("Whom to ask", " ".join(_whom(collection))),
     )
@@ -242,7 +242,15 @@ def _public(collection: Collection) -> Iterator[str]:
     for segment, labels in collection.segments:
         yield f"Sent in clear: {segment} ({', '.join(map(str, labels))})."
     yield _LINKED[collection.linkage or Linkage.PERIOD]
-    yield (
+
+
+def _route(relay: str) -> str:
+    if relay:
+        return (
+            f"Reports are sent through {relay}, who sees your address and no report; the server"
+            " sees reports and no address. Both together could join them."
+        )
+    return (
         "Whoever runs the network sees your address when a report is sent; the server does not"
         " write it down."
     )

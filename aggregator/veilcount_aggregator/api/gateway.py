@@ -83,10 +83,15 @@ class GatewayKeys:
 
 
 class WsgiGateway:
-    """The gateway in front of an application."""
+    """The gateway in front of an application; `relayed` counts what it handed on."""
 
-    def __init__(self, onward: WSGIApplication, keys: Callable[[], Sequence[GatewayKey]]) -> None:
-        self._onward, self._keys = onward, keys
+    def __init__(
+        self,
+        onward: WSGIApplication,
+        keys: Callable[[], Sequence[GatewayKey]],
+        relayed: Callable[[], object],
+    ) -> None:
+        self._onward, self._keys, self._relayed = onward, keys, relayed
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request; those of other paths are handed on."""
@@ -123,6 +128,8 @@ class WsgiGateway:
         pieces = self._onward(_environ(request), start)
         content = b"".join(pieces)
         getattr(pieces, "close", lambda: None)()
+        if request.path == REPORTS_PATH and head[0] < HTTPStatus.MULTIPLE_CHOICES:
+            self._relayed()
         shown = [(name.lower(), value) for name, value in head[1]]
         fields = tuple(each for each in shown if each[0] in {"content-type", "retry-after"})
         return Response(head[0], fields, content)

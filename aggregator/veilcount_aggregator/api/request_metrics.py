@@ -15,6 +15,7 @@ from ..store import ServiceCounter
 ANSWERED = "answered"
 MICROSECONDS = "microseconds"
 REFUSED = "refused"
+RELAYED = "relayed"
 ANALYSIS_REFUSED = "unanalyzed"
 COMPUTING = "computing"  # a reason beside those of `analysis_server.forwarding`
 
@@ -42,6 +43,10 @@ class RequestMetrics:
         took = BUCKET_LABELS[bisect_left(BUCKET_BOUNDS, seconds)]
         self._counters.count(_counter(ANSWERED, endpoint, _CLASSES[status // 100], took))
         self._counters.count(_counter(MICROSECONDS, endpoint), round(seconds * 1e6))
+
+    def relayed(self) -> None:
+        """Count a request with reports that was answered with 2xx and came through a relay."""
+        self._counters.count(_counter(RELAYED))
 
     def refused(self, problem: str) -> None:
         """Count a refused body, by its problem type."""

@@ -16,7 +16,14 @@ from ..ingest.store_writer import COMMIT_MICROSECONDS, COMMITS
 from ..store import ShardHealth
 from .exposition import Labels, gauge, head, line, metric
 from .reports import ENDPOINT
-from .request_metrics import ANALYSIS_REFUSED, ANSWERED, BUCKET_LABELS, MICROSECONDS, REFUSED
+from .request_metrics import (
+    ANALYSIS_REFUSED,
+    ANSWERED,
+    BUCKET_LABELS,
+    MICROSECONDS,
+    REFUSED,
+    RELAYED,
+)
 
 #: gauges by name: what each says, and the shard's figure
 GAUGES: Mapping[str, tuple[str, Callable[[ShardHealth], int | None]]] = {
@@ -86,6 +93,9 @@ def service_metrics(words: Words, *, intake: bool) -> Iterator[str]:
     yield from _analysis_refused(words)
     if intake:
         yield from _commits(words)
+        relayed = [((), sum(words.get(RELAYED, {}).values()))]
+        says = "Accepted requests with reports that came through a relay."
+        yield from metric("relayed_total", "counter", says, relayed)
         postponed = [((), sum(words.get(POSTPONED, {}).values()))]
         says = "Reports that devices send again, since their shard was away."
         yield from metric("postponed_total", "counter", says, postponed)

@@ -21,8 +21,14 @@ MAX_WIDTH = 88
 @click.command("notice", short_help="Print the privacy notice of a definitions file.")
 @options.definitions_file
 @click.argument("name", required=False, shell_complete=options.complete_from_file)
+@click.option(
+    "--relay",
+    default="",
+    metavar="OPERATOR",
+    help="Who operates the relay that the app sends through; by default, it sends directly.",
+)
 @options.as_json
-def command(file: Path, name: str | None, *, as_json: bool) -> None:
+def command(file: Path, name: str | None, *, relay: str, as_json: bool) -> None:
     """Print a privacy notice in Markdown for each collection of FILE.
 
     In plain language: the question and its purpose, what leaves the device, what it reveals and
@@ -30,7 +36,7 @@ def command(file: Path, name: str | None, *, as_json: bool) -> None:
     """
     family = load_collections(file)
     chosen = list(family.values()) if name is None else [options.find_collection(family, name)]
-    notices = [notice(each) for each in chosen]
+    notices = [notice(each, relay) for each in chosen]
     if as_json:
         print_json(plain(notices))
         return

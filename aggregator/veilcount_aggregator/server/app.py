@@ -94,7 +94,9 @@ def assemble(
         app.wsgi_app, reports, intake, aggregator.known, seconds
     )
     keys = GatewayKeys(aggregator.store, lambda: aggregator.known().generation)
-    app.wsgi_app = WsgiGateway(app.wsgi_app, keys.current)  # type: ignore[method-assign] # likewise
+    app.wsgi_app = WsgiGateway(  # type: ignore[method-assign] # likewise
+        app.wsgi_app, keys.current, metrics.relayed
+    )
     return WebApplication(app, reports, intake)
 
 

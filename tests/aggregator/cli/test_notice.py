@@ -49,6 +49,16 @@ def test_one_collection_may_be_named(typed: Type, file: str) -> None:
     assert "crash" not in printed
 
 
+def test_the_route_of_reports_is_named(typed: Type, file: str) -> None:
+    direct, relayed = (
+        typed("notice", file, "theme", *words).out for words in ([], ["--relay", "Example e.V."])
+    )
+
+    assert "Whoever runs the network sees your address" in direct
+    assert "sent through Example e.V., who sees your address and no report" in relayed
+    assert "Whoever runs the network" not in relayed
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "title", "text"),
     [

@@ -48,6 +48,7 @@ def test_verdicts_are_counted_by_collection_and_drawn_by_period(public: Deployme
     assert "Collection counted duplicate over budget too late of unknown definitions" in text
     assert "theme 158 1 0 0 0 opened 3 0 1 4 0 (unknown definitions) 0 0 0 0 1" in text
     assert "Body too large: 1,234" in text
+    assert "Devices connect directly" in text
     assert "Reports for opened by verdict; each bar one day" in chosen
     assert "no period 0 1 0 2026-12-02 3 0 0 2026-12-03 0 0 4" in chosen
     for shown in (text, page_text(public, query="?collection=nothing")):
@@ -63,6 +64,7 @@ def test_secret_counts_are_on_no_page(deployed: Deployment) -> None:
 
     assert "Not listed, since exact counts would reveal who took part: visits." in text
     assert "Requests per commit are withheld" in text
+    assert "Route" not in text
     assert "The reports endpoint is left out." in text
     assert "333" not in text
     assert "Reports for visits" not in text

@@ -92,7 +92,7 @@ class RelayedWire(Wire):
         """Give the device its transport, with the key that the app shipped."""
         self.key = gateway_key(KEY_IDS(self.address))
         self.route = RelayTransport("http://relay", [self.key.config], None, self.clock.now)
-        self.gateway = WsgiGateway(self._serve, lambda: [self.key])
+        self.gateway = WsgiGateway(self._serve, lambda: [self.key], lambda: None)
 
     def send(self, body: bytes, reports: int) -> Outcome:
         refused = self.mood()  # no network: nothing reaches the relay

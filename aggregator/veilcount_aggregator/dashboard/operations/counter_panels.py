@@ -15,7 +15,14 @@ from veilcount_shared.verdict import Verdict
 
 from ...api.problems import PROBLEM_KINDS
 from ...api.reports import ENDPOINT
-from ...api.request_metrics import ANSWERED, BUCKET_BOUNDS, BUCKET_LABELS, MICROSECONDS, REFUSED
+from ...api.request_metrics import (
+    ANSWERED,
+    BUCKET_BOUNDS,
+    BUCKET_LABELS,
+    MICROSECONDS,
+    REFUSED,
+    RELAYED,
+)
 from ...ingest.group_intake import GROUP, SIZES
 from ...series.series import Series
 from ...store import VERDICT, Cell, ServiceCounter, Store
@@ -201,3 +208,12 @@ def commit_chart(counts: Counts) -> charts.Chart | None:
 def _bucket(place: int) -> str:
     least = SIZES[place - 1] + 1 if place else 1
     return str(SIZES[place]) if least == SIZES[place] else f"{least} to {SIZES[place]}"
+
+
+def relayed(counts: Counts) -> tuple[int, int]:
+    """Return the accepted requests with reports: those through a relay, and all."""
+    found: Counter[str] = Counter()
+    for note, number in counts.items():
+        accepted = note.what == ANSWERED and note.word.startswith(f"{ENDPOINT}:2xx:")
+        found[note.what] += number * (accepted or note.what == RELAYED)
+    return found[RELAYED], found[ANSWERED]

@@ -12,6 +12,7 @@ from flask import request
 from veilcount_shared.schedule import period_start
 
 from ...auth.audit_log import load_audit_log
+from ...auth.gateway_keys import load_gateway_keys
 from ...doctor.finding import Finding, Severity, examine, worst
 from ...doctor.store_checks import STORED, TARGET
 from ...doctor.store_snapshot import StoreSnapshot
@@ -21,6 +22,7 @@ from ...series.series import Series
 from ...service import Aggregator
 from ...store import DurabilityState, ShardHealth, Store, StoreHealth
 from ...store.restore_lock import release_lock_reason
+from ...text import number_format
 from ...text.privacy_guarantees import counts_are_public
 from ..overview import TitledFigure
 from ..pages import Content, Context, page, paginate
@@ -77,12 +79,22 @@ def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
     return {
         "withheld": withheld,
         "latencies": counter_panels.latencies(counts, intake=not withheld),
+        "relayed": None if withheld else _relayed(snapshot.store),
         "rejected": [] if withheld else counter_panels.rejected_bodies(counts),
         "commits": None if withheld else counter_panels.commit_chart(counts),
         "quotas": pseudonym_quotas(
             snapshot.store, newest, aggregator.settings.max_new_pseudonyms, snapshot.today
         ),
     }
+
+
+def _relayed(store: Store) -> str:
+    """Return how much comes through a relay, where there is a gateway."""
+    if not load_gateway_keys(store):
+        return ""
+    through, accepted = counter_panels.relayed(store.service_counts())
+    share = number_format.share(through / accepted) if accepted else "none"
+    return f"{share} of {accepted:,} accepted requests with reports came through a relay"
 
 
 FOR_ANALYSTS = frozenset({"durable", "definitions", "new pseudonyms", "retention", "verdicts"})
