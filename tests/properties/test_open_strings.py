@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from tests.properties.definition_harness import parse_definition
+from tests.properties.definition_harness import no_values_file, parse_definition
+from tests.properties.test_moments import ListedRandomSource
 from veilcount_client.recording.value_check import value_problem
 from veilcount_client.testing import SeededRandomSource
+from veilcount_shared import parse_collections
 from veilcount_shared.collection import lint
 from veilcount_shared.collection.canonical import canonical_bytes
 from veilcount_shared.domain import OpenStrings, normalized
@@ -241,3 +243,43 @@ def test_few_answers_bring_the_share_from_which_a_string_is_found() -> None:
     [remark] = [each for each in lint(parse_definition(OPEN), 100_000) if "found" in each.text]
 
     assert "from a share of about" in remark.text
+
+
+# -- a curator's -----------------------------------------------------------------------------------
+
+_CURATED = Path(__file__).parents[1] / "vectors" / "central_strings.json"
+CURATED: dict[str, Any] = json.loads(_CURATED.read_text(encoding="utf-8"))
+
+
+def test_a_definition_of_a_curator_is_pinned() -> None:
+    collection = parse_collections("".join(CURATED["definition"]), no_values_file)["q"]
+
+    assert canonical_bytes(collection).decode() == CURATED["canonical"]
+    assert collection.fingerprint == CURATED["fingerprint"]
+
+
+@pytest.mark.parametrize(("string", "words", "message", "packed"), CURATED["reports"])
+def test_messages_to_a_curator_are_pinned(
+    string: str, words: list[str], message: int, packed: str
+) -> None:
+    collection = parse_collections("".join(CURATED["definition"]), no_values_file)["q"]
+    randomness = ListedRandomSource(words)
+
+    assert collection.reveal(string, randomness) == message
+    assert collection.pack(message).hex() == packed
+    assert not randomness.words
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("", r"delta = .missing.: a curator releases open strings above a threshold"),
+        ("delta = 0.000001\ndiscover = true", "discover = true: a curator's open strings"),
+    ],
+)
+def test_what_a_curator_of_open_strings_needs(keys: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        parse_collections(
+            f"{''.join(CURATED['definition'])}\n{keys}".replace("delta = 0.000001", "", 1),
+            no_values_file,
+        )
