@@ -132,36 +132,60 @@ def test_a_run_can_be_watched_on_locusts_page() -> None:
 
 # -- planted defects -------------------------------------------------------------------------------
 
-#: code that every Python of a run begins with; what it changes is at work in the server alone
+#: code that every Python of a run begins with; what it changes is at work in the server alone.
+#: The server does again alone what fails in a group, and answers: so a plant notes that it was done
 PLANTED = """
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import numpy as np
 from veilcount_aggregator.ingest.pipeline import IntakePipeline
-from veilcount_shared.verdict import Verdict
+from veilcount_aggregator.store import COUNTED
 
-honest, processed = IntakePipeline.process, [0]
+honest, requests = IntakePipeline.process, count(1)
+COLUMNS = ("places", "pseudonyms", "periods", "segments", "slots", "messages")
 
-def changed(body, field, bits):
-    columns = [
-        replace(each, **{field: getattr(each, field) ^ bits(each)}) for each in body.series_columns
-    ]
-    return replace(body, series_columns=tuple(columns))
+def only(group, reports):
+    columns = [(each, reports[each.places]) for each in group.series_columns]
+    return replace(group, series_columns=[
+        replace(each, **{name: getattr(each, name)[chosen] for name in COLUMNS})
+        for each, chosen in columns if chosen.any()
+    ])
 
-def loses(self, body, *others):
-    return [Verdict.COUNTED] * body.reports
+def flipped(group, field, bits):
+    return replace(group, series_columns=[
+        replace(each, **{field: getattr(each, field) ^ np.uint8(bits(each))})
+        for each in group.series_columns
+    ])
 
-def doubles(self, body, *others):
-    honest(self, changed(body, "pseudonyms", lambda columns: 1), *others)
-    return honest(self, body, *others)
+def loses(process, group, due, reports):
+    outcomes = process(only(group, ~reports))
+    return [np.full_like(each, COUNTED) if lost else each for each, lost in zip(outcomes, due)]
 
-def moves(self, body, *others):
-    moved = changed(body, "messages", lambda columns: columns.messages.shape[1] == 1)
-    return honest(self, moved, *others)
+def doubles(process, group, due, reports):
+    process(flipped(only(group, reports), "pseudonyms", lambda each: 1))
+    return process(group)
 
-def process(self, body, *others):
-    processed[0] += 1
-    return (honest if processed[0] % 50 else DEFECT)(self, body, *others)
+def moves(process, group, due, reports):
+    moved = flipped(only(group, reports), "messages", lambda each: each.messages.shape[1] == 1)
+    columns = [*only(group, ~reports).series_columns, *moved.series_columns]
+    return process(replace(group, series_columns=columns))
 
-IntakePipeline.process = process
+def one(self, origin, group, others):
+    def process(changed):
+        return honest(self, [(origin, changed)], *others)[0]
+
+    due = np.array([next(requests) % 50 == 0 for _ in group.starts[1:]])
+    if not due.any():
+        return process(group)
+    outcomes = DEFECT(process, group, due, np.repeat(due, np.diff(group.starts)))
+    Path(__file__).with_name("done").touch()
+    return outcomes
+
+IntakePipeline.process = lambda self, groups, *others: [
+    one(self, origin, group, others) for origin, group in groups
+]
 """
 DEFECTS = {
     "loses": ": lost ",
@@ -176,5 +200,6 @@ def test_a_server_with_a_defect_fails_the_run(defect: str, tmp_path: Path) -> No
     (tmp_path / "sitecustomize.py").write_text(PLANTED.replace("DEFECT", defect), encoding="utf-8")
     ended = run_load_test("--devices", "200", "--seconds", "5", planted=tmp_path)
 
+    assert (tmp_path / "done").exists(), f"the defect was not at work: {ended.stdout}{ended.stderr}"
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert DEFECTS[defect] in ended.stdout
