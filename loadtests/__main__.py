@@ -16,6 +16,7 @@ from .runner import run
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 FEWEST_FOR_FAKES = 100
+SECONDS = 10
 FAULTED = 150  # devices a second, where a fault strikes
 
 
@@ -94,7 +95,7 @@ def _arguments() -> argparse.Namespace:
     say("--shape", choices=SHAPES, default=STEADY, help="the course of the run (steady)")
     say("--store", choices=ENGINES, default="sqlite", help="sqlite is the default")
     say("--users", type=_some, help="devices that send at once (32; in a herd 200)")
-    say("--seconds", type=_some, default=10, help="ends after these at most (10)")
+    say("--seconds", type=_some, help=f"ends after these at most ({SECONDS}, or as a fault needs)")
     say("--workers", type=_some, default=1, help="processes of the server (1)")
     say("--devices", type=_some, help="light devices in all; unless given, by shape and seconds")
     say(
@@ -114,6 +115,10 @@ def _arguments() -> argparse.Namespace:
     say("--csv", type=Path, metavar="PREFIX", help="locust's figures")
     say("--ui", type=int, metavar="PORT", help="watch it on locust's page, at this port")
     arguments = parser.parse_args()
+    needed = FAULTS[arguments.fault].run_seconds if arguments.fault else 0
+    arguments.seconds = arguments.seconds or max(SECONDS, needed)
+    if arguments.seconds < needed:
+        parser.error(f"--fault {arguments.fault} needs --seconds {needed} or more")
     if arguments.kill == "redis" and arguments.store == "sqlite":
         parser.error("--kill redis needs --store redis or redis-cluster")
     if arguments.fault in NEED_CLUSTER and arguments.store != "redis-cluster":

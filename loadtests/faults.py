@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from tests.proxy import Mood
@@ -25,6 +26,8 @@ RETRY_SECONDS = 1  # what the page of an outage asks of devices
 SLOW_MICROSECONDS = 50_000  # that each sync takes longer on a slow disk
 HUNG_MICROSECONDS = 4_000_000  # and on one that hangs: longer than a request waits for the store
 SYNCS = "fsync,fdatasync"
+#: what stands out against the two seconds that a group waits for a server before the breaker opens
+LONGER_THAN_A_COMMIT = 3.5
 AHEAD_DAYS = 40  # of the clock of a host that joins with a wrong one
 
 
@@ -150,6 +153,12 @@ class Fault:
     lasts: float = 0.1  # the share of the run
     users: int = 0  # devices at once, so many that those who wait for a shard are not all; 0: any
     least_rate: float = 0.0  # answers a second meanwhile, as a share of those before: less fails
+    least_seconds: float = 0.0  # that it lasts: over a shorter time that rate is not promised
+
+    @property
+    def run_seconds(self) -> int:
+        """The seconds of a run in which it lasts long enough."""
+        return ceil(self.least_seconds / self.lasts)
 
 
 #: what `--kill` names, and what `--fault` names
@@ -164,8 +173,12 @@ FAULTS: Mapping[str, Fault] = {
     "lost-replies": Fault(lambda site: _mood(site, Mood.LOSE_REPLY), on_the_way=True),
     "slow-disk": Fault(lambda site: _syncs_delayed(site, SLOW_MICROSECONDS), lasts=0.3),
     "hung-disk": Fault(lambda site: _syncs_delayed(site, HUNG_MICROSECONDS), lasts=0.3),
-    "hung-master": Fault(master_hung, lasts=0.3, users=800, least_rate=0.3),
-    "failover": Fault(failover, lasts=0.3, users=800, least_rate=0.3),
+    "hung-master": Fault(
+        master_hung, lasts=0.3, users=800, least_rate=0.3, least_seconds=LONGER_THAN_A_COMMIT
+    ),
+    "failover": Fault(
+        failover, lasts=0.3, users=800, least_rate=0.3, least_seconds=LONGER_THAN_A_COMMIT
+    ),
     "clock-jump": Fault(clock_jump, lasts=0.3, least_rate=0.3),
     "analysts": Fault(analysts, lasts=0.3, least_rate=0.3),
 }

@@ -24,7 +24,7 @@ from .faults import FAULTS
 from .generators import Crew, March, NotSent
 from .ipc import HEADERS, PLACE, Assignment, Diary
 from .load_profiles import HERD, Terms, pace
-from .plan import AFTER, STORE_GROWTH, Plan
+from .plan import AFTER, MENDED, STORE_GROWTH, Plan
 from .population import REPLAYED, QueuedReport, draw, order
 from .questions import definitions, questions
 from .report import MEGABYTE, Costs, DeviceSummary, Incident, Outcome
@@ -32,8 +32,8 @@ from .resource_usage import Meter, watching
 from .server_verdicts import ServerVerdicts
 from .verify_store import judge
 
-TRIES = 3  # of what is still not acknowledged when the time is over
 TICK = 0.05
+PAUSE_SECONDS = 0.5  # between two sends of what is still not acknowledged when the time is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +178,18 @@ def _sleep_until(instant: float) -> None:
 
 
 def _settle(server: Server, verdicts: ServerVerdicts) -> None:
-    """Send again what was never acknowledged, as a device does: now it is known what counts."""
+    """Send again what was never acknowledged, as a device does: now it is known what counts.
+
+    A store may refuse for a while after a fault, such as until a replica has fetched everything:
+    one body at a time waits for it.
+    """
+    ends = time.perf_counter() + MENDED
     for place in verdicts.open:
-        for _ in range(TRIES):
-            verdicts.hear(place, *_reply(server, verdicts.queued_reports[place].body))
-            if verdicts.settled(place):
-                break
+        body = verdicts.queued_reports[place].body
+        verdicts.hear(place, *_reply(server, body))
+        while not verdicts.settled(place) and time.perf_counter() < ends:
+            time.sleep(PAUSE_SECONDS)
+            verdicts.hear(place, *_reply(server, body))
 
 
 def _reply(server: Server, body: bytes) -> tuple[bytes, int]:

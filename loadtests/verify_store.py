@@ -39,12 +39,16 @@ ALPHA = 1e-6  # that a sound run fails, over all estimates together
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The acknowledged reports of one collection, what is true of each, and which are fakes."""
+    """The acknowledged reports of one collection, what is true of each, and which are fakes.
+
+    And those that were sent and never acknowledged: nobody knows whether they were counted.
+    """
 
     collection: Collection
     reports: list[Report] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
     fakes: list[Report] = field(default_factory=list)
+    unsure: list[Report] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -54,12 +58,22 @@ class Answers:
     @property
     def cells(self) -> Counter[Cell]:
         """How many belong to each tally."""
-        return Counter(Cell(each.period, each.segment) for each in (*self.reports, *self.fakes))
+        return _cells([*self.reports, *self.fakes])
+
+    @property
+    def unsure_cells(self) -> Counter[Cell]:
+        """How many more each tally may have."""
+        return _cells(self.unsure)
 
     @property
     def counters(self) -> Counters:
         """What counters all these messages make."""
         return self._tally([*self.reports, *self.fakes])
+
+    @property
+    def unsure_counters(self) -> Counters:
+        """What more the counters may be."""
+        return self._tally(self.unsure)
 
     @property
     def honest(self) -> Counters:
@@ -69,6 +83,10 @@ class Answers:
     def _tally(self, reports: list[Report]) -> Counters:
         rows = np.frombuffer(b"".join(report.message for report in reports), np.uint8)
         return tally(self.collection, rows.reshape(len(reports), self.collection.message_bytes))
+
+
+def _cells(reports: list[Report]) -> Counter[Cell]:
+    return Counter(Cell(each.period, each.segment) for each in reports)
 
 
 def answers(verdicts: ServerVerdicts) -> list[Answers]:
@@ -84,6 +102,9 @@ def answers(verdicts: ServerVerdicts) -> list[Answers]:
         else:
             each.reports.append(report)
             each.held.append(held)
+    for place in verdicts.open:
+        queued_report = verdicts.queued_reports[place]
+        found[queued_report.collection.name].unsure.extend(queued_report.reports)
     return list(found.values())
 
 
@@ -104,13 +125,13 @@ def _kept(store: Store, answers: Answers) -> Iterator[str]:
     held = Counter(store.report_counts(series))
     if lost := (sent - held).total():
         yield f"{name}: lost {lost} of {sent.total()} acknowledged reports"
-    if doubled := (held - sent).total():
+    if doubled := (held - sent - answers.unsure_cells).total():
         yield f"{name}: {doubled} reports more than the {sent.total()} acknowledged ones"
     if not sent:
         yield f"{name}: no report was acknowledged, so nothing is shown"
         return
-    off = np.abs(store.counters(series, list(held)) - answers.counters).sum()
-    if off:
+    beyond = store.counters(series, list(held)) - answers.counters
+    if off := np.abs(beyond - beyond.clip(0, answers.unsure_counters)).sum():
         yield f"{name}: the counters are off those of the acknowledged messages by {off}"
     slots = sum(
         int(rows @ np.arange(1, len(rows) + 1)) for rows in store.spend_histograms(series).values()

@@ -104,6 +104,22 @@ def test_only_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, ServerVerdict
         assert off in judged_with_a_tally_off(run, name, 1, n=0)
 
 
+def test_a_report_that_was_never_acknowledged_may_count_once(
+    run: tuple[Aggregator, ServerVerdicts],
+) -> None:
+    """One body of each question was counted, and its replies were lost: one report more fails."""
+    aggregator, verdicts = run
+    for name in QUESTIONS:
+        place = next(at for at, each in enumerate(PARCELS) if each.collection.name == name)
+        verdicts.silences[place] = len(verdicts.replies.pop(place))
+
+    assert judge(aggregator.store, verdicts) == ["4 bodies were never acknowledged"]
+    for name in QUESTIONS:
+        assert f"{name}: 1 reports more than the " in judged_with_a_tally_off(run, name, 1, n=1)
+        off = f"{name}: the counters are off those of the acknowledged messages by 1"
+        assert off in judged_with_a_tally_off(run, name, 1, n=0)
+
+
 def test_what_the_devices_did_not_hear_of_fails_the_run(
     run: tuple[Aggregator, ServerVerdicts],
 ) -> None:

@@ -66,13 +66,13 @@ def test_attackers_come_to_nothing(store: str) -> None:
         ("redis", ["--fault", "slow-disk"]),
         ("redis-cluster", ["--kill", "redis"]),
         ("redis-cluster", ["--kill", "worker", "--workers", "2"]),
-        ("redis-cluster", ["--fault", "hung-master"]),
+        ("redis-cluster", ["--fault", "hung-master", "--seconds", "12"]),
         ("redis", ["--fault", "hung-disk"]),
         ("sqlite", ["--fault", "hung-disk"]),
         ("redis", ["--fault", "clock-jump"]),
         ("sqlite", ["--fault", "analysts"]),
         ("redis", ["--fault", "analysts"]),
-        ("redis-cluster", ["--fault", "failover", "--replicas", "1"]),
+        ("redis-cluster", ["--fault", "failover", "--replicas", "1", "--seconds", "12"]),
     ],
 )
 def test_nothing_acknowledged_is_lost_in_a_fault(store: str, flags: list[str]) -> None:
