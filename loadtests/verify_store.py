@@ -130,8 +130,8 @@ def _kept(store: Store, answers: Answers) -> Iterator[str]:
     if not sent:
         yield f"{name}: no report was acknowledged, so nothing is shown"
         return
-    beyond = store.counters(series, list(held)) - answers.counters
-    if off := np.abs(beyond - beyond.clip(0, answers.unsure_counters)).sum():
+    excess = store.counters(series, list(held)) - answers.counters
+    if off := np.abs(excess - excess.clip(0, answers.unsure_counters)).sum():
         yield f"{name}: the counters are off those of the acknowledged messages by {off}"
     slots = sum(
         int(rows @ np.arange(1, len(rows) + 1)) for rows in store.spend_histograms(series).values()
