@@ -101,12 +101,6 @@ class RelayedWire(Wire):
         with patch.object(HttpTransport, "request", self._relay):
             return self.route.send(body, reports)
 
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        if self.mood() is not None:
-            return False
-        with patch.object(HttpTransport, "request", self._relay):
-            return self.route.close_row(fingerprint, pseudonym)
-
     def _relay(self, method: str, path: str, body: bytes, kind: str, most: int) -> Reply:
         action = self.act(len(self.relay_log))
         reply = Reply(502, {}, b"")
@@ -139,11 +133,6 @@ class RelayedWire(Wire):
     def _serve(self, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
         """Answer an opened request as the server chooses."""
         body = environ["wsgi.input"].read()
-        if environ["REQUEST_METHOD"] == "DELETE":
-            _, _, _, fingerprint, pseudonym = environ["PATH_INFO"].split("/")
-            super().close_row(fingerprint, pseudonym)
-            start("204 No Content", [])
-            return [b""]
         answer = self.answer or super().send
         outcome = answer(body, len(decode_binary(body).reports))
         if isinstance(outcome, Delivered):
