@@ -48,7 +48,7 @@ class Respondent:
         worker, losses = consents.worker, consents.worker.recorder.losses
         try:
             if session.looks_at_values:
-                session.check_value(collection, value)
+                session.check_value(collection, value, segments)
             if self._person == SELF and session.own_consent is not True:
                 losses.add(Loss.NO_CONSENT, name)
                 return
