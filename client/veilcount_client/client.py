@@ -123,9 +123,9 @@ class Respondent:
             problems += session.problems.messages.values()
             return Receipt.empty("; ".join(filter(None, problems)) or "the client is not usable")
         try:
-            state, key = session.consents.worker.state, session.key(self._person)
+            recorder, key = session.consents.worker.recorder, session.key(self._person)
             return receipt(
-                state, key, session.collections, session.reservation, session.settings.route
+                recorder, key, session.collections, session.reservation, session.settings.route
             )
         except Exception as error:  # noqa: BLE001 - a page of the app shows it: whatever it is
             known = isinstance(error, StateError)
@@ -138,7 +138,6 @@ class Respondent:
             name,
             settings=session.settings,
             collections=session.collections,
-            reservation=session.reservation,
             logged=session.problems.of(name),
             worker=session.worker,
             key=None if session.consents is None else session.key(self._person),

@@ -10,10 +10,13 @@ from datetime import date
 
 from veilcount_shared import Collection, periods, schedule
 from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.periods import Unit
 
 from ..clock import instant
 from ..recording import budget_reservation
+from ..recording.answer_times import is_answering
 from ..recording.budget_reservation import Claim
+from ..recording.known_definitions import period_label
 from ..settings import ClientSettings
 from ..state import ClientState, PersonState
 from ..state.losses import Loss
@@ -47,6 +50,10 @@ def render(results: Iterable[DiagnosticResult], *, as_json: bool) -> str:
     return json.dumps({"ok": ok, "results": [asdict(each) for each in found]}, indent=2)
 
 
+MONTHS = (  # whatever the app's locale
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 CLOSED = "the aggregator takes no more for this collection: leave it out of the app's next version"
 
 
@@ -87,14 +94,43 @@ def period(
         return None
     if not schedule.is_selected(person.root, collection):
         return "schedule: this person is not selected (cohort or paired collection)"
-    if current not in schedule.draw_answering_periods(person.root, collection):
-        return f"schedule: this person does not answer in period {current}"
+    name = periods.period_name(collection.unit)
+    if not _answers_in(person, collection, current):
+        share = f"{collection.answering} of {collection.periods}"
+        next_answer = _next_answer(person, collection, current)
+        return f"not this {name}: drawn by chance, {share}; {next_answer}"
     last, answers = state.used(person.key, collection.fingerprint)
     if last > current:
-        return f"clock: period {last} was answered already, and it is {current}: was it set back?"
+        label, today = period_label(collection, last), instant(now).date()
+        return f"clock: {label} was answered already, and it is {today}: was it set back?"
     if last == current and answers >= collection.per_period:
-        return f"frozen until {schedule.period_end(collection, current)}: this period is answered"
+        until = schedule.period_end(collection, current).date()
+        return f"frozen until {until}: this {name} is answered"
     return None
+
+
+def _answers_in(person: PersonState, collection: Collection, period: int) -> bool:
+    """Whether this person answers in this period: every diagnosis asks here."""
+    return is_answering(person.root, collection, period)
+
+
+def _next_answer(person: PersonState, collection: Collection, current: int) -> str:
+    """Name the next period in which the person answers."""
+    for period in range(current + 1, collection.periods):
+        if _answers_in(person, collection, period):
+            return f"next {_date_phrase(collection, period)}"
+    return "none is left"
+
+
+def _date_phrase(collection: Collection, period: int) -> str:
+    first = periods.first_day(collection.unit, collection.start, period)
+    match collection.unit:
+        case Unit.MONTH:
+            return f"in {MONTHS[first.month - 1]} {first.year}"
+        case Unit.WEEK:
+            return f"in the week of {first}"
+        case _:
+            return f"on {first}"
 
 
 def cap(
