@@ -57,7 +57,7 @@ class Respondent:
         worker, losses = consents.worker, consents.worker.recorder.losses
         try:
             if session.looks_at_values:
-                session.check_value(collection, value)
+                session.check_value(collection, value, segments)
             if self._person == SELF and session.own_consent is not True:
                 losses.add(Loss.NO_CONSENT, name)
                 session.warn_of_consent(collection, session.own_consent)
@@ -179,9 +179,9 @@ class Respondent:
             problems += session.problems.messages.values()
             return Receipt.empty("; ".join(filter(None, problems)) or "the client is not usable")
         try:
-            state, key = consents.worker.state, session.key(self._person)
+            recorder, key = consents.worker.recorder, session.key(self._person)
             return receipt(
-                state, key, session.collections, session.reservation, session.settings.route
+                recorder, key, session.collections, session.reservation, session.settings.route
             )
         except Exception as error:  # noqa: BLE001 - a page of the app shows it: whatever it is
             known = isinstance(error, StateError)
@@ -194,7 +194,6 @@ class Respondent:
             name,
             settings=session.settings,
             collections=session.collections,
-            reservation=session.reservation,
             logged=session.problems.of(name),
             worker=session.worker,
             key=session.key(self._person) if consents and self._person is not None else None,

@@ -33,7 +33,7 @@ from .errors import NotUsable, ProblemLog, UnknownCollection, UnknownValue, log,
 from .recording.answer_drawing import AnswerDrawer
 from .recording.budget_reservation import Ceilings, Reservation, reserve
 from .recording.recorder import Recorder
-from .recording.value_check import near_miss, value_problem
+from .recording.value_check import check_segments, near_miss, value_problem
 from .settings import ClientSettings, read_settings
 from .state import ClientState, StateError
 from .state.factory import open_state, state_location
@@ -276,8 +276,13 @@ class Session:
         """Whether what is recorded is a developer's own, and no person's."""
         return self.settings.development or self._randomness.predictable
 
-    def check_value(self, collection: Collection, value: object) -> None:
-        """Warn once of a value that the definition does not have; strict raises UnknownValue."""
+    def check_value(
+        self, collection: Collection, value: object, segments: Mapping[str, object]
+    ) -> None:
+        """Warn once of a value that the definition does not have; strict raises UnknownValue.
+
+        UnknownSegment is raised in any case: `record` counts it.
+        """
         problem = value_problem(collection, value, closest=self.is_test)
         if problem and self.settings.strict:
             raise UnknownValue(f"{collection.name}: {problem}")
@@ -286,6 +291,7 @@ class Session:
             problem = near_miss(collection, value)
         if problem:
             self.problems.add(kind, problem)
+        check_segments(collection, segments)
 
     def warn_of_consent(self, collection: Collection, consented: bool | None) -> None:  # noqa: FBT001
         """Warn once for each collection of which records are dropped, for want of a consent.
@@ -327,6 +333,6 @@ class Session:
         else:
             self.unstored.add(Loss.NO_STATE if known else Loss.UNKNOWN, name)
             self._open_again()
-        self.problems.add(f"record {name}", why)
+        self.problems.warn_once(f"record {name}", why)
         if self.settings.strict:
             raise UnknownCollection(f"{name}: {why}")

@@ -4,7 +4,7 @@ VeilcountError
   x InexactError             a float where an exact number is needed
   x EpsilonError             an epsilon that cannot be claimed
   x DefinitionError          a collections file: the key, its value, the fix
-  x UnknownSegment           a segment that the definition does not declare
+  x UnknownSegment           a segment that is missing, undeclared or of an unlisted value
   x TrustModelError          an answer in clear where noise was asked for, or the reverse
   + WireError                bytes that are no batch, and where
     x UnknownVersion
@@ -73,15 +73,16 @@ class DefinitionError(VeilcountError, ValueError):
 
 
 class UnknownSegment(VeilcountError, ValueError):
-    """A segment name or value that the definition does not declare."""
+    """A segment that is missing, that is not declared, or whose value is not listed."""
 
-    def __init__(self, collection: str, name: str, declared: tuple[str, ...]) -> None:
-        super().__init__(
-            f"{collection}: segment {name!r} is missing, unknown, or not one of its declared values"
-            f" ({', '.join(declared) or 'no segments are declared'})"
-        )
+    def __init__(
+        self, collection: str, name: str, problem: str, labels: tuple[str | int, ...] = ()
+    ) -> None:
+        super().__init__(f"{collection}: segment {name!r} {problem}")
+        self.collection = collection
         self.name = name
-        self.declared = declared
+        self.problem = problem
+        self.labels = labels  # the listed values, if the given one is not among them
 
 
 class TrustModelError(VeilcountError, ValueError):
@@ -158,6 +159,13 @@ def format_value(value: object, most: int = 80) -> str:
     """Return a definition's value as its author wrote it, cut to a readable length."""
     text = _toml(value)
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def format_types(value: object, labels: tuple[str | int, ...]) -> str:
+    """Name the type of a value and, if it is another one, that of the listed labels."""
+    value_type, label_type = type(value).__name__, type(labels[0]).__name__
+    difference = "" if value_type == label_type else f"; the listed values are {label_type}"
+    return f"got {value_type}{difference}"
 
 
 def _toml(value: object) -> str:  # noqa: PLR0911 - one return a type

@@ -12,6 +12,7 @@ import pytest
 
 from veilcount_client import Client, NotUsable, UnknownValue
 from veilcount_client.testing import ClientHarness
+from veilcount_shared.errors import UnknownSegment
 
 from .delivery.app_client import NOBODY
 from .device_fixtures import Device, RaisingValue, at, clock_at, file, one_collection
@@ -20,18 +21,22 @@ THEME = {"values": ["light", "dark", "system"]}
 COLLECTIONS = file(
     theme=THEME,
     editor={"values": ["vim", "emacs"], "other": "another"},
+    size={"values": [1, 2, 4]},
     used={},
     minutes={"range": [0, 240], "measure": "mean"},
     crossed={**THEME, "cross": {"plan": ["free", "paid"]}},
 )
 UNLISTED = [
     ("theme", "drak", '(closest: "dark")'),
-    ("theme", 7, "a value that is not listed"),
-    ("theme", RaisingValue(), "a value that is not listed"),
-    ("used", "yes", "record True or False"),
-    ("minutes", "12", "no number"),
+    ("theme", "drak", "a value that is not listed (got str): "),
+    ("theme", 7, "a value that is not listed (got int; the listed values are str): "),
+    ("theme", RaisingValue(), "a value that is not listed (got RaisingValue; "),
+    ("size", "1", "a value that is not listed (got str; the listed values are int): "),
+    ("size", "1", "(closest: 1)"),
+    ("used", "yes", "a value that is not a boolean (got str): record True or False"),
+    ("minutes", "12", "a value that is no number (got str): "),
     ("crossed", ("dark", "payed"), '(closest: "paid")'),
-    ("crossed", "dark", "a tuple of 2 parts"),
+    ("crossed", "dark", "a value that is no sequence (got str): record a tuple of 2 parts"),
 ]
 LISTED = [
     ("theme", "dark"),
@@ -80,6 +85,45 @@ def test_what_the_definition_has_raises_nowhere(
     assert veilcount.recorded == [(name, value)]
 
 
+ARMS = one_collection("it", segments={"arm": ["left", "right"], "major": [7, 8]})
+ARM = 'has a value that is not listed (got str): give one of "left", "right" (closest: "left")'
+MAJOR = "has a value that is not listed (got str; the listed values are int): give one of 7, 8"
+UNDECLARED = "is not declared: leave it out, or add it to `segments` (declared: arm, major)"
+WRONG_SEGMENTS = [
+    ({"arm": "left"}, "segment 'major' is missing: give one of 7, 8"),
+    ({"amr": "left", "major": 7}, f"segment 'amr' {UNDECLARED}"),
+    ({"arm": "lefty", "major": 7}, f"segment 'arm' {ARM}"),
+    ({"arm": "left", "major": "7"}, f"segment 'major' {MAJOR} (closest: 7)"),
+]
+
+
+@pytest.mark.parametrize(("segments", "problem"), WRONG_SEGMENTS)
+def test_a_wrong_segment_is_named_with_its_cause(
+    veilcount: ClientHarness, segments: dict[str, object], problem: str
+) -> None:
+    client = veilcount.client(ARMS)
+    with pytest.raises(UnknownSegment) as raised:
+        client.record("it", True, **segments)
+
+    assert str(raised.value) == f"it: {problem}"
+    assert client.explain("it").losses == {"segment": 1}
+    assert veilcount.recorded == []
+
+
+def test_production_names_the_cause_of_a_wrong_segment_and_not_its_value(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor the listed one that looks like it: there the value is a person's."""
+    device = Device(tmp_path, ARMS)
+    device.record(value=True, arm="lefty", major=7)
+    (reason,) = device.client.explain("it").reasons
+
+    assert "segment 'arm' has a value that is not listed (got str): give one of" in reason
+    assert reason in caplog.text
+    assert "lefty" not in caplog.text
+    assert "closest" not in caplog.text
+
+
 def test_strict_names_neither_a_persons_value_nor_one_like_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -107,7 +151,7 @@ def test_development_warns_once_for_each_collection(
     assert len(warnings) == 2
     assert "theme" in warnings[0]
     assert '(closest: "dark")' in warnings[0]
-    assert 'counts as `other` (closest: "emacs")' in warnings[1]
+    assert '(got str) counts as `other` (closest: "emacs")' in warnings[1]
     assert "drak" not in caplog.text
 
 

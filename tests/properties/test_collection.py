@@ -82,19 +82,27 @@ def test_segments_are_numbered_in_mixed_radix_the_first_name_highest(segments: s
 
 
 @pytest.mark.parametrize(
-    ("labels", "name"),
+    ("labels", "name", "problem"),
     [
-        ({"arm": "C", "major": 7}, "arm"),
-        ({"arm": "A"}, "major"),
-        ({"arm": None, "major": 7}, "arm"),
-        ({"arm": "A", "major": 7, "minor": 2}, "minor"),
+        ({"arm": "C", "major": 7}, "arm", "not listed"),
+        ({"arm": "A"}, "major", "missing"),
+        ({"arm": None, "major": 7}, "arm", "not listed"),
+        ({"arm": "A", "major": "7"}, "major", "not listed"),
+        ({"arm": "A", "major": 7, "minor": 2}, "minor", "not declared"),
+        ({"arm": "A", "mayor": 7}, "mayor", "not declared"),
     ],
 )
-def test_an_undeclared_segment_is_refused_by_name(labels: dict[str, object], name: str) -> None:
+def test_a_wrong_segment_is_refused_by_name_and_cause(
+    labels: dict[str, object], name: str, problem: str
+) -> None:
     with pytest.raises(UnknownSegment, match=name) as caught:
         parse_definition(BOOLEAN + SEGMENTS).segment(**labels)
+    causes = [
+        each for each in ("missing", "not declared", "not listed") if each in str(caught.value)
+    ]
 
     assert caught.value.name == name
+    assert causes == [problem]
 
 
 def test_hidden_presence_adds_one_input_to_those_of_the_domain() -> None:

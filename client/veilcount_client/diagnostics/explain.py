@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from veilcount_shared import Collection
+from veilcount_shared import Collection, schedule
 from veilcount_shared.collection import Presence
+from veilcount_shared.periods import period_name
 
+from ..clock import instant
 from ..delivery.worker import ClientWorker
-from ..recording.budget_reservation import Reservation
+from ..recording.kept_values import KeptValue, Kind, Place, kept_values, unsent_values
+from ..recording.known_definitions import period_label
 from ..recording.receipt import DELIVERED, WAITING
 from ..settings import ClientSettings
 from ..state import StateError, closed_series
@@ -45,7 +48,6 @@ def explain(
     *,
     settings: ClientSettings,
     collections: Mapping[str, Collection],
-    reservation: Reservation,
     logged: Mapping[str, str],
     worker: ClientWorker | None,
     key: bytes | None,
@@ -53,20 +55,19 @@ def explain(
     unstored: LossCounter,
 ) -> Explanation:
     """Return why nothing of a collection left."""
-    reasons = []
+    causes: dict[str, str] = {}  # one reason each
     if problem := problems.kill_switch(settings):
-        reasons.append(f"kill switch: {problem}")
+        causes["kill switch"] = problem
     if collections and name not in collections:
-        reasons.append(f"definitions: no [{name}] in {', '.join(collections)}")
-    if name in reservation.refused:
-        reasons.append(f"ceiling: {reservation.refused[name]}")
-    reasons += [f"{kind}: {message}" for kind, message in logged.items()]
+        causes["definitions"] = f"no [{name}] in {', '.join(collections)}"
+    causes |= logged
+    stored: list[str] = []
     losses = problems.losses_of(unstored.counts(), {name})
     delivered, delivered_on = 0, ""
     if worker is not None and key is not None and name in collections:
         collection = collections[name]
         try:
-            reasons += _stored_reasons(worker, key, collection, now)
+            stored += _stored_reasons(worker, key, collection, now)
             worker.recorder.write_losses()
             kept_under = {name, collection.fingerprint, ""}
             losses = problems.losses_of(worker.state.losses(), kept_under)
@@ -75,44 +76,80 @@ def explain(
             reply = worker.uploader.replies.last(collection.fingerprint)
             delivered_on = reply.delivered if reply else ""
         except StateError as error:
-            reasons.append(f"state: {error}")
+            causes["state"] = str(error)
+    reasons = (*(f"{cause}: {problem}" for cause, problem in causes.items()), *stored)
     counts = {loss.value: count for loss, count in (+losses).items()}
-    return Explanation(name, tuple(reasons), counts, delivered, settings.route, delivered_on)
+    return Explanation(name, reasons, counts, delivered, settings.route, delivered_on)
 
 
 def _stored_reasons(
     worker: ClientWorker, key: bytes, collection: Collection, now: float
 ) -> Iterator[str]:
-    """Yield what the state knows of a person and a collection."""
-    state = worker.state
-    person = state.person(key)
-    if problem := problems.consent(person, [collection]):
+    """Yield the reasons that lie in the state of a person."""
+    if collection.name in worker.uploader.collections:  # or it was refused at the start
+        yield from _consent(worker, key, collection)
+        if closed_series(worker.state, [collection.fingerprint]):  # what else holds changes little
+            yield f"closed: {problems.CLOSED}"
+            return
+        yield from _answering(worker, key, collection, now)
+    yield from _queued(worker, key, collection)
+    yield from _waiting(worker, key, collection, now)
+
+
+def _consent(worker: ClientWorker, key: bytes, collection: Collection) -> Iterator[str]:
+    if problem := problems.consent(worker.state.person(key), [collection]):
         yield f"consent: {problem}"
-    if problem := moved_state(state.moved, [collection], now):
-        yield f"state: {problem}"
-    if closed_series(state, [collection.fingerprint]):  # what else holds changes little any more
-        yield f"closed: {problems.CLOSED}"
-        return
+
+
+def _answering(
+    worker: ClientWorker, key: bytes, collection: Collection, now: float
+) -> Iterator[str]:
+    """Yield why the person gives no answer now; in development only the dates can be the cause."""
+    state, drawer = worker.state, worker.recorder.drawer
     if problem := problems.campaign(collection, now):
         yield f"clock: {problem}"
-    elif problem := problems.period(state, person, collection, now):
+    elif drawer.uncapped:
+        return
+    elif problem := moved_state(state.moved, [collection], now):
+        yield f"state: {problem}"
+    elif problem := problems.period(state, state.person(key), collection, now):
         yield problem
-    else:
-        claim = worker.recorder.drawer.claims.get(collection.name)
-        if problem := problems.cap(state, person, collection, claim, now):
-            yield f"cap: {problem}"
-    yield from _queued(worker, key, collection)
+    elif problem := problems.cap(
+        state, state.person(key), collection, drawer.claims.get(collection.name), now
+    ):
+        yield f"cap: {problem}"
 
 
 def _queued(worker: ClientWorker, key: bytes, collection: Collection) -> Iterator[str]:
-    waiting, replies = _statuses(worker, key, collection)[WAITING], worker.uploader.replies
-    reply = replies.last(collection.fingerprint)
+    in_memory = len(list(unsent_values(worker.recorder, key, collection)))
+    waiting = _statuses(worker, key, collection)[WAITING] + in_memory
+    reply = worker.uploader.replies.last(collection.fingerprint)
     if reply and reply.is_trouble:
         queue = f" ({waiting} waiting)" if waiting else ""
-        yield f"server, {reply.day}: {replies.describe_last(reply)}{queue}"
+        yield f"server, {reply.day}: {worker.uploader.replies.describe_last(reply)}{queue}"
     elif waiting:
         until = "their instants" if collection.presence is Presence.HIDDEN else "their time"
-        yield f"on the way: {waiting} reports wait for {until}"
+        memory = f", {in_memory} of them in memory" if in_memory else ""
+        yield f"on the way: {waiting} reports wait for {until}{memory}"
+
+
+def _waiting(worker: ClientWorker, key: bytes, collection: Collection, now: float) -> Iterator[str]:
+    """Describe each value that is kept until a later report."""
+    current = schedule.period_at(collection, instant(now))
+    current_label = "" if current is None else period_label(collection, current)
+    for value in kept_values(worker.recorder, key, collection):
+        is_current = value.when == current_label
+        yield _describe(value, f"this {period_name(collection.unit)}" if is_current else value.when)
+
+
+def _describe(value: KeptValue, period: str) -> str:
+    report = f"at an instant drawn for {period}"
+    if value.kind is Kind.STATE:
+        return f"the state is kept on this device; the next report is randomized {report}"
+    if value.kind is Kind.VISIT:
+        return "the last visit is kept on this device; the next period with a visit asks for it"
+    end = ", or when this process ends" if value.place is Place.MEMORY else ""
+    return f"1 value is waiting; it is reported {report}{end}"
 
 
 def _statuses(worker: ClientWorker, key: bytes, collection: Collection) -> Counter[str]:

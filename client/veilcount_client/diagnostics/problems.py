@@ -10,11 +10,13 @@ from datetime import date
 
 from veilcount_shared import Collection, periods, schedule
 from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.periods import Unit
 
 from ..clock import instant
 from ..recording import budget_reservation
-from ..recording.answer_times import is_answering
+from ..recording.answer_times import first_period, is_answering, next_answer
 from ..recording.budget_reservation import Claim
+from ..recording.known_definitions import period_label
 from ..settings import ClientSettings
 from ..state import ClientState, PersonState
 from ..state.losses import Loss
@@ -48,6 +50,10 @@ def render(results: Iterable[DiagnosticResult], *, as_json: bool) -> str:
     return json.dumps({"ok": ok, "results": [asdict(each) for each in found]}, indent=2)
 
 
+MONTHS = (  # whatever the app's locale
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 CLOSED = "the aggregator takes no more for this collection: leave it out of the app's next version"
 
 
@@ -70,12 +76,12 @@ def campaign(collection: Collection, now: float) -> str | None:
 def consent(person: PersonState, collections: Iterable[Collection]) -> str | None:
     """Return why the person's consent does not cover these collections."""
     if person.consented is None:
-        return "the person was not asked: call consent(...)"
+        return "the person was not asked: if client.must_ask: client.consent(...)"
     if not person.consented:
         return "the person said no: nothing is recorded"
     missing = [each.name for each in collections if each.fingerprint not in person.covered]
     if missing:
-        return f"does not cover {', '.join(missing)}: ask again, where unasked() is not empty"
+        return f"does not cover {', '.join(missing)}: ask again where client.must_ask is true"
     return None
 
 
@@ -84,18 +90,42 @@ def period(
 ) -> str | None:
     """Return why the person gives no answer in the present period of a running campaign."""
     current = schedule.period_at(collection, instant(now))
-    if current is None or collection.is_trend:  # a state is kept whenever it changes
-        return None
+    if current is None or collection.is_trend or collection.fingerprint not in person.covered:
+        return None  # of a trend a state is kept whenever it changes
     if not schedule.is_selected(person.root, collection):
         return "schedule: this person is not selected (cohort or paired collection)"
-    if not is_answering(person, collection, current):
-        return f"schedule: this person does not answer in period {current}"
     last, answers = state.used(person.key, collection.fingerprint)
     if last > current:
-        return f"clock: period {last} was answered already, and it is {current}: was it set back?"
+        label, today = period_label(collection, last), instant(now).date()
+        return f"clock: {label} was answered already, and it is {today}: was it set back?"
+    if not is_answering(person, collection, current):
+        return _not_now(person, collection, current, now)
     if last == current and answers >= collection.per_period:
-        return f"frozen until {schedule.period_end(collection, current)}: this period is answered"
+        until, name = schedule.period_end(collection, current), periods.period_name(collection.unit)
+        return f"frozen until {until.date()}: this {name} is answered"
     return None
+
+
+def _not_now(person: PersonState, collection: Collection, current: int, now: float) -> str:
+    """Return why a person does not answer in a period, and when they do next."""
+    name = periods.period_name(collection.unit)
+    why = f"drawn by chance, {collection.answering} of {collection.periods}"
+    if current < first_period(person, collection):
+        why = "it had begun when the person consented"
+    period = next_answer(person, collection, now)
+    following = "none is left" if period is None else f"next {_date_phrase(collection, period)}"
+    return f"not this {name}: {why}; {following}"
+
+
+def _date_phrase(collection: Collection, period: int) -> str:
+    first = periods.first_day(collection.unit, collection.start, period)
+    match collection.unit:
+        case Unit.MONTH:
+            return f"in {MONTHS[first.month - 1]} {first.year}"
+        case Unit.WEEK:
+            return f"in the week of {first}"
+        case _:
+            return f"on {first}"
 
 
 def cap(

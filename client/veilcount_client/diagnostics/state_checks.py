@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from veilcount_shared import Collection
+from veilcount_shared.collection import Model, Takes
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.verdict import Verdict
 
 from ..clock import instant
 from ..delivery.replies import VERDICTS, last_reply
 from ..recording import budget_reservation
+from ..recording.kept_values import Kind, kind_on_device
 from ..settings import ClientSettings
 from ..state import ClientState, Notes, StateError, closed_series
 from ..state.factory import open_state
@@ -26,6 +31,7 @@ from .problems import Collections, DiagnosticResult
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 SELF = ""
+MOST_KEPT = 1_000_000  # values that are counted
 
 #: what can be done about a loss; the others are as the definitions want them
 ADVICE = {
@@ -83,7 +89,7 @@ def check_state(
             yield from _consent(state, settings, collections)
             yield from _closed(state, collections)
             yield from _replies(state, collections)
-            yield _outbox(state, now)
+            yield _outbox(state, collections, now)
             yield from _losses(state, collections)
     except StateError as error:
         message = f"{error}: check the directory, or give another state_dir"
@@ -164,17 +170,48 @@ def _replies(state: ClientState, collections: Collections) -> Iterator[Diagnosti
             yield DiagnosticResult(f"delivery, {name}", False, message)
 
 
-def _outbox(state: ClientState, now: float) -> DiagnosticResult:
+def _outbox(state: ClientState, collections: Collections, now: float) -> DiagnosticResult:
+    ok, reports = _queued_reports(state, now)
+    message = "; ".join([reports, *_kept_values(state, collections)])
+    if any(map(_waits_in_memory, collections.values())):
+        message += "; what the app has in memory is not seen here"
+    return DiagnosticResult("outbox", ok, message)
+
+
+def _kept_values(state: ClientState, collections: Collections) -> Iterator[str]:
+    """Count the values that are kept before they become a report."""
+    kinds_by_series = {
+        collection.fingerprint: kind_on_device(collection) for collection in collections.values()
+    }
+    kinds = Counter(
+        kinds_by_series.get(value.series, Kind.ANSWER)
+        for value in state.held_due(math.inf, MOST_KEPT)
+    )
+    if values := kinds[Kind.ANSWER] + kinds[Kind.TRUE_VALUE]:
+        yield f"values that wait for their instants: {values}"
+    if states := kinds[Kind.STATE]:
+        yield f"states of trends, kept between reports: {states}"
+    if visits := kinds[Kind.VISIT]:
+        yield f"last visits, kept for the next: {visits}"
+
+
+def _waits_in_memory(collection: Collection) -> bool:
+    is_first = collection.takes is Takes.FIRST and collection.model is not Model.CENTRAL
+    return not (is_first or collection.held_on_device)
+
+
+def _queued_reports(state: ClientState, now: float) -> tuple[bool, str]:
+    """Count the reports, and judge whether they leave as they should."""
     waiting, due, failed = state.waiting(now), state.next_due(), state.attempts()
     if due is None:
-        return DiagnosticResult("outbox", True, "empty")
+        return True, "empty"
     minute = f"{instant(due):%Y-%m-%d %H:%M} UTC"
     if failed:
         message = f"the next until {minute}, failed attempts: {failed}: see the aggregator"
-        return DiagnosticResult("outbox", False, f"{waiting} waiting, {message}")
+        return False, f"{waiting} waiting, {message}"
     time = f" for their time, the next leaves {minute}"
     late = ", and due: they leave while the app runs"
-    return DiagnosticResult("outbox", True, f"{waiting} waiting{time if due > now else late}")
+    return True, f"{waiting} waiting{time if due > now else late}"
 
 
 def _losses(state: ClientState, collections: Collections) -> Iterator[DiagnosticResult]:

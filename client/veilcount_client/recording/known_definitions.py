@@ -53,18 +53,26 @@ class KnownDefinition:
         )
 
     def period_label(self, period: int) -> str:
-        """Return the month or the dates of a period, as they are written everywhere."""
-        unit = Unit(self.unit)
+        """Return the month or the dates of a period."""
         start, until = date.fromisoformat(self.start), date.fromisoformat(self.until)
-        first, end = calendar_range(unit, start, until, period)
-        match unit:
-            case Unit.MONTH:
-                return f"{first:%Y-%m}"
-            case Unit.DAY | Unit.EVENT:
-                return first.isoformat()
-            case Unit.WEEK | Unit.USER:
-                last = date.fromordinal(end.toordinal() - 1)
-                return f"{first} to {last}"
+        return _label(Unit(self.unit), start, until, period)
+
+
+def period_label(collection: Collection, period: int) -> str:
+    """Return the month or the dates of a period, as they are written everywhere."""
+    return _label(collection.unit, collection.start, collection.until, period)
+
+
+def _label(unit: Unit, start: date, until: date, period: int) -> str:
+    first, end = calendar_range(unit, start, until, period)
+    match unit:
+        case Unit.MONTH:
+            return f"{first:%Y-%m}"
+        case Unit.DAY | Unit.EVENT:
+            return first.isoformat()
+        case Unit.WEEK | Unit.USER:
+            last = date.fromordinal(end.toordinal() - 1)
+            return f"{first} to {last}"
 
 
 def known_definitions(notes: Notes) -> dict[str, KnownDefinition]:

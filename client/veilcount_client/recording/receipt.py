@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,9 +16,12 @@ from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
 
-from ..state import ClientState, SentReport, SpentBudget, closed_series
+from ..state import SentReport, SpentBudget, StateError, closed_series
+from ..state.losses import Loss
 from .budget_reservation import Reservation, micro
+from .kept_values import KeptValue, kept_values, unsent_values
 from .known_definitions import KnownDefinition, known_definitions
+from .recorder import Recorder
 
 WAITING = "waiting"  # the status of what has not left yet
 DELIVERED = "delivered"
@@ -70,6 +74,7 @@ class ReceiptEntry:
     sent: tuple[Mapping[str, Any], ...]
     closed: bool  # the receiver accepts no more
     delta: str = ""  # the chance that the epsilons do not cover; of some trusted curators
+    kept_values: tuple[KeptValue, ...] = ()  # before they are reported
 
     def lines(self) -> list[str]:
         """Return the entry in plain words."""
@@ -84,6 +89,7 @@ class ReceiptEntry:
             f"  spent {self.spent:g} of {self.life}; {answers}",
             *(["  closed: no more reports are accepted"] if self.closed else []),
             *(f"  {each['status']}: {each['when']}, {each['description']}" for each in self.sent),
+            *(f"  {value.line()}" for value in self.kept_values),
         ]
 
 
@@ -190,13 +196,14 @@ class ReportExample:
 
 
 def receipt(
-    state: ClientState,
+    recorder: Recorder,
     key: bytes,
     collections: Mapping[str, Collection],
     reservation: Reservation,
     route: str = DIRECT,
 ) -> Receipt:
     """Return the receipt of a person over all collections."""
+    state = recorder.state
     loaded = {
         each.fingerprint: KnownDefinition.from_collection(each, _lineage(each, reservation))
         for each in collections.values()
@@ -204,22 +211,40 @@ def receipt(
     account = _Account(state.spent(key), state.sent(key), known_definitions(state) | loaded)
     over = closed_series(state, loaded)
     entries = tuple(
-        account.entry(collection, closed=collection.fingerprint in over)
+        account.entry(
+            collection,
+            closed=collection.fingerprint in over,
+            values=(
+                *kept_values(recorder, key, collection),
+                *unsent_values(recorder, key, collection),
+            ),
+        )
         for collection in collections.values()
     )
-    losses: Counter[str] = Counter()
-    for (reason, where), count in state.losses().items():
-        name = loaded[where].name if where in loaded else where  # on the way, kept by series
-        losses[f"{reason.value}{f' ({name})' if name else ''}"] += count
     return Receipt(
         entries,
         tuple(account.totals()),
         account.charged / EPSILON_GRAIN,
         reservation.ceilings.life / EPSILON_GRAIN,
-        dict(+losses),
+        _losses(recorder, {series: definition.name for series, definition in loaded.items()}),
         tuple(account.earlier(loaded)),
         route=route,
     )
+
+
+def _losses(recorder: Recorder, names: Mapping[str, str]) -> dict[str, int]:
+    """Count the losses by reason and collection, without the true values on their way."""
+    with suppress(StateError):  # to count them another time
+        recorder.write_losses()
+    losses: Counter[tuple[Loss, str]] = Counter()
+    for (reason, where), count in recorder.state.losses().items():
+        losses[reason, names.get(where, where)] += count  # some are kept by series
+    for name in names.values():
+        losses[Loss.CRASHED, name] -= recorder.outbox.count(name)
+    return {
+        f"{reason.value}{f' ({name})' if name else ''}": count
+        for (reason, name), count in (+losses).items()
+    }
 
 
 def _lineage(collection: Collection, reservation: Reservation) -> str:
@@ -246,7 +271,9 @@ class _Account:
     def reports(self, fingerprint: str) -> list[SentReport]:
         return [each for each in self.sent if each.report.fingerprint == fingerprint]
 
-    def entry(self, collection: Collection, *, closed: bool) -> ReceiptEntry:
+    def entry(
+        self, collection: Collection, *, closed: bool, values: tuple[KeptValue, ...]
+    ) -> ReceiptEntry:
         definition = self.known[collection.fingerprint]
         budget, reports = self.spent.get(definition.lineage), self.reports(collection.fingerprint)
         life = budget.life if budget else 0
@@ -270,6 +297,7 @@ class _Account:
             tuple(_entry_report(collection, definition, each) for each in reports),
             closed,
             "" if collection.delta is None else format_value(collection.delta),
+            values,
         )
 
     def earlier(self, loaded: Container[str]) -> Iterator[EarlierEntry]:

@@ -115,6 +115,11 @@ def _question(entry: ReceiptEntry, texts: Texts) -> Iterator[str]:
     if entry.closed:
         facts.append(texts("question_closed"))
     yield _paragraph(" ".join(facts))
+    if entry.kept_values:
+        yield _list(
+            texts(value.message_key, when=value.when, until=value.until)
+            for value in entry.kept_values
+        )
     yield from _guesses(entry, texts)
     yield from _reports(entry.sent, texts)
 

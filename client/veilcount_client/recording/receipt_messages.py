@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from .kept_values import SENTENCES
+
 MESSAGES: Mapping[str, str] = {
     # -- the receipt
     "receipt_title": "What was sent",
@@ -26,6 +28,7 @@ MESSAGES: Mapping[str, str] = {
     " server.",
     "question_central": "Your answer is sent as it is to a trusted curator, who sees it.",
     "question_closed": "The receiver accepts no more reports.",
+    **SENTENCES,
     "guess_title": "How often someone would guess right which of two answers is yours",
     "guess_none": "without any report",
     "guess_one": "from one report, at most",

@@ -150,6 +150,11 @@ class Recorder:
         on_device = any(each.held_on_device for each in collections) and self.state.next_held()
         return min([*held, *minute, *([on_device] if on_device else [])], default=None)
 
+    def pending_periods(self, person: bytes, series: str) -> list[int]:
+        """Return the periods for which a person's value waits in memory."""
+        keys = list(self._held)  # in one step: the thread may be holding more
+        return [period for key, name, period in keys if (key, name) == (person, series)]
+
     def write_losses(self) -> None:
         """Add what was lost since the last time to the state's counts."""
         losses = self.losses.take()

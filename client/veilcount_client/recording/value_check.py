@@ -1,13 +1,13 @@
 """Check a recorded value for the developer: in `strict`, in development and in tests only.
 
 In production nothing looks: a domain is total, and what is raised or logged must not depend on a
-person's value. The value itself is in no message; the listed value that comes closest to it is, but
-only where values are a developer's own.
+person's value. The value itself is in no message; its type is, and the listed value that comes
+closest to it, but that only where values are a developer's own. Segments are public.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from veilcount_shared import Collection, RandomSource
@@ -21,7 +21,8 @@ from veilcount_shared.domain import (
     Number,
     OpenStrings,
 )
-from veilcount_shared.errors import format_value
+from veilcount_shared.domain.labels import Label
+from veilcount_shared.errors import UnknownSegment, format_types, format_value
 
 MOST_COMPARED = 500  # labels: milliseconds
 MOST_TEXT = 200  # characters of a value: no label is longer
@@ -42,15 +43,25 @@ def value_problem(collection: Collection, value: object, *, closest: bool) -> st
     """Return what is wrong with a value that the definition does not have, and the fix."""
     for part, piece in _parts(collection.domain, value):
         if not _has(part, piece):
-            return _expected(part) + (_closest(part, piece) if closest else "")
+            return _expected(part, piece) + (_closest(part, piece) if closest else "")
     return None
+
+
+def check_segments(collection: Collection, labels_by_name: Mapping[str, object]) -> None:
+    """Raise UnknownSegment with the listed value that comes closest."""
+    try:
+        collection.segment(**labels_by_name)
+    except UnknownSegment as error:
+        closest = _closest_label(error.labels, labels_by_name.get(error.name))
+        problem = error.problem + closest
+        raise UnknownSegment(error.collection, error.name, problem, error.labels) from None
 
 
 def near_miss(collection: Collection, value: object) -> str | None:
     """Return which listed value one that counts as `other` looks like."""
     for part, piece in _parts(collection.domain, value):
         if _is_other(part, piece) and (near := _closest(part, piece)):
-            return f"a value that is not listed counts as `other`{near}"
+            return f"a value that is not listed ({_types(part, piece)}) counts as `other`{near}"
     return None
 
 
@@ -72,20 +83,31 @@ def _parts(domain: Domain, value: object) -> list[tuple[Domain, object]]:
     return list(zip(domain.parts, pieces, strict=False))
 
 
-def _expected(domain: Domain) -> str:
+def _expected(domain: Domain, value: object) -> str:
+    problem, fix = _problem_and_fix(domain)
+    return f"a value that is {problem} ({_types(domain, value)}): {fix}"
+
+
+def _problem_and_fix(domain: Domain) -> tuple[str, str]:
     match domain:
         case Number():
-            return "a value that is no number: record an int, a float or a Fraction"
+            return "no number", "record an int, a float or a Fraction"
         case Boolean():
-            return "a value that is not a boolean: record True or False"
+            return "not a boolean", "record True or False"
         case Cross():
-            return f"a value that is no sequence: record a tuple of {len(domain.parts)} parts"
+            return "no sequence", f"record a tuple of {len(domain.parts)} parts"
         case Features():
-            return f"a value that is no mapping: record a dict of {', '.join(domain.names)}"
+            return "no mapping", f"record a dict of {', '.join(domain.names)}"
         case OpenStrings():
-            return f"a value that is no string of 1 to {MAX_LABEL} visible characters: record a str"
+            return f"no string of 1 to {MAX_LABEL} visible characters", "record a str"
         case Choice():
-            return "a value that is not listed: add it to `values`, declare `other`, or correct it"
+            return "not listed", "add it to `values`, declare `other`, or correct it"
+
+
+def _types(domain: Domain, value: object) -> str:
+    if isinstance(domain, Choice):
+        return format_types(value, domain.values)
+    return f"got {type(value).__name__}"
 
 
 def _is_other(domain: Domain, value: object) -> bool:
@@ -96,14 +118,16 @@ def _is_other(domain: Domain, value: object) -> bool:
 
 
 def _closest(domain: Domain, value: object) -> str:
+    return _closest_label(domain.values, value) if isinstance(domain, Choice) else ""
+
+
+def _closest_label(labels: Iterable[Label], value: object) -> str:
     """Return the listed value that looks most like one that is not; empty if none does."""
     from difflib import get_close_matches  # noqa: PLC0415 - no production process needs it
 
-    if not isinstance(domain, Choice):
-        return ""
-    labels = {str(label): label for label in islice(domain.values, MOST_COMPARED)}
+    labels_by_text = {str(label): label for label in islice(labels, MOST_COMPARED)}
     try:
-        found = get_close_matches(str(value)[:MOST_TEXT], labels, n=1)
+        matches = get_close_matches(str(value)[:MOST_TEXT], labels_by_text, n=1)
     except Exception:  # noqa: BLE001 - a value's own code may raise anything: it looks like none
         return ""
-    return f" (closest: {format_value(labels[found[0]])})" if found else ""
+    return f" (closest: {format_value(labels_by_text[matches[0]])})" if matches else ""

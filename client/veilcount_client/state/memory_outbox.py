@@ -69,6 +69,11 @@ class MemoryOutbox:
         """Return how many values of a collection are on their way."""
         return sum(entry.name == name for entry in list(self._entries.values()))
 
+    def draws(self, person: bytes, series: str) -> list[ReportDraw]:
+        """Return the draws of a person's values of a series that are on their way."""
+        draws = [entry.draw for entry in list(self._entries.values())]
+        return [draw for draw in draws if (draw.person, draw.series) == (person, series)]
+
     # -- as the outbox of a state --------------------------------------------------------------
 
     def lease(

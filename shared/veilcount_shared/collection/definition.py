@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from math import prod
+from typing import Any
 
 from .. import periods
 from ..domain import GRID_BITS, Domain, Features, Number, OpenStrings
-from ..errors import MessageOutOfRange, TrustModelError, UnknownSegment
+from ..errors import (
+    MessageOutOfRange,
+    TrustModelError,
+    UnknownSegment,
+    format_types,
+    format_value,
+)
 from ..mechanisms import (
     DistributionMechanism,
     HashedStrings,
@@ -255,14 +263,30 @@ class Collection:
         """Return the cell of segment values as a mixed-radix number, the first segment highest."""
         place = 0
         for name, labels in self.segments:
-            label = labels_by_name.pop(name, None)
+            label: Any = labels_by_name.get(name)  # None is no label
             if label not in labels:
-                raise UnknownSegment(self.name, name, tuple(map(str, labels)))
+                raise self._unknown_segment(labels_by_name)
             place = place * len(labels) + labels.index(label)
-        if labels_by_name:
-            declared = tuple(name for name, _ in self.segments)
-            raise UnknownSegment(self.name, min(labels_by_name), declared)
+        if len(labels_by_name) > len(self.segments):
+            raise self._unknown_segment(labels_by_name)
         return place
+
+    def _unknown_segment(self, labels_by_name: Mapping[str, object]) -> UnknownSegment:
+        """Return the cause; an undeclared name first: it may be one that is missing, misspelt."""
+        segments = dict(self.segments)
+        if unknown_names := labels_by_name.keys() - segments.keys():
+            names = ", ".join(segments) or "none"
+            problem = f"is not declared: leave it out, or add it to `segments` (declared: {names})"
+            return UnknownSegment(self.name, min(unknown_names), problem)
+        name = next(key for key in segments if labels_by_name.get(key) not in segments[key])
+        labels = segments[name]
+        fix = f"give one of {', '.join(map(format_value, labels))}"
+        if name not in labels_by_name:
+            return UnknownSegment(self.name, name, f"is missing: {fix}")
+        types = format_types(labels_by_name[name], labels)
+        return UnknownSegment(
+            self.name, name, f"has a value that is not listed ({types}): {fix}", labels
+        )
 
     def __hash__(self) -> int:
         """Hash the fingerprint: hashing a tuple of a million values each time would be slow."""

@@ -19,12 +19,14 @@ from veilcount_client.__main__ import run
 from veilcount_client.delivery.transport import Later
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.diagnostics.problems import DiagnosticResult
+from veilcount_client.diagnostics.state_checks import check_state
 from veilcount_client.settings import ClientSettings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
 
 from ..delivery.app_client import NOBODY
 from ..delivery.server_fixtures import answering, serving
+from ..device_fixtures import Device, at, one_collection
 from .app_file import FILE, NOW
 
 DISK = Path(__file__).parents[3] / "build"
@@ -191,6 +193,42 @@ def test_the_outbox_is_explained(settings: ClientSettings) -> None:
     assert "1 waiting for their time" in waiting.message
     assert "and due: they leave while the app runs" in overdue.message
     assert is_wrong(found(settings)["outbox"], "failed attempts: 1")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"takes": "last", "held": "device"}, "empty; values that wait for their instants: 1"),
+        ({"model": "central", "budget": 1}, "empty; what the app has in memory is not seen here"),
+        ({"takes": "last"}, "empty; what the app has in memory is not seen here"),
+        ({"measure": "trend", "changes": 1}, "empty; states of trends, kept between reports: 1"),
+        ({"takes": "returning"}, "; last visits, kept for the next: 1"),
+        ({}, "1 waiting for their time, the next leaves 2026-12-"),
+    ],
+)
+def test_values_that_are_kept_are_counted_with_the_outbox(
+    keys: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    """Each by what it is; of what only the app's process has, that it is not seen."""
+    collections = one_collection("it", **keys)
+    app = Device(tmp_path, collections, at(0, 0, 60), person=1, trust_curator=True)
+    app.record()
+    settings = settings_of(state=tmp_path, trust_curator=True)
+    results = check_state(tmp_path, settings, collections, app.clock.now())
+    outbox = next(each for each in results if each.subject == "outbox")
+
+    assert outbox.ok
+    assert words in outbox.message
+    assert ("not seen" in outbox.message) is ("not seen" in words)
+
+
+def test_in_development_neither_ceiling_nor_consent_of_a_state_is_examined(file: Path) -> None:
+    """Each process has a state of its own, which is empty for another one."""
+    results = found(settings_of(collections=file, VEILCOUNT_DEVELOPMENT=1))
+
+    assert results["state"].ok
+    assert "a temporary one of each process" in results["state"].message
+    assert {"ceiling", "consent", "directory", "outbox"}.isdisjoint(results)
 
 
 def test_losses_come_with_advice(settings: ClientSettings) -> None:

@@ -31,6 +31,7 @@ unit = "day"
 from = 2026-11-01
 until = 2026-11-03
 linkage = "token"
+answers = 1
 tokens = "{digest}"
 """
 )

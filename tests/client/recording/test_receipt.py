@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from unittest.mock import patch
@@ -12,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.client.delivery.app_client import NOBODY
-from tests.client.device_fixtures import Device, at, file, one_collection
+from tests.client.device_fixtures import HOUR, Device, at, file, minutes_of, one_collection
 from veilcount_client import Client
 from veilcount_client.recording import known_definitions
 from veilcount_client.state import StateError
@@ -107,6 +108,82 @@ def test_a_report_has_dates_not_a_period_number(unit: str, when: str, tmp_path: 
     assert f"  delivered: {when}, randomized answer" in receipt.text()
     assert [each["when"] for each in receipt.entries[0].sent] == [when]
     assert f">{when}<" in receipt.html()
+
+
+# -- what waits ------------------------------------------------------------------------------------
+
+ANSWER = "Not randomized yet: an answer for {} waits {}, until {} at the latest or until {}."
+TRUE_VALUE = "Not sent yet: a true value for {} waits {}, until {} at the latest or until {}."
+ON_DEVICE = ("on this device", "this app next runs after that")
+IN_MEMORY = ("in this app's memory", "the app ends")
+MONTHLY = {"unit": "month", "takes": "last", "held": "device"}
+CENTRAL = {"model": "central", "budget": 1}
+KEPT = [
+    (MONTHLY, ANSWER, ON_DEVICE, "2026-12", "2026-12-31"),
+    (MONTHLY | CENTRAL, TRUE_VALUE, ON_DEVICE, "2026-12", "2026-12-31"),
+    ({"takes": "last"}, ANSWER, IN_MEMORY, "2026-12-01", "2026-12-02"),
+    ({"takes": "last"} | CENTRAL, TRUE_VALUE, IN_MEMORY, "2026-12-01", "2026-12-02"),
+    ({"late": 3} | CENTRAL, TRUE_VALUE, IN_MEMORY, "2026-12-01", "2026-12-05"),
+]
+
+
+@pytest.mark.parametrize(("keys", "template", "place", "when", "until"), KEPT)
+def test_what_waits_is_told_with_its_place_and_its_end(  # noqa: PLR0917 - one case
+    keys: dict[str, object],
+    template: str,
+    place: tuple[str, str],
+    when: str,
+    until: str,
+    tmp_path: Path,
+) -> None:
+    """As text, on the page and as JSON; and no more once it was reported."""
+    collections = one_collection("it", **keys)
+    device = Device(tmp_path, collections, at(0, 0, 60), person=1, trust_curator=True)
+    before = device.client.receipt()
+    device.record()
+    during = device.client.receipt()
+    (kept,) = during.json()["collections"][0]["kept_values"]
+    device.run_until(at(31))
+    after = device.client.receipt()
+    sentence = template.format(when, place[0], until, place[1])
+
+    assert f"  {sentence}\n" in during.text()
+    assert escape(sentence) in during.html()
+    assert (kept["when"], kept["until"]) == (when, until)
+    for receipt in (before, after):
+        assert "yet:" not in receipt.text() + receipt.html()
+        assert receipt.json()["collections"][0]["kept_values"] == ()
+    assert len(device.wire.reports) == 1
+
+
+def test_a_state_and_a_visit_are_told_as_what_they_are(tmp_path: Path) -> None:
+    """Until the last report, or until the last period can no longer be reported."""
+    short = {"until": "2026-12-03", "late": 1}
+    collections = file(
+        trend={"measure": "trend", "changes": 1, **short}, visit={"takes": "returning", **short}
+    )
+    with minutes_of(HOUR):
+        device = Device(tmp_path, collections, at(0, 0, 60), person=1)
+        device.record()
+        text = device.client.receipt().text()
+        device.run_until(at(4))
+
+    assert "The state is kept on this device; the next report, for 2026-12-0" in text
+    assert "When you were last here is kept on this device, until 2026-12-04 or until this" in text
+    assert "kept on this device" not in device.client.receipt().text()
+
+
+def test_a_true_value_on_its_way_is_not_lost(tmp_path: Path) -> None:
+    """The state counts it as lost with its process, until it is delivered; a crash shows that."""
+    device = Device(tmp_path, one_collection("it", **CENTRAL), trust_curator=True)
+    device.record()
+    waiting = device.client.receipt()
+    device.crash()
+    device.start()
+    crashed = device.client.receipt()
+
+    assert (waiting.losses, waiting.entries[0].answers) == ({}, 1)
+    assert (crashed.losses, crashed.entries[0].kept_values) == ({"crashed (it)": 1}, ())
 
 
 # -- earlier definitions ---------------------------------------------------------------------------
