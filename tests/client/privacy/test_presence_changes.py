@@ -11,12 +11,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from veilcount_client.consent import ConsentDecisions
-from veilcount_client.state import file_checks, sqlite_database
+from veilcount_client.state import PersonState, file_checks, sqlite_database
+from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection
 
 from ..device_fixtures import HOUR, Device, at, file, one_collection, set_clock
@@ -94,6 +97,56 @@ def test_idle_and_active_send_alike(
     collections: dict[str, Collection], stream: Stream, life: Life
 ) -> None:
     assert is_alike(collections, stream, life)
+
+
+# -- a question that a later release adds ---------------------------------------------------------
+
+
+def added_later(place: Path) -> tuple[list[int], int]:
+    """Return the periods that are answered of a hidden question which day 20 adds; and its cost."""
+    device = Device(place, file(first={}), at(0, 7), person="p", **LIMITS)
+    device.run_until(at(20, 9))
+    device.stop()
+    device.start(file(first={}, mood={"presence": "hidden"}))
+    if device.client.must_ask:
+        device.client.consent(True, only="new")
+    device.run_until(at(22))
+    series = device.collections["mood"].fingerprint
+    reports = [each for each in device.wire.counted.values() if each.fingerprint == series]
+    return sorted(each.period for each in reports), device.spent("mood")
+
+
+def test_a_hidden_question_that_is_added_is_not_answered_for_days_before(memory: Path) -> None:
+    """It was answered "absent" for all of them: 21 epsilon by day 20, and a burst of 21 reports."""
+    assert added_later(memory / "added") == ([20, 21], 2 * 10**6)
+
+
+def test_what_counts_from_the_first_consent_is_seen(memory: Path) -> None:
+    """The planted variant: every question is covered since the person's first consent."""
+    person = SqliteState.person
+
+    def since_the_first(state: SqliteState, key: bytes) -> PersonState:
+        read = person(state, key)
+        first = min((each.since for each in read.coverage.values()), default=0.0)
+        coverage = {series: replace(each, since=first) for series, each in read.coverage.items()}
+        return replace(read, coverage=coverage)
+
+    with patch.object(SqliteState, "person", since_the_first):
+        periods, cost = added_later(memory / "planted")
+
+    assert (len(periods), cost) == (22, 22 * 10**6)
+
+
+def test_instants_of_the_day_of_consent_are_spread(memory: Path) -> None:
+    """At the consent itself all questions would report together, and so show their person."""
+    names = [f"c{number}" for number in range(20)]
+    hidden = file(**{name: {"presence": "hidden"} for name in names})
+    device = Device(memory / "spread", hidden, at(0, 20), person="p")
+    instants = sorted(device.instant(name) for name in names)
+
+    assert at(0, 20) < instants[0] < instants[-1] <= at(1)
+    assert len(set(instants)) > 15
+    assert instants[-1] - instants[0] > 2 * HOUR
 
 
 # -- planted bugs ----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.properties.definition_harness import parse_definition
+from veilcount_client.recording.visits import Visits
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection
 from veilcount_shared.errors import DefinitionError
@@ -71,6 +72,33 @@ def test_a_withdrawal_forgets_the_last_visit(memory: Path) -> None:
     device.record_at(at(1, 9))
 
     assert answers(device)[1] == 0
+
+
+def hidden_answers(place: Path, days: int = 29) -> list[int]:
+    """Return the messages of somebody who visits daily, in a week of which each day is drawn."""
+    device = Device(place, returning(presence="hidden"), at(0, 0.1), person=3)
+    with patch.object(Collection, "randomize_absent", lambda *_: 2):
+        for day in range(days):
+            device.record_at(at(day, 12))
+        device.run_until(at(days))
+    return [message for period, message in sorted(answers(device).items()) if period]
+
+
+def test_hidden_presence_tells_no_return_as_none(memory: Path) -> None:
+    """A visit after the period's absence was drawn counts for the next period all the same.
+
+    It was not kept: of 72 returns 19 were reported, 15 told as none, and 38 absent.
+    """
+    messages = hidden_answers(memory / "hidden")
+
+    assert set(messages) == {1, 2}
+    assert 8 < messages.count(1) < 20
+
+
+def test_a_visit_that_is_not_kept_is_seen(memory: Path) -> None:
+    """The planted variant, as it was."""
+    with patch.object(Visits, "_is_answered", lambda *_: False):
+        assert 0 in hidden_answers(memory / "lost")
 
 
 def test_two_processes_answer_once(memory: Path) -> None:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.recording.answer_times import tokens_requested_at
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.testing import SettableClock
@@ -252,6 +253,36 @@ def test_requests_are_alike_whatever_is_recorded(tmp_path: Path) -> None:
 
     assert logs[0] == logs[1] == logs[2]
     assert len(logs[0][1]) == DAYS - 1
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_hidden_reports_leave_at_drawn_instants_whatever_was_recorded(
+    tmp_path: Path,
+    planted: bool,  # noqa: FBT001 - pytest's
+) -> None:
+    """Within a day of consent as well: the time of a record once told who recorded (31 of 32).
+
+    Planted: reports wait for tokens that come within a day of the consent, as they did.
+    """
+
+    def times(drawer: AnswerDrawer, answer: PersonAnswer, number: int) -> tuple[float, float]:
+        ready = drawn_at(drawer, answer, number)
+        if answer.absent or answer.at > answer.person.coverage[answer.collection.fingerprint].since:
+            return (answer.at, answer.at) if not answer.absent else ready
+        return ready
+
+    drawn_at = AnswerDrawer._times
+    instants = []
+    with patch.object(AnswerDrawer, "_times", times if planted else drawn_at):
+        for name, days in (("idle", ()), ("active", range(DAYS))):
+            device = TokenDevice(tmp_path / name, presence="hidden")
+            for day in days:
+                device.record_at(at(day, 0.5 if day else 2))
+            device.run_until(at(DAYS + 1))
+            instants.append([each.instant for each in device.wire.attempts])
+
+    assert len(instants[0]) == DAYS - 1
+    assert (instants[0] == instants[1]) is not planted
 
 
 def test_two_collections_are_requested_at_instants_of_their_own(tmp_path: Path) -> None:
