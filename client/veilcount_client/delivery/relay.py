@@ -81,7 +81,9 @@ class RelayTransport(HttpTransport):
     def _relay(self, deadline: Deadline, config: KeyConfig, sealed: bytes, most: int) -> Reply:
         """Return the relay's reply to one encapsulated request."""
         try:
-            return self._exchange(deadline, "POST", "", sealed, REQUEST_TYPE, most)
+            return self._exchange(
+                deadline, "POST", "", sealed, content_type=REQUEST_TYPE, most=most
+            )
         except Exception as error:
             if config is self._keys[0]:
                 raise

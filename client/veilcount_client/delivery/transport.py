@@ -108,13 +108,22 @@ class HttpTransport:
     ) -> Reply:
         """Return the bounded reply to one request on a connection of its own."""
         with self._deadline() as deadline:
-            return self._exchange(deadline, method, path, body, content_type, most)
+            return self._exchange(
+                deadline, method, path, body, content_type=content_type, most=most
+            )
 
     def _deadline(self) -> Deadline:
         return self._http.Deadline(MAX_SECONDS)
 
     def _exchange(
-        self, deadline: Deadline, method: str, path: str, body: bytes, content_type: str, most: int
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        body: bytes,
+        *,
+        content_type: str,
+        most: int,
     ) -> Reply:
         with (
             self._http.session(deadline) as session,

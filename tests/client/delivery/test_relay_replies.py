@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from urllib3.util.connection import create_connection
 
 from veilcount_client.delivery import deadline
 from veilcount_client.delivery.relay import RelayTransport
@@ -62,10 +63,10 @@ def test_no_unencrypted_reply_is_an_outcome(status: int, kind: str, body: str, w
 
 
 def test_no_failure_after_an_unknown_key_counts_as_unsent() -> None:
-    """The first request was read: else a relay that refuses the second hears of the device hourly."""
+    """The first request was read: a relay that refuses the second gets no hourly attempts."""
     with serving(answering(400, NAMED.encode(), Content_Type=PROBLEM)) as server:
         transport = RelayTransport(server.url, KEYS, None, lambda: 0.0)
-        with patch.object(deadline, "create_connection", _once(deadline.create_connection)):
+        with patch(f"{deadline.__name__}.create_connection", _once(create_connection)):
             outcome = transport.send(b"a batch", 1)
 
     assert len(server.requests) == 1

@@ -98,7 +98,7 @@ class SimulatedRelayTransport(RelayTransport):
         return nullcontext()  # no time passes
 
     def _exchange(
-        self, deadline: Any, method: str, path: str, body: bytes, content_type: str, most: int
+        self, deadline: Any, method: str, path: str, body: bytes, *, content_type: str, most: int
     ) -> Reply:
         return self._simulated_relay(method, path, body, content_type, most)
 

@@ -1,11 +1,12 @@
 """No active joiner: a server that chooses its replies cannot pair a device's rows by them.
 
 It sees every body and its instant of arrival, but no address, and answers each attempt as it likes:
-it turns away with any `Retry-After`, cuts the connection, closes, or asks to be tried again. Through
+it turns away with any `Retry-After`, cuts the connection, closes, or asks to be tried again. Over
 a relay it has two valid keys, sees which one each body was encrypted to, and may answer that it
 does not know it. What one row hears must move no other, so the best pairing that it finds is as
 good as a blind one. The same joiner pairs nearly everybody where a device has one back-off for all
-its rows, or one memory of what was closed: 60 of 60 devices in 8 days, once.
+its rows, or one memory of what was closed (60 of 60 devices in 8 days, once), or one of which key
+was unknown (22 of 24).
 """
 
 from __future__ import annotations
@@ -308,7 +309,7 @@ def test_the_joiner_sees_one_closing() -> None:
 
 
 def test_the_joiner_sees_one_memory_of_keys() -> None:
-    """Where an unknown key changes the key of all rows, the same joiner pairs far more than chance."""
+    """Where an unknown key changes the key of all rows, the same joiner pairs most devices."""
     server = lives("ab", 24, one_memory_of_keys, RELAYED, days=8)
     right = joined(server, server.rows("a"), server.rows("b"))
 
