@@ -126,11 +126,6 @@ class RelayedWire(Wire):
             return refused
         return self.route.send(body, reports)
 
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        if self.mood() is not None:
-            return False
-        return self.route.close_row(fingerprint, pseudonym)
-
     def _relay(self, method: str, path: str, body: bytes, kind: str, most: int) -> Reply:
         action = self.act(len(self.relay_log))
         reply = Reply(502, {}, b"")
@@ -167,11 +162,6 @@ class RelayedWire(Wire):
     def _serve(self, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
         """Answer an opened request as the server chooses."""
         body = environ["wsgi.input"].read()
-        if environ["REQUEST_METHOD"] == "DELETE":
-            _, _, _, fingerprint, pseudonym = environ["PATH_INFO"].split("/")
-            super().close_row(fingerprint, pseudonym)
-            start("204 No Content", [])
-            return [b""]
         answer = self.answer or super().send
         outcome = answer(body, len(decode_binary(body).reports))
         if isinstance(outcome, Delivered):
@@ -211,11 +201,6 @@ def no_padding() -> Iterator[None]:
 
     with patch.object(uploader, "pack", pack), patch.object(relay_module, "SIZE", 1):
         yield
-
-
-def unpadded_requests() -> AbstractContextManager[object]:
-    """Wrong: bodies are padded, requests are not: their method and path show."""
-    return patch.object(relay_module, "SIZE", 1)
 
 
 def unpadded_replies() -> AbstractContextManager[object]:

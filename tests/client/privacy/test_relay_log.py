@@ -18,7 +18,7 @@ from veilcount_client.testing import SettableClock
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 
-from ..device_fixtures import Device, at, file
+from ..device_fixtures import at, file
 from .emissions import LIVES, NEVER, Life, Stream, emissions, recording
 from .relayed_wire import (
     ACTIONS,
@@ -29,7 +29,6 @@ from .relayed_wire import (
     relay_view,
     repeated,
     unpadded_replies,
-    unpadded_requests,
 )
 
 Plant = Callable[[], AbstractContextManager[object]]
@@ -120,20 +119,14 @@ def test_the_question_does_not_show() -> None:
     assert of_question("a") == of_question("b")
 
 
-def closes(device: Device) -> None:
-    """Ask the server to close a row."""
-    device.wire.close_row("0" * 64, "A" * 22)
-
-
 def lengths(plant: Plant = nullcontext, verdict: Verdict | None = None) -> set[tuple[int, int]]:
-    """Return the lengths, both ways, of reports and of a request to close a row."""
-    life = Life("closing a row", ((at(2, 9), closes),))
-    log = entries(QUESTIONS, recording("a", True, True), life, plant=plant, verdict=verdict)
-    assert len(log) >= 3  # what is full is sent again, and so the lengths are compared
+    """Return the lengths, both ways, of reports."""
+    log = entries(QUESTIONS, recording("a", True, True), plant=plant, verdict=verdict)
+    assert len(log) >= 2  # what is full is sent again, and so the lengths are compared
     return {(len(each.body), each.reply) for each in log}
 
 
-def test_neither_kind_of_request_nor_verdict_shows() -> None:
+def test_no_verdict_shows() -> None:
     found = [lengths(verdict=each) for each in (None, Verdict.FULL, Verdict.MALFORMED)]
 
     assert len(set.union(*map(set, found))) == 1
@@ -143,9 +136,8 @@ def test_neither_kind_of_request_nor_verdict_shows() -> None:
 
 
 def test_missing_padding_is_found() -> None:
-    """Of bodies it shows the question; of requests, their kind; of replies, their verdict."""
+    """Of bodies it shows the question; of replies, their verdict."""
     assert of_question("a", no_padding) != of_question("b", no_padding)
-    assert len(lengths(unpadded_requests)) > 1
     assert lengths(unpadded_replies) != lengths(unpadded_replies, Verdict.MALFORMED)
 
 
