@@ -44,10 +44,6 @@ class MeasuredTransport:
             write(at=ended, seconds=ended - begun, body=body.hex(), verdicts=verdicts, why=why)
         return outcome
 
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Ask for a pseudonym's row to be closed; whether it is done."""
-        return self._onward.close_row(fingerprint, pseudonym)
-
 
 def write(**line: object) -> None:
     """Write a line in one piece: bodies are sent by several threads."""

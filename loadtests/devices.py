@@ -137,10 +137,6 @@ class Witness:
         self._tries.append(attempt)
         return outcome
 
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Ask for a pseudonym's row to be closed; whether it is done."""
-        return self._onward.close_row(fingerprint, pseudonym)
-
 
 class Device:
     """One app with the client in it, and a person who holds one value a question."""

@@ -7,25 +7,31 @@ logged once, counted, and returned by `explain`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from fractions import Fraction
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.errors import UnknownSegment
 
-from .clock import Clock
+from .clock import Clock, instant
+from .consent import ConsentDecisions, Only, check_answer
 from .delivery.issuer import Account, TokenIssuer
 from .delivery.transport import Transport
 from .diagnostics.explain import Explanation, explain
-from .errors import NotUsable, UnknownValue
+from .errors import NotAnAnswer, NotAPerson, NotUsable, UnknownValue
 from .recording.budget_reservation import Reservation
+from .recording.person_id import person_name
 from .recording.receipt import Receipt, ReportExample, example, receipt
 from .recording.recorder import RecordCall
+from .recording.row_names import RowName, row_names
 from .session import SELF, Definitions, Session
 from .settings import ClientSettings
 from .state import StateError
 from .state.losses import Loss
+
+Answer = TypeVar("Answer")
 
 
 class Respondent:
@@ -33,13 +39,16 @@ class Respondent:
 
     __slots__ = ("_person", "_session")
 
-    def __init__(self, session: Session, person: str) -> None:
-        """Act for a person; nothing is stored yet."""
+    def __init__(self, session: Session, person: str | None) -> None:
+        """Act for a person, or for nobody; nothing is stored yet."""
         self._session, self._person = session, person
 
     def record(self, name: str, value: object, /, **segments: object) -> None:
         """Record a value of a collection: microseconds, never blocks, never raises."""
         session, name = self._session, str(name)
+        if self._person is None:
+            self._refuse("record")
+            return
         consents = session.consents
         collection = None if consents is None else consents.accepted.get(name)
         if consents is None or collection is None or session.is_closed:
@@ -51,6 +60,7 @@ class Respondent:
                 session.check_value(collection, value)
             if self._person == SELF and session.own_consent is not True:
                 losses.add(Loss.NO_CONSENT, name)
+                session.warn_of_consent(collection, session.own_consent)
                 return
             cell = collection.segment(**segments) if segments or collection.segments else 0
             call = RecordCall(self._person, collection, value, cell, session.clock.now())
@@ -67,63 +77,109 @@ class Respondent:
             if session.settings.strict:
                 raise
 
+    # -- consent -------------------------------------------------------------------------------
+
+    @property
+    def must_ask(self) -> bool:
+        """Whether the app has to ask the person now; `unasked` names what about.
+
+        False under a kill switch or without a state, and after a no, whatever is added later.
+        """
+        return self._read("must_ask", lambda consents, key: consents.must_ask(key), otherwise=False)
+
     @property
     def consented(self) -> bool | None:
         """True, False, or None: not decided yet, or the state cannot be reached."""
-        session = self._session
-        if session.consents is None:
-            return None
-        if self._person == SELF:
-            return session.own_consent
-        try:
-            return session.consents.consented(session.key(self._person))
-        except StateError as error:
-            session.problems.add("state", str(error))
-            return None
-
-    def consent(self, granted: bool) -> None:  # noqa: FBT001 - the one argument
-        """Store the person's decision. False wipes what is still here and stops the sending."""
-        session = self._session
-        if session.consents is None:
-            return
-        try:
-            session.consents.consent(session.key(self._person), granted=granted)
-        except StateError as error:
-            session.problems.add("state", str(error))
-            if session.settings.strict:
-                raise
-            return
-        if self._person == SELF:
-            session.own_consent = granted
+        if self._person == SELF and self._session.consents is not None:
+            return self._session.own_consent
+        return self._read("consented", lambda consents, key: consents.consented(key), None)
 
     def unasked(self) -> list[str]:
-        """Return the collections that the person's consent does not cover."""
-        session = self._session
-        if session.consents is None:
-            return []
-        return session.consents.unasked(session.key(self._person))
+        """Return the collections that the person has neither agreed to nor declined."""
+        return self._read("unasked", lambda consents, key: consents.unasked(key), [])
+
+    def consent(self, granted: bool, *, only: Only = None) -> None:  # noqa: FBT001 - the decision
+        """Store the person's decision, `True` or `False`, on everything that is loaded.
+
+        `only="new"`: on what was not decided yet, and all else stays as it is; while nothing is
+        decided, on everything. `only=[names]`: on these questions. A no wipes what is still here
+        and stops the sending; by name it is kept for later forms of the question too, and lifted
+        by a yes to its name alone.
+        """
+        session, consents = self._session, self._decisions("consent")
+        try:
+            check_answer(granted)
+            if consents is None or self._person is None:
+                return
+            key = session.key(self._person)
+            consents.consent(key, granted=granted, only=only)
+            if self._person == SELF:
+                session.own_consent = consents.consented(key)
+        except (NotAnAnswer, StateError) as error:
+            is_state = isinstance(error, StateError)
+            session.problems.add("state" if is_state else "consent", str(error))
+            if session.settings.strict or (session.is_test and not is_state):
+                raise
+
+    def rows(self) -> list[RowName]:
+        """Return the names of the rows that an operator can close at the aggregator.
+
+        Save them before `forget`: afterwards nobody can find the rows. With `linkage` none or
+        token no row takes another report, and there is nothing to close.
+        """
+        return self._read(
+            "rows", lambda consents, key: row_names(consents.worker.state, key), otherwise=[]
+        )
 
     def forget(self) -> None:
-        """Wipe secret, answers and outbox; keep what was spent; have the rows closed in time."""
-        session = self._session
-        if session.consents is None:
+        """Wipe secret, answers, outbox and decisions; keep what was spent. Nothing is sent.
+
+        Save `rows()` first if you want them closed at the aggregator.
+        """
+        consents = self._decisions("forget")
+        if consents is None or self._person is None:
             return
-        session.consents.forget(session.key(self._person))
+        consents.forget(self._session.key(self._person))
         if self._person == SELF:
-            session.own_consent = None
+            self._session.own_consent = None
+
+    def _decisions(self, call: str) -> ConsentDecisions | None:
+        """Return where the person's decisions are kept; None without a person or a state."""
+        if self._person is None:
+            self._refuse(call)
+            return None
+        return self._session.consents
+
+    def _refuse(self, call: str) -> None:
+        """Do nothing: this is nobody, which was logged when it was made."""
+
+    def _read(
+        self, call: str, read: Callable[[ConsentDecisions, bytes], Answer], otherwise: Answer
+    ) -> Answer:
+        """Return what the state says of the person, or what holds without one or the other."""
+        consents = self._decisions(call)
+        if consents is None or self._person is None:
+            return otherwise
+        try:
+            return read(consents, self._session.key(self._person))
+        except StateError as error:
+            self._session.problems.add("state", str(error))
+            return otherwise
+
+    # -- what is shown -------------------------------------------------------------------------
 
     def receipt(self) -> Receipt:
         """Return what left this device and what it cost, for the person.
 
         It never raises: a receipt that cannot be made is empty, and its `problem` says why.
         """
-        session = self._session
-        if session.consents is None:
+        session, consents = self._session, self._decisions("receipt")
+        if consents is None or self._person is None:
             problems = [session.settings.disabled and f"{session.settings.disabled} is set"]
             problems += session.problems.messages.values()
             return Receipt.empty("; ".join(filter(None, problems)) or "the client is not usable")
         try:
-            state, key = session.consents.worker.state, session.key(self._person)
+            state, key = consents.worker.state, session.key(self._person)
             return receipt(
                 state, key, session.collections, session.reservation, session.settings.route
             )
@@ -133,7 +189,7 @@ class Respondent:
 
     def explain(self, name: str) -> Explanation:
         """Return why nothing of a collection left, or that all is well."""
-        session = self._session
+        session, consents = self._session, self._decisions("explain")
         return explain(
             name,
             settings=session.settings,
@@ -141,7 +197,7 @@ class Respondent:
             reservation=session.reservation,
             logged=session.problems.of(name),
             worker=session.worker,
-            key=None if session.consents is None else session.key(self._person),
+            key=session.key(self._person) if consents and self._person is not None else None,
             now=session.clock.now(),
             unstored=session.unstored,
         )
@@ -203,12 +259,32 @@ class Client(Respondent):
             randomness=randomness,
             threaded=threaded,
         )
-        super().__init__(session, SELF)
+        super().__init__(session, None if session.settings.persons else SELF)
+
+    def _refuse(self, call: str) -> None:
+        """Name the mistake: the client itself is no person where it acts for many."""
+        problem = (
+            f"{call} on the client itself would take all users for one person: use"
+            f" client.person(id).{call}"
+        )
+        self._session.problems.add(f"client.{call}", problem)
+        if self._session.settings.strict:
+            raise NotUsable(problem)
 
     @property
     def settings(self) -> ClientSettings:
         """The settings in use: arguments, else VEILCOUNT_* variables, else defaults."""
         return self._session.settings
+
+    @property
+    def state_moved(self) -> datetime | None:
+        """When the state was last found to be a copy, restored, or new in place of a damaged one.
+
+        Periods that began before are not answered. None: it never was, or there is no state.
+        """
+        worker = self._session.worker
+        moved = worker.state.moved if worker else ()
+        return instant(max(moved)) if moved else None
 
     @property
     def collections(self) -> Mapping[str, Collection]:
@@ -221,10 +297,20 @@ class Client(Respondent):
         return self._session.reservation
 
     def person(self, id: object, /) -> Person:  # noqa: A002 - the app's own word
-        """Return one of the many persons that this client acts for; the id is never stored."""
+        """Return one of the many persons that this client acts for; the id is never stored.
+
+        A non-empty `str`, an `int`, `bytes` or a `UUID`, in any spelling of one id. Anything else
+        is nobody: a person that records nothing and need not be asked.
+        """
         if not self.settings.persons:
             raise NotUsable("person() needs Client(persons=True)")
-        return Person(self._session, f"id {id}")
+        try:
+            return Person(self._session, f"id {person_name(id)}")
+        except NotAPerson as error:
+            self._session.problems.add("person", str(error))
+            if self.settings.strict:
+                raise
+            return Person(self._session, None)
 
     def example(self, name: str) -> ReportExample:
         """Return the format of a report and how it is drawn: of a fixed dummy, never a draw."""

@@ -5,6 +5,8 @@ VeilcountError (shared)
     x UnknownCollection   the definitions have no collection of this name
     x UnknownValue        the definition does not have the value
     x NotUsable           the client cannot record; the message says why
+    x NotAnAnswer         a decision was neither True nor False, or about no question
+    x NotAPerson          what was given as a person's id names nobody
 """
 
 from __future__ import annotations
@@ -30,6 +32,14 @@ class UnknownValue(ClientError, ValueError):
 
 class NotUsable(ClientError, RuntimeError):
     """The client cannot record: no definitions, no state, or a kill switch."""
+
+
+class NotAnAnswer(ClientError, TypeError):
+    """A decision is `True` or `False`, on everything, on what is new, or on named collections."""
+
+
+class NotAPerson(ClientError, ValueError):
+    """What was given as a person's id names nobody: the message shows its type, never the id."""
 
 
 class ProblemLog:

@@ -140,7 +140,8 @@ class Session:
         if not collections:
             raise NotUsable("the definitions are empty: add a table for each question")
         self._check_address()
-        state = open_state(state_location(settings, next(iter(collections.values())).app))
+        place = state_location(settings, next(iter(collections.values())).app)
+        state = open_state(place, self.clock.now)
         self.reservation = reserve(
             state, collections.values(), settings.ceiling, settings.daily_ceiling
         )
@@ -230,7 +231,7 @@ class Session:
         drawer = AnswerDrawer(
             state, self._randomness, claims, jitter, uncapped=settings.development
         )
-        recorder = Recorder(drawer, self._warn_of_dates)
+        recorder = Recorder(drawer, self._warn_of_dates, self.warn_of_consent)
         uploader = Uploader(
             state,
             recorder,
@@ -240,7 +241,7 @@ class Session:
             self.clock.now,
             persons=settings.persons,
             keyed=bool(settings.key),
-            test=self._is_test,
+            test=self.is_test,
             host=without_password(settings.url or "the aggregator"),
             log=log.info if settings.development else log.debug,
             issuance=self._issuance(state, accepted),
@@ -268,13 +269,13 @@ class Session:
     # -- values and dates, for the developer ---------------------------------------------------
 
     @property
-    def _is_test(self) -> bool:
+    def is_test(self) -> bool:
         """Whether what is recorded is a developer's own, and no person's."""
         return self.settings.development or self._randomness.predictable
 
     def check_value(self, collection: Collection, value: object) -> None:
         """Warn once of a value that the definition does not have; strict raises UnknownValue."""
-        problem = value_problem(collection, value, closest=self._is_test)
+        problem = value_problem(collection, value, closest=self.is_test)
         if problem and self.settings.strict:
             raise UnknownValue(f"{collection.name}: {problem}")
         kind = f"value {collection.name}"
@@ -282,6 +283,21 @@ class Session:
             problem = near_miss(collection, value)
         if problem:
             self.problems.add(kind, problem)
+
+    def warn_of_consent(self, collection: Collection, consented: bool | None) -> None:  # noqa: FBT001
+        """Warn once for each collection of which records are dropped, for want of a consent.
+
+        A person who said no is no mistake of the app's, but a developer is told of it.
+        """
+        if consented is not False:
+            why = "the person was not asked" if consented is None else "it came after the consent"
+            fix = 'if client.must_ask: client.consent(ask(client.unasked()), only="new")'
+        elif self.settings.development:
+            why, fix = "the person said no", "record nothing, or ask again"
+        else:
+            return
+        message = f"what is recorded is dropped: {why}: {fix}"
+        self.problems.warn_once(f"consent {collection.name}", message)
 
     def _warn_of_dates(self, collection: Collection, at: float) -> None:
         if problem := campaign(collection, at):

@@ -76,10 +76,15 @@ def period_end(collection: Collection, period: int) -> datetime:
 # -- what is drawn before any data exists ----------------------------------------------------------
 
 
-def draw_answering_periods(secret: bytes, collection: Collection) -> frozenset[int]:
-    """Return the periods in which this person answers: a uniform subset of that size."""
+def draw_answering_periods(secret: bytes, collection: Collection, first: int = 0) -> frozenset[int]:
+    """Return the periods in which this person answers: a uniform subset of those from the first on.
+
+    As many as the collection asks for, or all that are left.
+    """
+    left = collection.periods - first
     randomness = SecretRandomSource(secret, "answers", collection.fingerprint)
-    return frozenset(randomness.sample(collection.periods, collection.answering))
+    drawn = randomness.sample(left, min(collection.answering, left))
+    return frozenset(first + period for period in drawn)
 
 
 def draw_instant(secret: bytes, collection: Collection, period: int, answer: int = 0) -> datetime:
@@ -123,8 +128,12 @@ def derive_pseudonym(
     if collection.linkage is Linkage.NONE:
         return _bytes(randomness, PSEUDONYM_BYTES)
     epoch = period if collection.linkage is Linkage.PERIOD else 0
-    name = _encode("pseudonym", collection.fingerprint, epoch)
-    return _hmac(secret, name)[:PSEUDONYM_BYTES]
+    return derive_linked_pseudonym(secret, collection.fingerprint, epoch)
+
+
+def derive_linked_pseudonym(secret: bytes, fingerprint: str, epoch: int) -> bytes:
+    """Return the 16 bytes that all answers of one epoch travel under."""
+    return _hmac(secret, _encode("pseudonym", fingerprint, epoch))[:PSEUDONYM_BYTES]
 
 
 def draw_token_pseudonym(secret: bytes, fingerprint: str, period: int, answer: int) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sqlite3
 import tempfile
 from collections import Counter
@@ -27,7 +26,7 @@ from veilcount_client.delivery.worker import GATHER, SHORT, ClientWorker
 from veilcount_client.recording import answer_times
 from veilcount_client.state import ClientState, PersonState
 from veilcount_client.testing import SeededRandomSource, SettableClock, patching
-from veilcount_shared import Collection, RandomSource, parse_collections, schedule
+from veilcount_shared import Collection, RandomSource, parse_collections
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
@@ -98,7 +97,6 @@ class Wire:
     arrivals: list[Arrival] = field(default_factory=list)  # what reached the server
     attempts: list[Arrival] = field(default_factory=list)  # whatever left the device
     counted: dict[tuple[str, bytes, int], Report] = field(default_factory=dict)
-    closed: list[tuple[float, str, str]] = field(default_factory=list)
     mood: Callable[[], Outcome | None] = lambda: None  # an outcome before the server hears of it
     verdict: Callable[[Report], Verdict | None] = lambda _: None
     loses_reply: bool = False
@@ -115,12 +113,6 @@ class Wire:
         self.arrivals.append(arrival)
         verdicts = tuple(self._judge(report) for report in arrival.batch.reports)
         return Later("the reply was lost") if self.loses_reply else Delivered(verdicts)
-
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        if self.mood() is not None:
-            return False
-        self.closed.append((self.clock.now(), fingerprint, pseudonym))
-        return True
 
     @property
     def is_heard(self) -> bool:
@@ -177,7 +169,8 @@ class Device:
         self.abandoned: list[sqlite3.Connection] = []
         with nullcontext() if person is None else secrets(person):
             self.start()
-            if consent is not None and self.client.consented is None:
+            is_one = not options.get("persons")
+            if is_one and consent is not None and self.client.consented is None:
                 self.client.consent(consent)
 
     # -- processes -----------------------------------------------------------------------------
@@ -225,7 +218,7 @@ class Device:
         worker.state.after_fork()  # the file is not closed
         self.abandoned += getattr(worker.state, "_abandoned", [])
         worker._queue.clear()
-        worker.recorder.discard()
+        worker.recorder.after_fork()
         live_workers.remove(worker)  # it will see no exit
         self.runs = False
 
@@ -285,9 +278,7 @@ class Device:
 
     def instant(self, name: str = "it", period: int = 0, answer: int = 0) -> float:
         """Return when an answer of a period falls due, on the full minute."""
-        collection = self.collections[name]
-        drawn = schedule.draw_instant(self.person.secret, collection, period, answer)
-        return math.ceil(drawn.timestamp() / MINUTE) * MINUTE
+        return answer_times.instants(self.person, self.collections[name], period)[answer]
 
     @property
     def stored(self) -> list[Report]:

@@ -61,10 +61,6 @@ class DeliveryRecorder:
                 self.counted[report.fingerprint, report.period] += verdict is Verdict.COUNTED
         return outcome
 
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Ask for a pseudonym's row to be closed; whether it is done."""
-        return self._onward.close_row(fingerprint, pseudonym)
-
 
 class RealDevice:
     """A device with the app installed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -118,12 +118,15 @@ class BodiesInFlight:
         with self._lock, suppress(ValueError):
             self._bodies.remove(body)
 
-    def discard(self, person: bytes) -> None:
-        """Take a person's reports out of what has not left yet."""
+    def discard(self, person: bytes, series: Container[str]) -> None:
+        """Take a person's reports of these series out of what has not left yet."""
         with self._lock:
             for body in self._bodies:
-                kept = [each for each in body.queued_reports if each.person != person]
-                body.queued_reports = kept
+                body.queued_reports = [
+                    each
+                    for each in body.queued_reports
+                    if each.person != person or each.report.fingerprint not in series
+                ]
 
     def give_back(self) -> list[Body]:
         """Return everything under way; from now on nothing begins."""

@@ -1,8 +1,8 @@
 """Issuance: a person's tokens are requested at once, at an instant that nothing recorded moves.
 
 Blindings follow from the person's secret, so a request whose reply was lost is made again as it
-was, and costs nothing. Tokens are kept before any is used, and no report leaves for a day after the
-consent, nor soon after its token came: who knows when tokens were issued knows nothing of reports.
+was, and costs nothing. Tokens that come in one period are good from the next one on, so that whose
+tokens were issued when says nothing of which report is whose.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from veilcount_shared.collection import Linkage
 from veilcount_shared.errors import TokenError
 from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
 
-from ..recording.answer_times import expiry, is_answering, tokens_requested_at
+from ..recording.answer_times import is_answering, period_number, tokens_requested_at
 from ..state import ClientState, PersonState
 from .issuer import MOST_AT_ONCE, IssuerUnavailable, SlotsRefused, SlotToSign, TokenIssuer
 
@@ -94,19 +94,18 @@ class Issuance:
 
     def _request(self, person: PersonState, collection: Collection) -> None:
         assert self.issuer is not None, "nothing is due without one"  # noqa: S101
+        slots = list(self._slots(person, collection))
+        if not slots:
+            return
         listed = self.issuer.keys(collection.fingerprint)
         keys = check_key_list(listed, collection.periods, collection.tokens or "")
-        slots = list(self._slots(person, collection))
         for first in range(0, len(slots), MOST_AT_ONCE):
             self._sign(person, collection, keys, slots[first : first + MOST_AT_ONCE])
 
     def _slots(self, person: PersonState, collection: Collection) -> Iterator[SlotSecret]:
-        """Yield the person's slots that can still be answered, and have no token."""
-        now = self.now()
-        for period in range(collection.periods):
-            if expiry(collection, period) <= now:
-                continue
-            if not is_answering(person.root, collection, period):
+        """Yield the person's slots of periods that have not begun, and have no token."""
+        for period in range(period_number(collection, self.now()) + 1, collection.periods):
+            if not is_answering(person, collection, period):
                 continue
             for answer in range(collection.per_period):
                 slot = SlotSecret(person.secret, collection.fingerprint, period, answer)

@@ -60,13 +60,10 @@ Outcome = Delivered | Later | Rejected
 
 
 class Transport(Protocol):
-    """Sends bodies and row-close requests to an aggregator."""
+    """Sends bodies to an aggregator."""
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
-
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Ask for a pseudonym's row to be closed; whether it is done."""
 
 
 class HttpTransport:
@@ -89,14 +86,6 @@ class HttpTransport:
             return self._read(self.request("POST", "/v1/reports", body), reports)
         except Exception as error:  # noqa: BLE001 - whatever went wrong on the way, it is no verdict
             return Later(type(error).__name__, seen=not self._http.is_unsent(error))
-
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Ask for a pseudonym's row to be closed; whether it is done (or never was)."""
-        try:
-            reply = self.request("DELETE", f"/v1/pseudonyms/{fingerprint}/{pseudonym}", b"")
-        except Exception:  # noqa: BLE001 - likewise
-            return False
-        return reply.status in {200, 204, 404, 410}
 
     def request(
         self,

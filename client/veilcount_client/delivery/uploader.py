@@ -1,4 +1,4 @@
-"""The uploader: sends what is due, reports, true values, loss reports and row-close requests.
+"""The uploader: sends what is due, reports, true values and loss reports.
 
 One rule for all of them: whatever was due while nothing could leave gets a new time, each its own,
 and whatever fails is tried again at a time that only its own row's failures decide. So neither a
@@ -17,15 +17,13 @@ from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import encode_base64
 
-from ..recording.answer_times import TOKEN_WINDOW
 from ..recording.recorder import Recorder
-from ..state import ClientState, Outbox, OutboxLimits, QueuedReport, RowClose, memory_outbox
+from ..state import ClientState, Outbox, OutboxLimits, QueuedReport, memory_outbox
 from ..state.losses import Loss
 from .backoff import FURTHEST, RowBackoff
 from .body_packing import group_into_bodies, pack
-from .closed_rows import ClosedRows, RowCloses
+from .closed_rows import ClosedRows
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .issuance import Issuance
 from .loss_reports import LossReport, LossReports
@@ -86,8 +84,6 @@ class Uploader:
         )
         self._backoff = RowBackoff(self.randomness, persons=self.persons)
         self.closed_rows = ClosedRows(self.state, series, self.recorder.drawer.uncapped)
-        hurried = not self.recorder.drawer.jitter
-        self._row_closes = RowCloses(self.state, self.randomness, self.now, hurried=hurried)
 
     def run(self, *, hurry: bool = False, leaving: bool = False) -> None:
         """Do what is due now. Hurry: send all that may leave; leaving: all that is in memory."""
@@ -100,8 +96,6 @@ class Uploader:
             self.pool.submit(task)
         for report in self._losses.due(LEASE, self.grace):
             self.pool.submit(partial(self._send_loss, report))
-        for row in self._row_closes.due(LEASE, self.grace):
-            self.pool.submit(partial(self._close_row, row))
 
     def waiting(self) -> int:
         """Return how many reports may leave now."""
@@ -114,7 +108,6 @@ class Uploader:
             self.state.next_due(),
             self.recorder.outbox.next_due(),
             self.recorder.next_instant(self.now(), self.collections.values()),
-            self.state.next_row_close(),
             self._losses.next_due(),
             self.issuance.next_due() if self.issuance else None,
         )
@@ -210,10 +203,10 @@ class Uploader:
             self._settle(body.outbox, queued_reports, outcome)
 
     def _tokened(self, outbox: Outbox, queued_reports: list[QueuedReport]) -> list[QueuedReport]:
-        """Return reports that may leave, those of tokens with theirs; the others wait for one.
+        """Return reports that may leave, those of tokens with theirs.
 
-        For a day's part of their own, so that no report leaves because its token has come. Where
-        none will come, the account has spent this slot on another device.
+        A token is fetched before its period begins or never. To wait for one would let an issuer
+        that answers late find the reports which come late.
         """
         ready = []
         for each in queued_reports:
@@ -222,11 +215,8 @@ class Uploader:
                 ready.append(each)
             elif token := self.state.token(each.person, report.pseudonym):
                 ready.append(replace(each, report=replace(report, token=token)))
-            elif self.issuance and not self.issuance.is_done(each.person, report.fingerprint):
-                due = self.later(self.now(), TOKEN_WINDOW)
-                outbox.reschedule({each.number: due}, unsent=True)
             else:
-                outbox.settle((), {each.number: Loss.OVER_CAP})
+                outbox.settle((), {each.number: Loss.NO_TOKEN})
         return ready
 
     def _send(self, reports: list[Report]) -> Outcome:
@@ -275,12 +265,7 @@ class Uploader:
             self.issuance.after_fork()
         self.pool.after_fork()
 
-    # -- losses, and rows of forgotten persons -------------------------------------------------
-
-    def _close_row(self, row: RowClose) -> None:
-        done = self.transport.close_row(row.series, encode_base64(row.pseudonym))
-        if not self.in_flight.leaving:
-            self._row_closes.finish(row, done=done)
+    # -- losses --------------------------------------------------------------------------------
 
     def _send_loss(self, report: LossReport) -> None:
         body = pack(Batch(losses=report.losses, test=self.test))

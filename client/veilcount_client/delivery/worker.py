@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -161,16 +161,17 @@ class ClientWorker:
         with suppress(StateError):
             self.uploader.let_go()
 
-    def discard(self, person: bytes) -> None:
+    def discard(self, person: bytes, series: Container[str]) -> None:
         """Forget what is queued and held of a person, and let no leased report of theirs leave."""
         self._notice_fork()
         for _ in range(len(self._queue)):
             with suppress(IndexError):  # another thread may store at the same time
                 record = self._queue.popleft()
-                if person_key(self.state.root, record.person) != person:
+                is_person = person_key(self.state.root, record.person) == person
+                if not (is_person and record.collection.fingerprint in series):
                     self._queue.append(record)
-        self.recorder.discard(person)
-        self.uploader.in_flight.discard(person)
+        self.recorder.discard(person, series)
+        self.uploader.in_flight.discard(person, series)
 
     # -- the thread ----------------------------------------------------------------------------
 
@@ -266,7 +267,7 @@ class ClientWorker:
         """Begin anew in a child: nothing of the parent's is stored twice, no lock is inherited."""
         self._queue = deque()
         self._process = _ProcessLocals()
-        self.recorder.discard()
+        self.recorder.after_fork()
         self.uploader.after_fork()
         self.state.after_fork()
 

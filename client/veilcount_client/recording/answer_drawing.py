@@ -25,7 +25,7 @@ from ..state import (
 from ..state.losses import Loss, LossCounter
 from ..state.memory_outbox import MemoryOutbox
 from . import answer_times
-from .answer_times import expiry, instants, last_instant, period_of
+from .answer_times import expiry, instants
 from .budget_reservation import Claim, micro
 
 JITTER_GRAIN = 1_000_000
@@ -158,9 +158,6 @@ class AnswerDrawer:
         are stored before, and the odd second tells neither which it is nor how the clock is off.
         """
         share = self.randomness.below(JITTER_GRAIN) / JITTER_GRAIN
-        ready = answer_times.tokens_ready(answer.person, answer.collection)
-        if answer.at < ready:  # not just after tokens were issued: spread over a day of its own
-            return ready, ready + answer_times.TOKEN_WINDOW * share
         if answer.collection.presence is Presence.HIDDEN:
             leaves = answer.instants[number] + answer_times.MINUTE * (1 + share)
             return leaves, leaves
@@ -175,24 +172,6 @@ class AnswerDrawer:
         if answer.collection.model is Model.CENTRAL:
             return answer.collection.reveal(answer.value, self.randomness)
         return answer.collection.randomize(answer.value, self.randomness)
-
-    def forgo(self, key: bytes, collections: Iterable[Collection], now: float) -> None:
-        """Use up a returning person's hidden answers of this period: no cost, no report.
-
-        What was waiting was wiped and is not drawn again; an absence in its place would show it.
-        """
-        for collection in collections:
-            if now < last_instant(collection):
-                period = period_of(collection, now)
-            else:
-                period = collection.periods - 1
-            if not collection.has_absent or period is None:
-                continue
-            series = collection.fingerprint
-            last, answers = self.state.used(key, series)
-            left = range(answers if last == period else 0, collection.per_period)
-            lineage = self.claims[collection.name].lineage
-            self.state.commit([ReportDraw(key, lineage, series, period, each) for each in left])
 
 
 def _next_answer(used: tuple[int, int], answer: PersonAnswer) -> int | None:

@@ -1,6 +1,8 @@
-"""When a person answers a collection: pure functions of the secret and the calendar.
+"""When a person answers a collection: pure functions of the secret, the consent and the calendar.
 
-Instants are drawn beforehand, on whole minutes; nothing recorded changes them.
+Instants are drawn beforehand, on whole minutes; nothing recorded changes them. Everything counts
+from the instant at which the consent first covered this very definition, not from the person's
+first consent: who knows when a question was added must learn nothing of who sends what.
 """
 
 from __future__ import annotations
@@ -16,54 +18,133 @@ from ..clock import instant
 from ..state import PersonState
 
 MINUTE = 60.0
-TOKEN_WINDOW = 86_400.0  # seconds after consent in which tokens are issued, at a drawn instant
+TOKEN_WINDOW = 86_400.0  # seconds after consent in which tokens are requested, if the period lasts
 CLOCKLESS = (ValueError, OverflowError, OSError)  # what a broken clock's reading raises
 
 
-@lru_cache(maxsize=4096)
-def is_answering(root: bytes, collection: Collection, period: int) -> bool:
-    """Whether this person answers in this period: drawn for good, before any data exists.
+# -- periods ---------------------------------------------------------------------------------------
+
+
+def is_answering(person: PersonState, collection: Collection, period: int) -> bool:
+    """Whether this person answers in this period: drawn for good, before any data exists."""
+    is_open = period >= first_period(person, collection)
+    return is_open and period in answering_periods(person, collection)
+
+
+def answering_periods(person: PersonState, collection: Collection) -> frozenset[int]:
+    """Return the periods that were drawn for a person; those before the first one are not answered.
 
     By the root that survives `forget`: who could draw again could answer both of a pair.
     """
-    if not schedule.is_selected(root, collection):
-        return False
-    if collection.answering == collection.periods:
-        return True
-    return period in schedule.draw_answering_periods(root, collection)
-
-
-def instants(person: PersonState, collection: Collection, period: int) -> tuple[float, ...]:
-    """Return the instants of a period's answers, none before the person consented."""
-    since = math.ceil(person.since / MINUTE) * MINUTE
-    drawn = drawn_instants(person.secret, collection, period)
-    return tuple(max(each, since) for each in drawn)
+    by_token = collection.linkage is Linkage.TOKEN
+    return _draw_periods(person.root, collection, _first_covered(person, collection) * by_token)
 
 
 @lru_cache(maxsize=4096)
-def drawn_instants(secret: bytes, collection: Collection, period: int) -> tuple[float, ...]:
-    """Return the drawn instants of a period's answers, ascending, on whole minutes."""
-    drawn = (
-        schedule.draw_instant(secret, collection, period, answer).timestamp()
-        for answer in range(collection.per_period)
-    )
-    return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in drawn))
-
-
-def tokens_requested_at(person: PersonState, collection: Collection) -> float:
-    """Return when the tokens of a person are to be requested: drawn, whatever is recorded."""
-    source = schedule.SecretRandomSource(person.root, "issue", collection.fingerprint)
-    return person.since + source.below(int(TOKEN_WINDOW))
-
-
-def tokens_ready(person: PersonState, collection: Collection) -> float:
-    """Return before when no report with a token leaves; 0 where there are none."""
-    return person.since + TOKEN_WINDOW if collection.linkage is Linkage.TOKEN else 0.0
+def _draw_periods(root: bytes, collection: Collection, first: int) -> frozenset[int]:
+    if not schedule.is_selected(root, collection):
+        return frozenset()
+    return schedule.draw_answering_periods(root, collection, first)
 
 
 def first_period(person: PersonState, collection: Collection) -> int:
-    """Return the period in which a person consented; 0 if that was before the campaign."""
-    return period_of(collection, person.since) or 0
+    """Return the first period that a person may answer, or the number of all if none is left.
+
+    Of a period that began before a state was copied or restored nobody knows whether it was
+    answered; a trend is paid for once, so nothing is left of it.
+    """
+    coverage = person.coverage.get(collection.fingerprint)
+    barred = period_number(collection, person.barred) + 1
+    if coverage is None or (barred and collection.is_trend):
+        return collection.periods
+    resumed = period_number(collection, coverage.resumed) + 1
+    return min(max(_first_covered(person, collection), barred, resumed), collection.periods)
+
+
+def _first_covered(person: PersonState, collection: Collection) -> int:
+    """Return the period of the consent or, of tokens, the one after: they are fetched before."""
+    coverage = person.coverage.get(collection.fingerprint)
+    if coverage is None:
+        return 0
+    number = period_number(collection, coverage.since)
+    if collection.linkage is Linkage.TOKEN:
+        return min(number + 1, collection.periods)
+    return max(number, 0)
+
+
+def period_number(collection: Collection, at: float) -> int:
+    """Return the period of an instant; -1 before the campaign, the number of all after it."""
+    if at >= last_instant(collection):
+        return collection.periods
+    period = period_of(collection, at)
+    return -1 if period is None else period
+
+
+def period_of(collection: Collection, at: float) -> int | None:
+    """Return the period of an instant; None outside the campaign and outside any calendar."""
+    try:
+        return schedule.period_at(collection, instant(at))
+    except CLOCKLESS:
+        return None
+
+
+def next_answer(person: PersonState, collection: Collection, now: float) -> int | None:
+    """Return the next period after this instant's that a person answers; None: there is none."""
+    following = period_number(collection, now) + 1
+    drawn = answering_periods(person, collection)
+    later = range(max(following, first_period(person, collection)), collection.periods)
+    return next((period for period in later if period in drawn), None)
+
+
+# -- instants --------------------------------------------------------------------------------------
+
+
+def instants(person: PersonState, collection: Collection, period: int) -> tuple[float, ...]:
+    """Return the instants of a period's answers, none before the consent.
+
+    In the period of the consent they are spread over what was left of it: at the consent itself,
+    the instants of all questions would fall together.
+    """
+    coverage = person.coverage.get(collection.fingerprint)
+    start = schedule.period_start(collection, period).timestamp()
+    end = schedule.period_end(collection, period).timestamp()
+    since = coverage.since if coverage and start < coverage.since < end else start
+    return drawn_instants(person.secret, collection, period, since)
+
+
+@lru_cache(maxsize=4096)
+def drawn_instants(
+    secret: bytes, collection: Collection, period: int, since: float
+) -> tuple[float, ...]:
+    """Return the drawn instants of a period's answers, ascending, on whole minutes."""
+    start = schedule.period_start(collection, period).timestamp()
+    end = schedule.period_end(collection, period).timestamp()
+    drawn = (
+        schedule.draw_instant(secret, collection, period, answer).timestamp() - start
+        for answer in range(collection.per_period)
+    )
+    open_share = (end - since) / (end - start)
+    spread = (since + each * open_share for each in drawn)
+    return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in spread))
+
+
+def tokens_requested_at(person: PersonState, collection: Collection) -> float:
+    """Return when the tokens of a person are to be requested: drawn, whatever is recorded.
+
+    Within a day of the consent, and within its period: tokens are good from the next one on.
+    """
+    coverage = person.coverage[collection.fingerprint]
+    source = schedule.SecretRandomSource(person.root, "issue", collection.fingerprint)
+    left = _next_start(collection, coverage.since) - coverage.since
+    return coverage.since + source.below(max(1, int(min(TOKEN_WINDOW, left))))
+
+
+def _next_start(collection: Collection, at: float) -> float:
+    """Return when the period after that of an instant begins; of the last one, its end."""
+    number = min(period_number(collection, at), collection.periods - 1)
+    if number < 0:
+        return schedule.period_start(collection, 0).timestamp()
+    return schedule.period_end(collection, number).timestamp()
 
 
 def last_instant(collection: Collection) -> float:
@@ -74,14 +155,6 @@ def last_instant(collection: Collection) -> float:
 def full_minute(now: float) -> float:
     """Return the full minute that an instant lies in."""
     return now // MINUTE * MINUTE
-
-
-def period_of(collection: Collection, at: float) -> int | None:
-    """Return the period of an instant; None outside the campaign and outside any calendar."""
-    try:
-        return schedule.period_at(collection, instant(at))
-    except CLOCKLESS:
-        return None
 
 
 def expiry(collection: Collection, period: int) -> float:

@@ -34,6 +34,7 @@ class KnownDefinition:
     unit: str
     start: str
     until: str
+    linkage: str
 
     @classmethod
     def from_collection(cls, collection: Collection, lineage: str) -> KnownDefinition:
@@ -48,6 +49,7 @@ class KnownDefinition:
             collection.unit.value,
             collection.start.isoformat(),
             collection.until.isoformat(),
+            str(collection.linkage),
         )
 
     def period_label(self, period: int) -> str:

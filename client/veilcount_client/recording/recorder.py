@@ -10,7 +10,7 @@ when a recorded answer would. The state of a trend is kept for good (`trend_stat
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, ValuesView
+from collections.abc import Callable, Container, Iterable, Iterator, ValuesView
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -57,13 +57,17 @@ class Recorder:
     """Turns records into stored reports."""
 
     def __init__(
-        self, drawer: AnswerDrawer, outside: Callable[[Collection, float], None] = lambda *_: None
+        self,
+        drawer: AnswerDrawer,
+        outside: Callable[[Collection, float], None] = lambda *_: None,
+        not_covered: Callable[[Collection, bool | None], None] = lambda *_: None,
     ) -> None:
         """Hold nothing yet; share the drawer's state and counts.
 
-        `outside` is called for what is recorded before or after its campaign.
+        `outside` is called for what is recorded before or after its campaign, `not_covered` for
+        what is dropped for want of a consent.
         """
-        self.drawer, self._outside = drawer, outside
+        self.drawer, self._outside, self._not_covered = drawer, outside, not_covered
         self.state, self.losses, self.outbox = drawer.state, drawer.losses, drawer.outbox
         self._held: dict[tuple[bytes, str, int], PersonAnswer] = {}
         self._absences_drawn = -1.0  # the minute up to which they are
@@ -125,15 +129,19 @@ class Recorder:
         self.drawer.store(list(self._held.values()))
         self._held = {}
 
-    def discard(self, person: bytes | None = None) -> None:
-        """Forget what is held in memory, of one person or (in a forked child) of all."""
+    def after_fork(self) -> None:
+        """Forget, in a forked child, what is the parent's."""
+        self._held = {}
+        self.outbox.after_fork()
+        self.losses.take()  # the parent counts its own
+
+    def discard(self, person: bytes, series: Container[str]) -> None:
+        """Forget what is held in memory of one person and these series."""
         held = list(self._held.items())  # in one step: the thread may be holding more
-        self._held = {key: answer for key, answer in held if person not in {None, key[0]}}
-        if person is None:
-            self.outbox.after_fork()
-            self.losses.take()  # the parent counts its own
-        else:
-            self.outbox.discard(person)
+        self._held = {
+            key: answer for key, answer in held if key[0] != person or key[1] not in series
+        }
+        self.outbox.discard(person, series)
 
     def next_instant(self, now: float, collections: Collections) -> float | None:
         """Return when something here is next due."""
@@ -160,12 +168,16 @@ class Recorder:
         collection = record.collection
         person = self.state.person(person_key(self.state.root, record.person))
         if not person.consented or collection.fingerprint not in person.covered:
+            self._not_covered(collection, person.consented)
             return Loss.NO_CONSENT
         period = period_of(collection, record.at)
         if period is None:
             self._outside(collection, record.at)
             return Loss.NOT_SELECTED
-        is_drawn = collection.is_retention or is_answering(person.root, collection, period)
+        if collection.is_retention:  # a visit counts in every period: the next may ask for it
+            is_drawn = period >= first_period(person, collection)
+        else:
+            is_drawn = is_answering(person, collection, period)
         if not (self.drawer.uncapped or is_drawn):
             return Loss.NOT_SELECTED
         if collection.is_trend and not self.drawer.uncapped:
@@ -173,8 +185,6 @@ class Recorder:
             if reported is None:
                 return Loss.NOT_SELECTED  # no interval of this person's level ends after it
             period = reported
-        if collection.presence is Presence.HIDDEN and period < first_period(person, collection):
-            return Loss.NOT_SELECTED  # the clock was set back: no absence would be drawn either
         if self.drawer.uncapped:  # each as if of another person: nothing is frozen or adds up
             person = replace(person, secret=os.urandom(SECRET_BYTES))
         return PersonAnswer(person, collection, period, record.segment, record.value, record.at)
@@ -255,9 +265,7 @@ class Recorder:
             periods.period_number(collection.unit, collection.start, today), collection.periods - 1
         )
         for period in range(max(first, last), current + 1):
-            if expiry(collection, period) <= now or not is_answering(
-                person.root, collection, period
-            ):
+            if expiry(collection, period) <= now or not is_answering(person, collection, period):
                 continue
             first_open = answers if period == last else 0
             for due in instants(person, collection, period)[first_open:]:

@@ -86,7 +86,7 @@ class TrendStates:
     def _begin(self, person: PersonState, collection: Collection, now: float) -> None:
         period = next_report(person, collection, now)
         last, _ = self._state.used(person.key, collection.fingerprint)
-        if period is None or period <= last or not is_answering(person.root, collection, period):
+        if period is None or period <= last or not is_answering(person, collection, period):
             return
         self._state.hold(None, self._first(person, collection, period, now))
 

@@ -25,20 +25,25 @@ class Visits:
         """Keep a visit; the first of a period is answered: again, if another process was faster."""
         outcome = DrawOutcome.FROZEN
         for _ in range(TRIES):
-            held = self._state.held(answer.person.key, answer.collection.fingerprint)
-            if held is not None and held.period >= answer.period:
+            visit = self._state.held(answer.person.key, answer.collection.fingerprint)
+            if visit is not None and visit.period >= answer.period:
                 break
-            if not is_answering(answer.person.root, answer.collection, answer.period):
-                self._state.hold(held, _visit(answer))
+            if not is_answering(answer.person, answer.collection, answer.period):
+                self._state.hold(visit, _visit(answer))
                 self._drawer.losses.add(Loss.NOT_SELECTED, answer.collection.name)
                 return
-            outcome = self._answer(answer, held)
+            outcome = self._answer(answer, visit)
             if outcome is DrawOutcome.STORED:
                 return
-            if outcome is DrawOutcome.OVER_CAP:
-                self._state.hold(held, _visit(answer))
+            if outcome is DrawOutcome.OVER_CAP or self._is_answered(answer):
+                # The period's answer was the absence: the next period still asks for the visit.
+                self._state.hold(visit, _visit(answer))
                 break
         self._drawer.losses.add(Loss(outcome), answer.collection.name)
+
+    def _is_answered(self, answer: PersonAnswer) -> bool:
+        last, _ = self._state.used(answer.person.key, answer.collection.fingerprint)
+        return last >= answer.period
 
     def _answer(self, answer: PersonAnswer, held: HeldValue | None) -> DrawOutcome:
         returned = held is not None and held.period == answer.period - 1

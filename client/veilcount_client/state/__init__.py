@@ -4,6 +4,8 @@ from .interface import KEPT as KEPT
 from .interface import KEY_BYTES as KEY_BYTES
 from .interface import ROW_CLOSED as ROW_CLOSED
 from .interface import ClientState as ClientState
+from .interface import ConsentDecision as ConsentDecision
+from .interface import Coverage as Coverage
 from .interface import DrawOutcome as DrawOutcome
 from .interface import HeldChange as HeldChange
 from .interface import HeldValue as HeldValue
@@ -13,7 +15,7 @@ from .interface import OutboxLimits as OutboxLimits
 from .interface import PersonState as PersonState
 from .interface import QueuedReport as QueuedReport
 from .interface import ReportDraw as ReportDraw
-from .interface import RowClose as RowClose
+from .interface import Resumption as Resumption
 from .interface import SentReport as SentReport
 from .interface import SpentBudget as SpentBudget
 from .interface import StateError as StateError

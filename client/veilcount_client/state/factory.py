@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..settings import ClientSettings
@@ -49,13 +50,13 @@ def default_directory(app: str, environment: Mapping[str, str] = os.environ) -> 
     return base / "veilcount" / app
 
 
-def open_state(place: str | Path) -> ClientState:
+def open_state(place: str | Path, now: Callable[[], float] = time.time) -> ClientState:
     """Open a state by its directory or its redis:// URL; StateError says what to do if not.
 
     Several apps share one Redis by a #name each at the end of the URL.
     """
     if isinstance(place, Path) or "://" not in place:
-        return SqliteState(place)
+        return SqliteState(place, now)
     if place.startswith(("redis://", "rediss://", "unix://")):
         return _redis(place)
     raise StateError(

@@ -8,9 +8,9 @@ leave, and one that is there is never drawn again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from veilcount_shared.report import Report
 
@@ -30,6 +30,18 @@ class StateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """Since when a person's consent covers a definition: kept for good, like the person's root.
+
+    Periods, tokens and absences count from here, whatever is withdrawn or forgotten meanwhile.
+    """
+
+    since: float  # when it was first covered
+    resumed: float = 0.0  # periods that began before this instant are not answered any more
+    is_current: bool = True  # whether it is covered now
+
+
+@dataclass(frozen=True, slots=True)
 class PersonState:
     """Who a ledger belongs to: a key made from the id, which itself is never stored."""
 
@@ -37,8 +49,32 @@ class PersonState:
     secret: bytes  # of answers, pseudonyms and slots: another one after `forget`
     root: bytes = b""  # of cohort, paired collection and answering periods: never another one
     consented: bool | None = None
-    covered: frozenset[str] = frozenset()  # the fingerprints that the consent covers
-    since: float = 0.0  # when it was first granted
+    coverage: Mapping[str, Coverage] = field(default_factory=dict)  # by fingerprint
+    declined: frozenset[str] = frozenset()  # lineages that the person said no to by name
+    barred: float = 0.0  # when the state was last copied, restored or damaged
+
+    @property
+    def covered(self) -> frozenset[str]:
+        """The fingerprints that the consent covers."""
+        return frozenset(name for name, each in self.coverage.items() if each.is_current)
+
+
+class Resumption(NamedTuple):
+    """The instant that a definition's coverage is resumed at; 0: earlier periods count as well."""
+
+    if_new: float = 0.0  # the definition was never covered
+    if_returning: float = 0.0  # it was, and then was not
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentDecision:
+    """What a person's decision changes: on everything, or on some collections."""
+
+    at: float
+    consented: bool | None  # from now on; False wipes all that waits
+    covered: Mapping[str, Resumption] = field(default_factory=dict)  # what is to be covered
+    withdrawn: frozenset[str] = frozenset()  # fingerprints, of which what waits is wiped
+    declined: frozenset[str] = frozenset()  # all lineages that are declined by name from now on
 
 
 class DrawOutcome(StrEnum):
@@ -118,15 +154,6 @@ class HeldValue:
 
 
 @dataclass(frozen=True, slots=True)
-class RowClose:
-    """A request to the aggregator to close the row of a forgotten pseudonym."""
-
-    series: str
-    pseudonym: bytes
-    due: float  # 0 until a time was drawn for it
-
-
-@dataclass(frozen=True, slots=True)
 class SpentBudget:
     """What one person has revealed under one name, in millionths of an epsilon."""
 
@@ -198,6 +225,7 @@ class ClientState(Outbox, Notes, Protocol):
     """What the client needs of a state. Every method is atomic and durable when it returns."""
 
     root: bytes  # the secret that keys and persons' secrets are made from
+    moved: tuple[float, ...]  # when it was found to be copied, restored or damaged, the last few
 
     def person(self, key: bytes) -> PersonState:
         """Return a person, made with a fresh secret if new."""
@@ -205,15 +233,11 @@ class ClientState(Outbox, Notes, Protocol):
     def consenting(self) -> list[bytes]:
         """Return the keys of all persons who have consented."""
 
-    def consent(self, key: bytes, granted: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
-        """Keep a person's answer; a withdrawal wipes the outbox and keeps the ledger."""
+    def consent(self, key: bytes, decision: ConsentDecision) -> None:
+        """Store a person's decision; what is withdrawn is wiped, and the ledger is kept."""
 
     def forget(self, key: bytes) -> None:
-        """Wipe secret, answers and outbox, keep what was spent; note which rows are to be closed.
-
-        Only of a report that was leased to be sent: what never left has no row to be closed, and
-        to ask for it would tell of a record.
-        """
+        """Wipe secret, answers, outbox and decisions; keep what was spent, and since when."""
 
     def used(self, key: bytes, series: str) -> tuple[int, int]:
         """Return the last answered period of a series, -1 for none, and its number of answers.
@@ -259,18 +283,6 @@ class ClientState(Outbox, Notes, Protocol):
 
     def expire(self, now: float, limits: OutboxLimits) -> None:
         """Drop what is too old, then the oldest over the limits; count both."""
-
-    def row_closes(self, now: float, most: int) -> list[RowClose]:
-        """Return the requests to close a row that are due."""
-
-    def schedule_row_closes(self, times: Mapping[tuple[str, bytes], float]) -> None:
-        """Set when requests to close a row, by series and pseudonym, are due."""
-
-    def finish_row_close(self, series: str, pseudonym: bytes) -> None:
-        """Take a request to close a row off: the aggregator has done it."""
-
-    def next_row_close(self) -> float | None:
-        """Return when the next request to close a row is due."""
 
     def sent(self, key: bytes) -> list[SentReport]:
         """Return a person's reports: on their way, delivered or dropped."""

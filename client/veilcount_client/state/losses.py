@@ -38,6 +38,9 @@ class Loss(StrEnum):
     #: the segment was not one that the definition declares
     SEGMENT = "segment"
 
+    #: the issuer gave no token for it in time, or has given the account's to another device
+    NO_TOKEN = "no_token"  # noqa: S105 - a reason
+
     #: transport: older than the aggregator accepts
     AGED = "aged"
     #: transport: the outbox was full, and this was the oldest

@@ -7,7 +7,7 @@ that the loss is measured whichever way the process ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -53,10 +53,14 @@ class MemoryOutbox:
             self._entries[next(self._numbers)] = _Entry(name, draw, report, draw.send_at)
         self._losses.add(Loss.CRASHED, name)
 
-    def discard(self, person: bytes) -> None:
-        """Forget the values of a person who withdraws: no crash loses them any more."""
+    def discard(self, person: bytes, series: Container[str]) -> None:
+        """Forget the values that a person withdraws: no crash loses them any more."""
         with self._lock:
-            gone = [each for each in self._entries.items() if each[1].draw.person == person]
+            gone = [
+                each
+                for each in self._entries.items()
+                if each[1].draw.person == person and each[1].draw.series in series
+            ]
             for number, entry in gone:
                 del self._entries[number]
                 self._losses.add(Loss.CRASHED, entry.name, -1)

@@ -14,7 +14,6 @@ import hashlib
 import logging
 import os
 import re
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,13 +24,14 @@ from redis.retry import Retry
 
 from .interface import (
     KEY_BYTES,
+    ConsentDecision,
+    Coverage,
     DrawOutcome,
     HeldValue,
     OutboxLimits,
     PersonState,
     QueuedReport,
     ReportDraw,
-    RowClose,
     SentReport,
     SpentBudget,
     StateError,
@@ -40,6 +40,7 @@ from .key_derivation import new_root, new_salt, person_root, person_secret
 from .losses import Loss
 from .redis_scripts import (
     BUCKETS,
+    COVERAGE,
     TURN,
     load_scripts,
     pack_draws,
@@ -53,6 +54,7 @@ log = logging.getLogger("veilcount")
 TIMEOUT = 3.0  # seconds for one answer
 AT_ONCE = 1000  # reports that one step drops, so that others get their turn
 BUCKETS_AT_ONCE = 256
+VERSION = b"2"  # of the records
 NEEDED = {"maxmemory-policy": "noeviction", "appendonly": "yes"}
 
 _SET = "make sure that it has " + ", ".join(f"{name} {value}" for name, value in NEEDED.items())
@@ -82,6 +84,7 @@ class RedisState:
         }
         self._refuse_forgetful()
         self.root = self._begin()
+        self.moved: tuple[float, ...] = ()
 
     # -- persons -------------------------------------------------------------------------------
 
@@ -92,14 +95,14 @@ class RedisState:
             row = self._run("person", key)
         if row is None:
             raise StateError("the person was forgotten just now")
-        consented, since, salt, covered = row
+        consented, salt, declined, coverage = row
         return PersonState(
             key,
             person_secret(self.root, key, salt),
             person_root(self.root, key),
             _CONSENTED[consented],
-            frozenset(name.decode() for name in covered),
-            struct.unpack(">d", since)[0],
+            {series.decode(): Coverage(*COVERAGE.unpack(packed)) for series, packed in coverage},
+            frozenset(name.decode() for name in declined),
         )
 
     def consenting(self) -> list[bytes]:
@@ -110,8 +113,12 @@ class RedisState:
             for key in self._run("consenting", first, first + BUCKETS_AT_ONCE - 1)
         ]
 
-    def consent(self, key: bytes, granted: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
-        self._run("consent", key, 1 if granted else 2, float(now), new_salt(), *sorted(covered))
+    def consent(self, key: bytes, decision: ConsentDecision) -> None:
+        code = next(code for code, each in _CONSENTED.items() if each is decision.consented)
+        covered = [part for name, each in decision.covered.items() for part in (name, *each)]
+        names = (sorted(decision.withdrawn), sorted(decision.declined))
+        lists = [part for listed in (covered, *names) for part in (len(listed), *listed)]
+        self._run("consent", key, code, float(decision.at), new_salt(), *lists)
 
     def forget(self, key: bytes) -> None:
         self._run("forget", key)
@@ -201,29 +208,6 @@ class RedisState:
             for _, status, series, report in sorted(self._run("sent", key))
         ]
 
-    # -- rows to be closed ---------------------------------------------------------------------
-
-    def row_closes(self, now: float, most: int) -> list[RowClose]:
-        rows = self._query(
-            lambda server: server.zrangebyscore(
-                self._space + "row_close", "-inf", now, start=0, num=most, withscores=True
-            )
-        )
-        return [RowClose(name[:64].decode(), name[64:], float(due)) for name, due in rows]
-
-    def schedule_row_closes(self, times: Mapping[tuple[str, bytes], float]) -> None:
-        if times:
-            rows = ((series.encode() + row, float(due)) for (series, row), due in times.items())
-            self._run("schedule_row_closes", *(part for row in rows for part in row))
-
-    def finish_row_close(self, series: str, pseudonym: bytes) -> None:
-        self._query(
-            lambda server: server.zrem(self._space + "row_close", series.encode() + pseudonym)
-        )
-
-    def next_row_close(self) -> float | None:
-        return self._first("row_close")
-
     # -- tokens --------------------------------------------------------------------------------
 
     def keep_tokens(self, key: bytes, tokens: Mapping[bytes, bytes]) -> None:
@@ -305,12 +289,19 @@ class RedisState:
 
     def _begin(self) -> bytes:
         """Return the root secret of all who share this Redis."""
-        name = self._space + "root"
-        self._query(lambda server: server.set(name, new_root(), nx=True))
-        root: bytes | None = self._query(lambda server: server.get(name))
+        names = [self._space + "root", self._space + "version"]
+        begun = dict(zip(names, (new_root(), VERSION), strict=True))
+        self._query(lambda server: server.msetnx(begun))
+        root, version = self._query(lambda server: server.mget(names))
         if root is None:
             raise StateError("the Redis was emptied just now")
-        return root
+        if version != VERSION:
+            raise StateError(
+                "the state in this Redis was written by another release of veilcount, which this"
+                " one does not read: give it another #name at the end of the URL"
+            )
+        found: bytes = root
+        return found
 
     def _run_once(self, name: str, *arguments: Any) -> Any:
         """Run a step that must not run twice: its result is remembered for a while."""

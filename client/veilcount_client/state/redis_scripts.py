@@ -27,6 +27,8 @@ DRAW = struct.Struct(">16sHHHHQIIQQdddBBHBdHH")
 REPORT = struct.Struct(">BHBH16s")
 #: send_at, tries
 TURN = struct.Struct(">dH")
+#: since, resumed, whether it is current
+COVERAGE = struct.Struct(">dd?")
 #: period, segment, at, due; then the value
 HELD = struct.Struct(">HBdd")
 
@@ -36,6 +38,7 @@ _CONSTANTS = {
     "KEPT": KEPT,
     "ROW_CLOSED": ROW_CLOSED,
     "PUT_OFF": PUT_OFF,
+    "COVERED": 2 + COVERAGE.size,
     "HEAD": _HEAD,
     "HEADS": 6 + KEY_BYTES + _HEAD,  # and before that, its number and its person
 }

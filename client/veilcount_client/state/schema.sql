@@ -1,8 +1,12 @@
--- The tables of a state's file, version 1.
+-- The tables of a state's file, version 2.
 
 create table person (
-    key blob primary key, salt blob not null, consented integer, covered text not null,
-    since real not null
+    key blob primary key, salt blob not null, consented integer, declined text not null
+) strict, without rowid;
+
+create table coverage ( -- outlives its person: what counts from a consent counts from the first
+    person blob, series blob, since real not null, resumed real not null,
+    is_current integer not null, primary key (person, series)
 ) strict, without rowid;
 
 create table used (
@@ -23,10 +27,6 @@ create index held_due on held (due);
 
 create table token (
     person blob, pseudonym blob, token blob not null, primary key (person, pseudonym)
-) strict, without rowid;
-
-create table row_close (
-    series blob, pseudonym blob, due real not null, primary key (series, pseudonym)
 ) strict, without rowid;
 
 create table report (

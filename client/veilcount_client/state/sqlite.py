@@ -12,13 +12,14 @@ from .interface import (
     KEPT,
     PUT_OFF,
     ROW_CLOSED,
+    ConsentDecision,
+    Coverage,
     DrawOutcome,
     HeldValue,
     OutboxLimits,
     PersonState,
     QueuedReport,
     ReportDraw,
-    RowClose,
     SentReport,
     SpentBudget,
 )
@@ -47,47 +48,53 @@ class SqliteState(SqliteFile):
     # -- persons -------------------------------------------------------------------------------
 
     def person(self, key: bytes) -> PersonState:
-        row = self._read("select salt, consented, covered, since from person where key = ?", key)
-        if not row:
+        with self._reading() as database:
+            row = database.execute(
+                "select salt, consented, declined from person where key = ?", (key,)
+            ).fetchone()
+            coverage = _coverage(database, key)
+        if row is None:
             with self._writing() as database:
                 _add_person(database, key)
             return self.person(key)
-        salt, consented, covered, since = row[0]
+        salt, consented, declined = row
         return PersonState(
             key,
             person_secret(self.root, key, salt),
             person_root(self.root, key),
             None if consented is None else bool(consented),
-            frozenset(covered.split()),
-            since,
+            coverage,
+            frozenset(declined.split()),
+            max(self.moved, default=0.0),
         )
 
     def consenting(self) -> list[bytes]:
         return [key for (key,) in self._read("select key from person where consented")]
 
-    def consent(self, key: bytes, granted: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
+    def consent(self, key: bytes, decision: ConsentDecision) -> None:
         with self._writing() as database:
             _add_person(database, key)
             database.execute(
-                "update person set consented = ?, covered = ?,"
-                " since = case when ? and since = 0 then ? else since end where key = ?",
-                (granted, " ".join(sorted(covered)), granted, now, key),
+                "update person set consented = ?, declined = ? where key = ?",
+                (decision.consented, " ".join(sorted(decision.declined)), key),
             )
-            if not granted:
+            if decision.consented is False:
+                _withdraw(database, key)
+            for series in decision.withdrawn:
+                _withdraw_series(database, key, bytes.fromhex(series))
+            for series, resumed in decision.covered.items():
                 database.execute(
-                    "delete from report where person = ? and status = 'waiting'", (key,)
+                    "insert into coverage values (?, ?, ?, ?, 1) on conflict do update set"
+                    " resumed = case when is_current then resumed else max(resumed, ?) end,"
+                    " is_current = 1",
+                    (key, bytes.fromhex(series), decision.at, *resumed),
                 )
-                database.execute("delete from held where person = ?", (key,))
 
     def forget(self, key: bytes) -> None:
         with self._writing() as database:
-            database.execute(
-                "insert into row_close select distinct series, pseudonym, 0.0 from report"
-                " where person = ? and tries > 0 on conflict do nothing",
-                (key,),
-            )
             for table in ("report", "used", "held", "token"):
                 database.execute(f"delete from {table} where person = ?", (key,))  # noqa: S608 - four names, written above
+            database.execute("update coverage set is_current = 0 where person = ?", (key,))
             database.execute("delete from person where key = ?", (key,))
 
     # -- answers -------------------------------------------------------------------------------
@@ -227,29 +234,6 @@ class SqliteState(SqliteFile):
             )
             return [SentReport(_report(*row), status) for status, *row in rows]
 
-    # -- rows to be closed ---------------------------------------------------------------------
-
-    def row_closes(self, now: float, most: int) -> list[RowClose]:
-        rows = self._read("select * from row_close where due <= ? order by due limit ?", now, most)
-        return [RowClose(series.hex(), pseudonym, due) for series, pseudonym, due in rows]
-
-    def schedule_row_closes(self, times: Mapping[tuple[str, bytes], float]) -> None:
-        with self._writing() as database:
-            database.executemany(
-                "update row_close set due = ? where series = ? and pseudonym = ?",
-                [(due, bytes.fromhex(series), row) for (series, row), due in times.items()],
-            )
-
-    def finish_row_close(self, series: str, pseudonym: bytes) -> None:
-        with self._writing() as database:
-            database.execute(
-                "delete from row_close where series = ? and pseudonym = ?",
-                (bytes.fromhex(series), pseudonym),
-            )
-
-    def next_row_close(self) -> float | None:
-        return self._read_value("select min(due) from row_close")
-
     # -- tokens --------------------------------------------------------------------------------
 
     def keep_tokens(self, key: bytes, tokens: Mapping[bytes, bytes]) -> None:
@@ -282,8 +266,34 @@ class SqliteState(SqliteFile):
 
 def _add_person(database: sqlite3.Connection, key: bytes) -> None:
     database.execute(
-        "insert into person values (?, ?, null, '', 0) on conflict do nothing", (key, new_salt())
+        "insert into person values (?, ?, null, '') on conflict do nothing", (key, new_salt())
     )
+
+
+def _coverage(database: sqlite3.Connection, key: bytes) -> dict[str, Coverage]:
+    rows = database.execute(
+        "select series, since, resumed, is_current from coverage where person = ?", (key,)
+    )
+    return {
+        series.hex(): Coverage(since, resumed, bool(is_current))
+        for series, since, resumed, is_current in rows
+    }
+
+
+def _withdraw(database: sqlite3.Connection, key: bytes) -> None:
+    """Cover nothing of a person any more, and wipe what waits."""
+    database.execute("delete from report where person = ? and status = 'waiting'", (key,))
+    database.execute("delete from held where person = ?", (key,))
+    database.execute("update coverage set is_current = 0 where person = ?", (key,))
+
+
+def _withdraw_series(database: sqlite3.Connection, key: bytes, series: bytes) -> None:
+    row = (key, series)
+    database.execute(
+        "delete from report where person = ? and series = ? and status = 'waiting'", row
+    )
+    database.execute("delete from held where person = ? and series = ?", row)
+    database.execute("update coverage set is_current = 0 where person = ? and series = ?", row)
 
 
 def _report(series: bytes, *fields: Any) -> Report:

@@ -34,7 +34,8 @@ FILE = "veilcount.db"
 BUSY_SECONDS = 5.0
 RETRY_SECONDS = 0.01
 FORK_SECONDS = 1.0  # how long a fork waits for another thread's transaction
-VERSION = 1
+VERSION = 2
+MOST_MOVES = 10  # that are kept
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -45,9 +46,13 @@ class _Damaged(StateError):
 class SqliteFile:
     """The file of one directory."""
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, directory: str | os.PathLike[str], now: Callable[[], float] = time.time
+    ) -> None:
         """Open the state, or make it; StateError if there is no durable place."""
         self.root = b""
+        self.moved: tuple[float, ...] = ()
+        self._now = now
         self._directory = Path(directory)
         self._number = 1
         self._next = self._path(2)  # looked for before every access: not made anew each time
@@ -132,12 +137,15 @@ class SqliteFile:
                 keep(database, "root", root)
                 if self._number > 1 or known:
                     lose(database, Loss.CORRUPT, "", 1)
+                    _bar(database, self._now())
                 _count(database, known)
             elif note(database, "machine") != machine or known > _transactions(database):
                 _begin_as_another(database)
                 lose(database, Loss.MOVED, "", 1)
+                _bar(database, self._now())
                 _count(database, known)
             keep(database, "machine", machine)
+            self.moved = moves(database)
         self._marked = 0
         self._write_mark(database)
         return bytes.fromhex(root)
@@ -233,7 +241,10 @@ def _make(database: sqlite3.Connection, name: str) -> None:
                 database.execute(statement)
             database.execute(f"pragma user_version = {VERSION}")
     if version not in {0, VERSION}:
-        raise StateError(f"{name} was written by a newer veilcount: upgrade")
+        raise StateError(
+            f"{name} was written by another release of veilcount, which this one does not read:"
+            " move the file away, and with it its record of what was spent"
+        )
 
 
 def _set_wal(database: sqlite3.Connection) -> None:
@@ -313,14 +324,19 @@ def lose(database: sqlite3.Connection, loss: Loss, collection: str, count: int) 
     )
 
 
-def _begin_as_another(database: sqlite3.Connection) -> None:
-    """Begin as a new person: what was spent stays spent, everything else is gone.
+def moves(database: sqlite3.Connection) -> tuple[float, ...]:
+    """Return when the file was found to be copied, restored or new in place of a damaged one."""
+    return tuple(map(float, (note(database, "moved") or "").split()))
 
-    Whoever had consented is noted as having departed [consent.py].
-    """
-    database.execute(
-        "insert or replace into note select 'departed ' || lower(hex(key)), 'yes' from person"
-        " where since > 0"
-    )
-    for table in ("person", "used", "held", "report", "row_close", "token"):
+
+def _bar(database: sqlite3.Connection, now: float) -> None:
+    """Note a move: of periods that began before, nobody knows what was answered [answer_times]."""
+    kept = (*moves(database), now)[-MOST_MOVES:]
+    keep(database, "moved", " ".join(map(str, kept)))
+
+
+def _begin_as_another(database: sqlite3.Connection) -> None:
+    """Begin with new secrets and without decisions: what was spent stays spent, and since when."""
+    for table in ("person", "used", "held", "report", "token"):
         database.execute(f"delete from {table}")  # noqa: S608 - names written above
+    database.execute("update coverage set is_current = 0")

@@ -78,7 +78,6 @@ class RecordingTransport:
     def __init__(self, onward: Transport | None = None, batches: list[Batch] | None = None) -> None:
         """Remember in a list of its own, or in one that several share."""
         self.batches: list[Batch] = [] if batches is None else batches
-        self.closed: list[tuple[str, str]] = []
         self.outcome: Outcome | None = None
         self._onward = onward
 
@@ -95,13 +94,6 @@ class RecordingTransport:
         if self._onward is not None:
             return self._onward.send(body, reports)
         return Delivered((Verdict.COUNTED,) * reports)
-
-    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Take the request that a pseudonym's row be closed."""
-        if self.outcome is not None:
-            return False
-        self.closed.append((fingerprint, pseudonym))
-        return self._onward is None or self._onward.close_row(fingerprint, pseudonym)
 
 
 class WsgiTransport(HttpTransport):

@@ -69,7 +69,7 @@ class Collection:
     replaces: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "linkage", self.linkage or _default_linkage(self.unit))
+        object.__setattr__(self, "linkage", self.linkage or _default_linkage(self))
         validation.check_definition(self)
 
     # -- privacy -------------------------------------------------------------------------------
@@ -276,6 +276,10 @@ class Collection:
         return canonical.fingerprint(self)
 
 
-def _default_linkage(unit: Unit) -> Linkage:
-    """Return the default: long units have few periods, so linking them costs little."""
-    return Linkage.PERIOD if unit in {Unit.EVENT, Unit.DAY} else Linkage.COLLECTION
+def _default_linkage(collection: Collection) -> Linkage:
+    """Return the default: long units have few periods, so linking them costs little.
+
+    All reports of a trend are one random choice, which cost epsilon once.
+    """
+    is_short = collection.unit in {Unit.EVENT, Unit.DAY} and not collection.is_trend
+    return Linkage.PERIOD if is_short else Linkage.COLLECTION

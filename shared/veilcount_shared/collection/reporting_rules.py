@@ -40,6 +40,11 @@ def trend(collection: Collection) -> None:
         "takes": (collection.takes, Takes.LAST, 'a state is what it was last: use "last"'),
         "held": (collection.held, Held.DEVICE, 'a state outlives a process: use "device"'),
         "presence": (collection.presence, Presence.HIDDEN, 'a state has no absence: use "hidden"'),
+        "linkage": (
+            collection.linkage,
+            Linkage.COLLECTION,
+            'when a person reports shows which reports are theirs: use "collection"',
+        ),
         "answers": (collection.answers, None, "the reports are drawn by the trend: remove it"),
     }
     for key, (value, only, fix) in needed.items():

@@ -154,6 +154,17 @@ def tokens(collection: Collection) -> None:
     if collection.model is Model.CENTRAL:
         fix = 'a curator sees true values under a pseudonym: use "period" or "collection"'
         raise DefinitionError("linkage", "token", fix)
+    if collection.answering >= collection.periods:
+        raise DefinitionError("answers", collection.answers, _tokens_need(collection))
+
+
+def _tokens_need(collection: Collection) -> str:
+    """Return how to leave a period in which tokens can be fetched before they are needed."""
+    late = f"tokens are fetched a period ahead, and only who consents before {collection.start}"
+    if collection.periods == 1:
+        return f"{late} could answer: use a shorter unit, or another linkage"
+    most, unit = collection.periods - 1, period_name(collection.unit)
+    return f"{late} could answer in every {unit}: give at most {most}"
 
 
 def numbers(collection: Collection) -> None:

@@ -99,8 +99,6 @@ def around_sending(
             after()
             return outcome
 
-        close_row = inner.close_row
-
     uploader.transport = Watched()
 
 

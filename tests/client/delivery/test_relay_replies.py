@@ -59,7 +59,7 @@ def test_no_unencrypted_reply_is_an_outcome(status: int, kind: str, body: str, w
     key_ids = [request.body[0] for request in server.requests]
 
     assert outcome == Later(why)
-    assert key_ids == [2, 1] * 2 if why == "KeyRetired" else [2] * 2
+    assert key_ids == ([2, 1] * 2 if why == "KeyRetired" else [2] * 2)
 
 
 def test_no_failure_after_an_unknown_key_counts_as_unsent() -> None:

@@ -235,19 +235,6 @@ def test_a_key_is_the_apps_and_nothing_else_is_added(
     assert set(keyed.headers) - set(bare.headers) == {("authorization", "Bearer the-app")}
 
 
-@pytest.mark.parametrize(
-    ("status", "closed"),
-    [(200, True), (404, True), (410, True), (401, False), (429, False), (500, False)],
-)
-def test_a_row_is_closed_where_it_is_gone(status: int, *, closed: bool) -> None:
-    """Closed now, or never there: both are what the person asked for."""
-    with serving(server_fixtures.answering(status)) as server:
-        assert HttpTransport(server.url, None, lambda: NOW).close_row("f", "p") is closed
-    assert [(each.method, each.path) for each in server.requests] == [
-        ("DELETE", "/v1/pseudonyms/f/p")
-    ]
-
-
 @pytest.mark.parametrize("reports", [1, 2, 20, 100, 500])
 def test_bodies_have_one_of_a_few_lengths(reports: int) -> None:
     """Padding hides how many reports a body holds, up to a few steps."""

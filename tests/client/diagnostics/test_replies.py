@@ -205,8 +205,11 @@ def test_forgetting_forgets_the_days_of_deliveries(tmp_path: Path) -> None:
     one.send()
     one.client.forget()
     many = Device(tmp_path / "many", one_collection("it"), persons=True)
-    many.send()
-    many.client.person("ann").forget()
+    ann = many.client.person("ann")
+    ann.consent(True)
+    ann.record("it", True)
+    many.client.flush()
+    ann.forget()
     series = one.collections["it"].fingerprint
 
     assert not one.state.note(f"reply {series}")

@@ -123,8 +123,7 @@ def emissions(
         device.run_until(until)
         if device.runs:
             device.stop()
-    closed = [(instant, f"{series} {row}".encode()) for instant, series, row in device.wire.closed]
-    return [(each.instant, each.body) for each in device.wire.attempts] + closed
+    return [(each.instant, each.body) for each in device.wire.attempts]
 
 
 def happen(device: Device, verb: str | Callable[[Device], None], *arguments: Any) -> None:

@@ -9,14 +9,13 @@ another machine silenced the active (0 against 0.95).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from unittest.mock import patch
 
 import pytest
 
 from veilcount_client.consent import ConsentDecisions
-from veilcount_client.recording.answer_drawing import AnswerDrawer
 from veilcount_client.state import file_checks, sqlite_database
 from veilcount_shared import Collection
 
@@ -107,17 +106,22 @@ def leaves_what_waits() -> AbstractContextManager[object]:
 
 def asks_again() -> AbstractContextManager[object]:
     """Wrong, and once so: a new form asks those who have not answered the old one."""
-    return patch.object(AnswerDrawer, "forgo", lambda *_: None)
+    return patch.object(ConsentDecisions, "_answered_lineages", lambda *_: set())
 
 
-def begins_as_another() -> AbstractContextManager[object]:
+@contextmanager
+def begins_as_another() -> Iterator[None]:
     """Wrong, and once so: a moved state does not know that somebody comes back."""
 
     def forget_all(database: sqlite3.Connection) -> None:
-        for table in ("person", "used", "held", "report", "row_close"):
+        for table in ("person", "coverage", "used", "held", "report"):
             database.execute(f"delete from {table}")  # noqa: S608 - names from above
 
-    return patch.object(sqlite_database, "_begin_as_another", forget_all)
+    with (
+        patch.object(sqlite_database, "_begin_as_another", forget_all),
+        patch.object(sqlite_database, "_bar", lambda *_: None),
+    ):
+        yield
 
 
 @pytest.mark.parametrize(

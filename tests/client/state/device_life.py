@@ -141,7 +141,7 @@ class Life(RuleBasedStateMachine):
                 raise Crash
 
     def see_stored(self, draws: list[ReportDraw]) -> None:
-        """Note what was made durable; what costs nothing only uses a slot up [`forgo`]."""
+        """Note what was made durable."""
         self.stored += draws
         if any(draw.report and row_of(draw.report) in self.closed for draw in draws):
             self.wrong.append("nothing of a closed row is drawn")
@@ -295,7 +295,6 @@ class Life(RuleBasedStateMachine):
         taken = list(map(slot_of, self.reports()))
         assert len(set(taken)) == len(taken)
         for name, collection in COLLECTIONS.items():
-            # A draw that costs nothing sends nothing: it only uses a slot up [`forgo`].
             draws = [draw for draw in self.stored if draw.lineage == name and draw.cost]
             per_period = Counter(draw.period for draw in draws)
             assert all(count <= collection.per_period for count in per_period.values())

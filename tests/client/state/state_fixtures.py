@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
-from veilcount_client.state import ClientState, HeldValue, QueuedReport, ReportDraw
+from veilcount_client.state import (
+    ClientState,
+    ConsentDecision,
+    HeldValue,
+    QueuedReport,
+    ReportDraw,
+    Resumption,
+)
 from veilcount_shared.report import Report
 
 SERIES, OTHER = "ab" * 32, "cd" * 32
@@ -68,13 +75,21 @@ def held(
     return HeldValue(person, series, period, 3, value, at, due)
 
 
+def yes(
+    *series: str, at: float = NOW, if_new: float = 0, if_returning: float = 0
+) -> ConsentDecision:
+    """Return a yes to these series, and from when on they are answered."""
+    covered = dict.fromkeys(series, Resumption(if_new, if_returning))
+    return ConsentDecision(at, consented=True, covered=covered)
+
+
 def agree(state: ClientState, *persons: bytes) -> None:
     for person in persons or (ANN,):
-        state.consent(person, True, frozenset({SERIES, OTHER}), NOW)
+        state.consent(person, yes(SERIES, OTHER))
 
 
 def withdraw(state: ClientState, person: bytes = ANN) -> None:
-    state.consent(person, False, frozenset(), NOW)
+    state.consent(person, ConsentDecision(NOW, consented=False))
 
 
 def lease_all(state: ClientState, now: float = NOW, until: float = NOW + 600) -> list[QueuedReport]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-from veilcount_client.state import ClientState, add_closed_series, closed_series
+from veilcount_client.state import (
+    ClientState,
+    ConsentDecision,
+    Coverage,
+    add_closed_series,
+    closed_series,
+)
 from veilcount_client.state.key_derivation import person_key
 from veilcount_client.state.losses import Loss
 
@@ -17,12 +23,13 @@ from .state_fixtures import (
     SERIES,
     agree,
     draw,
+    held,
     lease_all,
     lease_numbers,
-    pseudonym,
     spent,
     statuses,
     withdraw,
+    yes,
 )
 
 
@@ -44,19 +51,42 @@ def test_ids_are_not_stored(engine: Engine, state: ClientState) -> None:
     assert hashlib.sha256(b"ann@example.org").digest()[:8] not in stored
 
 
-def test_consent_is_kept_with_its_coverage_and_the_first_instant(
+def test_each_definition_keeps_when_it_was_first_covered(
     engine: Engine, state: ClientState
 ) -> None:
-    state.consent(ANN, False, frozenset(), NOW - 1)
-    assert (state.person(ANN).consented, state.person(ANN).since) == (False, 0.0)
+    """Through a withdrawal, and to be forgotten; a resumption is kept with it."""
+    state.consent(ANN, ConsentDecision(NOW - 1, consented=False))
+    assert (state.person(ANN).consented, state.person(ANN).coverage) == (False, {})
 
-    state.consent(ANN, True, frozenset({SERIES}), NOW)
-    state.consent(ANN, False, frozenset(), NOW + 1)
-    state.consent(ANN, True, frozenset({SERIES, OTHER}), NOW + 2)
+    state.consent(ANN, yes(SERIES))
+    withdraw(state)
+    assert state.person(ANN).coverage == {SERIES: Coverage(NOW, 0.0, is_current=False)}
+    again = yes(SERIES, OTHER, at=NOW + 2, if_new=NOW + 3, if_returning=NOW + 4)
+    for _ in range(2):  # what is covered already does not resume
+        state.consent(ANN, again)
+    state.forget(ANN)
 
     person = engine.open().person(ANN)
-    assert (person.consented, person.since) == (True, NOW)
-    assert person.covered == {SERIES, OTHER}
+    assert (person.consented, person.covered) == (None, frozenset())
+    assert person.coverage == {
+        SERIES: Coverage(NOW, NOW + 4, is_current=False),
+        OTHER: Coverage(NOW + 2, NOW + 3, is_current=False),
+    }
+
+
+def test_a_no_to_one_definition_leaves_the_others(engine: Engine, state: ClientState) -> None:
+    """What waits of it is wiped, and only that; the refusal is kept by its lineage."""
+    agree(state, ANN, BEN)
+    both = [draw(0, person=who, series=series) for who in (ANN, BEN) for series in (SERIES, OTHER)]
+    state.commit(both)
+    state.hold(None, held("1", series=OTHER, period=1))
+    no = ConsentDecision(NOW, True, withdrawn=frozenset({OTHER}), declined=frozenset({"sound"}))
+    state.consent(ANN, no)
+
+    person = engine.open().person(ANN)
+    assert (person.consented, person.declined, person.covered) == (True, {"sound"}, {SERIES})
+    assert [each.report.fingerprint for each in state.sent(ANN)] == [SERIES]
+    assert (state.held(ANN, OTHER), len(state.sent(BEN))) == (None, 2)
 
 
 def test_a_withdrawal_wipes_only_what_waits_and_to_be_forgotten_makes_another(
@@ -78,9 +108,6 @@ def test_a_withdrawal_wipes_only_what_waits_and_to_be_forgotten_makes_another(
     assert after.secret != before.secret
     assert (after.root, after.consented) == (before.root, None)
     assert (statuses(state), spent(state), state.used(ANN, SERIES)) == ([], 3, (-1, 0))
-    assert {(each.pseudonym, each.due) for each in state.row_closes(NOW, 9)} == {
-        (pseudonym(ANN), 0.0)
-    }
     assert statuses(state, BEN) == ["waiting"]
     assert not state.losses()
 

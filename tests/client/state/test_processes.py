@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from tests.redis_server import RedisServer
-from veilcount_client.state import ClientState, DrawOutcome, OutboxLimits, StateError, file_checks
+from veilcount_client.state import (
+    ClientState,
+    ConsentDecision,
+    DrawOutcome,
+    OutboxLimits,
+    Resumption,
+    StateError,
+    file_checks,
+)
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.redis import RedisState
 
@@ -29,7 +37,6 @@ from .state_fixtures import (
     draw,
     held,
     lease_all,
-    pseudonym,
     spent,
 )
 
@@ -64,6 +71,13 @@ def random_step(random: Random) -> Callable[[ClientState], Any]:
     period = random.randrange(3)
     value = held(random.choice("ab"), person=who, series=series, period=period, due=now + 2)
     through, is_likely = random.randrange(6), random.random() < 0.8
+    decision = ConsentDecision(
+        now,
+        consented=random.choice([True, True, True, False, None]),
+        covered={series: Resumption(now if is_likely else 0.0, now)},
+        withdrawn=frozenset({random.choice([SERIES, OTHER])} if random.random() < 0.3 else ()),
+        declined=frozenset(random.sample(["theme", "sound"], random.randrange(3))),
+    )
     steps: list[tuple[int, Callable[[ClientState], Any]]] = [
         (6, lambda state: state.commit(draws)),
         (3, lambda state: sorted(state.lease(now, now + 3, 1000, hurry=is_likely), key=number)),
@@ -75,9 +89,7 @@ def random_step(random: Random) -> Callable[[ClientState], Any]:
         (1, lambda state: state.close_row(who, series, through)),
         (1, lambda state: state.expire(now, limits)),
         (1, lambda state: state.retire(series, reports=is_likely)),
-        (1, lambda state: state.schedule_row_closes({(series, pseudonym(who)): now + 1})),
-        (1, lambda state: state.finish_row_close(series, pseudonym(who))),
-        (1, lambda state: state.consent(who, is_likely, frozenset({series}), now)),
+        (3, lambda state: state.consent(who, decision)),
         (1, lambda state: state.forget(who) if is_likely else None),
         (1, lambda state: state.lose({(Loss.AGED, series): 1})),
     ]
@@ -100,15 +112,14 @@ def view(state: ClientState) -> object:
         [state.used(who, series) for who in (ANN, BEN) for series in (SERIES, OTHER)],
         [state.held(who, series) for who in (ANN, BEN) for series in (SERIES, OTHER)],
         sorted(state.held_due(NOW + 9, 1000), key=repr),
-        {(each.series, each.pseudonym, each.due) for each in state.row_closes(NOW + 9, 1000)},
-        [state.next_held(), state.next_row_close(), state.attempts()],
+        [state.next_held(), state.attempts()],
     ]
 
 
 def decisions(state: ClientState) -> list[object]:
     """Return what both persons have decided; who was forgotten exists again from here on."""
     persons = [state.person(who) for who in (ANN, BEN)]
-    return [(each.consented, each.covered, each.since) for each in persons]
+    return [(each.consented, each.coverage, each.declined) for each in persons]
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,12 @@ def execute(sqlite: SqliteEngine, statement: str) -> None:
         database.execute(statement)
 
 
-def test_a_file_of_a_newer_version_is_refused(sqlite: SqliteEngine) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_file_of_another_release_is_refused(sqlite: SqliteEngine, version: int) -> None:
     sqlite.open().close()
-    execute(sqlite, "pragma user_version = 99")
+    execute(sqlite, f"pragma user_version = {version}")
 
-    with pytest.raises(StateError, match="newer veilcount"):
+    with pytest.raises(StateError, match="written by another release of veilcount"):
         sqlite.open()
 
 

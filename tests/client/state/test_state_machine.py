@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from random import randrange
 from typing import Any
 from unittest.mock import patch
@@ -23,7 +22,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from veilcount_client.delivery.closed_rows import ClosedRows
 from veilcount_client.delivery.transport import Outcome
 from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.state import QueuedReport, sqlite_commit
+from veilcount_client.state import ConsentDecision, QueuedReport, sqlite_commit
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.report import Report
 
@@ -84,9 +83,9 @@ def keeps_no_withdrawal() -> Patch:
     """Wrong: a withdrawal is not written down, and what is on its way leaves."""
     original = SqliteState.consent
 
-    def consent(state: SqliteState, key: bytes, granted: bool, *more: Any) -> None:  # noqa: FBT001
-        if granted:
-            original(state, key, granted, *more)
+    def consent(state: SqliteState, key: bytes, decision: ConsentDecision) -> None:
+        if decision.consented:
+            original(state, key, decision)
 
     return patch.object(SqliteState, "consent", consent)
 
@@ -95,8 +94,8 @@ def forgets_on_restart() -> Patch:
     """Wrong: a new process does not know what the last one answered."""
     original = SqliteState.__init__
 
-    def opening(state: SqliteState, place: Path) -> None:
-        original(state, place)
+    def opening(state: SqliteState, *arguments: Any) -> None:
+        original(state, *arguments)
         with state._writing() as database:
             database.execute("delete from used")
 

@@ -202,8 +202,8 @@ def test_afterwards_everything_is_as_before(tmp_path: Path) -> None:
 # -- transports ------------------------------------------------------------------------------------
 
 
-def test_an_outage_can_be_played_and_forgetting_be_seen(veilcount: ClientHarness) -> None:
-    """The outcome of the transport stays until it is reset; rows to be closed are listed."""
+def test_an_outage_can_be_played_and_forgetting_sends_nothing(veilcount: ClientHarness) -> None:
+    """The outcome of the transport stays until it is reset; rows are named before `forget`."""
     client = veilcount.client(THEME)
     client.record("theme", "dark")
     veilcount.transport.outcome = Later("offline")
@@ -211,19 +211,21 @@ def test_an_outage_can_be_played_and_forgetting_be_seen(veilcount: ClientHarness
     why = client.explain("theme").reasons
     veilcount.transport.outcome = None
     veilcount.advance(days=1)
+    rows = client.rows()
     client.forget()
     veilcount.advance(days=30)
 
     assert not arrived
     assert "offline" in " ".join(why)
     assert len(veilcount.sent) == 1
-    assert [row[0] for row in veilcount.transport.closed] == [THEME["theme"].fingerprint]
+    assert [row.fingerprint for row in rows] == [THEME["theme"].fingerprint]
+    assert client.rows() == []
 
 
 def test_a_production_aggregator_rejects_seeded_randomness(
     veilcount: ClientHarness, tmp_path: Path
 ) -> None:
-    """Through its real web application, which also closes a row that it does not know."""
+    """Through its real web application."""
     with deployment(tmp_path, FILE.read_text(encoding="utf-8"), now=NOON) as aggregator:
         transport = WsgiTransport(aggregator.app, key="k")
         client = veilcount.client(FILE, transport=transport)
@@ -232,5 +234,4 @@ def test_a_production_aggregator_rejects_seeded_randomness(
 
         assert len(veilcount.sent) == 1
         assert aggregator.counted("theme") == 0
-        assert transport.close_row("0" * 64, "A" * 22)
     assert client.explain("theme").losses == {"malformed": 1}

@@ -26,8 +26,9 @@ from scipy.stats import binom
 
 from veilcount_client.delivery import issuance
 from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.recording import answer_times
+from veilcount_client.state import PersonState, QueuedReport
 from veilcount_client.testing import SettableClock
+from veilcount_shared import Collection, schedule
 from veilcount_shared.report import Report
 from veilcount_shared.schedule import SecretRandomSource
 from veilcount_shared.tokens import SlotSecret, check_key_list, digest
@@ -39,7 +40,12 @@ from .signing_issuer import SigningIssuer
 PERSONS, PERIODS, CAMPAIGNS = 5, 3, 4
 ALPHA = 1e-6
 SOON = 3 * HOUR
-DATES = {"from": "2026-12-01", "until": f"2026-12-{PERIODS + 1:02}", "late": 20}
+DATES = {
+    "from": "2026-12-01",
+    "until": f"2026-12-{PERIODS + 2:02}",
+    "answers": PERIODS,
+    "late": 20,
+}  # consent on the first day, and an answer on each of the others
 Plant = Callable[[], AbstractContextManager[object]]
 
 
@@ -56,7 +62,9 @@ def campaign(
     place: Path, seed: int, *, own_keys: bool, wire: Callable[[SettableClock], Wire]
 ) -> Logs:
     clock = clock_at(at(0, 1))
-    issuers = [SigningIssuer(clock.now, first=each * PERIODS * own_keys) for each in range(PERSONS)]
+    issuers = [
+        SigningIssuer(clock.now, first=each * (PERIODS + 1) * own_keys) for each in range(PERSONS)
+    ]
     devices = [
         Device(
             place / str(number), issuer.of(**DATES), clock, wire(clock),
@@ -64,7 +72,7 @@ def campaign(
         )
         for number, issuer in enumerate(issuers)
     ]  # fmt: skip
-    for day in range(PERIODS):
+    for day in range(1, PERIODS + 1):
         pass_time(clock, at(day, 2), *devices)
         for device in devices:
             device.record()
@@ -198,11 +206,26 @@ class _Small(SecretRandomSource):
 
 
 @contextmanager
-def sent_when_issued() -> Iterator[None]:
-    """Wrong: a report leaves as soon as its token has come."""
+def waits_for_its_token() -> Iterator[None]:
+    """Wrong, and once so: tokens come when a report waits for them, and it leaves soon after."""
+
+    def requested_at(person: PersonState, collection: Collection) -> float:
+        first_end = schedule.period_end(collection, 0).timestamp()
+        return first_end + 4 * HOUR + person.secret[0] / 256 * 18 * HOUR
+
+    def tokened(uploader: Uploader, outbox: Any, reports: list[QueuedReport]) -> Any:
+        late = [each for each in reports if not has_token(uploader, each)]
+        outbox.reschedule({each.number: uploader.now() + HOUR for each in late}, unsent=True)
+        return original(uploader, outbox, [each for each in reports if each not in late])
+
+    def has_token(uploader: Uploader, each: QueuedReport) -> bool:
+        return uploader.state.token(each.person, each.report.pseudonym) is not None
+
+    original = Uploader._tokened
     with (
-        patch.object(answer_times, "tokens_ready", lambda *_: 0.0),
-        patch.object(Uploader, "later", lambda _, start, *__: start + HOUR),
+        patch.object(issuance, "tokens_requested_at", requested_at),
+        patch.object(issuance, "period_number", lambda *_: 0),
+        patch.object(Uploader, "_tokened", tokened),
     ):
         yield
 
@@ -219,7 +242,7 @@ def any_keys() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("plant", "own_keys"), [(one_blinding, False), (sent_when_issued, False), (any_keys, True)]
+    ("plant", "own_keys"), [(one_blinding, False), (waits_for_its_token, False), (any_keys, True)]
 )
 def test_a_planted_leak_is_found(memory: Path, plant: Plant, own_keys: bool) -> None:  # noqa: FBT001
     assert least_p(memory / plant.__name__, plant, own_keys=own_keys) < ALPHA

@@ -9,8 +9,9 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client.recording.answer_times import TOKEN_WINDOW, tokens_requested_at
+from veilcount_client.recording.answer_times import tokens_requested_at
 from veilcount_client.state.sqlite import SqliteState
+from veilcount_client.testing import SettableClock
 from veilcount_shared.report import Report
 from veilcount_shared.tokens import parse_key, signed_message, verify
 
@@ -18,7 +19,7 @@ from ..device_fixtures import HOUR, Device, at, clock_at, minutes_of, one_collec
 from .signing_issuer import SigningIssuer, public
 
 DAYS = 10
-DATES = {"from": "2026-12-01", "until": f"2026-12-{DAYS + 1}"}
+DATES = {"from": "2026-12-01", "until": f"2026-12-{DAYS + 1}", "answers": DAYS - 1}
 
 
 class Crash(BaseException):
@@ -34,13 +35,26 @@ def hours() -> Iterator[None]:
 class TokenDevice(Device):
     """A device with an issuer of its own, from the first morning on."""
 
-    def __init__(self, place: Path, issuer: SigningIssuer | None = None, **keys: Any) -> None:
-        clock = clock_at(at(0, 1))
+    def __init__(
+        self,
+        place: Path,
+        issuer: SigningIssuer | None = None,
+        clock: SettableClock | None = None,
+        **keys: Any,
+    ) -> None:
+        clock = clock or clock_at(at(0, 1))
         self.issuer = issuer or SigningIssuer(clock.now)
         self.issuer.now = clock.now
         collections = self.issuer.of(**DATES | keys)
         super().__init__(
-            place, collections, clock, person="p", issuer=self.issuer, account="account"
+            place,
+            collections,
+            clock,
+            person="p",
+            issuer=self.issuer,
+            account="account",
+            ceiling=99,
+            daily_ceiling=99,
         )
 
     @property
@@ -69,12 +83,50 @@ def test_all_tokens_are_requested_once_at_an_instant_that_was_drawn(tmp_path: Pa
 
     assert more == []
     assert 0 <= when - device.requested_at < HOUR
-    assert periods == tuple(range(DAYS))
+    assert when < at(1)
+    assert periods == tuple(range(1, DAYS))
 
 
-def test_each_report_has_the_token_of_its_slot_and_leaves_after_the_window(
-    tmp_path: Path,
-) -> None:
+def test_who_consents_before_the_campaign_answers_as_often_as_asked(tmp_path: Path) -> None:
+    """Tokens are fetched within a day; each period but one may then be drawn."""
+    device = TokenDevice(tmp_path, clock=clock_at(at(-3, 1)))
+    device.run_until(at(-1))
+    ((when, _, periods),) = device.issuer.log
+
+    assert at(-3, 1) <= when < at(-2, 1) + HOUR
+    assert len(periods) == DAYS - 1
+
+
+def test_who_joins_late_answers_in_the_periods_that_are_left(tmp_path: Path) -> None:
+    """Those that begin after the tokens came, drawn from these alone."""
+    few, all_left = (
+        TokenDevice(tmp_path / str(answers), clock=clock_at(at(4, 9)), answers=answers)
+        for answers in (2, 8)
+    )
+    for device in (few, all_left):
+        device.run_until(at(5, 1))
+
+    assert len(few.issuer.log[0][2]) == 2
+    assert min(few.issuer.log[0][2]) > 4
+    assert all_left.issuer.log[0][2] == tuple(range(5, DAYS))
+
+
+def test_a_question_that_is_added_later_counts_from_its_own_consent(tmp_path: Path) -> None:
+    device = TokenDevice(tmp_path)
+    added = one_collection("new", linkage="token", tokens=device.collections["it"].tokens, **DATES)
+    device.run_until(at(4, 9))
+    device.stop()
+    device.start(device.collections | added)
+    device.client.consent(True, only="new")
+    device.run_until(at(5, 1))
+    (_, _, first), (when, _, second) = device.issuer.log
+
+    assert first == tuple(range(1, DAYS))
+    assert at(4, 9) <= when < at(5)
+    assert second == tuple(range(5, DAYS))
+
+
+def test_each_report_has_the_token_of_its_slot_and_no_other_way_out(tmp_path: Path) -> None:
     device = TokenDevice(tmp_path, per_day=2, unit="event")
     device.issuer.per_period = 2
     for day in range(DAYS):
@@ -83,12 +135,12 @@ def test_each_report_has_the_token_of_its_slot_and_leaves_after_the_window(
         device.record()
     device.run_until(at(DAYS + 2))
 
-    assert len(device.counted) == 2 * DAYS
+    assert len(device.counted) == 2 * (DAYS - 1)
     assert all(map(device.is_valid, device.counted))
-    assert len({each.pseudonym for each in device.counted}) == 2 * DAYS
+    assert len({each.pseudonym for each in device.counted}) == 2 * (DAYS - 1)
     assert {each.slot for each in device.counted} == {0}
     assert all(len(each.batch.reports) == 1 for each in device.wire.attempts)
-    assert min(each.instant for each in device.wire.attempts) >= device.person.since + TOKEN_WINDOW
+    assert min(each.period for each in device.counted) == 1
 
 
 def lose_reply(signed: list[bytes]) -> list[bytes]:
@@ -104,16 +156,36 @@ def test_a_reply_that_is_lost_or_wrong_costs_nothing(tmp_path: Path, fault: Any)
     """The same blinded messages are sent again, and no other."""
     device = TokenDevice(tmp_path)
     device.issuer.fault = fault
-    device.record()
-    device.run_until(device.requested_at + 3 * HOUR)
-    first = device.issuer.blinded[:DAYS]
+    device.run_until(min(device.requested_at + 3 * HOUR, at(1) - 1))
+    first = device.issuer.blinded[: DAYS - 1]
 
     assert len(device.issuer.log) >= 2
     assert device.issuer.blinded == first * len(device.issuer.log)
     assert any("issuer" in each for each in device.client.explain("it").reasons)
     device.issuer.fault = lambda signed: signed
+    device.record_at(at(4, 9))
     device.run_until(at(DAYS + 2))
     assert [device.is_valid(each) for each in device.counted] == [True]
+
+
+def test_an_issuer_that_answers_late_finds_no_report_that_is_late(tmp_path: Path) -> None:
+    """What is recorded before the tokens came is dropped at its own instant, and counted as lost.
+
+    Such reports once waited for their tokens: an issuer that answered 503 to one account, until
+    the end, found all of its reports (5 of 5).
+    """
+    device = TokenDevice(tmp_path, late=20)
+    device.issuer.fault = lose_reply
+    for day in range(4):
+        device.record_at(at(day, 9))
+    device.run_until(at(4, 9))
+    device.issuer.fault = lambda signed: signed
+    for day in range(5, DAYS):
+        device.record_at(at(day, 9))
+    device.run_until(at(DAYS + 2))
+
+    assert {each.period for each in device.counted} == set(range(5, DAYS))
+    assert device.losses() == {"no_token": 3, "not_selected": 1}
 
 
 def test_keys_that_are_one_persons_alone_are_found_out(tmp_path: Path) -> None:
@@ -131,7 +203,7 @@ def test_keys_that_are_one_persons_alone_are_found_out(tmp_path: Path) -> None:
 def test_whoever_begins_anew_gets_no_second_vote(tmp_path: Path) -> None:
     """Forgotten, and so another secret: the account's tokens are spent, whatever is recorded."""
     device = TokenDevice(tmp_path)
-    device.record()
+    device.record_at(at(1, 12))
     device.run_until(at(3))
     assert len(device.counted) == 1
     device.client.forget()
@@ -142,14 +214,13 @@ def test_whoever_begins_anew_gets_no_second_vote(tmp_path: Path) -> None:
     device.run_until(at(DAYS + 2))
 
     assert len(device.counted) == 1
-    assert device.losses()["over_cap"] == DAYS - 4
+    assert device.losses()["no_token"] == DAYS - 4
     assert device.state.waiting(at(99)) == 0
 
 
 @pytest.mark.parametrize("step", ["before", "after"])
 def test_a_crash_between_signature_and_use_loses_no_token(tmp_path: Path, step: str) -> None:
     device = TokenDevice(tmp_path)
-    device.record()
 
     def cut(*arguments: Any) -> None:
         if step == "after":
@@ -158,9 +229,10 @@ def test_a_crash_between_signature_and_use_loses_no_token(tmp_path: Path, step: 
 
     keep = SqliteState.keep_tokens
     with patch.object(SqliteState, "keep_tokens", cut), pytest.raises(Crash):
-        device.run_until(at(3))
+        device.run_until(at(1))
     device.crash()
     device.start()
+    device.record_at(at(1, 9))
     device.run_until(at(DAYS + 2))
 
     assert [device.is_valid(each) for each in device.counted] == [True]
@@ -179,14 +251,17 @@ def test_requests_are_alike_whatever_is_recorded(tmp_path: Path) -> None:
         logs.append((device.issuer.log, [when for when, _ in sent], {size for _, size in sent}))
 
     assert logs[0] == logs[1] == logs[2]
-    assert len(logs[0][1]) == DAYS
+    assert len(logs[0][1]) == DAYS - 1
 
 
 def test_two_collections_are_requested_at_instants_of_their_own(tmp_path: Path) -> None:
     device = TokenDevice(tmp_path)
-    other = one_collection("it", linkage="token", tokens="a" * 64, **DATES)["it"]
+    other = one_collection("other", linkage="token", tokens="a" * 64, **DATES)
+    device.stop()
+    device.start(device.collections | other)
+    device.client.consent(True)
 
-    assert tokens_requested_at(device.person, other) != device.requested_at
+    assert tokens_requested_at(device.person, other["other"]) != device.requested_at
 
 
 @pytest.mark.parametrize(

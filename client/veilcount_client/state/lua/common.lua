@@ -5,15 +5,15 @@
 -- dozens of persons each, which Redis keeps as one packed list up to 128 entries of at most 64 bytes
 -- [Redis, memory optimization]: hence binary records, numbers instead of names, and 4,096 buckets.
 --
---   person     consented, since, salt, covered series; last answered period and answers of a series
+--   person     consented, salt, declined lineages; last answered period and answers of a series
+--   coverage   of each series: since, resumed, whether it is current; outlives its person
 --   ledger     of each lineage: life, first day, end day, spent in that range
---   past       of each finished report: its number, its status, whether it was leased, itself
+--   past       of each finished report: its number, its status, itself
 --   out        the waiting reports, each with its number as score
 --   due, early, late   order their numbers by when they leave, may leave, and expire
 --   turn       of each report that was leased or rescheduled: end of the lease, send_at, tries
 --   held       of each person: the running values, by series; `held_due` orders all of them
 --   token      of each person: the tokens, by pseudonym
---   row_close  series and pseudonym of each row that is to be closed, by when
 --
 -- Lua does not roll back: a step reads and decides first, and writes only what cannot fail any more.
 -- What would make Redis grow is refused by Redis itself, before the first line, when memory is out;
@@ -75,18 +75,34 @@ end
 local function person_of(key)
   local packed = get('person:', key)
   if not packed then return nil end
-  local consented, since, salt, covered, at = struct.unpack('>Bdc16H', packed)
+  local consented, salt, declined, at = struct.unpack('>Bc16H', packed)
   return {
-    consented = consented, since = since, salt = salt,
-    covered = string.sub(packed, at, at + 2 * covered - 1),
-    used = string.sub(packed, at + 2 * covered),
+    consented = consented, salt = salt,
+    declined = string.sub(packed, at, at + 2 * declined - 1),
+    used = string.sub(packed, at + 2 * declined),
   }
 end
 
 local function put_person(key, person)
   put('person:', key, struct.pack(
-    '>Bdc16H', person.consented, person.since, person.salt, #person.covered / 2
-  ) .. person.covered .. person.used)
+    '>Bc16H', person.consented, person.salt, #person.declined / 2
+  ) .. person.declined .. person.used)
+end
+
+-- The coverage of a person: a list of series and entries, which `change` may replace.
+local function change_coverage(key, change)
+  local entries, changed = get('coverage:', key) or '', {}
+  for at = 1, #entries, COVERED do
+    local id, since, resumed, is_current = struct.unpack('>HddB', entries, at)
+    changed[#changed + 1] = struct.pack('>HddB', id, since, change(id, resumed, is_current))
+  end
+  put('coverage:', key, table.concat(changed))
+end
+
+local function withdraw(key, id)
+  change_coverage(key, function(series, resumed, is_current)
+    return resumed, (id == nil or series == id) and 0 or is_current
+  end)
 end
 
 -- In `due`, `early` and `late`: equals stand in the order of their numbers.

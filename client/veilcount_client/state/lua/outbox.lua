@@ -4,7 +4,6 @@
 local function take_off(number)
   local entry = entry_of(number)
   if not entry then return nil end
-  local _, _, tries = turn_of(number)
   local person = string.sub(entry, 7, 22)
   redis.call('ZREM', prefix .. 'out', entry)
   redis.call('ZREM', prefix .. 'due', member(number))
@@ -13,15 +12,15 @@ local function take_off(number)
   redis.call('SREM', prefix .. 'waiting:' .. person, number)
   redis.call('HINCRBY', prefix .. 'figures', 'bytes', HEADS - #entry)
   redis.call('HDEL', prefix .. 'turn', number)
-  return person, string.sub(entry, 23), tries > 0
+  return person, string.sub(entry, 23)
 end
 
 local function past_of(key)
   local packed, entries, at = get('past:', key) or '', {}, 1
   while at <= #packed do
-    local number, _, _, length = struct.unpack('>I6HBH', packed, at)
-    entries[#entries + 1] = {number, string.sub(packed, at, at + 10 + length)}
-    at = at + 11 + length
+    local number, _, length = struct.unpack('>I6HH', packed, at)
+    entries[#entries + 1] = {number, string.sub(packed, at, at + 9 + length)}
+    at = at + 10 + length
   end
   return entries
 end
@@ -30,13 +29,13 @@ end
 local pasts = {}
 
 local function finish(number, status)
-  local person, report, leased = take_off(number)
+  local person, report = take_off(number)
   if not person then return end
   pasts[person] = pasts[person] or past_of(person)
   if string.byte(report, 3) == 1 then -- a true value is wiped
     report = string.sub(report, 1, HEAD) .. string.char(0)
   end
-  local head = struct.pack('>I6HBH', number, new_id(status), leased and 1 or 0, #report)
+  local head = struct.pack('>I6HH', number, new_id(status), #report)
   table.insert(pasts[person], {tonumber(number), head .. report})
   if status ~= 'delivered' then
     local series = name_of(struct.unpack('>H', report))

@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 local rows = {}
 for _, entry in ipairs(past_of(ARGV[2])) do
-  local number, status, _, _, series = struct.unpack('>I6HBHH', entry[2])
-  rows[#rows + 1] = {number, name_of(status), name_of(series), string.sub(entry[2], 14)}
+  local number, status, _, series = struct.unpack('>I6HHH', entry[2])
+  rows[#rows + 1] = {number, name_of(status), name_of(series), string.sub(entry[2], 13)}
 end
 for _, number in ipairs(redis.call('SMEMBERS', prefix .. 'waiting:' .. ARGV[2])) do
   local entry = entry_of(number)
