@@ -6,7 +6,7 @@ a relay it has two valid keys, sees which one each body was encrypted to, and ma
 does not know it. What one row hears must move no other, so the best pairing that it finds is as
 good as a blind one. The same joiner pairs nearly everybody where a device has one back-off for all
 its rows, or one memory of what was closed (60 of 60 devices in 8 days, once), or one of which key
-was unknown (22 of 24).
+was unknown (24 of 24).
 """
 
 from __future__ import annotations
