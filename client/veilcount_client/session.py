@@ -27,6 +27,7 @@ from .delivery.relay_keys import read_relay_keys
 from .delivery.transport import HttpTransport, Transport, in_clear, malformed, without_password
 from .delivery.uploader import Uploader
 from .delivery.worker import ClientWorker
+from .diagnostics.moved_state import moved_state
 from .diagnostics.problems import campaign
 from .errors import NotUsable, ProblemLog, UnknownCollection, UnknownValue, log, log_to_stderr
 from .recording.answer_drawing import AnswerDrawer
@@ -148,6 +149,8 @@ class Session:
         accepted = {name: each for name, each in collections.items() if self._is_accepted(each)}
         consents = ConsentDecisions(self._worker(state, accepted), accepted, self.clock.now)
         consents.load()
+        if problem := moved_state(state.moved, accepted.values(), self.clock.now()):
+            log.warning("veilcount, state: %s", problem)  # at every start: each forgoes answers
         self.own_consent = consents.resume(person_key(state.root, SELF))
         self.consents = consents  # last: from here on it is usable
 

@@ -16,6 +16,7 @@ from ..settings import ClientSettings
 from ..state import StateError, closed_series
 from ..state.losses import Loss, LossCounter
 from . import problems
+from .moved_state import moved_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ def _stored_reasons(
     person = state.person(key)
     if problem := problems.consent(person, [collection]):
         yield f"consent: {problem}"
+    if problem := moved_state(state.moved, [collection], now):
+        yield f"state: {problem}"
     if closed_series(state, [collection.fingerprint]):  # what else holds changes little any more
         yield f"closed: {problems.CLOSED}"
         return

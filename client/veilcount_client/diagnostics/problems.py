@@ -13,6 +13,7 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from ..clock import instant
 from ..recording import budget_reservation
+from ..recording.answer_times import is_answering
 from ..recording.budget_reservation import Claim
 from ..settings import ClientSettings
 from ..state import ClientState, PersonState
@@ -87,7 +88,7 @@ def period(
         return None
     if not schedule.is_selected(person.root, collection):
         return "schedule: this person is not selected (cohort or paired collection)"
-    if current not in schedule.draw_answering_periods(person.root, collection):
+    if not is_answering(person, collection, current):
         return f"schedule: this person does not answer in period {current}"
     last, answers = state.used(person.key, collection.fingerprint)
     if last > current:

@@ -21,6 +21,7 @@ from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from ..state.sqlite_database import FILE
 from . import problems
+from .moved_state import moved_state
 from .problems import Collections, DiagnosticResult
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
@@ -74,8 +75,10 @@ def check_state(
         yield DiagnosticResult("consent", False, message)
         return
     try:
-        with closing(open_state(location)) as state:
+        with closing(open_state(location, lambda: now)) as state:
             yield DiagnosticResult("state", True, str(location).rsplit("@", 1)[-1])  # no password
+            if problem := moved_state(state.moved, collections.values(), now):
+                yield DiagnosticResult("state, moved", False, problem)
             yield from _ceilings(NotesOverlay(state), settings, collections)
             yield from _consent(state, settings, collections)
             yield from _closed(state, collections)

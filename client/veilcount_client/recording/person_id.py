@@ -24,7 +24,7 @@ def person_name(person: object) -> str:
         case str():
             name = str.__str__(person)
         case int():
-            name = int.__str__(person)
+            name = int.__repr__(person)
         case bytes():
             name = bytes.decode(person, errors="surrogateescape")
         case UUID():

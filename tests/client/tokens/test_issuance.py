@@ -116,7 +116,7 @@ def test_a_question_that_is_added_later_counts_from_its_own_consent(tmp_path: Pa
     added = one_collection("new", linkage="token", tokens=device.collections["it"].tokens, **DATES)
     device.run_until(at(4, 9))
     device.stop()
-    device.start(device.collections | added)
+    device.start({**device.collections, **added})
     device.client.consent(True, only="new")
     device.run_until(at(5, 1))
     (_, _, first), (when, _, second) = device.issuer.log
@@ -258,7 +258,7 @@ def test_two_collections_are_requested_at_instants_of_their_own(tmp_path: Path) 
     device = TokenDevice(tmp_path)
     other = one_collection("other", linkage="token", tokens="a" * 64, **DATES)
     device.stop()
-    device.start(device.collections | other)
+    device.start({**device.collections, **other})
     device.client.consent(True)
 
     assert tokens_requested_at(device.person, other["other"]) != device.requested_at
