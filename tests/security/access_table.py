@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from flask import Flask
 
-from veilcount_aggregator.api import gateway, reports
+from veilcount_aggregator.api import gateway, reports, rows
 from veilcount_aggregator.auth.api_keys import Role
 
 
@@ -43,8 +43,7 @@ def _rules(kind: Kind, role: Role | None, text: str) -> Iterator[AccessRule]:
 
 
 DEVICES = f"""
-    POST    {reports.PATH}
-    DELETE  /v1/pseudonyms/<fingerprint>/<pseudonym>
+    POST    {reports.PATH}  {rows.PATH}
 """
 ANALYSTS = """
     GET     /v1/collections             /v1/collections/<name>           /v1/plan   /metrics

@@ -26,8 +26,6 @@ PLACES = {
     "<identity>": "00000000",
     "<form>": "csv",
     "<digest>": "0000000000000000",
-    "<fingerprint>": "0" * 64,
-    "<pseudonym>": "A" * 22,
 }
 MALFORMED = (
     *("Basic YTpi", "Digest a=b", "Bearer", "Bearer ", "Bearer x y", "bearer\t", "\xff\xfe"),

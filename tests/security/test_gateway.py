@@ -28,7 +28,13 @@ from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, RESPONSE
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
 from veilcount_shared.report import Batch
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_base64, encode_binary
+from veilcount_shared.wire import (
+    BINARY_TYPE,
+    JSON_TYPE,
+    decode_verdicts,
+    encode_base64,
+    encode_binary,
+)
 
 PATH = "/v1/ohttp"
 
@@ -101,10 +107,12 @@ def test_a_report_counts_once_however_often_its_bytes_come(gateway: Gateway) -> 
 def test_a_row_is_closed_through_it(gateway: Gateway) -> None:
     report = gateway.deployed.report("theme")
     gateway.deployed.verdicts(report)
-    path = f"/v1/pseudonyms/{report.fingerprint}/{encode_base64(report.pseudonym)}"
+    name = {"fingerprint": report.fingerprint, "pseudonym": encode_base64(report.pseudonym)}
+    body = json.dumps(name | {"padding": "0" * 900}).encode()
 
-    assert gateway.ask("DELETE", path).status == 204
-    assert gateway.ask("DELETE", path.replace(report.fingerprint, "0" * 64)).status == 404
+    assert gateway.ask("POST", "/v1/rows/close", body, kind=JSON_TYPE).status == 204
+    assert gateway.ask("POST", "/v1/rows/close", body).status == 415
+    assert gateway.deployed.verdicts(report) == [Verdict.DUPLICATE]
 
 
 def test_it_is_no_way_to_anything_else(gateway: Gateway) -> None:
@@ -115,9 +123,9 @@ def test_it_is_no_way_to_anything_else(gateway: Gateway) -> None:
         ("GET", "/v1/reports"), ("GET", "/metrics"), ("POST", "/v1/reports/../keys"),
         ("POST", "/v1/reports?x=1"), ("POST", "https://elsewhere.example.org/v1/reports"),
         ("POST", "//elsewhere.example.org/v1/reports"), ("POST", "/v1/ohttp"),
-        ("DELETE", "/v1/keys/1"),
-        ("DELETE", "/v1/pseudonyms/%2e%2e/keys"), ("CONNECT", "elsewhere.example.org:443"),
-        ("DELETE", "/v1/pseudonyms/../keys/1"), ("DELETE", "/v1/pseudonyms/a/../../keys"),
+        ("DELETE", "/v1/keys/1"), ("CONNECT", "elsewhere.example.org:443"),
+        ("DELETE", "/v1/rows/close"), ("POST", "/v1/rows/close/"), ("POST", "/v1/rows/close?x=1"),
+        ("POST", "/v1/rows/close/../../keys"), ("POST", "/v1/rows/%2e%2e/keys"),
         ("POST", "/v1/reports#x"), ("POST", "/v1/reports/"), ("POST", "/v1/reports;x"),
         ("POST", ""),
         ("post", "/v1/reports"), ("POST", "/v1/ohttp-keys"), ("PRI", "*"), ("POST", "/V1/reports"),

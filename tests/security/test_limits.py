@@ -370,7 +370,7 @@ INJECTED = (
     *("';drop%20table--", "${jndi:ldap://x}", "{{7*7}}"),
 )
 PATHS = (
-    *("/{0}", "/v1/collections/{0}", "/v1/keys/{0}", "/v1/pseudonyms/{0}/{0}", "/assets/{0}/{0}"),
+    *("/{0}", "/v1/collections/{0}", "/v1/keys/{0}", "/v1/rows/{0}", "/assets/{0}/{0}"),
     *("/collections/{0}/estimates.{0}", "/login?to={0}"),
 )
 

@@ -24,6 +24,7 @@ import pytest
 
 from tests.aggregator.api import deployment_fixtures as fixtures
 from tests.aggregator.api.deployment_fixtures import Deployment, Response, deployment
+from veilcount_aggregator.api import rows
 from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.central import curator, draw_release
@@ -184,18 +185,19 @@ def _ways(population: Population, endpoint: Endpoint) -> Iterator[tuple[str, byt
     paths = {endpoint.path.replace("{name}", name) for name in names}
     series = population.deployed.series("age")
     for path in sorted(paths):
-        filled = path.replace("{fingerprint}", series.fingerprint)
-        filled = filled.replace("{identity}", population.spare).replace("{pseudonym}", "A" * 22)
+        filled = path.replace("{identity}", population.spare)
         assert "{" not in filled, f"{endpoint.path}: say what stands there"
         if endpoint.method == "GET":
             yield from ((filled + query, b"") for query in queries)
         else:
-            yield from ((filled, body) for body in _bodies(endpoint))
+            yield from ((filled, body) for body in _bodies(endpoint, series.fingerprint))
 
 
-def _bodies(endpoint: Endpoint) -> Iterator[bytes]:
+def _bodies(endpoint: Endpoint, fingerprint: str) -> Iterator[bytes]:
     yield b""
     yield b"{}"
+    if endpoint.path == rows.PATH:
+        yield _json(fingerprint=fingerprint, pseudonym="A" * 22)
     if endpoint.path.endswith("/releases"):
         for query in QUERIES:
             for dry in (True, False):

@@ -35,10 +35,10 @@ from ..store import Store
 from .endpoint import ENDPOINTS, Api, Endpoint, endpoint
 from .problems import internal_error, problem_from_error, refusal
 from .reports import PATH as REPORTS_PATH
+from .rows import PATH as ROWS_PATH
 
 PATH = "/v1/ohttp"
 KEYS_PATH = "/v1/ohttp-keys"
-ROWS = "/v1/pseudonyms/"
 OVERHEAD = 4096  # bytes of an encapsulated body beyond its own
 REPLY_BYTES = 512  # replies are padded to multiples of it: their lengths show no verdict
 _HEADERS = {"authorization": "HTTP_AUTHORIZATION", "content-type": "CONTENT_TYPE"}
@@ -51,7 +51,7 @@ ENDPOINTS.append(
         path=PATH,
         group="gateway",
         description="Take an encapsulated request of a device (RFC 9458), which came through a"
-        " relay. It may be for /v1/reports and /v1/pseudonyms/ alone.",
+        f" relay. It may be for {REPORTS_PATH} and {ROWS_PATH} alone.",
         returns=RESPONSE_TYPE,
         extra_problems=("gateway-key", "bad-request", "too-large", "unsupported", "failed"),
     )
@@ -136,11 +136,7 @@ class WsgiGateway:
 
 
 def _is_for_devices(request: Request) -> bool:
-    if "?" in request.path or "%" in request.path:
-        return False
-    if request.path == REPORTS_PATH:
-        return request.method == "POST"
-    return request.method == "DELETE" and request.path.startswith(ROWS)
+    return request.method == "POST" and request.path in {REPORTS_PATH, ROWS_PATH}
 
 
 def _environ(request: Request) -> Environ:

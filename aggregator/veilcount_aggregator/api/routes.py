@@ -10,10 +10,10 @@ from . import (
     health,
     keys,
     metrics,
-    pseudonyms,
     queries,
     releases,
     reports,
+    rows,
 )
 from .endpoint import ENDPOINTS, Api, Endpoint, blueprints
 
@@ -21,6 +21,6 @@ __all__ = ["ENDPOINTS", "VIEWS", "Api", "Endpoint", "blueprints"]
 
 #: imported for their declarations
 VIEWS = (
-    *(reports, pseudonyms, gateway, collections, queries, releases, keys, audit, health),
+    *(reports, rows, gateway, collections, queries, releases, keys, audit, health),
     *(metrics, docs),
 )

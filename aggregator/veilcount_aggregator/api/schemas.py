@@ -18,6 +18,7 @@ from veilcount_shared.verdict import Verdict
 from ..auth.api_keys import MOST_LABEL, Role
 from ..auth.audit_log import AuditEntry
 from ..queries.releases import CountQuery, SeriesReleases
+from ..retention.row_closing import RowReference
 from ..text.api_types import Count, Counts, Decimal
 from ..text.privacy_guarantees import PrivacyFigures
 
@@ -181,6 +182,12 @@ class KeyRequest(Struct, forbid_unknown_fields=True):
 
     role: Role
     label: Annotated[str, Meta(max_length=MOST_LABEL, description="printable")] = ""
+
+
+class RowCloseRequest(RowReference, frozen=True, forbid_unknown_fields=True):
+    """A row to be closed."""
+
+    padding: Annotated[str, Meta(description="ignored: hides the length in an encrypted body")] = ""
 
 
 class CreatedKey(Struct):

@@ -1,11 +1,15 @@
-"""`veilcount collections push | list | close`: in a store, or at a running server."""
+"""`veilcount collections push | list | close`: in a store, or at a running server.
+
+`veilcount collections close-rows` closes rows by their names, in a store.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
+import msgspec
 from msgspec.structs import asdict
 
 from veilcount_shared import Collection
@@ -17,7 +21,8 @@ from ..catalog.definitions import (
     read_source,
 )
 from ..errors import SettingsError
-from ..series.series import Series
+from ..retention.row_closing import RowReference, close_row
+from ..series.series import Series, utc_day
 from ..store.memory_limit import worst_case
 from ..text import number_format
 from ..text.number_format import format_bytes
@@ -36,7 +41,7 @@ FIELDS = ("name", "fingerprint", "question", "unit", "from", "until", "epsilon",
 
 @click.group("collections")
 def command() -> None:
-    """Push, list and close collection definitions."""
+    """Push, list and close collection definitions; close single rows."""
 
 
 @command.command("push")
@@ -114,6 +119,41 @@ def close(name: str, *, url: str | None, server: str | None, key: str, as_json: 
         closed = [each.fingerprint for each in series]
     line = f"{name} is closed" if closed else f"{name} was closed already"
     print_result({"closed": closed}, [line], as_json=as_json)
+
+
+@command.command("close-rows")
+@click.argument("file", type=click.File("r", encoding="utf-8", errors="replace"))
+@options.store
+@options.as_json
+def close_rows(file: TextIO, url: str | None, *, as_json: bool) -> None:
+    """Close the rows that a person names: one "FINGERPRINT PSEUDONYM" a line of FILE, or of -.
+
+    What was counted stays counted. No name is printed or logged.
+    """
+    names = [_row_name(number, line) for number, line in enumerate(file, 1) if not line.isspace()]
+    with options.opened(url) as store:
+        series, day = load_catalog(store).series, utc_day(options.now())
+        closed = sum(close_row(store, series, name, day) for name in names)
+    counts = {"closed": closed, "unknown": len(names) - closed}
+    lines = [
+        f"closed: {counts['closed']}",
+        f"unknown: {counts['unknown']} (never counted here, or deleted with their epoch)",
+    ]
+    print_result(counts, lines, as_json=as_json)
+
+
+def _row_name(number: int, line: str) -> RowReference:
+    """Return the name in a line; an error names the line and the field, and no value."""
+    try:
+        fingerprint, pseudonym = line.split()
+        return msgspec.convert({"fingerprint": fingerprint, "pseudonym": pseudonym}, RowReference)
+    except ValueError as error:
+        field = str(error).partition("$.")[2].rstrip("`") or "fields"
+        fix = "give the fingerprint (64 hexadecimal digits) and the pseudonym (22 letters of"
+        raise click.BadParameter(
+            f"line {number}: {field}: {fix} base64url) as `Client.rows()` returned them",
+            param_hint="FILE",
+        ) from None
 
 
 def _named(collection: Collection) -> Facts:

@@ -23,6 +23,8 @@ from . import backoff
 if TYPE_CHECKING:
     import requests
 
+    from .deadline import Deadline
+
 TIMEOUT = (5.0, 10.0)  # to connect, to hear the next byte
 MAX_REPLY = 64 << 10
 MAX_SECONDS = 30.0  # for the whole of an exchange, whatever each byte takes
@@ -94,8 +96,25 @@ class HttpTransport:
         most: int = MAX_REPLY,
     ) -> Reply:
         """Return the bounded reply to one request on a connection of its own."""
+        with self._deadline() as deadline:
+            return self._exchange(
+                deadline, method, path, body, content_type=content_type, most=most
+            )
+
+    def _deadline(self) -> Deadline:
+        return self._http.Deadline(MAX_SECONDS)
+
+    def _exchange(
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        body: bytes,
+        *,
+        content_type: str,
+        most: int,
+    ) -> Reply:
         with (
-            self._http.Deadline(MAX_SECONDS) as deadline,
             self._http.session(deadline) as session,
             session.request(
                 method,

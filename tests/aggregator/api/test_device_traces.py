@@ -90,9 +90,10 @@ def knock_everywhere(deployed: Deployment) -> None:
             deployed.ask("POST", "/v1/reports", body, key=key, kind=kind, environ=environ)
         for route in ENDPOINTS:
             path = route.path
-            for name in ("{name}", "{identity}", "{fingerprint}", "{pseudonym}"):
+            for name in ("{name}", "{identity}"):
                 path = path.replace(name, MARK)
-            for body in (b"", json.dumps({MARK: MARK}).encode()):
+            row_name = {"fingerprint": MARK, "pseudonym": MARK}
+            for body in (b"", *(json.dumps(each).encode() for each in ({MARK: MARK}, row_name))):
                 deployed.ask(route.method, path, body, key=key, environ=marked())
         for path in (f"/{MARK}", f"/v1/{MARK}", f"/docs/{MARK}"):
             deployed.ask("GET", path, key=key, environ=marked())
@@ -164,7 +165,7 @@ def test_a_real_server_leaves_nothing_either(place: tuple[Path, str], tmp_path: 
             answer = server.ask("POST", f"/v1/reports?{MARK}=1", data=body, headers=headers | kind)
             statuses.append(answer.status_code)
         for method in ("GET", "DELETE", "PUT", MARK.upper()):
-            for path in (f"/{MARK}", f"/v1/pseudonyms/{MARK}/{MARK}", f"/v1/collections/{MARK}"):
+            for path in (f"/{MARK}", f"/v1/rows/{MARK}", f"/v1/collections/{MARK}"):
                 server.ask(method, path, headers=headers)
         server.stop()
         text = server.log_text()

@@ -95,7 +95,8 @@ def _local(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
     ("path", "local"),
     [
         ("/v1/reports", True),
-        ("/v1/pseudonyms/ab/cd", True),
+        ("/v1/rows/close", True),
+        ("/v1/rows/close/", False),
         ("/readyz", True),
         ("/metrics", True),
         ("/assets/ab/chart.js", True),

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
+from urllib3.util.connection import create_connection
 
+from veilcount_client.delivery import deadline
 from veilcount_client.delivery.relay import RelayTransport
-from veilcount_client.delivery.transport import Later
+from veilcount_client.delivery.transport import MAX_SECONDS, Later
 from veilcount_shared.oblivious_http.encapsulation import RESPONSE_TYPE
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 
@@ -41,16 +48,58 @@ REPLIES = [
 
 @pytest.mark.parametrize(("status", "kind", "body", "why"), REPLIES)
 def test_no_unencrypted_reply_is_an_outcome(status: int, kind: str, body: str, why: str) -> None:
-    """Whoever sends it, reports wait: a relay can forge all of these."""
+    """Whoever sends it, reports wait: a relay can forge all of these.
+
+    Each request begins with the newest key; if it is unknown, the same exchange tries the other.
+    """
     with serving(answering(status, body.encode(), Content_Type=kind)) as server:
         transport = RelayTransport(server.url, KEYS, None, lambda: 0.0)
         outcome = transport.send(b"a batch", 1)
-        transport.send(b"a batch", 1)
-        transport.send(b"a batch", 1)
-    ids = [each.body[0] for each in server.requests]
+        transport.send(b"another batch", 1)
+    key_ids = [request.body[0] for request in server.requests]
 
     assert outcome == Later(why)
-    assert ids == ([2, 1, 2] if why == "KeyRetired" else [2, 2, 2])  # of two keys, in turn
+    assert key_ids == ([2, 1] * 2 if why == "KeyRetired" else [2] * 2)
+
+
+def test_no_failure_after_an_unknown_key_counts_as_unsent() -> None:
+    """The first request was read: a relay that refuses the second gets no hourly attempts."""
+    with serving(answering(400, NAMED.encode(), Content_Type=PROBLEM)) as server:
+        transport = RelayTransport(server.url, KEYS, None, lambda: 0.0)
+        with patch(f"{deadline.__name__}.create_connection", _once(create_connection)):
+            outcome = transport.send(b"a batch", 1)
+
+    assert len(server.requests) == 1
+    assert outcome == Later("NoGatewayReply", seen=True)
+
+
+def _once(connect: Callable[..., socket.socket]) -> Callable[..., socket.socket]:
+    """Return a function that connects once and is refused from then on."""
+    calls = count()
+
+    def connect_once(*arguments: Any, **options: Any) -> socket.socket:
+        if next(calls):
+            raise ConnectionRefusedError
+        return connect(*arguments, **options)
+
+    return connect_once
+
+
+def test_all_keys_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exchange that tries each key in turn ends within the time of its lease."""
+    deadlines: list[float] = []
+
+    class RecordedDeadline(deadline.Deadline):
+        def __init__(self, seconds: float) -> None:
+            deadlines.append(seconds)
+            super().__init__(seconds)
+
+    monkeypatch.setattr(deadline, "Deadline", RecordedDeadline)
+    with serving(answering(400, NAMED.encode(), Content_Type=PROBLEM)) as server:
+        RelayTransport(server.url, KEYS, None, lambda: 0.0).send(b"a batch", 1)
+
+    assert len(server.requests) == len(KEYS)
+    assert deadlines == [MAX_SECONDS]
 
 
 @pytest.mark.parametrize(("status", "body"), [(400, NAMED), (422, "{}"), (410, "{}")])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
@@ -22,7 +22,7 @@ from veilcount_aggregator.auth.gateway_keys import GatewayKey
 from veilcount_client.delivery import body_packing, uploader
 from veilcount_client.delivery import relay as relay_module
 from veilcount_client.delivery.relay import RelayTransport
-from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Reply
+from veilcount_client.delivery.transport import Delivered, Later, Outcome, Reply
 from veilcount_shared.oblivious_http.binary_http import Request
 from veilcount_shared.oblivious_http.encapsulation import open_request, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
@@ -75,8 +75,32 @@ def gateway_key(key_id: int) -> GatewayKey:
     return GatewayKey(key_id, private.hex(), "2026-12-01")
 
 
-KEY_IDS: Callable[[object], int] = lambda _: 1  # noqa: E731 - a table of one row
+#: of the keys that the app shipped to a device, the newest first: two, as during every rotation
+KEY_IDS: Callable[[object], tuple[int, ...]] = lambda _: (2, 1)  # noqa: E731 - a table of one row
+UNKNOWN_KEY = Later("unknown key")  # the gateway's reply, by an answer of the server
 ACTIONS = ("forward", "drop", "lose the reply", "forge", "change the reply", "twice")
+
+
+class KeyRefused(Exception):
+    """The server pretends not to know the key of a request."""
+
+
+class SimulatedRelayTransport(RelayTransport):
+    """The client's own transport; its requests go to a function instead of a socket."""
+
+    def __init__(
+        self, relay: Callable[..., Reply], keys: Sequence[GatewayKey], now: Callable[[], float]
+    ) -> None:
+        super().__init__("http://relay", [key.config for key in keys], None, now)
+        self._simulated_relay = relay
+
+    def _deadline(self) -> Any:
+        return nullcontext()  # no time passes
+
+    def _exchange(
+        self, deadline: Any, method: str, path: str, body: bytes, *, content_type: str, most: int
+    ) -> Reply:
+        return self._simulated_relay(method, path, body, content_type, most)
 
 
 @dataclass
@@ -88,18 +112,19 @@ class RelayedWire(Wire):
     relay_log: list[RelayEntry] = field(default_factory=list)
     answer: Callable[[bytes, int], Outcome] | None = None  # the server's, if it chooses its own
 
+    sealed_to: int = 0  # the id of the key of the request that the server answers
+
     def __post_init__(self) -> None:
-        """Give the device its transport, with the key that the app shipped."""
-        self.key = gateway_key(KEY_IDS(self.address))
-        self.route = RelayTransport("http://relay", [self.key.config], None, self.clock.now)
-        self.gateway = WsgiGateway(self._serve, lambda: [self.key], lambda: None)
+        """Give the device its transport, with the keys that the app shipped."""
+        self.keys = [gateway_key(key_id) for key_id in KEY_IDS(self.address)]
+        self.route = SimulatedRelayTransport(self._relay, self.keys, self.clock.now)
+        self.gateway = WsgiGateway(self._serve, lambda: self.keys, lambda: None)
 
     def send(self, body: bytes, reports: int) -> Outcome:
         refused = self.mood()  # no network: nothing reaches the relay
         if refused is not None:
             return refused
-        with patch.object(HttpTransport, "request", self._relay):
-            return self.route.send(body, reports)
+        return self.route.send(body, reports)
 
     def _relay(self, method: str, path: str, body: bytes, kind: str, most: int) -> Reply:
         action = self.act(len(self.relay_log))
@@ -123,12 +148,16 @@ class RelayedWire(Wire):
 
     def _ask_gateway(self, method: str, body: bytes, kind: str) -> Reply:
         """Hand a request on as a relay would: its body and nothing of whose it is."""
-        plain, _ = open_request({self.key.key_id: self.key.secret}, body)
+        plain, _ = open_request({key.key_id: key.secret for key in self.keys}, body)
         request = Request.decode(plain)
         rest = request.scheme, request.authority, request.fields, len(plain)
         self.marks = repr((body[:HEADER_BYTES], request.method, *rest)).encode()
-        status, headers, content = wsgi_reply(self.gateway, method, "/v1/ohttp", body, kind)
-        return Reply(status, headers, content)
+        self.sealed_to = body[0]
+        try:
+            return Reply(*wsgi_reply(self.gateway, method, "/v1/ohttp", body, kind))
+        except KeyRefused:
+            keyless = WsgiGateway(self._serve, list, lambda: None)
+            return Reply(*wsgi_reply(keyless, method, "/v1/ohttp", body, kind))
 
     def _serve(self, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
         """Answer an opened request as the server chooses."""
@@ -139,6 +168,8 @@ class RelayedWire(Wire):
             start("200 OK", [("Content-Type", "application/json")])
             return [encode_verdicts(outcome.verdicts)]
         assert isinstance(outcome, Later)
+        if outcome is UNKNOWN_KEY:
+            raise KeyRefused
         if not outcome.why.isdecimal():
             raise ConnectionError(outcome.why)
         start(f"{outcome.why} Later", [("Retry-After", str(int(outcome.seconds)))])
@@ -172,11 +203,6 @@ def no_padding() -> Iterator[None]:
         yield
 
 
-def unpadded_requests() -> AbstractContextManager[object]:
-    """Wrong: bodies are padded, requests are not: their method and path show."""
-    return patch.object(relay_module, "SIZE", 1)
-
-
 def unpadded_replies() -> AbstractContextManager[object]:
     """Wrong: the gateway's replies have the length of their verdicts."""
     return patch.object(gateway_module, "REPLY_BYTES", 1)
@@ -194,9 +220,32 @@ def one_encapsulation() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_memory_of_keys() -> Iterator[None]:
+    """Wrong, and once so: the transport remembers which key was unknown, and begins with another.
+
+    The device that hears it retries its report, and everything else from then on, under that key.
+    """
+
+    def request(transport: Any, *arguments: Any, **options: Any) -> Reply:
+        keys = transport._keys
+        transport._keys = keys[:1]
+        try:
+            return original(transport, *arguments, **options)
+        except relay_module.KeyRetired:
+            keys = (*keys[1:], *keys[:1])
+            raise
+        finally:
+            transport._keys = keys
+
+    original = RelayTransport.request
+    with patch.object(RelayTransport, "request", request):
+        yield
+
+
 def own_keys() -> AbstractContextManager[object]:
     """Wrong: each device was given another key."""
-    return patch(f"{__name__}.KEY_IDS", lambda address: number("own key", address) % 256)
+    return patch(f"{__name__}.KEY_IDS", lambda address: (number("own key", address) % 256,))
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """No active joiner: a server that chooses its replies cannot pair a device's rows by them.
 
 It sees every body and its instant of arrival, but no address, and answers each attempt as it likes:
-it turns away with any `Retry-After`, cuts the connection, closes, or asks to be tried again. What
-one row hears must move no other, so the best pairing that it finds is as good as a blind one. The
-same joiner pairs nearly everybody where a device has one back-off for all its rows, or one memory
-of what was closed: 60 of 60 devices in 8 days, once.
+it turns away with any `Retry-After`, cuts the connection, closes, or asks to be tried again. Over
+a relay it has two valid keys, sees which one each body was encrypted to, and may answer that it
+does not know it. What one row hears must move no other, so the best pairing that it finds is as
+good as a blind one. The same joiner pairs nearly everybody where a device has one back-off for all
+its rows, or one memory of what was closed (60 of 60 devices in 8 days, once), or one of which key
+was unknown (24 of 24).
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
 from ..device_fixtures import HOUR, at, clock_at, device_in_memory, file, number
-from .relayed_wire import RelayedWire
+from .relayed_wire import UNKNOWN_KEY, RelayedWire, one_memory_of_keys
 
 DEVICES, DAYS = 40, 4
 ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded
@@ -54,27 +56,33 @@ Row = tuple[str, bytes]  # collection and pseudonym, which is all that tells one
 
 
 class Attempt(NamedTuple):
-    """What the server knows of one body: when it came, and until when its row was asked to wait."""
+    """What the server knows of one body: when it came, and what its row was asked for."""
 
     instant: float
-    until: float
+    until: float  # the end of the wait
+    key: int = 0  # that it was encrypted to; 0 without a relay
+    is_key_refused: bool = False
 
 
 @dataclass
 class Server:
     """Answers each attempt as it likes, and remembers all that it has seen."""
 
+    refused_keys: float = 0.0  # of the marked attempts
     seen: dict[Row, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
     periods: dict[Row, int] = field(default_factory=dict)
     owners: dict[Row, int] = field(default_factory=dict)  # what it does not know
     chance: Random = field(default_factory=lambda: Random(7))
 
-    def answer(self, person: int, now: Callable[[], float], body: bytes, _: int) -> Outcome:
+    def answer(
+        self, person: int, now: Callable[[], float], body: bytes, _: int, key: int = 0
+    ) -> Outcome:
         report = decode_binary(body).reports[0]
         row = NAMES[report.fingerprint], report.pseudonym
         self.owners[row], self.periods[row] = person, report.period
         seconds, outcome = self._choose(row)
-        self.seen[row].append(Attempt(now(), now() + seconds))
+        attempt = Attempt(now(), now() + seconds, key, outcome is UNKNOWN_KEY)
+        self.seen[row].append(attempt)
         return outcome
 
     def _choose(self, row: Row) -> tuple[float, Outcome]:
@@ -82,6 +90,8 @@ class Server:
         name, _ = row
         if name in "bdf":
             return 0.0, Delivered((Verdict.COUNTED,))
+        if self.refused_keys and self.chance.random() < self.refused_keys:
+            return 0.0, UNKNOWN_KEY
         if self.chance.random() < TURNED_AWAY:
             seconds = backoff.retry_after(str(self.chance.choice([1, 301, 3000, 10**6, 10**6])), 0)
             why = self.chance.choice(["503", "429", "302", "SSLError", "ReadTimeout"])
@@ -127,7 +137,25 @@ def in_the_same_rounds(server: Server, one: Row, other: Row) -> float:
     return -float((np.abs(ours[:, None] - theirs[None, :]) < 1).any(axis=0).sum())
 
 
-WAYS = not_while_quiet, soon_after_it, in_the_same_rounds
+def under_the_expected_key(server: Server, one: Row, other: Row) -> float:
+    """How often the other came under another key than the reply to the one left the device with."""
+    return sum(
+        attempt.key != _next_key(last)
+        for attempt in server.seen[other]
+        if (last := _last_before(server.seen[one], attempt.instant))
+    )
+
+
+def _last_before(attempts: list[Attempt], instant: float) -> Attempt | None:
+    return next((each for each in reversed(attempts) if each.instant < instant), None)
+
+
+def _next_key(attempt: Attempt) -> int:
+    """Return the key of a device that remembers: of two, the other one once one is unknown."""
+    return 3 - attempt.key if attempt.is_key_refused else attempt.key
+
+
+WAYS = not_while_quiet, soon_after_it, in_the_same_rounds, under_the_expected_key
 
 
 def joined(server: Server, ones: list[Row], others: list[Row]) -> int:
@@ -148,34 +176,48 @@ def chance() -> int:
 
 # -- the devices -----------------------------------------------------------------------------------
 
-Line = Callable[[SettableClock, Callable[[bytes, int], Outcome]], Any]  # to the server
-LINES: dict[str, Line] = {
-    "direct": lambda _, answer: SimpleNamespace(send=answer),
-    "through a relay": lambda clock, answer: RelayedWire(clock, answer=answer),
+Answer = Callable[..., Outcome]
+REFUSED_KEYS = 0.8
+
+
+def through_a_relay(clock: SettableClock, answer: Answer) -> RelayedWire:
+    """Return a network with a relay, whose server has two valid keys."""
+    wire = RelayedWire(clock)
+    wire.answer = lambda body, reports: answer(body, reports, wire.sealed_to)
+    return wire
+
+
+#: to the server; and of the marked attempts there, how many are told that their key is unknown
+LINES: dict[str, tuple[Callable[[SettableClock, Answer], Any], float]] = {
+    "direct": (lambda _, answer: SimpleNamespace(send=answer), 0.0),
+    "through a relay, with two keys": (through_a_relay, REFUSED_KEYS),
 }
+DIRECT, RELAYED = LINES
 
 
 def lives(
     names: str = "abcdef",
     devices: int = DEVICES,
     plant: Callable[[], AbstractContextManager[object]] = nullcontext,
-    line: str = "direct",
+    line: str = DIRECT,
+    days: int = DAYS,
 ) -> Server:
     """Return a server that has seen all devices: each is used once a day, in the same hour."""
-    server = Server()
+    connect, refused_keys = LINES[line]
+    server = Server(refused_keys)
     collections = {name: COLLECTIONS[name] for name in names}
     for person in range(devices):
         chances = Random(number("active", person))
         clock = clock_at(at(0, 8))
-        wire = LINES[line](clock, partial(server.answer, person, clock.now))
+        wire = connect(clock, partial(server.answer, person, clock.now))
         randomness = SeededRandomSource(person)
         with device_in_memory(
             person, collections, clock, plant=plant, wire=wire, randomness=randomness
         ) as device:
-            for day in range(DAYS):
+            for day in range(days):
                 device.run_until(at(day, 9, chances.uniform(0, HOUR)))
                 device.record()
-            device.run_until(at(DAYS, 20))
+            device.run_until(at(days, 20))
             device.stop()
     return server
 
@@ -264,3 +306,11 @@ def test_the_joiner_sees_one_closing() -> None:
     server = lives("ab", 8, closed_for_all)
 
     assert arrivals(server, "b") < 8 * DAYS
+
+
+def test_the_joiner_sees_one_memory_of_keys() -> None:
+    """Where an unknown key changes the key of all rows, the same joiner pairs most devices."""
+    server = lives("ab", 24, one_memory_of_keys, RELAYED, days=8)
+    right = joined(server, server.rows("a"), server.rows("b"))
+
+    assert right > chance(), f"{right} of 24"

@@ -79,7 +79,7 @@ def head(length: int) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", REPORTS), ("DELETE", "/v1/pseudonyms/a/b")])
+@pytest.mark.parametrize(("method", "path"), [("POST", REPORTS), ("POST", "/v1/rows/close")])
 def test_no_header_of_a_device_arrives_but_what_is_read(
     proxy: Nginx, echo: RecordingUpstream, method: str, path: str
 ) -> None:

@@ -84,8 +84,9 @@ def knock(server: Server, campaign: Campaign) -> list[int]:
             reply = server.ask("POST", f"/v1/reports{query}", data=body, headers=headers)
             result.append(reply.status_code)
     series = campaign.collections[0].fingerprint
-    for path in (f"{series}/{SPELLED}", f"{series}/{MARK}", f"{MARK}/{SPELLED}"):
-        reply = server.ask("DELETE", f"/v1/pseudonyms/{path}?q={MARK}", headers=HEADERS)
+    for fingerprint, pseudonym in ((series, SPELLED), (series, MARK), (MARK, SPELLED)):
+        name = {"fingerprint": fingerprint, "pseudonym": pseudonym}
+        reply = server.ask("POST", f"/v1/rows/close?q={MARK}", json=name, headers=HEADERS)
         result.append(reply.status_code)
     for path in (f"/{MARK}", f"/v1/{MARK}?{MARK}", f"/docs/{MARK}", f"/v1/collections/{MARK}"):
         requested = [server.ask(method, path, headers=HEADERS) for method in ("GET", MARK)]

@@ -29,8 +29,8 @@ TRIES = 2
 SAFE = frozenset({"GET", "HEAD"})
 
 #: paths that a worker serves itself: of devices and probes, and static assets
-LOCAL_PATHS = frozenset({"/v1/reports", "/healthz", "/readyz", "/metrics"})
-LOCAL_PREFIXES = ("/v1/pseudonyms/", "/assets/")
+LOCAL_PATHS = frozenset({"/v1/reports", "/v1/rows/close", "/healthz", "/readyz", "/metrics"})
+LOCAL_PREFIX = "/assets/"
 
 _PASSED = frozenset(
     {
@@ -49,7 +49,7 @@ _WHY = {
 
 def is_local(path: str) -> bool:
     """Whether a worker serves a path itself."""
-    return path in LOCAL_PATHS or path.startswith(LOCAL_PREFIXES)
+    return path in LOCAL_PATHS or path.startswith(LOCAL_PREFIX)
 
 
 class ResponseTimeout(BrokenChannel):
