@@ -83,8 +83,8 @@ class RealDevice:
 
     def ask_for_consent(self, *, answer: bool) -> None:
         """Answer the consent question, once."""
-        if self._client.consented is None:
-            self._client.consent(answer)
+        if self._client.must_ask:
+            self._client.consent(answer, only="new")
 
     def use(self, events: Iterable[AppEvent]) -> None:
         """Open the app, and record."""

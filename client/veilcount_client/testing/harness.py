@@ -155,12 +155,13 @@ class ClientHarness:
         self._sessions.append(session)
         if not self.clock.is_set and session.collections:
             self.clock.set(first_common_noon(session.collections.values()))
-        self._ask_consent(Respondent(session, SELF))
+        if not session.settings.persons:
+            self._ask_consent(Respondent(session, SELF))
         return session
 
     def _ask_consent(self, person: Respondent) -> None:
-        if self.consent is not None and person.consented is None:
-            person.consent(self.consent)
+        if self.consent is not None and person.must_ask:
+            person.consent(self.consent, only="new")
 
     def _keep_record(self, worker: ClientWorker, record: RecordCall) -> None:
         """List what a person records who consented."""
