@@ -124,9 +124,7 @@ class Respondent:
             return Receipt.empty("; ".join(filter(None, problems)) or "the client is not usable")
         try:
             state, key = session.consents.worker.state, session.key(self._person)
-            return receipt(
-                state, key, session.collections, session.reservation, session.settings.route
-            )
+            return receipt(state, key, session.collections, session.reservation, session.settings)
         except Exception as error:  # noqa: BLE001 - a page of the app shows it: whatever it is
             known = isinstance(error, StateError)
             return Receipt.empty(str(error) if known else type(error).__name__)

@@ -14,11 +14,12 @@ from hashlib import sha256
 from html import escape
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
+from veilcount_shared.collection import Linkage, Model
 
 from ..client import Client, Respondent
 from ..recording import receipt_html
-from ..recording.receipt_messages import Texts
+from ..recording.receipt import respondent_notice
+from ..recording.receipt_messages import HtmlTexts
 from ..state import StateError
 
 #: the last parts of the addresses, and the forms' fields
@@ -54,7 +55,7 @@ class PrivacyPages:
     ) -> None:
         """Take the app's own texts [recording.receipt_messages], perhaps lazily translated."""
         self._client, self._messages, self._language = client, messages, language
-        self._texts = Texts(messages)
+        self._texts = HtmlTexts(messages)
 
     def consent(
         self, person: Respondent | None, fields: Mapping[str, str], *, failed: int = 0
@@ -121,11 +122,10 @@ class PrivacyPages:
         if failed:
             yield f'<p role="alert"><strong>{texts("consent_failed")}</strong></p>'
         yield f"<p>{texts('consent_intro')}</p>"
-        for model in Model:
-            questions = [each.question for each in self._questions() if each.model is model]
-            if questions:
-                items = "".join(f"<li>{escape(each)}</li>" for each in questions)
-                yield f"<p>{texts(f'consent_{model}')}</p><ul>{items}</ul>"
+        for collection in self._questions():
+            yield f"<h2>{escape(collection.question)}</h2>"
+            notice = respondent_notice(collection, self._client().settings)
+            yield from receipt_html.notice_paragraphs(notice, texts)
         yield f"<p>{self._decision(person)}</p>"
         buttons = ((answer, f"consent_{answer}") for answer in ANSWERS)
         yield from self._buttons(CONSENT, buttons, fields)
@@ -135,7 +135,10 @@ class PrivacyPages:
     def _forget_form(self, fields: Mapping[str, str], failed: int) -> Iterator[str]:
         if failed:
             yield f'<p role="alert"><strong>{self._texts("forget_failed")}</strong></p>'
-        for key in ("forget_text", "forget_kept"):
+        keys = ["forget_text", "forget_kept"]
+        if any(each.linkage is Linkage.TOKEN for each in self._questions()):
+            keys.append("notice_issuer_erases")
+        for key in keys:
             yield f"<p>{self._texts(key)}</p>"
         yield from self._buttons(FORGET, [(CONFIRMED, "forget_button")], fields)
         yield self._link(RECEIPT, "consent_receipt")
