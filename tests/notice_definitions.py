@@ -6,8 +6,13 @@ from datetime import timedelta
 
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.periods import Unit
+from veilcount_shared.tokens import PublicKey, digest, encode_key, encode_key_list, key_list_name
 
 OWNER, PURPOSE = "Ada Byron, ada@acme.example", "To decide <what> is built next"
+MONTHS = 12
+#: an issuer's public keys: numbers of their length, which nobody needs to sign with
+KEYS = [encode_key(PublicKey((1 << 2047) + 2 * month + 1)) for month in range(MONTHS)]
+KEY_FILES = {key_list_name(digest(KEYS)): encode_key_list(KEYS)}
 TABLES = {
     "local": 'boolean = true\nunit = "month"\nanswers = 6',
     "once": 'values = ["light", "dark"]\nunit = "user"',
@@ -18,7 +23,7 @@ TABLES = {
     "found": 'values = "open"\ndiscover = true\nunit = "month"',
     "moments": 'features = {age = [0, 120], hours = [0, 60]}\nmeasure = "moments"\nunit = "month"',
     "hidden": 'boolean = true\nunit = "day"\npresence = "hidden"\nanswers = 9',
-    "token": f'boolean = true\nunit = "month"\nlinkage = "token"\ntokens = "{"0f" * 32}"',
+    "token": f'boolean = true\nunit = "month"\nlinkage = "token"\ntokens = "{digest(KEYS)}"',
     "held": 'boolean = true\nunit = "month"\ntakes = "any"\nheld = "device"',
     "cross": 'boolean = true\ncross = {plan = ["free", "paid"]}\nunit = "month"',
     "segments": 'boolean = true\nunit = "month"\nsegments = {arm = ["A", "B"]}',
@@ -27,9 +32,9 @@ TABLES = {
 }
 
 
-def definitions_text(names: list[str] | None = None) -> str:
-    """Return a definitions file of these tables, by default of all."""
-    tables = [f"[{name}]\n{_table(TABLES[name])}" for name in names or TABLES]
+def definitions_text() -> str:
+    """Return a definitions file of all tables."""
+    tables = [f"[{name}]\n{_table(lines)}" for name, lines in TABLES.items()]
     return "\n".join(['app = "acme"', *tables])
 
 

@@ -87,8 +87,8 @@ def test_a_person_decides_and_sees_what_was_sent(veilcount: ClientHarness) -> No
     receipt = ann.get("/privacy/receipt")
 
     assert "You have not decided yet" in before
-    assert "Answers to these are changed at random" in before
-    assert "trusted curator" not in before
+    assert "changes it at random before it is sent to the statistics server" in before
+    assert "Your true answer, to the operator" not in before
     assert "Which theme is active?" in before
     assert (decided.status_code, decided.headers["Location"]) == (303, "consent")
     assert "You agreed" in after
