@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
@@ -14,12 +14,14 @@ from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
 from veilcount_shared.guessing import distinguishing_probability
-from veilcount_shared.notice import Notice, notice
 
 from ..settings import ClientSettings
 from ..state import ClientState, SentReport, SpentBudget, closed_series
 from .budget_reservation import Reservation, micro
 from .known_definitions import KnownDefinition, known_definitions
+
+if TYPE_CHECKING:
+    from veilcount_shared.notice import Notice
 
 WAITING = "waiting"  # the status of what has not left yet
 DELIVERED = "delivered"
@@ -217,6 +219,8 @@ def receipt(
 
 def respondent_notice(collection: Collection, settings: ClientSettings) -> Notice:
     """Return the notice of a collection as this client records and sends it."""
+    from veilcount_shared.notice import notice  # noqa: PLC0415 - no app's start waits for a page
+
     relay = None if settings.relay is None else ""
     return notice(collection, relay=relay, by_app=settings.persons)
 
