@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MESSAGES: Mapping[str, str] = {
-    # -- what is asked, and why
-    "notice_title_question": "What is asked, and why",
-    "notice_purpose": "Why: {purpose}",
+    # -- why it is asked, and the possible answers
+    "notice_title_question": "Why it is asked",
+    "notice_purpose": "{purpose}",
     "notice_no_purpose": "The purpose is not stated.",
     "notice_answers_boolean": "Possible answers: yes or no.",
     "notice_answers_listed": "Possible answers: {labels}.",

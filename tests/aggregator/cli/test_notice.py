@@ -14,7 +14,7 @@ from veilcount_shared.notice import notice
 
 from .conftest import Type
 
-QUESTION, SENT = "What is asked, and why", "What is sent"
+QUESTION, SENT = "Why it is asked", "What is sent"
 OFTEN = "How often, and until when"
 TITLES = [
     QUESTION,
