@@ -181,7 +181,7 @@ class Respondent:
         try:
             recorder, key = consents.worker.recorder, session.key(self._person)
             return receipt(
-                recorder, key, session.collections, session.reservation, session.settings.route
+                recorder, key, session.collections, session.reservation, session.settings
             )
         except Exception as error:  # noqa: BLE001 - a page of the app shows it: whatever it is
             known = isinstance(error, StateError)

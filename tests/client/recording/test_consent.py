@@ -243,7 +243,7 @@ def test_a_record_that_is_dropped_for_want_of_consent_is_logged_once_a_collectio
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of what was not asked or came later; who said no is no mistake of the app's."""
-    with caplog.at_level(logging.WARNING, "veilcount"):
+    with caplog.at_level(logging.INFO, "veilcount"):
         device = Device(tmp_path, file(a={}), consent=None)
         for _ in range(3):
             device.record()

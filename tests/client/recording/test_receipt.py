@@ -303,7 +303,7 @@ def test_a_curator_need_not_guess(veilcount: ClientHarness) -> None:
 
     assert local.guess_one is not None
     assert (removable.guess_one, removable.guess_all) == (None, None)
-    assert "sent as it is to a trusted curator" in client.receipt().html()
+    assert "Your true answer, to the operator of the statistics server" in client.receipt().html()
 
 
 # -- the page --------------------------------------------------------------------------------------
