@@ -58,6 +58,19 @@ class PeriodKeys:
         """Return the oldest period that takes reports."""
         return Series(self.collection).open_periods(today)[0]
 
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the collection."""
+        return self.collection.fingerprint
+
+    def unbegun(self, today: date) -> int:
+        """Return the first period that has not begun: nothing is signed for those before it."""
+        return Series(self.collection).open_periods(today)[1] + 1
+
+    def is_over(self, today: date) -> bool:
+        """Whether no period takes reports any more."""
+        return Series(self.collection).over(self.collection.periods - 1, today)
+
     def find(self, period: int) -> SigningKey | None:
         """Return the key of a period; None: it was deleted."""
         with self._lock:
@@ -74,15 +87,14 @@ class PeriodKeys:
         periods = range(self.oldest(today), self.collection.periods)
         return [each for each in periods if self.name(each) not in names]
 
-    def delete_over(self, today: date) -> bool:
-        """Delete the keys of periods that take no reports; return whether all are over."""
+    def delete_over(self, today: date) -> None:
+        """Delete the keys of periods that take no reports."""
         series = Series(self.collection)
         over = [each for each in range(self.collection.periods) if series.over(each, today)]
         with self._lock:
             for period in over:
                 self._read.pop(period, None)
         self._vault.delete({self.name(each) for each in over} & self._vault.names())
-        return len(over) == self.collection.periods
 
     def name(self, period: int) -> str:
         """Return the name of a period's key in the vault."""
