@@ -79,7 +79,9 @@ def test_the_public_list_is_pinned_and_private_files_are_their_owners(definition
     modes = {stat.S_IMODE(each.stat().st_mode) for each in (keys, *keys.iterdir())}
 
     assert modes == {0o700, 0o600}
-    assert len([*keys.iterdir()]) == 4 + 1 + 2  # one a period; the ledger's secret, the key of the numbers
+    assert (
+        len([*keys.iterdir()]) == 4 + 1 + 2
+    )  # one a period; the ledger's secret, the key of the numbers
 
 
 @pytest.mark.parametrize(
