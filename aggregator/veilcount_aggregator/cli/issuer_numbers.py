@@ -19,6 +19,7 @@ from ..issuer.issued_numbers import (
     verify_numbers,
 )
 from ..issuer.issuer import open_publication
+from ..issuer.key_setup import no_tokens
 from ..issuer.numbers_key import read_public_key
 from ..issuer.own_store import require_own_store
 from ..issuer.publication import read_lines
@@ -130,17 +131,21 @@ def _compare(
             "OTHER", str(other), f"give a copy of {file}: it is of another question"
         )
     raise NegativeResult(
-        f"fraud: for period {first.period} the issuer signed {_told(first)} in {file} and"
-        f" {_told(second)} in {other}. Keep both files: together they prove it to everybody"
+        f"fraud: for period {first.period} the issuer signed {_signed(first)} in {file} and"
+        f" {_signed(second)} in {other}. Keep both files: together they prove it to everybody"
     )
 
 
-def _told(number: IssuedNumber) -> str:
-    return f"{number.accounts} accounts from {number.begins}"
+def _accounts(number: IssuedNumber) -> str:
+    return "1 account" if number.accounts == 1 else f"{number.accounts} accounts"
+
+
+def _signed(number: IssuedNumber) -> str:
+    return f"{_accounts(number)} from {number.begins}"
 
 
 def _describe(number: IssuedNumber) -> str:
-    return f"period {number.period}, from {number.begins}: {number.accounts} accounts"
+    return f"period {number.period}, from {number.begins}: {_accounts(number)}"
 
 
 def _facts(number: IssuedNumber) -> dict[str, object]:
@@ -151,4 +156,6 @@ def _facts(number: IssuedNumber) -> dict[str, object]:
 def _collections(files: Iterable[Path]) -> Iterable[Collection]:
     """Yield the collections of definitions files that are reported with tokens."""
     for file in files:
-        yield from DefinitionFile(file).pinned
+        if not (pinned := DefinitionFile(file).pinned):
+            raise no_tokens(file)
+        yield from pinned

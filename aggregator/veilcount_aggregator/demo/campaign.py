@@ -128,7 +128,9 @@ class Campaign:
     @cached_property
     def source(self) -> DefinitionSource:
         """The definitions as an app would ship them."""
-        return DefinitionSource(self._dated(FILE, (self.start, self.until)), {VALUES: "\n".join(TRAILS)})
+        return DefinitionSource(
+            self._dated(FILE, (self.start, self.until)), {VALUES: "\n".join(TRAILS)}
+        )
 
     @cached_property
     def collections(self) -> dict[str, Collection]:
