@@ -118,13 +118,13 @@ class Issuer:
         }
 
     def retire(self) -> None:
-        """Delete the keys of periods that are over, and the ledgers of collections that are.
+        """Delete the keys of periods that have begun, and the ledgers of collections that are over.
 
         A ledger stays until all its numbers are published.
         """
         today = self._earliest_day()
         for fingerprint, keys in self._keys.items():
-            keys.delete_over(today)
+            keys.delete_begun(today)
             is_published = self._published.get(fingerprint) == keys.collection.periods
             if keys.is_over(today) and is_published:
                 self._ledger.delete(fingerprint)

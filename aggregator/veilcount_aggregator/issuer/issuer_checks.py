@@ -86,14 +86,14 @@ def _definitions(subject: IssuerSubject) -> Iterator[CheckResult]:
             yield wrong(f"{each.name} in {file.name} has no keys yet", MAKE_KEYS)
 
 
-@or_ok("the key of every period is there, and is its own")
+@or_ok("the key of every period to come is there, and is its own")
 def _keys(subject: IssuerSubject) -> Iterator[CheckResult]:
     today = utc_day(subject.now)
     for collection, keys in subject.collections():
         missing = set(keys.missing(today))
         if missing:
             yield wrong(f"{collection.name}: {len(missing)} private keys are missing", RESTORE)
-        for period in set(range(keys.oldest(today), collection.periods)) - missing:
+        for period in set(range(keys.unbegun(today), collection.periods)) - missing:
             keys.find(period)  # raises where it is another's, or others may read it
 
 

@@ -35,7 +35,7 @@ from .ledger import IssuanceLedger
 KIND = "issued-numbers:"
 COUNTING = b"counting"  # in the place of a line: the period has begun, its accounts are not counted
 COMPLETE = "issued-numbers-complete"  # of collections whose lines are all in this store
-IMPORT = "import the published files: `veilcount issuer issued import FILE...`"
+IMPORT = "import what was published, if anything: `veilcount issuer issued import [FILE]...`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from datetime import date, timedelta
 
 import pytest
@@ -137,8 +138,7 @@ def test_nobody_can_rewrite_a_line_into_a_second_one_of_the_issuers() -> None:
 
 def test_a_lenient_decoder_of_signatures_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: base64 whose last bits are ignored. A rewritten line accuses an honest issuer."""
-    decode = issued_numbers.urlsafe_b64decode
-    monkeypatch.setattr(issued_numbers, "_decode", lambda text: decode(text + "=="))
+    monkeypatch.setattr(issued_numbers, "_decode", lambda text: urlsafe_b64decode(text + "=="))
 
     assert first_difference(numbers(FILE), numbers(rewritten())) is not None
 

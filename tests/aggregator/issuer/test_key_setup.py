@@ -170,17 +170,17 @@ def test_a_key_of_another_period_signs_nothing(copied: Path) -> None:
     assert found.find(1) is not None
 
 
-def test_keys_go_at_the_end_of_their_period(
+def test_keys_go_a_day_after_their_period_began(
     issuance: Issuance, copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three days after its week and a day more, as an epoch's rows do; the last takes the ledger.
+    """Nothing is signed under them; the ledger goes when the last period takes no more reports.
 
     The earliest of the clocks decides: one that is wrong deletes nothing.
     """
     found = Issuance(copied, issuance.store)
     found.tokens("alice", found.slots([0]))
     vault, theme = FolderVault(copied.parent / "keys"), found.theme
-    days = [(0, 32, 4), (11, 32, 4), (12, 11, 4), (12, 32, 3), (33, 12, 3), (33, 26, 1)]
+    days = [(0, 32, 4), (1, 32, 4), (32, 1, 4), (2, 32, 3), (9, 8, 3), (9, 9, 2), (33, 32, 0)]
     for ours, stores, kept in (*days, (33, 34, 0)):
         found.now = NOON + timedelta(days=ours)
         times = [NOON + timedelta(days=stores)]

@@ -28,8 +28,8 @@ from veilcount_shared.report import Report
 from ..device_fixtures import HOUR, Device, Wire, at, clock_at, minutes_of, pass_time
 from .signing_issuer import SigningIssuer
 
-PERSONS, PERIODS, CAMPAIGNS = 5, 4, 8
-DATES = {"from": "2026-12-01", "until": f"2026-12-{PERIODS + 1:02}", "late": 20, "answers": 2}
+PERSONS, PERIODS, ANSWERS, CAMPAIGNS = 5, 4, 2, 8
+DATES = {"from": "2026-12-01", "until": f"2026-12-{PERIODS + 1:02}", "late": 20, "answers": ANSWERS}
 CONSENT = at(-3, 1)
 
 
@@ -139,7 +139,7 @@ def test_an_issuer_that_signs_for_everybody_finds_it_by_chance_alone(
     chance = Random(1)
     with minutes_of(HOUR):
         campaigns = [play(memory / f"all {seed}", seed, alone=False) for seed in range(CAMPAIGNS)]
-    found = sum(each.is_target_found(chance) for each in campaigns)
+    hits = sum(each.is_target_found(chance) for each in campaigns)
 
-    assert found <= CAMPAIGNS // 2
-    assert sum(numbers(tmp_path, campaigns[0])) == PERSONS * DATES["answers"]
+    assert hits <= CAMPAIGNS // 2
+    assert sum(numbers(tmp_path, campaigns[0])) == PERSONS * ANSWERS
