@@ -16,13 +16,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.aggregator.store.engines import Empty
+from veilcount_aggregator.doctor.finding import Severity
 from veilcount_aggregator.errors import SettingsError, StoreUnfit
 from veilcount_aggregator.issuer import publication
 from veilcount_aggregator.issuer.issued_numbers import first_difference, verify_numbers
 from veilcount_aggregator.issuer.issuer import Issuer, open_publication
+from veilcount_aggregator.issuer.issuer_checks import CHECKS, IssuerSubject
 from veilcount_aggregator.issuer.key_vault import FolderVault
 from veilcount_aggregator.issuer.ledger import IssuanceLedger, SlotRequest
 from veilcount_aggregator.issuer.publication import Publication
+from veilcount_aggregator.issuer.worker import IssuerSettings
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_shared import load_collections
@@ -154,6 +157,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from veilcount_aggregator.issuer.issuer import open_publication
+from veilcount_aggregator.issuer.issuer_checks import CHECKS, IssuerSubject
 from veilcount_aggregator.issuer.key_vault import FolderVault
 from veilcount_aggregator.store import open_store
 from veilcount_shared import load_collections
@@ -320,6 +324,43 @@ def test_a_restored_store_publishes_nothing_until_its_lines_are_back(
     assert [text.partition(": ")[2] for text in restored.issuer.contradictions()] == [
         "period 0 was published with 2 accounts, and the ledger has 1",
         "period 1 was published with 3 accounts, and the ledger has 2",
+    ]
+
+
+def findings(issuance: Issuance) -> list[str]:
+    """Return what `doctor` finds of the numbers that is wrong."""
+    files = (issuance.definitions,)
+    settings = IssuerSettings("", files, issuance.definitions.parent / "keys")
+    results = CHECKS["numbers"](IssuerSubject(settings, issuance.store, issuance.now))
+    return [result.what for result in results if result.state is Severity.WRONG]
+
+
+def test_doctor_names_periods_without_a_number(campaign: Issuance) -> None:
+    assert findings(campaign) == []
+    campaign.now = BEGIN + WEEK
+    assert findings(campaign) == [
+        "theme: 2 periods are not published",
+        "crash: 1 periods are not published",
+    ]
+    campaign.issuer.publish()
+    assert findings(campaign) == []
+
+
+def test_doctor_names_a_restored_store_and_an_older_ledger(
+    restored: Issuance, tmp_path: Path
+) -> None:
+    assert findings(restored) == [
+        f"{name}: the store was restored, and may lack published lines"
+        for name in ("theme", "crash")
+    ]
+    own = restored.issuer._publication
+    own.import_lines(tmp_path / "published", names(restored))
+    own.resume(restored.collections.values())
+    restored.issuer.publish()
+
+    assert [text.partition(",")[0] for text in findings(restored)] == [
+        f"theme: period {period} was published with {accounts} accounts"
+        for period, accounts in ((0, 2), (1, 3))
     ]
 
 
