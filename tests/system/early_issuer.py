@@ -10,7 +10,7 @@ from unittest.mock import patch
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.issuer import worker
 
-BEHIND = timedelta(days=30)
+SLOW_BY = timedelta(days=30)
 
 
 class EarlyDatetime(datetime):
@@ -18,7 +18,7 @@ class EarlyDatetime(datetime):
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Self:
-        early = datetime.now(tz) - BEHIND
+        early = datetime.now(tz) - SLOW_BY
         return cls.fromtimestamp(early.timestamp(), tz or UTC)
 
 

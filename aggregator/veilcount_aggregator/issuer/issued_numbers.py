@@ -2,7 +2,7 @@
 
 An issuer that signs a period's tokens for one account alone recognizes that account's report, and
 no blinding keeps it from that. So it publishes one number a period, final when the period begins,
-as one file for everybody: people who compare their copies see whether they were told the same.
+as one file for everybody: people who compare their copies see whether it publishes the same to all.
 
     line = {"accounts": A, "before": B, "begins": D, "collection": F, "period": P, "signature": S}
 

@@ -104,7 +104,7 @@ def test_the_earlier_clock_decides_when_a_number_is_final(
 # -- what is signed and what is counted ------------------------------------------------------------
 
 
-def test_a_host_whose_clock_is_behind_signs_nothing_for_a_published_period(
+def test_a_host_with_a_slow_clock_signs_nothing_for_a_published_period(
     campaign: Issuance,
 ) -> None:
     """Another host has published it: refused before anything is recorded."""
