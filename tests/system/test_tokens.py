@@ -90,6 +90,8 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
 ) -> None:
     """No server is there at first; later both are killed while devices are at it.
 
+    The devices' days are the aggregator's; to the issuer they have not begun.
+
     What a person who installs the app again records in days that are issued already goes nowhere.
     """
     issuer_store, store = stores
@@ -103,7 +105,7 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
     assert run(["init", "--store", store, "--yes"]) == 0
     assert run(["collections", "push", str(file), "--store", store]) == 0
     flags = ["--collections", str(file), "--account-key", str(key)]
-    issuer = Restarted(issuer_store, tmp_path, ("veilcount_aggregator", "issuer"), flags)
+    issuer = Restarted(issuer_store, tmp_path, ("tests.system.early_issuer",), flags)
     aggregator = Restarted(store, tmp_path, ("veilcount_aggregator",), [])
     begin = datetime.combine(start, datetime.min.time(), UTC).timestamp()
     clock = clock_at(begin + HOUR)

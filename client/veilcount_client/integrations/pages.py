@@ -106,9 +106,8 @@ class PrivacyPages:
         """Return what a deletion does, and the form for it; otherwise as `consent`."""
         if person is None:
             return self._page("forget_title", ["consent_login"], FORBIDDEN)
-        return self._document(
-            "forget_title", self._forget_form(person, fields, failed), failed or OK
-        )
+        form = self._forget_form(person, fields, failed)
+        return self._document("forget_title", form, failed or OK)
 
     def erase(self, person: Respondent | None, answer: str | None) -> int:
         """Delete what is stored of the person; return the status of a failure, else 0."""

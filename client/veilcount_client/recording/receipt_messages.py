@@ -68,9 +68,9 @@ MESSAGES: Mapping[str, str] = {
     "forget_title": "Delete what is stored about you",
     "forget_rows": "Save the names of your rows now if you want them closed at the server:"
     " afterwards nobody can find them.",
-    "forget_text": "Answers that are stored here are deleted, and so are the keys: nothing can be sent"
-    " under the old names. Nothing is sent because of it. You are asked again before anything else"
-    " is recorded.",
+    "forget_text": "Answers that are stored here are deleted, and so are the keys: nothing can be"
+    " sent under the old names. Nothing is sent because of it. You are asked again before anything"
+    " else is recorded.",
     "forget_kept": "Reports that were counted stay counted: the server keeps sums, from which no"
     " single report can be taken. How much was revealed is kept too, so that its maximum still"
     " holds.",
