@@ -42,6 +42,7 @@ epsilon = 1
 unit = "month"
 from = {start}
 until = {until}
+answers = 11
 linkage = "token"
 """
 MONTHS = 12

@@ -262,6 +262,8 @@ class Client(Respondent):
 
     def _refuse(self, call: str) -> None:
         """Name the mistake: the client itself is no person where it acts for many."""
+        if self.settings.disabled:
+            return
         problem = (
             f"{call} on the client itself would take all users for one person: use"
             f" client.person(id).{call}"

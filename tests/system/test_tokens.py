@@ -30,6 +30,7 @@ epsilon = 1
 unit = "day"
 from = {start}
 until = {until}
+answers = {answers}
 linkage = "token"
 """
 
@@ -97,8 +98,8 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
     issuer_store, store = stores
     today = datetime.now(UTC).date()
     file = tmp_path / "collections.toml"
-    start = today - timedelta(days=DAYS - 1)
-    file.write_text(FILE.format(start=start, until=today + timedelta(days=1)))
+    start = today - timedelta(days=DAYS)  # everybody consents on the first day
+    file.write_text(FILE.format(start=start, until=today + timedelta(days=1), answers=DAYS))
     key = tmp_path / "account.key"
     assert run(["issuer", "keys", "--collections", str(file), "--store", issuer_store]) == 0
     assert run(["issuer", "account-key", str(key)]) == 0
@@ -121,7 +122,7 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
 
     with minutes_of(HOUR), closing(issuer), closing(aggregator):
         devices = [device(number, number) for number in range(PEOPLE)]
-        for day in range(DAYS):
+        for day in range(DAYS + 1):
             for hour in (2, 9, 16):
                 pass_time(clock, begin + day * 24 * HOUR + hour * HOUR, *devices)
                 if (day, hour) in {(0, 9), (1, 2)}:
@@ -143,5 +144,5 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
         with closing(open_store(store)) as opened:
             (series,) = load_catalog(opened).series.values()
             counts = {cell.period: n for cell, n in opened.report_counts(series).items()}
-    assert counts == dict.fromkeys(range(DAYS), PEOPLE)
+    assert counts == dict.fromkeys(range(1, DAYS + 1), PEOPLE)
     assert "account-" not in issuer.log + aggregator.log

@@ -10,10 +10,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
 from veilcount_shared import Collection
+from veilcount_shared.retention import GRACE
 from veilcount_shared.tokens import PublicKey, digest, encode_key
 
 from ..errors import StoreUnfit
-from ..series.series import GRACE, Series
+from ..series.series import Series
 from .key_vault import KeyVault
 from .signing import SigningKey
 

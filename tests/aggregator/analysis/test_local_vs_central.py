@@ -52,7 +52,7 @@ def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
 
 
 def test_a_curator_needs_no_tokens() -> None:
-    tokens = question(f'boolean = true\nlinkage = "token"\ntokens = "{"0" * 64}"')
+    tokens = question(f'boolean = true\nunit = "month"\nanswers = 1\nlinkage = "token"\ntokens = "{"0" * 64}"')
     shown = compare_local_and_central(tokens, Population(np.arange(2), np.array([700, 300])), rng())
 
     assert shown.truth.tolist() == [0.7, 0.3]

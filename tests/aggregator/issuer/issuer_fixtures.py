@@ -49,7 +49,8 @@ epsilon = 1
 unit = "event"
 per_day = 2
 from = 2026-11-02
-until = 2026-11-03
+until = 2026-11-04
+answers = 1
 linkage = "token"
 
 [plain]

@@ -32,7 +32,8 @@ app = "acme"
 question = "?"
 boolean = true
 epsilon = 1
-unit = "user"
+unit = "day"
+answers = 1
 from = 2026-11-01
 until = 2026-12-01
 {linkage}
@@ -79,9 +80,8 @@ def test_the_public_list_is_pinned_and_private_files_are_their_owners(definition
     modes = {stat.S_IMODE(each.stat().st_mode) for each in (keys, *keys.iterdir())}
 
     assert modes == {0o700, 0o600}
-    assert (
-        len([*keys.iterdir()]) == 4 + 1 + 2
-    )  # one a period; the ledger's secret, the key of the numbers
+    others = 2  # the ledger's secret, the key of the numbers
+    assert len([*keys.iterdir()]) == 4 + 2 + others
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_keys_go_a_day_after_their_period_began(
 def test_a_backup(copied: Path, vault: KeyVault, tmp_path: Path, passphrase: bytes | None) -> None:
     original = FolderVault(copied.parent / "keys")
     backup = tmp_path / "backup"
-    assert export_keys(original, backup, passphrase) == 7
+    assert export_keys(original, backup, passphrase) == 8
     assert is_encrypted(backup) is (passphrase is not None)
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     secret = original.read("ledger") or b""
@@ -211,7 +211,7 @@ def test_a_backup(copied: Path, vault: KeyVault, tmp_path: Path, passphrase: byt
     with pytest.raises(SettingsError, match="it exists"):
         export_keys(original, backup, passphrase)
 
-    assert import_keys(vault, backup, passphrase) == 7
+    assert import_keys(vault, backup, passphrase) == 8
     assert import_keys(vault, backup, passphrase) == 0
     assert vault.read("ledger") == secret
     set_up(copied, vault, TODAY)
