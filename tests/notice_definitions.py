@@ -23,7 +23,8 @@ TABLES = {
     "found": 'values = "open"\ndiscover = true\nunit = "month"',
     "moments": 'features = {age = [0, 120], hours = [0, 60]}\nmeasure = "moments"\nunit = "month"',
     "hidden": 'boolean = true\nunit = "day"\npresence = "hidden"\nanswers = 9',
-    "token": f'boolean = true\nunit = "month"\nanswers = 1\nlinkage = "token"\ntokens = "{digest(KEYS)}"',
+    "token": 'boolean = true\nunit = "month"\nanswers = 1\nlinkage = "token"\n'
+    f'tokens = "{digest(KEYS)}"',
     "held": 'boolean = true\nunit = "month"\ntakes = "any"\nheld = "device"',
     "cross": 'boolean = true\ncross = {plan = ["free", "paid"]}\nunit = "month"',
     "segments": 'boolean = true\nunit = "month"\nsegments = {arm = ["A", "B"]}',

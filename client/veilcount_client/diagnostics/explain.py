@@ -12,7 +12,7 @@ from veilcount_shared.periods import period_name
 
 from ..clock import instant
 from ..delivery.worker import ClientWorker
-from ..recording.kept_values import KeptValue, KeptKind, Place, kept_values, unsent_values
+from ..recording.kept_values import KeptKind, KeptValue, Place, kept_values, unsent_values
 from ..recording.known_definitions import period_label
 from ..recording.receipt import DELIVERED, WAITING
 from ..settings import ClientSettings

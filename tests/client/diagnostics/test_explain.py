@@ -199,7 +199,7 @@ def test_nothing_shows_when_the_last_visit_was(tmp_path: Path) -> None:
 
 def test_a_planted_period_of_a_visit_is_detected(tmp_path: Path) -> None:
     def planted(collection: Collection, value: HeldValue) -> KeptValue:
-        kept = kept_values.Kind.VISIT, kept_values.Place.DEVICE
+        kept = kept_values.KeptKind.VISIT, kept_values.Place.DEVICE
         return KeptValue(*kept, period_label(collection, value.period), "2027-01-30")
 
     with patch.object(kept_values, "_on_device", planted):
