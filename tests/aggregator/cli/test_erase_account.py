@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from .conftest import Type
 
 
 @pytest.fixture
-def issuer(tmp_path: Path) -> Iterator[tuple[str, str]]:
+def issuer(tmp_path: Path) -> tuple[str, str]:
     """The store and the definitions of an issuer that has issued to two accounts."""
     definitions, url = tmp_path / "tokens.toml", f"sqlite:///{tmp_path}/issuer.db"
     definitions.write_text(FILE, encoding="utf-8")
@@ -30,7 +29,7 @@ def issuer(tmp_path: Path) -> Iterator[tuple[str, str]]:
         theme = load_collections(definitions)["theme"]
         for account in ("alice", "ben"):
             ledger.record(account, theme, [SlotRequest(0, bytes(256))], 0)
-    yield url, str(definitions)
+    return url, str(definitions)
 
 
 def test_an_account_is_erased_once(
