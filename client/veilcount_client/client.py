@@ -45,7 +45,7 @@ class Respondent:
 
     def record(self, name: str, value: object, /, **segments: object) -> None:
         """Record a value of a collection: microseconds, never blocks, never raises."""
-        session, name = self._session, str(name)
+        session, name = self._session, _text(name)
         if self._person is None:
             self._refuse("record")
             return
@@ -58,9 +58,9 @@ class Respondent:
         try:
             if session.looks_at_values:
                 session.check_value(collection, value, segments)
-            if self._person == SELF and session.own_consent is not True:
+            if self._person == SELF and session.own_consent is False:
                 losses.add(Loss.NO_CONSENT, name)
-                session.warn_of_consent(collection, session.own_consent)
+                session.warn_of_consent(collection, consented=False)
                 return
             cell = collection.segment(**segments) if segments or collection.segments else 0
             call = RecordCall(self._person, collection, value, cell, session.clock.now())
@@ -90,9 +90,10 @@ class Respondent:
     @property
     def consented(self) -> bool | None:
         """True, False, or None: not decided yet, or the state cannot be reached."""
-        if self._person == SELF and self._session.consents is not None:
-            return self._session.own_consent
-        return self._read("consented", lambda consents, key: consents.consented(key), None)
+        consented = self._read("consented", lambda consents, key: consents.consented(key), None)
+        if self._person == SELF:  # another process of the app may have asked
+            self._session.own_consent = consented
+        return consented
 
     def unasked(self) -> list[str]:
         """Return the collections that the person has neither agreed to nor declined."""
@@ -112,6 +113,8 @@ class Respondent:
             if consents is None or self._person is None:
                 return
             key = session.key(self._person)
+            if self._person == SELF and granted is False and only is None:
+                session.own_consent = False  # whether or not it can be stored now
             consents.consent(key, granted=granted, only=only)
             if self._person == SELF:
                 session.own_consent = consents.consented(key)
@@ -200,6 +203,14 @@ class Respondent:
             now=session.clock.now(),
             unstored=session.unstored,
         )
+
+
+def _text(name: object) -> str:
+    """Return a name as text, whatever the app gave for one."""
+    try:
+        return str(name)
+    except Exception:  # noqa: BLE001 - its own code may raise anything: it is unknown
+        return type(name).__name__
 
 
 class Person(Respondent):

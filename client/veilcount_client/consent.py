@@ -7,16 +7,16 @@ collection, or agrees to a new form of one, answers it from the next period on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 
 from .delivery.worker import ClientWorker
 from .errors import NotAnAnswer
-from .recording.known_definitions import known_definitions, remember
-from .state import ConsentDecision, PersonState, Resumption
+from .recording.known_definitions import known_definitions, lineage_of, remember
+from .state import ConsentDecision, PersonState, Resumption, StateError
 
 LOADED = "loaded"  # note: the series of the definitions that were loaded last
 HIDDEN = "+hidden"
@@ -51,12 +51,16 @@ class ConsentDecisions:
 
     worker: ClientWorker
     accepted: Mapping[str, Collection]
+    loaded: Mapping[str, Collection]  # with those that are refused
     now: Callable[[], float]
 
     # -- what is decided -----------------------------------------------------------------------
 
     def consented(self, key: bytes) -> bool | None:
         """Return True, False, or None before the person has decided."""
+        refusal = self.worker.refusals.get(key)
+        if refusal is not None and refusal.consented is False:
+            return False
         return self.worker.state.person(key).consented
 
     def must_ask(self, key: bytes) -> bool:
@@ -70,53 +74,66 @@ class ConsentDecisions:
     def _unasked(self, person: PersonState) -> list[str]:
         if person.consented is False:
             return []
+        lineages = self._lineages(self.accepted)
         return [
             name
             for name, collection in self.accepted.items()
             if collection.fingerprint not in person.covered
-            and self._lineage(name) not in person.declined
+            and lineages[name] not in person.declined
         ]
 
     # -- deciding ------------------------------------------------------------------------------
 
     def consent(self, key: bytes, *, granted: bool, only: Only = None) -> None:
         """Store a decision; what is withdrawn is wiped at once: queued, held and stored."""
-        with self.worker.storing:  # what is being stored was recorded before
+        with self.worker.storing:
+            self.worker.store_queued()  # what was recorded before a yes is no answer
             person = self.worker.state.person(key)
             decision = self._decision(person, granted=granted, only=only)
             if decision.consented is False:
                 self.worker.discard(key, ALL_SERIES)
             elif decision.withdrawn:
                 self.worker.discard(key, decision.withdrawn)
-            self.worker.state.consent(key, decision)
-        self._wake_if_due()
+            try:
+                self.worker.state.consent(key, decision)
+            except StateError:
+                if not granted:  # it holds in this process, and nothing is sent until it is stored
+                    self.worker.refusals[key] = decision
+                raise
+        if granted and any(map(_hides, self.accepted.values())):
+            self.worker.wake()  # whose absences do not wait for a record
 
     def _decision(self, person: PersonState, *, granted: bool, only: Only) -> ConsentDecision:
-        unchanged = ConsentDecision(self.now(), person.consented, declined=person.declined)
         if only == NEW and person.consented is False:
-            return unchanged  # to a person who said no to everything nothing is new
+            return ConsentDecision(self.now())  # to whom said no to everything nothing is new
         is_whole = only is None or (only == NEW and person.consented is None)
         names = self._named(person, None if is_whole else only)
         if granted:
-            return self._agreement(unchanged, person, names, is_whole=is_whole)
+            return self._agreement(person, names, is_whole=is_whole)
         if is_whole:
-            return replace(unchanged, consented=False)
-        withdrawn, lineages = self._series(names) & person.covered, self._lineages(names)
-        return replace(unchanged, withdrawn=withdrawn, declined=person.declined | lineages)
+            return ConsentDecision(self.now(), consented=False)
+        declined = frozenset(self._lineages(names).values())
+        return ConsentDecision(
+            self.now(), withdrawn=self._forms(person, declined), declined=declined
+        )
 
     def _agreement(
-        self, unchanged: ConsentDecision, person: PersonState, names: list[str], *, is_whole: bool
+        self, person: PersonState, names: list[str], *, is_whole: bool
     ) -> ConsentDecision:
         """Return a yes: to everything it lifts no refusal by name, to named questions it does."""
-        declined = person.declined
-        if not is_whole:
-            lineages = self._lineages(names)
-            if person.consented is False:  # to everything: the others stay declined
-                declined |= self._lineages(self.accepted)
-            declined -= lineages
-        agreed = [name for name in names if self._lineage(name) not in declined]
+        all_lineages = self._lineages(self.loaded)
+        lifted = frozenset() if is_whole else frozenset(all_lineages[name] for name in names)
+        declined = frozenset[str]()
+        if not is_whole and person.consented is False:  # to everything: the others stay declined
+            declined = frozenset(all_lineages.values()) - lifted
+        refused = (person.declined | declined) - lifted
+        agreed = [
+            name for name in names if name in self.accepted and all_lineages[name] not in refused
+        ]
         covered = self._covered(person, agreed)
-        return replace(unchanged, consented=True, covered=covered, declined=declined)
+        return ConsentDecision(
+            self.now(), consented=True, covered=covered, declined=declined, lifted=lifted
+        )
 
     def _named(self, person: PersonState, only: Only) -> list[str]:
         """Return the names of the collections that a decision is about."""
@@ -124,20 +141,21 @@ class ConsentDecisions:
             return list(self.accepted)
         if only == NEW:
             return self._unasked(person)
-        names = [] if isinstance(only, str) else list(only)
+        names = _listed(only)
         if not names or not all(isinstance(name, str) for name in names):
             raise NotAnAnswer(f'only = {only!r}: give "{NEW}" or a list of names')
-        if unknown := sorted(set(names) - self.accepted.keys()):
-            listed = ", ".join(self.accepted)
+        if unknown := sorted(set(names) - self.loaded.keys()):
+            listed = ", ".join(self.loaded)
             raise NotAnAnswer(f"only: no {', '.join(unknown)} in {listed}: give names of these")
         return names
 
     def _covered(self, person: PersonState, names: Iterable[str]) -> dict[str, Resumption]:
         """Return what is to be covered, and from when on, where presence is hidden."""
-        now, lineages = self.now(), self._answered_lineages(person)
+        now, answered = self.now(), self._answered_lineages(person)
+        lineages = self._lineages(self.accepted)
         return {
             self.accepted[name].fingerprint: Resumption(
-                now if _hides(self.accepted[name]) and self._lineage(name) in lineages else 0.0,
+                now if _hides(self.accepted[name]) and lineages[name] in answered else 0.0,
                 now if _hides(self.accepted[name]) else 0.0,
             )
             for name in names
@@ -148,14 +166,23 @@ class ConsentDecisions:
         known = known_definitions(self.worker.state)
         return {known[series].lineage for series in person.coverage if series in known}
 
-    def _lineage(self, name: str) -> str:
-        return self.worker.recorder.drawer.claims[name].lineage
+    def _forms(self, person: PersonState, lineages: Container[str]) -> frozenset[str]:
+        """Return what is covered of these lineages, also of forms that are not loaded any more."""
+        known = known_definitions(self.worker.state)
+        return frozenset(
+            series
+            for series in person.covered
+            if series in known and known[series].lineage in lineages
+        )
 
-    def _lineages(self, names: Iterable[str]) -> frozenset[str]:
-        return frozenset(map(self._lineage, names))
-
-    def _series(self, names: Iterable[str]) -> frozenset[str]:
-        return frozenset(self.accepted[name].fingerprint for name in names)
+    def _lineages(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the lineage of each of these collections."""
+        known = known_definitions(self.worker.state)
+        claims = self.worker.recorder.drawer.claims
+        return {
+            name: claims[name].lineage if name in claims else lineage_of(known, self.loaded[name])
+            for name in names
+        }
 
     def forget(self, key: bytes) -> None:
         """Wipe secret, answers, outbox and decisions; keep what was spent. Nothing is sent."""
@@ -179,6 +206,9 @@ class ConsentDecisions:
         loaded = {_marked(collection) for collection in self.accepted.values()}
         for series in last - loaded:
             state.retire(series.removesuffix(HIDDEN), reports=series.endswith(HIDDEN))
+        for series in loaded - last:
+            if series.endswith(HIDDEN):  # perhaps it is back: what waited of it was wiped
+                state.resume(series.removesuffix(HIDDEN), self.now())
         if loaded != last:
             state.keep(LOADED, " ".join(sorted(loaded)))
 
@@ -196,6 +226,11 @@ class ConsentDecisions:
         hides = any(map(_hides, self.accepted.values()))
         if any(due() is not None for due in waiting) or (hides and state.consenting()):
             self.worker.wake()
+
+
+def _listed(only: object) -> list[str]:
+    """Return a list of names; empty if it is none."""
+    return list(only) if isinstance(only, Iterable) and not isinstance(only, str) else []
 
 
 def _hides(collection: Collection) -> bool:

@@ -148,7 +148,9 @@ class Session:
             state, collections.values(), settings.ceiling, settings.daily_ceiling
         )
         accepted = {name: each for name, each in collections.items() if self._is_accepted(each)}
-        consents = ConsentDecisions(self._worker(state, accepted), accepted, self.clock.now)
+        consents = ConsentDecisions(
+            self._worker(state, accepted), accepted, collections, self.clock.now
+        )
         consents.load()
         if problem := moved_state(state.moved, accepted.values(), self.clock.now()):
             log.warning("veilcount, state: %s", problem)  # at every start: each forgoes answers

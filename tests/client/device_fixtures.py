@@ -22,7 +22,7 @@ from unittest.mock import patch
 from veilcount_client import Client
 from veilcount_client.delivery import live_workers
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
-from veilcount_client.delivery.worker import GATHER, SHORT, ClientWorker
+from veilcount_client.delivery.worker import GATHER, RETRY_STATE, SHORT, ClientWorker
 from veilcount_client.recording import answer_times
 from veilcount_client.state import ClientState, PersonState
 from veilcount_client.testing import SeededRandomSource, SettableClock, patching
@@ -311,6 +311,8 @@ class Device:
         """Return when the thread has something to do."""
         if not (self.runs and self.awake and self.client._session.worker is not None):
             return None
+        if self.worker.refusals:  # what cannot be stored is tried again, and nothing else is done
+            return self.clock.now() + RETRY_STATE
         gathered = self.clock.now() + GATHER if self.worker._queue or self.woken else None
         dues = (gathered, self.worker.uploader.next_due())
         return min((due for due in dues if due is not None), default=None)

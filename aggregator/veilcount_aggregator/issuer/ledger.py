@@ -108,7 +108,18 @@ class IssuanceLedger:
         raise StoreUnavailable("ledger: too many requests of one account at once; retry")
 
     def accounts(self, fingerprint: str) -> Counter[int]:
-        """Count the accounts that have each period in their record; read in parts."""
+        """Count the accounts that have each period in their record; read in parts.
+
+        Again if a record was erased meanwhile, and so has another name.
+        """
+        for _ in range(TRIES):
+            generation = self._store.generation()
+            numbers = self._accounts(fingerprint)
+            if self._store.generation() == generation:
+                return numbers
+        raise StoreUnavailable("ledger: records are erased while they are counted; retry")
+
+    def _accounts(self, fingerprint: str) -> Counter[int]:
         kind = KIND + fingerprint
         names = sorted(self._store.record_keys(kind))
         numbers = Counter[int]()

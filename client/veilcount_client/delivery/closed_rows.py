@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Report
-from veilcount_shared.schedule import UNLINKED
+from veilcount_shared.schedule import UNLINKED, derive_linked_pseudonym
 
 from ..state import (
     ROW_CLOSED,
@@ -50,7 +50,7 @@ class ClosedRows:
                 add_closed_series(self.state, series)
                 self._closed.add(series)
             through = self._last_period(queued_report.report)
-            if through is not None:
+            if through is not None and self._is_current(queued_report):
                 self.state.close_row(person, series, through)
 
     def holds(self, queued_report: QueuedReport) -> bool:
@@ -60,6 +60,15 @@ class ClosedRows:
             return False
         used = self.state.used(queued_report.person, series)
         return used == (self._last_period(queued_report.report), ROW_CLOSED)
+
+    def _is_current(self, queued_report: QueuedReport) -> bool:
+        """Whether a row is still the person's: one that was forgotten must not close the next."""
+        report = queued_report.report
+        collection = self.series[report.fingerprint]
+        epoch = report.period if collection.linkage is Linkage.PERIOD else 0
+        secret = self.state.person(queued_report.person).secret
+        names = derive_linked_pseudonym(secret, report.fingerprint, epoch), report.pseudonym
+        return names[0] == names[1]
 
     def _last_period(self, report: Report) -> int | None:
         """Return the last period of a report's row; None if it is a row of its own."""

@@ -21,6 +21,10 @@ from ..recording.answer_times import is_answering, period_number, tokens_request
 from ..state import ClientState, PersonState
 from .issuer import MOST_AT_ONCE, IssuerUnavailable, SlotsRefused, SlotToSign, TokenIssuer
 
+_SPENT = (
+    "the account had its tokens of some periods before, on another device or in an earlier state:"
+    " what is recorded in them is dropped (no_token)"
+)
 RETRY = 3600.0  # seconds, half of them at least, until a failed request is made again
 GRAIN = 1_000_000
 DONE = "done"
@@ -128,6 +132,7 @@ class Issuance:
                 signed = self.issuer.sign(collection.fingerprint, blinded)
             except SlotsRefused as refused:  # after a reinstall: what was issued before is spent
                 left = refused.left
+                self.complain(f"issuer {collection.name}", _SPENT)
                 remaining = [each for each in slots if each.period in left]
                 if len(remaining) == len(slots):
                     raise IssuerUnavailable("409 for what it says is left") from refused
@@ -137,7 +142,7 @@ class Issuance:
                 each.pseudonym: each.finalize(keys[each.period], signature)
                 for each, signature in zip(slots, signed, strict=True)
             }
-            self.state.keep_tokens(person.key, tokens)
+            self.state.keep_tokens(person, tokens)
             return
 
 

@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 
 from ..clock import Clock
 from ..recording.recorder import RecordCall, Recorder
-from ..state import ClientState, StateError
+from ..state import ClientState, ConsentDecision, StateError
 from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from . import live_workers
@@ -52,6 +52,7 @@ class ClientWorker:
             threaded=self.threaded, finished=self._notify, failed=self._fail
         )
         self._queue: deque[RecordCall] = deque()
+        self.refusals: dict[bytes, ConsentDecision] = {}  # that the state could not take yet
         self._closing = False
         self._process = _ProcessLocals()
         live_workers.add(self)
@@ -86,6 +87,11 @@ class ClientWorker:
         self._notice_fork()
         return self._write(self._store_queue)
 
+    def store_queued(self) -> None:
+        """Store what is queued, if anything is."""
+        if self._queue or self.refusals:
+            self.store()
+
     def finish(self) -> bool:
         """Store what is queued and what is held: the process, or the client, ends."""
         stored = self.store()
@@ -102,6 +108,9 @@ class ClientWorker:
         return True
 
     def _store_queue(self) -> None:
+        for person, refusal in list(self.refusals.items()):  # before anything else may leave
+            self.state.consent(person, refusal)
+            self.refusals.pop(person, None)
         # First what is due: a record must not hide the absence of an earlier period.
         self.recorder.sweep(self.clock.now(), self.uploader.collections.values())
         for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
@@ -206,6 +215,8 @@ class ClientWorker:
                 self.work()
 
     def _pause(self) -> float:
+        if self.refusals:
+            return RETRY_STATE
         try:
             due = self.uploader.next_due()
         except StateError:

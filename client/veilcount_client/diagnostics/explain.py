@@ -97,7 +97,7 @@ def _stored_reasons(
 
 
 def _consent(worker: ClientWorker, key: bytes, collection: Collection) -> Iterator[str]:
-    if problem := problems.consent(worker.state.person(key), [collection]):
+    if problem := problems.consent(worker.state, worker.state.person(key), [collection]):
         yield f"consent: {problem}"
 
 

@@ -16,9 +16,9 @@ from ..clock import instant
 from ..recording import budget_reservation
 from ..recording.answer_times import first_period, is_answering, next_answer
 from ..recording.budget_reservation import Claim
-from ..recording.known_definitions import period_label
+from ..recording.known_definitions import known_definitions, lineage_of, period_label
 from ..settings import ClientSettings
-from ..state import ClientState, PersonState
+from ..state import ClientState, Notes, PersonState
 from ..state.losses import Loss
 
 Collections = Mapping[str, Collection]  # by name
@@ -73,13 +73,20 @@ def campaign(collection: Collection, now: float) -> str | None:
     return None
 
 
-def consent(person: PersonState, collections: Iterable[Collection]) -> str | None:
+def consent(notes: Notes, person: PersonState, collections: Iterable[Collection]) -> str | None:
     """Return why the person's consent does not cover these collections."""
     if person.consented is None:
         return "the person was not asked: if client.must_ask: client.consent(...)"
     if not person.consented:
         return "the person said no: nothing is recorded"
-    missing = [each.name for each in collections if each.fingerprint not in person.covered]
+    known = known_definitions(notes)
+    missing, declined = list[str](), list[str]()
+    for collection in collections:
+        if collection.fingerprint not in person.covered:
+            is_declined = lineage_of(known, collection) in person.declined
+            (declined if is_declined else missing).append(collection.name)
+    if declined and not missing:
+        return f"the person said no to {', '.join(declined)}: nothing is recorded of it"
     if missing:
         return f"does not cover {', '.join(missing)}: ask again where client.must_ask is true"
     return None

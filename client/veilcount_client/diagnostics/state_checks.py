@@ -149,8 +149,9 @@ def _consent(
         yield DiagnosticResult.from_problem("consent", problem, f"{count} persons consented")
         return
     person = state.person(person_key(state.root, SELF))
-    problem = problems.consent(person, collections.values())
-    is_decided = person.consented is False  # a no is an answer: nothing is to be done
+    problem = problems.consent(state, person, collections.values())
+    # A no is an answer, also to one question: nothing is to be done.
+    is_decided = person.consented is False or "said no" in (problem or "")
     message = problem or "given for every collection"
     yield DiagnosticResult("consent", is_decided or problem is None, message)
 

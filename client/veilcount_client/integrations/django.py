@@ -50,10 +50,12 @@ def consent(request: Any) -> Any:
 def _store_consent(request: Any) -> Any:
     from django.http import HttpResponse  # noqa: PLC0415 - optional dependency
 
-    if request.method != "POST":
-        return HttpResponse(status=405)
-    failed = pages.PrivacyPages(client).decide(person(request), request.POST.get(pages.CONSENT))
-    return HttpResponse(status=failed or 204)
+    respondent = person(request)
+    granted = {"yes": True, "no": False}.get(request.POST.get(pages.CONSENT, ""))
+    if request.method != "POST" or respondent is None or granted is None:
+        return HttpResponse(status=405 if request.method != "POST" else 400 if respondent else 403)
+    respondent.consent(granted)
+    return HttpResponse(status=204)
 
 
 def _form_fields(request: Any) -> dict[str, str]:

@@ -29,7 +29,7 @@ NO = "no"  # to everything
 PLAIN_ANSWERS = ("yes", NO)
 NEW_ANSWERS = ("yes_new", "no_new", NO)  # where some questions came after a yes
 ANSWERS = frozenset({*PLAIN_ANSWERS, *NEW_ANSWERS})
-OK, BAD_REQUEST, FORBIDDEN, UNAVAILABLE = 200, 400, 403, 503
+OK, BAD_REQUEST, FORBIDDEN, CONFLICT, UNAVAILABLE = 200, 400, 403, 409, 503
 _STYLE = b64encode(sha256(receipt_html.STYLE.encode()).digest()).decode()
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE}';"
@@ -79,17 +79,29 @@ class PrivacyPages:
         return RenderedPage(receipt_html.page(receipt, self._messages, str(self._language), links))
 
     def decide(self, person: Respondent | None, answer: str | None) -> int:
-        """Store what the form says; return the status of a failure, else 0."""
+        """Store what the form says; return the status of a failure, else 0.
+
+        A form that shows other questions than there are now, of another release of the app, is
+        shown again: a yes is to what the person saw.
+        """
+        word, _, shown = (answer or "").partition(" ")
         if person is None:
             return FORBIDDEN
-        if answer not in ANSWERS:
+        if word not in ANSWERS:
             return BAD_REQUEST
+        if word != NO and shown != self._digest():
+            return CONFLICT
         try:
-            self._store(person, answer)
+            self._store(person, word)
         except StateError:  # of a strict client
             return UNAVAILABLE
-        is_stored = person.consented is (answer != NO) and not person.must_ask
+        is_stored = person.consented is (word != NO) and not person.must_ask
         return 0 if is_stored else UNAVAILABLE
+
+    def _digest(self) -> str:
+        """Return what stands for the questions that the form shows."""
+        series = " ".join(sorted(each.fingerprint for each in self._questions()))
+        return sha256(series.encode()).hexdigest()[:16]
 
     def _store(self, person: Respondent, answer: str) -> None:
         match answer:
@@ -141,7 +153,8 @@ class PrivacyPages:
             yield from receipt_html.notice_paragraphs(notice, texts)
         yield f"<p>{self._decision(person)}</p>"
         answers = NEW_ANSWERS if person.consented and person.must_ask else PLAIN_ANSWERS
-        yield from self._buttons(CONSENT, ((each, f"consent_{each}") for each in answers), fields)
+        buttons = ((f"{each} {self._digest()}", f"consent_{each}") for each in answers)
+        yield from self._buttons(CONSENT, buttons, fields)
         yield self._link(RECEIPT, "consent_receipt")
         yield self._link(FORGET, "forget_title")
 

@@ -45,6 +45,12 @@ class PersonAnswer:
     absent: bool = False
 
     @property
+    def round(self) -> int:
+        """The round of the coverage that it was recorded under."""
+        coverage = self.person.coverage.get(self.collection.fingerprint)
+        return coverage.round if coverage else 0
+
+    @property
     def instants(self) -> tuple[float, ...]:
         """The instants of its period's answers, none before the person consented."""
         return instants(self.person, self.collection, self.period)
@@ -148,6 +154,7 @@ class AnswerDrawer:
             expires=expiry(collection, period),
             free=self.uncapped,
             is_true=is_true,
+            round=answer.round,
         )
         return draw, report
 

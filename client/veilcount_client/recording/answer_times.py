@@ -12,13 +12,15 @@ from datetime import timedelta
 from functools import lru_cache
 
 from veilcount_shared import Collection, schedule
-from veilcount_shared.collection import Linkage
+from veilcount_shared.collection import Linkage, Presence
 
 from ..clock import instant
-from ..state import PersonState
+from ..state import Coverage, PersonState
 
 MINUTE = 60.0
 TOKEN_WINDOW = 86_400.0  # seconds after consent in which tokens are requested, if the period lasts
+CACHED = 1 << 16  # persons times questions: of a server that acts for many
+LEAST_LEFT = 3600.0  # seconds of a period over which hidden instants of many questions spread
 CLOCKLESS = (ValueError, OverflowError, OSError)  # what a broken clock's reading raises
 
 
@@ -41,7 +43,7 @@ def answering_periods(person: PersonState, collection: Collection) -> frozenset[
     return _draw_periods(person.root, collection, first)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def _draw_periods(root: bytes, collection: Collection, first: int) -> frozenset[int]:
     if not schedule.is_selected(root, collection):
         return frozenset()
@@ -73,9 +75,15 @@ def _first_covered(person: PersonState, collection: Collection) -> int:
     if coverage is None:
         return 0
     number = period_number(collection, coverage.since)
-    if collection.linkage is Linkage.TOKEN:
+    is_late = collection.presence is Presence.HIDDEN and _left(collection, coverage) < LEAST_LEFT
+    if collection.linkage is Linkage.TOKEN or is_late:
         return min(number + 1, collection.periods)
     return max(number, 0)
+
+
+def _left(collection: Collection, coverage: Coverage) -> float:
+    """Return how many seconds were left of the period of the consent."""
+    return _next_start(collection, coverage.since) - coverage.since
 
 
 def period_number(collection: Collection, at: float) -> int:
@@ -118,7 +126,7 @@ def instants(person: PersonState, collection: Collection, period: int) -> tuple[
     return drawn_instants(person.secret, collection, period, since)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def drawn_instants(
     secret: bytes, collection: Collection, period: int, since: float
 ) -> tuple[float, ...]:
@@ -141,8 +149,8 @@ def tokens_requested_at(person: PersonState, collection: Collection) -> float:
     """
     coverage = person.coverage[collection.fingerprint]
     source = schedule.SecretRandomSource(person.root, "issue", collection.fingerprint)
-    left = _next_start(collection, coverage.since) - coverage.since
-    return coverage.since + source.below(max(1, int(min(TOKEN_WINDOW, left))))
+    left = min(TOKEN_WINDOW, _left(collection, coverage))
+    return coverage.since + source.below(max(1, int(left)))
 
 
 def _next_start(collection: Collection, at: float) -> float:

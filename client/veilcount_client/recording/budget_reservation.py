@@ -73,8 +73,14 @@ def reserve(
     ceilings = _ceilings(notes, wanted, ceiling, daily_ceiling)
     fitting, refused = _fit(wanted, list(held.values()), ceilings)
     claims = {claim.name: claim for claim in fitting}
+    # Of a refused name the lineage is kept, for what replaces it later; it costs nothing.
+    names = {
+        claim.name: replace(claim, life=0, day=0, reserved=0)
+        for claim in wanted
+        if claim.name in refused
+    }
     # What was removed, or is refused in its new form, may have spent: its claim stays.
-    kept = [asdict(claim) for claim in (held | claims).values()]
+    kept = [asdict(claim) for claim in (names | held | claims).values()]
     notes.keep(CLAIMS, json.dumps(kept, separators=(",", ":")))
     return Reservation(claims, refused, ceilings)
 

@@ -81,6 +81,14 @@ def known_definitions(notes: Notes) -> dict[str, KnownDefinition]:
     return {fingerprint: KnownDefinition(fingerprint, *row) for fingerprint, *row in rows}
 
 
+def lineage_of(known: Mapping[str, KnownDefinition], collection: Collection) -> str:
+    """Return the lineage of a loaded definition, whether or not its budget was reserved."""
+    if collection.fingerprint in known:
+        return known[collection.fingerprint].lineage
+    forms = [each for each in known.values() if each.name in {collection.name, collection.replaces}]
+    return forms[-1].lineage if forms else collection.replaces or collection.name
+
+
 def remember(notes: Notes, collections: Iterable[Collection], claims: Mapping[str, Claim]) -> None:
     """Keep what is loaded now."""
     known = known_definitions(notes)

@@ -12,7 +12,9 @@ from uuid import UUID
 from ..errors import NotAPerson
 
 NOBODY = frozenset({"none", "null", "undefined", "anonymous"})
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+LARGEST = 10**100  # of a number: no account's is larger
+#: a UUID's text as it is printed, in braces, as a URN, or its 32 digits
+_UUID = re.compile(r"\{?(urn:uuid:)?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?", re.IGNORECASE)
 _FIX = "give the account's id, as a str, an int, bytes or a UUID"
 
 
@@ -24,6 +26,8 @@ def person_name(person: object) -> str:
         case str():
             name = str.__str__(person)
         case int():
+            if abs(person) >= LARGEST:
+                raise NotAPerson(f"a number of more than 100 digits is no id: {_FIX}")
             name = int.__repr__(person)
         case bytes():
             name = bytes.decode(person, errors="surrogateescape")
@@ -35,4 +39,4 @@ def person_name(person: object) -> str:
         raise NotAPerson(f"an empty id is nobody: {_FIX}, once the person is logged in")
     if name.strip().lower() in NOBODY:
         raise NotAPerson(f"{name.strip()!r} is nobody: {_FIX}, once the person is logged in")
-    return name.lower() if _UUID.fullmatch(name) else name
+    return str(UUID(name)) if _UUID.fullmatch(name) else name

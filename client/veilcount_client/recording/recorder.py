@@ -232,9 +232,9 @@ class Recorder:
                 self.drawer.store([answer])
                 return
             new = answer if old is None else _merged(self._of_device(old, collection), answer)
-            if self.state.hold(old, self._for_device(new)):
+            if self.state.hold(old, self._for_device(new), answer.round):
                 return
-            if not self.state.person(answer.person.key).consented:
+            if not self.state.agrees(answer.person.key, collection.fingerprint, answer.round):
                 self.losses.add(Loss.NO_CONSENT, collection.name)
                 return
 
@@ -270,6 +270,8 @@ class Recorder:
         current = min(
             periods.period_number(collection.unit, collection.start, today), collection.periods - 1
         )
+        if last == current and answers >= collection.per_period:
+            return
         for period in range(max(first, last), current + 1):
             if period not in drawn or expiry(collection, period) <= now:
                 continue

@@ -88,7 +88,8 @@ class TrendStates:
         last, _ = self._state.used(person.key, collection.fingerprint)
         if period is None or period <= last or not is_answering(person, collection, period):
             return
-        self._state.hold(None, self._first(person, collection, period, now))
+        state = self._first(person, collection, period, now)
+        self._state.hold(None, state, person.coverage[collection.fingerprint].round)
 
     def record(self, answer: PersonAnswer) -> None:
         """Change a state to the value that was recorded: again, if another process was faster."""
@@ -101,9 +102,9 @@ class TrendStates:
                 continue
             old = held or self._first(person, collection, answer.period, answer.at)
             new = replace(old, value=replace(decode_state(old), value=value).encode(), at=answer.at)
-            if self._state.hold(held, new):
+            if self._state.hold(held, new, answer.round):
                 return
-            if not self._state.person(person.key).consented:
+            if not self._state.agrees(person.key, collection.fingerprint, answer.round):
                 self._drawer.losses.add(Loss.NO_CONSENT, collection.name)
                 return
 
@@ -142,8 +143,13 @@ class TrendStates:
     def _skip(self, collection: Collection, held: HeldValue) -> None:
         kept = decode_state(held)
         new = self._next(collection, held, replace(kept, initial=kept.value))
-        if new is None or not self._state.hold(held, new):
+        if new is None or not self._state.hold(held, new, self._round(collection, held)):
             self._state.drop_held(held)  # if nothing else is held meanwhile
+
+    def _round(self, collection: Collection, held: HeldValue) -> int:
+        """Return the round of the coverage: a state is wiped where one ends."""
+        coverage = self._state.person(held.person).coverage.get(collection.fingerprint)
+        return coverage.round if coverage else 0
 
     def _next(self, collection: Collection, held: HeldValue, kept: KeptState) -> HeldValue | None:
         """Return the state at the beginning of the next interval; None: there is none."""

@@ -29,7 +29,7 @@ class Visits:
             if visit is not None and visit.period >= answer.period:
                 break
             if not is_answering(answer.person, answer.collection, answer.period):
-                self._state.hold(visit, _visit(answer))
+                self._state.hold(visit, _visit(answer), answer.round)
                 self._drawer.losses.add(Loss.NOT_SELECTED, answer.collection.name)
                 return
             outcome = self._answer(answer, visit)
@@ -37,7 +37,7 @@ class Visits:
                 return
             if outcome is DrawOutcome.OVER_CAP or self._is_answered(answer):
                 # The period's answer was the absence: the next period still asks for the visit.
-                self._state.hold(visit, _visit(answer))
+                self._state.hold(visit, _visit(answer), answer.round)
                 break
         self._drawer.losses.add(Loss(outcome), answer.collection.name)
 

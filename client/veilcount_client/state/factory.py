@@ -58,15 +58,15 @@ def open_state(place: str | Path, now: Callable[[], float] = time.time) -> Clien
     if isinstance(place, Path) or "://" not in place:
         return SqliteState(place, now)
     if place.startswith(("redis://", "rediss://", "unix://")):
-        return _redis(place)
+        return _redis(place, now)
     raise StateError(
         f"{place.split('://', 1)[0]}:// is not supported: give a directory or redis://"
     )
 
 
-def _redis(url: str) -> ClientState:
+def _redis(url: str, now: Callable[[], float]) -> ClientState:
     try:
         from .redis import RedisState  # noqa: PLC0415 - an extra, imported by those who use it
     except ImportError as error:
         raise StateError("a shared state needs: pip install veilcount[shared-state]") from error
-    return RedisState(url)
+    return RedisState(url, now)

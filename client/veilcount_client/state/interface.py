@@ -39,6 +39,7 @@ class Coverage:
     since: float  # when it was first covered
     resumed: float = 0.0  # periods that began before this instant are not answered any more
     is_current: bool = True  # whether it is covered now
+    round: int = 0  # how often it was withdrawn: what was recorded in an earlier one is dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class PersonState:
     consented: bool | None = None
     coverage: Mapping[str, Coverage] = field(default_factory=dict)  # by fingerprint
     declined: frozenset[str] = frozenset()  # lineages that the person said no to by name
+    salt: bytes = b""  # what the secret is made from
     barred: float = 0.0  # when the state was last copied, restored or damaged
 
     @property
@@ -68,13 +70,18 @@ class Resumption(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsentDecision:
-    """What a person's decision changes: on everything, or on some collections."""
+    """What a person's decision changes: on everything, or on some collections.
+
+    It says what changes, not what is to be: of two processes that decide at once, neither undoes
+    what the other has stored.
+    """
 
     at: float
-    consented: bool | None  # from now on; False wipes all that waits
+    consented: bool | None = None  # from now on, False wipes all that waits; None: as it is
     covered: Mapping[str, Resumption] = field(default_factory=dict)  # what is to be covered
     withdrawn: frozenset[str] = frozenset()  # fingerprints, of which what waits is wiped
-    declined: frozenset[str] = frozenset()  # all lineages that are declined by name from now on
+    declined: frozenset[str] = frozenset()  # lineages that are declined by name from now on
+    lifted: frozenset[str] = frozenset()  # and those that are not any more
 
 
 class DrawOutcome(StrEnum):
@@ -83,7 +90,7 @@ class DrawOutcome(StrEnum):
     STORED = "stored"
     FROZEN = "frozen"
     OVER_CAP = "over_cap"
-    NO_CONSENT = "no_consent"  # withdrawn or forgotten between the draw and the commit
+    NO_CONSENT = "no_consent"  # withdrawn or forgotten between the record and the commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,7 @@ class ReportDraw:
     free: bool = False  # in development: nothing is frozen and nothing adds up
     is_true: bool = False  # a true value: its message is wiped when it leaves the outbox
     held: HeldChange | None = None
+    round: int = 0  # of the coverage that it was recorded under
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +233,10 @@ class ClientState(Outbox, Notes, Protocol):
     """What the client needs of a state. Every method is atomic and durable when it returns."""
 
     root: bytes  # the secret that keys and persons' secrets are made from
-    moved: tuple[float, ...]  # when it was found to be copied, restored or damaged, the last few
+
+    @property
+    def moved(self) -> tuple[float, ...]:
+        """When it was found to be copied, restored or damaged, by any process; the last few."""
 
     def person(self, key: bytes) -> PersonState:
         """Return a person, made with a fresh secret if new."""
@@ -254,11 +265,14 @@ class ClientState(Outbox, Notes, Protocol):
     def commit(self, draws: Sequence[ReportDraw]) -> list[DrawOutcome]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
 
-    def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
+    def hold(self, old: HeldValue | None, new: HeldValue, round: int = 0) -> bool:  # noqa: A002 - of coverage
         """Replace a held value; False if another process has done so since `old` was read.
 
-        Or if the person does not consent: withdrawn or forgotten since the value was recorded.
+        Or if the consent to its series was withdrawn, or all was forgotten, since it was recorded.
         """
+
+    def agrees(self, key: bytes, series: str, round: int) -> bool:  # noqa: A002 - of coverage
+        """Whether a person's consent covers a series, and was not withdrawn since this round."""
 
     def held(self, key: bytes, series: str) -> HeldValue | None:
         """Return the value that is held of a series."""
@@ -293,8 +307,14 @@ class ClientState(Outbox, Notes, Protocol):
     def losses(self) -> Mapping[tuple[Loss, str], int]:
         """Return the counts of losses."""
 
-    def keep_tokens(self, key: bytes, tokens: Mapping[bytes, bytes]) -> None:
-        """Keep tokens of a person, by the pseudonym that each is for; `forget` wipes them."""
+    def keep_tokens(self, person: PersonState, tokens: Mapping[bytes, bytes]) -> None:
+        """Keep tokens of a person, by the pseudonym that each is for; `forget` wipes them.
+
+        Those of a secret that was forgotten meanwhile are not kept.
+        """
+
+    def resume(self, series: str, now: float) -> None:
+        """Have nobody answer a series for periods that began before: it was gone, and is back."""
 
     def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
         """Return the token of a pseudonym; None: there is none."""

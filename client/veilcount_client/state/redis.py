@@ -14,6 +14,7 @@ import hashlib
 import logging
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -54,6 +55,7 @@ log = logging.getLogger("veilcount")
 TIMEOUT = 3.0  # seconds for one answer
 AT_ONCE = 1000  # reports that one step drops, so that others get their turn
 BUCKETS_AT_ONCE = 256
+MOVED = "moved"  # note: when the Redis was found to be emptied
 VERSION = b"2"  # of the records
 NEEDED = {"maxmemory-policy": "noeviction", "appendonly": "yes"}
 
@@ -71,8 +73,9 @@ _SPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 class RedisState:
     """The state of one key space: that of the URL's #fragment."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, now: Callable[[], float] = time.time) -> None:
         """Open the state, or make it; StateError says what to set if Redis could lose it."""
+        self._now = now
         space = urlsplit(url).fragment or "state"
         if not _SPACE.fullmatch(space):
             raise StateError(f"#{space}: give letters, digits, and _ . -")
@@ -84,7 +87,10 @@ class RedisState:
         }
         self._refuse_forgetful()
         self.root = self._begin()
-        self.moved: tuple[float, ...] = ()
+
+    @property
+    def moved(self) -> tuple[float, ...]:
+        return tuple(map(float, filter(None, [self.note(MOVED)])))
 
     # -- persons -------------------------------------------------------------------------------
 
@@ -95,7 +101,7 @@ class RedisState:
             row = self._run("person", key)
         if row is None:
             raise StateError("the person was forgotten just now")
-        consented, salt, declined, coverage = row
+        consented, salt, declined, coverage, moved = row
         return PersonState(
             key,
             person_secret(self.root, key, salt),
@@ -103,6 +109,8 @@ class RedisState:
             _CONSENTED[consented],
             {series.decode(): Coverage(*COVERAGE.unpack(packed)) for series, packed in coverage},
             frozenset(name.decode() for name in declined),
+            salt,
+            float(moved or 0),
         )
 
     def consenting(self) -> list[bytes]:
@@ -115,9 +123,10 @@ class RedisState:
 
     def consent(self, key: bytes, decision: ConsentDecision) -> None:
         code = next(code for code, each in _CONSENTED.items() if each is decision.consented)
-        covered = [part for name, each in decision.covered.items() for part in (name, *each)]
-        names = (sorted(decision.withdrawn), sorted(decision.declined))
-        lists = [part for listed in (covered, *names) for part in (len(listed), *listed)]
+        lists: list[object] = [3 * len(decision.covered)]
+        lists += [part for name, each in decision.covered.items() for part in (name, *each)]
+        for names in (decision.withdrawn, decision.declined, decision.lifted):
+            lists += [len(names), *sorted(names)]
         self._run("consent", key, code, float(decision.at), new_salt(), *lists)
 
     def forget(self, key: bytes) -> None:
@@ -142,10 +151,9 @@ class RedisState:
 
     # -- held values ---------------------------------------------------------------------------
 
-    def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
-        expected = pack_held(old) if old else b""
-        done = self._run_once("hold", new.person, new.series, expected, pack_held(new), new.due)
-        return bool(done == b"1")
+    def hold(self, old: HeldValue | None, new: HeldValue, round: int = 0) -> bool:  # noqa: A002
+        values = (pack_held(old) if old else b"", pack_held(new), new.due, round)
+        return bool(self._run_once("hold", new.person, new.series, *values) == b"1")
 
     def held(self, key: bytes, series: str) -> HeldValue | None:
         packed = self._run("held", key, series)
@@ -210,8 +218,16 @@ class RedisState:
 
     # -- tokens --------------------------------------------------------------------------------
 
-    def keep_tokens(self, key: bytes, tokens: Mapping[bytes, bytes]) -> None:
-        self._run("keep_tokens", key, *(part for pair in tokens.items() for part in pair))
+    def agrees(self, key: bytes, series: str, round: int) -> bool:  # noqa: A002
+        return bool(self._run("agrees", key, series, round))
+
+    def resume(self, series: str, now: float) -> None:
+        for first in range(0, BUCKETS, BUCKETS_AT_ONCE):
+            self._run("resume", first, first + BUCKETS_AT_ONCE - 1, series, float(now))
+
+    def keep_tokens(self, person: PersonState, tokens: Mapping[bytes, bytes]) -> None:
+        pairs = (part for pair in tokens.items() for part in pair)
+        self._run("keep_tokens", person.key, person.salt, *pairs)
 
     def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
         found: bytes | None = self._run("token", key, pseudonym)
@@ -334,6 +350,7 @@ class RedisState:
         name = f"{self._space}lost:{self._mark()}"
         self.root = self._begin()
         if self._query(lambda server: server.set(name, 1, nx=True)):
+            self.keep(MOVED, repr(self._now()))  # what was answered before is not known
             self.lose({(Loss.CORRUPT, ""): 1})
 
     def _mark(self) -> str:

@@ -20,15 +20,16 @@ PRELUDE = ("common", "outbox")
 
 #: person, series, lineage (as places in a list of names), period, answer; cost, the first day that
 #: is paid for and the end, the caps; earliest, send_at, expires; free, has a report, its series;
-#: whether a held value is changed, when the new one is due, how long the old and the new one are;
+#: whether a held value is changed, when the new one is due, the round of the coverage, how long
+#: the old and the new held value are;
 #: then these, and the report
-DRAW = struct.Struct(">16sHHHHQIIQQdddBBHBdHH")
+DRAW = struct.Struct(">16sHHHHQIIQQdddBBHBdIHH")
 #: whether it is a true value, period, segment, slot, pseudonym; then the message
 REPORT = struct.Struct(">BHBH16s")
 #: send_at, tries
 TURN = struct.Struct(">dH")
-#: since, resumed, whether it is current
-COVERAGE = struct.Struct(">dd?")
+#: since, resumed, whether it is current, round
+COVERAGE = struct.Struct(">dd?I")
 #: period, segment, at, due; then the value
 HELD = struct.Struct(">HBdd")
 
@@ -120,6 +121,7 @@ def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
         place(report.fingerprint if report else draw.series),
         held is not None,
         held.new.due if held and held.new else 0.0,
+        draw.round,
         len(old),
         len(new),
     )

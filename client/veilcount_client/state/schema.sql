@@ -6,7 +6,7 @@ create table person (
 
 create table coverage ( -- outlives its person: what counts from a consent counts from the first
     person blob, series blob, since real not null, resumed real not null,
-    is_current integer not null, primary key (person, series)
+    is_current integer not null, round integer not null, primary key (person, series)
 ) strict, without rowid;
 
 create table used (

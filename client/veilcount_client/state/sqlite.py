@@ -20,21 +20,23 @@ from .interface import (
     PersonState,
     QueuedReport,
     ReportDraw,
+    Resumption,
     SentReport,
     SpentBudget,
 )
 from .key_derivation import new_salt, person_root, person_secret
 from .losses import Loss
 from .sqlite_commit import (
+    agrees,
     commit_draw,
-    consented,
     delete_held,
     held_value,
     put_held,
     used_slots,
 )
-from .sqlite_database import SqliteFile, keep, lose
+from .sqlite_database import SqliteFile, keep, lose, moves
 
+_UNCOVER = "update coverage set round = round + is_current, is_current = 0"
 _DUE = (
     "select number, person, series, period, segment, pseudonym, slot, message, send_at, tries"
     " from report where status = 'waiting' and {} <= ? and leased <= ?"
@@ -52,7 +54,7 @@ class SqliteState(SqliteFile):
             row = database.execute(
                 "select salt, consented, declined from person where key = ?", (key,)
             ).fetchone()
-            coverage = _coverage(database, key)
+            coverage, moved = _coverage(database, key), moves(database)
         if row is None:
             with self._writing() as database:
                 _add_person(database, key)
@@ -65,8 +67,14 @@ class SqliteState(SqliteFile):
             None if consented is None else bool(consented),
             coverage,
             frozenset(declined.split()),
-            max(self.moved, default=0.0),
+            salt,
+            max(moved, default=0.0),
         )
+
+    @property
+    def moved(self) -> tuple[float, ...]:
+        with self._reading() as database:
+            return moves(database)
 
     def consenting(self) -> list[bytes]:
         return [key for (key,) in self._read("select key from person where consented")]
@@ -74,27 +82,19 @@ class SqliteState(SqliteFile):
     def consent(self, key: bytes, decision: ConsentDecision) -> None:
         with self._writing() as database:
             _add_person(database, key)
-            database.execute(
-                "update person set consented = ?, declined = ? where key = ?",
-                (decision.consented, " ".join(sorted(decision.declined)), key),
-            )
+            _decide(database, key, decision)
             if decision.consented is False:
                 _withdraw(database, key)
             for series in decision.withdrawn:
                 _withdraw_series(database, key, bytes.fromhex(series))
-            for series, resumed in decision.covered.items():
-                database.execute(
-                    "insert into coverage values (?, ?, ?, ?, 1) on conflict do update set"
-                    " resumed = case when is_current then resumed else max(resumed, ?) end,"
-                    " is_current = 1",
-                    (key, bytes.fromhex(series), decision.at, *resumed),
-                )
+            for series, resumption in decision.covered.items():
+                _cover(database, key, bytes.fromhex(series), decision.at, resumption)
 
     def forget(self, key: bytes) -> None:
         with self._writing() as database:
             for table in ("report", "used", "held", "token"):
                 database.execute(f"delete from {table} where person = ?", (key,))  # noqa: S608 - four names, written above
-            database.execute("update coverage set is_current = 0 where person = ?", (key,))
+            database.execute(f"{_UNCOVER} where person = ?", (key,))
             database.execute("delete from person where key = ?", (key,))
 
     # -- answers -------------------------------------------------------------------------------
@@ -125,10 +125,11 @@ class SqliteState(SqliteFile):
 
     # -- held values ---------------------------------------------------------------------------
 
-    def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
+    def hold(self, old: HeldValue | None, new: HeldValue, round: int = 0) -> bool:  # noqa: A002
         with self._writing() as database:
             unchanged = held_value(database, new.person, new.series) == old
-            if not (unchanged and consented(database, new.person)):
+            series = bytes.fromhex(new.series)
+            if not (unchanged and agrees(database, new.person, series, round)):
                 return False
             put_held(database, new)
         return True
@@ -236,10 +237,25 @@ class SqliteState(SqliteFile):
 
     # -- tokens --------------------------------------------------------------------------------
 
-    def keep_tokens(self, key: bytes, tokens: Mapping[bytes, bytes]) -> None:
-        rows = [(key, pseudonym, token) for pseudonym, token in tokens.items()]
+    def agrees(self, key: bytes, series: str, round: int) -> bool:  # noqa: A002
+        with self._reading() as database:
+            return agrees(database, key, bytes.fromhex(series), round)
+
+    def resume(self, series: str, now: float) -> None:
         with self._writing() as database:
-            database.executemany("insert or replace into token values (?, ?, ?)", rows)
+            database.execute(
+                "update coverage set resumed = max(resumed, ?) where series = ?",
+                (now, bytes.fromhex(series)),
+            )
+
+    def keep_tokens(self, person: PersonState, tokens: Mapping[bytes, bytes]) -> None:
+        rows = [(pseudonym, token, person.key, person.salt) for pseudonym, token in tokens.items()]
+        with self._writing() as database:
+            database.executemany(
+                "insert or replace into token"
+                " select key, ?, ? from person where key = ? and salt = ?",
+                rows,
+            )
 
     def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
         query = "select token from token where person = ? and pseudonym = ?"
@@ -272,19 +288,42 @@ def _add_person(database: sqlite3.Connection, key: bytes) -> None:
 
 def _coverage(database: sqlite3.Connection, key: bytes) -> dict[str, Coverage]:
     rows = database.execute(
-        "select series, since, resumed, is_current from coverage where person = ?", (key,)
+        "select series, since, resumed, is_current, round from coverage where person = ?", (key,)
     )
     return {
-        series.hex(): Coverage(since, resumed, bool(is_current))
-        for series, since, resumed, is_current in rows
+        series.hex(): Coverage(since, resumed, bool(is_current), number)
+        for series, since, resumed, is_current, number in rows
     }
+
+
+def _decide(database: sqlite3.Connection, key: bytes, decision: ConsentDecision) -> None:
+    """Store what changes of the decision on everything, and of the refusals by name."""
+    (declined,) = database.execute("select declined from person where key = ?", (key,)).fetchone()
+    names = (set(declined.split()) | decision.declined) - decision.lifted
+    database.execute(
+        "update person set consented = coalesce(?, consented), declined = ? where key = ?",
+        (decision.consented, " ".join(sorted(names)), key),
+    )
+
+
+def _cover(
+    database: sqlite3.Connection, key: bytes, series: bytes, at: float, resumption: Resumption
+) -> None:
+    """Cover a series. No instant is left behind that lies ahead: a clock was, and is set right."""
+    database.execute(
+        "insert into coverage values (?1, ?2, ?3, ?4, 1, 0) on conflict do update set"
+        " since = min(since, ?3),"
+        " resumed = min(case when is_current then resumed else max(resumed, ?5) end, ?3),"
+        " is_current = 1",
+        (key, series, at, *resumption),
+    )
 
 
 def _withdraw(database: sqlite3.Connection, key: bytes) -> None:
     """Cover nothing of a person any more, and wipe what waits."""
     database.execute("delete from report where person = ? and status = 'waiting'", (key,))
     database.execute("delete from held where person = ?", (key,))
-    database.execute("update coverage set is_current = 0 where person = ?", (key,))
+    database.execute(f"{_UNCOVER} where person = ?", (key,))
 
 
 def _withdraw_series(database: sqlite3.Connection, key: bytes, series: bytes) -> None:
@@ -293,7 +332,7 @@ def _withdraw_series(database: sqlite3.Connection, key: bytes, series: bytes) ->
         "delete from report where person = ? and series = ? and status = 'waiting'", row
     )
     database.execute("delete from held where person = ? and series = ?", row)
-    database.execute("update coverage set is_current = 0 where person = ? and series = ?", row)
+    database.execute(f"{_UNCOVER} where person = ? and series = ?", row)
 
 
 def _report(series: bytes, *fields: Any) -> Report:

@@ -13,7 +13,7 @@ def commit_draw(database: sqlite3.Connection, draw: ReportDraw) -> DrawOutcome:
 
     A free draw, of development, is only stored.
     """
-    if not consented(database, draw.person):
+    if not agrees(database, draw.person, bytes.fromhex(draw.series), draw.round):
         return DrawOutcome.NO_CONSENT
     if not draw.free and (outcome := spend(database, draw)) is not DrawOutcome.STORED:
         return outcome
@@ -78,10 +78,14 @@ def charge(database: sqlite3.Connection, draw: ReportDraw) -> bool:
     return True
 
 
-def consented(database: sqlite3.Connection, key: bytes) -> bool:
-    """Whether a person consents."""
-    row = database.execute("select consented from person where key = ?", (key,)).fetchone()
-    return bool(row and row[0])
+def agrees(database: sqlite3.Connection, key: bytes, series: bytes, number: int) -> bool:
+    """Whether a person's consent covers a series, in this round of its coverage."""
+    row = database.execute(
+        "select 1 from person join coverage on person = key and series = ?"
+        " where key = ? and consented and is_current and round = ?",
+        (series, key, number),
+    ).fetchone()
+    return row is not None
 
 
 def used_slots(database: sqlite3.Connection, key: bytes, series: bytes) -> tuple[int, int]:

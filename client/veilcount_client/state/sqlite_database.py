@@ -35,6 +35,7 @@ BUSY_SECONDS = 5.0
 RETRY_SECONDS = 0.01
 FORK_SECONDS = 1.0  # how long a fork waits for another thread's transaction
 VERSION = 2
+IMPOSSIBLE_COUNT = 10**18  # transactions that no file has
 MOST_MOVES = 10  # that are kept
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -51,7 +52,6 @@ class SqliteFile:
     ) -> None:
         """Open the state, or make it; StateError if there is no durable place."""
         self.root = b""
-        self.moved: tuple[float, ...] = ()
         self._now = now
         self._directory = Path(directory)
         self._number = 1
@@ -145,7 +145,6 @@ class SqliteFile:
                 _bar(database, self._now())
                 _count(database, known)
             keep(database, "machine", machine)
-            self.moved = moves(database)
         self._marked = 0
         self._write_mark(database)
         return bytes.fromhex(root)
@@ -171,6 +170,8 @@ class SqliteFile:
         known, self.root = self.root, b""
         try:
             file_checks.create_file(self._next)
+            # Once mended and put back, the damaged one knows less than its mark: it was restored.
+            file_checks.write_mark(self._mark, IMPOSSIBLE_COUNT)
             self._open()
         except (sqlite3.Error, OSError, StateError) as worse:
             self.root = known
@@ -331,7 +332,7 @@ def moves(database: sqlite3.Connection) -> tuple[float, ...]:
 
 def _bar(database: sqlite3.Connection, now: float) -> None:
     """Note a move: of periods that began before, nobody knows what was answered [answer_times]."""
-    kept = (*moves(database), now)[-MOST_MOVES:]
+    kept = (*(min(move, now) for move in moves(database)), now)[-MOST_MOVES:]
     keep(database, "moved", " ".join(map(str, kept)))
 
 
@@ -339,4 +340,4 @@ def _begin_as_another(database: sqlite3.Connection) -> None:
     """Begin with new secrets and without decisions: what was spent stays spent, and since when."""
     for table in ("person", "used", "held", "report", "token"):
         database.execute(f"delete from {table}")  # noqa: S608 - names written above
-    database.execute("update coverage set is_current = 0")
+    database.execute("update coverage set round = round + is_current, is_current = 0")

@@ -66,8 +66,15 @@ def hidden(page: TestResponse) -> dict[str, str]:
 
 def answer(visitor: FlaskClient, word: str) -> TestResponse:
     """Answer the form as a browser does."""
-    fields = hidden(visitor.get("/privacy/consent"))
-    return visitor.post("/privacy/consent", data={**fields, "consent": word})
+    page = visitor.get("/privacy/consent")
+    fields = {**hidden(page), "consent": button(page.text, word)}
+    return visitor.post("/privacy/consent", data=fields)
+
+
+def button(html: str, word: str) -> str:
+    """Return the whole value of the button that begins with a word."""
+    values = re.findall(r'name="consent" value="([^"]+)"', html)
+    return next((value for value in values if value.split()[0] == word), word)
 
 
 @pytest.fixture(autouse=True)
@@ -232,7 +239,7 @@ def test_a_new_question_needs_a_new_consent(veilcount: ClientHarness) -> None:
     answer(browser(site(collections=first)), "yes")
     ann = browser(site(collections=second))
     form = ann.get("/privacy/consent").text
-    answer(ann, "yes")
+    answer(ann, "yes_new")
 
     assert "Some questions are new, and need your answer again: Size?" in form
     assert "You agreed" in ann.get("/privacy/consent").text
@@ -243,9 +250,10 @@ def test_a_state_that_cannot_be_used_is_an_apology_without_details(
 ) -> None:
     """Both pages answer; a decision that could not be stored is not shown as one."""
     ann = browser(site())
-    fields = hidden(ann.get("/privacy/consent"))
+    form = ann.get("/privacy/consent")
+    fields, yes = hidden(form), button(form.text, "yes")
     with patch.object(SqliteState, "consent", side_effect=StateError("/srv/secret is full")):
-        failed = ann.post("/privacy/consent", data={**fields, "consent": "yes"})
+        failed = ann.post("/privacy/consent", data={**fields, "consent": yes})
     with patch.object(SqliteState, "forget", side_effect=StateError("/srv/secret is full")):
         kept = ann.post("/privacy/forget", data={**fields, "forget": "yes"})
     with patch.object(SqliteState, "spent", side_effect=StateError("/srv/secret is full")):

@@ -23,6 +23,7 @@ from veilcount_client.testing import ClientHarness
 
 from ..delivery.app_client import NOBODY
 from .running_campaign import COLLECTIONS, FILE
+from .test_privacy_pages import button
 
 
 def create_app(extension: integration.Veilcount, **configuration: object) -> Flask:
@@ -191,7 +192,8 @@ def test_a_django_site_has_both_pages(veilcount: ClientHarness, browser: Any) ->
     browser.get("/theme/light")
     with translation.override("de"):
         form = browser.get("/privacy/consent")
-    decided = browser.post("/privacy/consent", {"consent": "yes"})
+    yes = button(form.content.decode(), "yes")
+    decided = browser.post("/privacy/consent", {"consent": yes})
     browser.get("/theme/dark")
     veilcount.flush()
     receipt = browser.get("/privacy/receipt")
@@ -213,7 +215,8 @@ def test_a_django_form_needs_djangos_token(veilcount: ClientHarness, browser: An
     veilcount.consent = None
     browser.handler.enforce_csrf_checks = True
     refused = browser.post("/privacy/consent", {"consent": "yes"})
-    fields = {"csrfmiddlewaretoken": csrf_token(browser), "consent": "yes"}
+    yes = button(browser.get("/privacy/consent").content.decode(), "yes")
+    fields = {"csrfmiddlewaretoken": csrf_token(browser), "consent": yes}
 
     assert refused.status_code == 403
     assert browser.post("/privacy/consent", fields).status_code == 303

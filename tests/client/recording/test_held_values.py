@@ -164,9 +164,9 @@ def test_a_process_that_was_overtaken_merges_again(tmp_path: Path) -> None:
         assert device.held
         return decode(device.held.value)
 
-    def replaced(state: SqliteState, _: HeldValue | None, new: HeldValue) -> bool:
+    def replaced(state: SqliteState, _: HeldValue | None, new: HeldValue, number: int) -> bool:
         current = state.held(new.person, new.series)
-        return hold(state, current, new)
+        return hold(state, current, new, number)
 
     hold = SqliteState.hold
     mended = overtaken(tmp_path / "merge")

@@ -14,7 +14,7 @@ from veilcount_client.state import (
 )
 from veilcount_shared.report import Report
 
-SERIES, OTHER = "ab" * 32, "cd" * 32
+SERIES, OTHER, THIRD = "ab" * 32, "cd" * 32, "ef" * 32
 ANN, BEN = (hashlib.sha256(name).digest()[:16] for name in (b"ann", b"ben"))
 COST = 1_000_000
 NOW = 1_764_633_600.123456  # no binary fraction: as text it would be rounded
@@ -41,6 +41,7 @@ def draw(
     earliest: float = NOW,
     expires: float = LATE,
     free: bool = False,
+    coverage: int = 0,
 ) -> ReportDraw:
     """Return a draw of one epsilon that may leave at once."""
     first_day, end_day = days or (DAY + period, DAY + period + 1)
@@ -60,6 +61,7 @@ def draw(
         send_at=send_at,
         expires=expires,
         free=free,
+        round=coverage,
     )
 
 
@@ -85,7 +87,7 @@ def yes(
 
 def agree(state: ClientState, *persons: bytes) -> None:
     for person in persons or (ANN,):
-        state.consent(person, yes(SERIES, OTHER))
+        state.consent(person, yes(SERIES, OTHER, THIRD))
 
 
 def withdraw(state: ClientState, person: bytes = ANN) -> None:

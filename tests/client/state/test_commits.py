@@ -24,6 +24,7 @@ from .state_fixtures import (
     NOW,
     OTHER,
     SERIES,
+    THIRD,
     agree,
     draw,
     held,
@@ -63,7 +64,7 @@ COMMITS: dict[str, tuple[list[ReportDraw], str, tuple[int, int], int]] = {
         "stored over_cap over_cap stored stored over_cap", (0, 1), 2),
     "another form of the same days spends what is left": (
         [draw(0, days=MONTH, day_cap=COST), draw(0, series=OTHER, days=MONTH, day_cap=COST),
-         draw(0, series="ef" * 32, days=MONTH, day_cap=2 * COST)],
+         draw(0, series=THIRD, days=MONTH, day_cap=2 * COST)],
         "stored over_cap stored", (0, 1), 2),
     "a forgone answer takes its slot and costs nothing": (
         [FORGONE, draw(0), draw(1)], "stored frozen stored", (1, 1), 1),

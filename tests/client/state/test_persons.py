@@ -21,6 +21,7 @@ from .state_fixtures import (
     NOW,
     OTHER,
     SERIES,
+    THIRD,
     agree,
     draw,
     held,
@@ -60,8 +61,8 @@ def test_each_definition_keeps_when_it_was_first_covered(
 
     state.consent(ANN, yes(SERIES))
     withdraw(state)
-    assert state.person(ANN).coverage == {SERIES: Coverage(NOW, 0.0, is_current=False)}
-    again = yes(SERIES, OTHER, at=NOW + 2, if_new=NOW + 3, if_returning=NOW + 4)
+    assert state.person(ANN).coverage == {SERIES: Coverage(NOW, 0.0, is_current=False, round=1)}
+    again = yes(SERIES, OTHER, at=NOW + 2, if_new=NOW + 2, if_returning=NOW + 2)
     for _ in range(2):  # what is covered already does not resume
         state.consent(ANN, again)
     state.forget(ANN)
@@ -69,8 +70,8 @@ def test_each_definition_keeps_when_it_was_first_covered(
     person = engine.open().person(ANN)
     assert (person.consented, person.covered) == (None, frozenset())
     assert person.coverage == {
-        SERIES: Coverage(NOW, NOW + 4, is_current=False),
-        OTHER: Coverage(NOW + 2, NOW + 3, is_current=False),
+        SERIES: Coverage(NOW, NOW + 2, is_current=False, round=2),
+        OTHER: Coverage(NOW + 2, NOW + 2, is_current=False, round=1),
     }
 
 
@@ -85,7 +86,7 @@ def test_a_no_to_one_definition_leaves_the_others(engine: Engine, state: ClientS
 
     person = engine.open().person(ANN)
     assert person.consented is True
-    assert (person.declined, person.covered) == (frozenset({"sound"}), frozenset({SERIES}))
+    assert (person.declined, person.covered) == (frozenset({"sound"}), frozenset({SERIES, THIRD}))
     assert [each.report.fingerprint for each in state.sent(ANN)] == [SERIES]
     assert (state.held(ANN, OTHER), len(state.sent(BEN))) == (None, 2)
 
@@ -140,8 +141,8 @@ def test_another_opening_knows_losses_notes_and_closed_series(
 def test_tokens_are_a_persons_own_until_they_are_forgotten(state: ClientState) -> None:
     agree(state, ANN, BEN)
     one, two = b"1" * 16, b"2" * 16
-    state.keep_tokens(ANN, {one: b"a" * 256, two: b"\0" * 256})
-    state.keep_tokens(BEN, {one: b"b" * 256})
+    state.keep_tokens(state.person(ANN), {one: b"a" * 256, two: b"\0" * 256})
+    state.keep_tokens(state.person(BEN), {one: b"b" * 256})
 
     assert state.token(ANN, one) == b"a" * 256
     assert state.token(ANN, two) == b"\0" * 256

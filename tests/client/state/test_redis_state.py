@@ -71,7 +71,7 @@ def test_a_redis_without_memory_accepts_nothing_new(
 
     frail.ask("CONFIG", "SET", "maxmemory", "0")
     agree(state)
-    assert state.commit([draw(2)]) == [DrawOutcome.STORED]
+    assert state.commit([draw(2, coverage=1)]) == [DrawOutcome.STORED]
 
 
 # -- lost replies ----------------------------------------------------------------------------------

@@ -19,11 +19,16 @@ local function id(i)
   return ids[i]
 end
 
-local people, ledgers, stored, frozen, outcomes = {}, {}, {}, {}, {}
+local people, coverage, ledgers, stored, frozen, outcomes = {}, {}, {}, {}, {}, {}
 
 local function person(key)
   if people[key] == nil then people[key] = person_of(key) or false end
   return people[key]
+end
+
+local function coverage_of(key)
+  coverage[key] = coverage[key] or get('coverage:', key) or ''
+  return coverage[key]
 end
 
 local function ledger(key)
@@ -59,12 +64,12 @@ end
 
 local function outcome(packed)
   local key, series, lineage, period, answer, cost, first_day, end_day, day_cap, life_cap,
-    earliest, send_at, expires, free, has_report, of, changes, held_due, old_size, new_size, at =
-    struct.unpack('>c16HHHHI8I4I4I8I8dddBBHBdHH', packed)
+    earliest, send_at, expires, free, has_report, of, changes, held_due, round, old_size, new_size,
+    at = struct.unpack('>c16HHHHI8I4I4I8I8dddBBHBdI4HH', packed)
   local old = string.sub(packed, at, at + old_size - 1)
   local new = string.sub(packed, at + old_size, at + old_size + new_size - 1)
   local who = person(key)
-  if not who or who.consented ~= 1 then return 'n' end
+  if not agrees(who, coverage_of(key), id_of(names[series]), round) then return 'n' end
   if free == 0 then
     local name = names[series]
     series = id(series)

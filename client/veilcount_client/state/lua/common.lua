@@ -89,20 +89,31 @@ local function put_person(key, person)
   ) .. person.declined .. person.used)
 end
 
--- The coverage of a person: a list of series and entries, which `change` may replace.
-local function change_coverage(key, change)
+-- The coverage of a person, a list of entries: those of one series, or all, which `change` replaces.
+local function change_coverage(key, id, change)
   local entries, changed = get('coverage:', key) or '', {}
   for at = 1, #entries, COVERED do
-    local id, since, resumed, is_current = struct.unpack('>HddB', entries, at)
-    changed[#changed + 1] = struct.pack('>HddB', id, since, change(id, resumed, is_current))
+    local series, since, resumed, is_current, round = struct.unpack('>HddBI4', entries, at)
+    if id == nil or series == id then
+      since, resumed, is_current, round = change(since, resumed, is_current, round)
+    end
+    changed[#changed + 1] = struct.pack('>HddBI4', series, since, resumed, is_current, round)
   end
   put('coverage:', key, table.concat(changed))
 end
 
+-- What was recorded before is of an earlier round, and dropped.
 local function withdraw(key, id)
-  change_coverage(key, function(series, resumed, is_current)
-    return resumed, (id == nil or series == id) and 0 or is_current
+  change_coverage(key, id, function(since, resumed, is_current, round)
+    return since, resumed, 0, round + is_current
   end)
+end
+
+local function agrees(who, entries, id, round)
+  local at = who and who.consented == 1 and find(entries, COVERED, id)
+  if not at then return false end
+  local _, _, _, is_current, current_round = struct.unpack('>HddBI4', entries, at)
+  return is_current == 1 and round == current_round
 end
 
 -- In `due`, `early` and `late`: equals stand in the order of their numbers.

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 local key, consented, now = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local person = person_of(key) or {salt = ARGV[5], used = ''}
+local person = person_of(key) or {consented = 0, salt = ARGV[5], declined = '', used = ''}
 
--- Three lists, each after its length: covered (series, resumed if new, if returning), withdrawn,
--- declined.
+-- Four lists, each after its length: covered (series, resumed if new, if returning), withdrawn,
+-- declined, lifted.
 local at = 6
 local function next_list()
   local first, last = at + 1, at + tonumber(ARGV[at])
@@ -14,13 +14,16 @@ end
 local first_covered, last_covered = next_list()
 local first_withdrawn, last_withdrawn = next_list()
 local first_declined, last_declined = next_list()
+local first_lifted, last_lifted = next_list()
 
-local declined = {}
 for i = first_declined, last_declined do
-  declined[#declined + 1] = struct.pack('>H', new_id(ARGV[i]))
+  local id = new_id(ARGV[i])
+  person.declined = replaced(person.declined, 2, id, struct.pack('>H', id))
 end
-person.declined = table.concat(declined)
-person.consented = consented
+for i = first_lifted, last_lifted do
+  person.declined = replaced(person.declined, 2, id_of(ARGV[i]), '')
+end
+if consented ~= 0 then person.consented = consented end
 put_person(key, person)
 
 local function wipe(series)
@@ -39,11 +42,12 @@ for i = first_covered, last_covered, 3 do
   local id, if_new, if_returning = new_id(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local entries = get('coverage:', key) or ''
   if find(entries, COVERED, id) then
-    change_coverage(key, function(series, resumed, is_current)
-      if series ~= id then return resumed, is_current end
-      return is_current == 1 and resumed or math.max(resumed, if_returning), 1
+    -- No instant is left behind that lies ahead: a clock was, and is set right.
+    change_coverage(key, id, function(since, resumed, is_current, round)
+      resumed = is_current == 1 and resumed or math.max(resumed, if_returning)
+      return math.min(since, now), math.min(resumed, now), 1, round
     end)
   else
-    put('coverage:', key, entries .. struct.pack('>HddB', id, now, if_new, 1))
+    put('coverage:', key, entries .. struct.pack('>HddBI4', id, now, if_new, 1, 0))
   end
 end

@@ -10,4 +10,5 @@ for at = 1, #entries, COVERED do
     name_of(struct.unpack('>H', entries, at)), string.sub(entries, at + 2, at + COVERED - 1)
   }
 end
-return {person.consented, person.salt, declined, coverage}
+local moved = redis.call('HGET', prefix .. 'note', 'moved')
+return {person.consented, person.salt, declined, coverage, moved}

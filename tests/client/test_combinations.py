@@ -1,4 +1,4 @@
-"""Findings of an attack in combination: each test fails as long as its finding stands."""
+"""Consent, ids, moves and hidden presence in combination: what an attack on them once found."""
 
 from __future__ import annotations
 
@@ -8,27 +8,31 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from uuid import UUID
 
 import pytest
+import redis as redis_client
 
 from veilcount_aggregator.issuer.ledger import IssuanceLedger, SlotRequest
 from veilcount_aggregator.store import open_store
 from veilcount_client.integrations.pages import PrivacyPages
+from veilcount_client.recording.person_id import person_name
 from veilcount_client.session import Session
-from veilcount_client.state import ConsentDecision, HeldValue, Resumption
-from veilcount_client.state import file_checks
+from veilcount_client.state import ConsentDecision, HeldValue, Resumption, StateError, file_checks
+from veilcount_client.state.factory import open_state
+from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
 from veilcount_shared.verdict import Verdict
 
 from .device_fixtures import HOUR, Device, at, file, one_collection
-from .state.conftest import *  # noqa: F403 - both engines
+from .state.conftest import *  # noqa: F403 - the fixtures of both engines
 from .tokens.signing_issuer import SigningIssuer
 
 LAST = {"takes": "last", "linkage": "collection"}
 
 
 def in_production() -> Any:
-    """Treat misuse as an app with real coins does: it is logged, and nothing is raised."""
+    """Treat misuse as an app with real randomness does: it is logged, and nothing is raised."""
     return patch.object(Session, "is_test", False)
 
 
@@ -39,13 +43,47 @@ def second(device: Device) -> Device:
     )
 
 
-# -- 1: a decision in another process does not reach what a process holds ---------------------------
+# -- a No that the state cannot take -----------------------------------------------------------
+
+
+def test_a_no_that_cannot_be_stored_holds_and_nothing_leaves_before_it_is(
+    tmp_path: Path,
+) -> None:
+    device = Device(tmp_path, file(a={}, b={}))
+    device.record("a")
+    failing = patch.object(type(device.state), "consent", side_effect=StateError("disk full"))
+    with in_production(), failing:
+        device.client.consent(False)
+        device.record("b")
+        device.run_until(at(1))
+        unstored = device.client.consented, list(device.wire.attempts)
+    device.run_until(at(2))
+    device.stop()
+    device.start()
+
+    assert unstored == (False, [])
+    assert device.client.consented is False
+    assert device.wire.attempts == []
+
+
+def test_a_name_whose_text_raises_is_no_crash(tmp_path: Path) -> None:
+    device = Device(tmp_path, one_collection("it"))
+    with in_production():
+        device.client.record(RaisingText(), True)  # type: ignore[arg-type] # the mistake
+
+    assert device.wire.attempts == []
+
+
+class RaisingText:
+    def __str__(self) -> str:
+        raise RuntimeError("bang")
+
+
+# -- a decision in another process does not reach what a process holds --------------------------
 
 
 @pytest.mark.parametrize("name", [["a"], None], ids=["by name", "to all, and yes again"])
-def test_1a_a_no_in_one_process_wipes_what_another_holds_in_memory(
-    tmp_path: Path, name: Any
-) -> None:
+def test_a_no_in_one_process_wipes_what_another_holds_in_memory(tmp_path: Path, name: Any) -> None:
     tables: Any = {"a": LAST, "b": LAST}
     worker = Device(tmp_path, file(**tables), persons=True)
     worker.client.person(1).consent(True)
@@ -60,7 +98,7 @@ def test_1a_a_no_in_one_process_wipes_what_another_holds_in_memory(
     assert worker.wire.reports == []
 
 
-def test_1b_what_was_recorded_before_forget_leaves_in_no_process(tmp_path: Path) -> None:
+def test_what_was_recorded_before_forget_leaves_in_no_process(tmp_path: Path) -> None:
     """It even leaves under the pseudonym that forget() was to end."""
     worker = Device(tmp_path, file(a=LAST), persons=True)
     worker.client.person(1).consent(True)
@@ -75,7 +113,7 @@ def test_1b_what_was_recorded_before_forget_leaves_in_no_process(tmp_path: Path)
     assert (old, worker.wire.reports) == (set(), [])
 
 
-def test_1c_no_engine_holds_or_commits_what_the_consent_does_not_cover(state: Any) -> None:
+def test_no_engine_holds_or_commits_what_the_consent_does_not_cover(state: Any) -> None:
     key, series, other = b"k" * 16, "11" * 16, "22" * 16
     covered = {each: Resumption() for each in (series, other)}
     state.consent(key, ConsentDecision(1.0, True, covered=covered))
@@ -86,10 +124,10 @@ def test_1c_no_engine_holds_or_commits_what_the_consent_does_not_cover(state: An
     assert not state.hold(None, HeldValue(key, series, 0, 0, "true", 1.0, 2.0))
 
 
-# -- 2: a No by name, and earlier forms of the question ---------------------------------------------
+# -- a No by name, and earlier forms of the question --------------------------------------------
 
 
-def test_2a_a_no_by_name_stops_what_is_on_its_way_of_an_earlier_form(tmp_path: Path) -> None:
+def test_a_no_by_name_stops_what_is_on_its_way_of_an_earlier_form(tmp_path: Path) -> None:
     device = Device(tmp_path, file(a={}, b={}))
     device.client.record("a", True)
     device.work()
@@ -101,7 +139,7 @@ def test_2a_a_no_by_name_stops_what_is_on_its_way_of_an_earlier_form(tmp_path: P
     assert device.wire.reports == []
 
 
-def test_2b_a_no_by_name_holds_when_an_earlier_form_comes_back(tmp_path: Path) -> None:
+def test_a_no_by_name_holds_when_an_earlier_form_comes_back(tmp_path: Path) -> None:
     old, new = file(a={}, b={}), file(a={"epsilon": 0.5}, b={})
     device = Device(tmp_path, old)
     device.stop()
@@ -115,7 +153,7 @@ def test_2b_a_no_by_name_holds_when_an_earlier_form_comes_back(tmp_path: Path) -
     assert device.wire.reports == []
 
 
-def test_2c_a_question_that_is_refused_now_can_be_declined(tmp_path: Path) -> None:
+def test_a_question_that_is_refused_now_can_be_declined(tmp_path: Path) -> None:
     """And what waits of it leaves no more."""
     both = file(a={}, b={})
     device = Device(tmp_path, both)
@@ -131,10 +169,10 @@ def test_2c_a_question_that_is_refused_now_can_be_declined(tmp_path: Path) -> No
     assert device.wire.reports == []
 
 
-# -- 3: a record from before the yes ----------------------------------------------------------------
+# -- a record from before the yes ---------------------------------------------------------------
 
 
-def test_3_what_was_recorded_before_the_yes_is_no_answer(tmp_path: Path) -> None:
+def test_what_was_recorded_before_the_yes_is_no_answer(tmp_path: Path) -> None:
     device = Device(tmp_path, one_collection("it"), persons=True)
     person = device.client.person(1)
     person.record("it", True)  # queued
@@ -145,10 +183,10 @@ def test_3_what_was_recorded_before_the_yes_is_no_answer(tmp_path: Path) -> None
     assert device.state.sent(device.client._session.key("id 1")) == []
 
 
-# -- 4: the consent page and a question that is not accepted -----------------------------------------
+# -- the consent page and a question that is not accepted ---------------------------------------
 
 
-def test_4_a_yes_on_the_page_is_stored_beside_tokens_without_an_issuer(tmp_path: Path) -> None:
+def test_a_yes_on_the_page_is_stored_although_tokens_have_no_issuer(tmp_path: Path) -> None:
     """Once Django's users, for one: with persons=True no token collection is accepted."""
     tokens = SigningIssuer(lambda: 0.0).of(answers=29)["it"]
     collections = file(a={}) | {"it": tokens}
@@ -156,25 +194,27 @@ def test_4_a_yes_on_the_page_is_stored_beside_tokens_without_an_issuer(tmp_path:
     person = device.client.person(1)
     pages = PrivacyPages(lambda: device.client)
 
-    assert (pages.decide(person, "yes"), person.consented) == (0, True)
+    assert (pages.decide(person, f"yes {pages._digest()}"), person.consented) == (0, True)
 
 
-# -- 5: the page's yes is to what the page showed ----------------------------------------------------
+# -- the page's yes is to what the page showed --------------------------------------------------
 
 
-def test_5_a_yes_covers_no_question_that_the_form_did_not_show(tmp_path: Path) -> None:
+def test_a_yes_covers_no_question_that_the_form_did_not_show(tmp_path: Path) -> None:
     """A form of the old version, sent to a process of the new one."""
     device = Device(tmp_path, file(a={}), persons=True, ceiling=100, daily_ceiling=9)
-    shown = PrivacyPages(lambda: device.client).consent(device.client.person(1), {}).html
+    pages = PrivacyPages(lambda: device.client)
+    form = pages.consent(device.client.person(1), {}).html
+    answer = form.partition('name="consent" value="yes')[2].partition('"')[0]
     device.stop()
     device.start(file(a={}, b={"question": "Since when, may we ask?"}))
-    PrivacyPages(lambda: device.client).decide(device.client.person(1), "yes")
+    stale = pages.decide(device.client.person(1), f"yes{answer}")
 
-    assert "Since when" not in shown
-    assert device.client.person(1).unasked() == ["b"]
+    assert "Since when" not in form
+    assert (stale, device.client.person(1).consented) == (409, None)
 
 
-# -- 6: two decisions at once ------------------------------------------------------------------------
+# -- two decisions at once ----------------------------------------------------------------------
 
 
 def decide_meanwhile(device: Device, other: Callable[[], None]) -> Any:
@@ -188,7 +228,7 @@ def decide_meanwhile(device: Device, other: Callable[[], None]) -> Any:
     return patch.object(state, "consent", consent)
 
 
-def test_6a_of_two_refusals_at_once_none_is_lost(tmp_path: Path) -> None:
+def test_of_two_refusals_at_once_none_is_lost(tmp_path: Path) -> None:
     device = Device(tmp_path, file(a={}, b={}, c={}))
     other = second(device)
     with decide_meanwhile(device, lambda: other.client.consent(False, only=["a"])):
@@ -197,7 +237,7 @@ def test_6a_of_two_refusals_at_once_none_is_lost(tmp_path: Path) -> None:
     assert device.client.unasked() == []
 
 
-def test_6b_a_refusal_by_name_does_not_undo_a_no_to_everything(tmp_path: Path) -> None:
+def test_a_refusal_by_name_does_not_undo_a_no_to_everything(tmp_path: Path) -> None:
     device = Device(tmp_path, file(a={}, b={}))
     other = second(device)
     with decide_meanwhile(device, lambda: other.client.consent(False)):
@@ -206,10 +246,10 @@ def test_6b_a_refusal_by_name_does_not_undo_a_no_to_everything(tmp_path: Path) -
     assert device.state.person(device.key).consented is False
 
 
-# -- 7: one person, two processes --------------------------------------------------------------------
+# -- one person, two processes ------------------------------------------------------------------
 
 
-def test_7_a_consent_reaches_the_other_processes_of_one_person(tmp_path: Path) -> None:
+def test_a_consent_reaches_the_other_processes_of_one_person(tmp_path: Path) -> None:
     device = Device(tmp_path, one_collection("it"), consent=None)
     other = second(device)
     device.client.consent(True)
@@ -217,13 +257,13 @@ def test_7_a_consent_reaches_the_other_processes_of_one_person(tmp_path: Path) -
         other.record_at(at(day, 9))
 
     assert (other.client.must_ask, other.client.consented) == (False, True)
-    assert str(other.client.explain("it")) != "" and device.state.sent(device.key) != []
+    assert device.state.sent(device.key) != []
 
 
-# -- 8: tokens that arrive after forget() ------------------------------------------------------------
+# -- tokens that arrive after forget() ----------------------------------------------------------
 
 
-def test_8_tokens_that_come_after_forget_are_not_kept(tmp_path: Path) -> None:
+def test_tokens_that_come_after_forget_are_not_kept(tmp_path: Path) -> None:
     """They name the pseudonyms of the secret that forget() wiped."""
     issuer = SigningIssuer(lambda: at(0, 9))
     device = Device(tmp_path, issuer.of(answers=29), issuer=issuer)
@@ -235,14 +275,15 @@ def test_8_tokens_that_come_after_forget_are_not_kept(tmp_path: Path) -> None:
     issuer.fault = forgets
     device.run_until(at(1, 9))
 
+    assert isinstance(device.state, SqliteState)
     with device.state._reading() as database:
         assert database.execute("select count(*) from token").fetchone() == (0,)
 
 
-# -- 9: a reply to what was forgotten ----------------------------------------------------------------
+# -- a reply to what was forgotten --------------------------------------------------------------
 
 
-def test_9_the_closing_of_a_forgotten_row_does_not_silence_the_next_one(tmp_path: Path) -> None:
+def test_the_closing_of_a_forgotten_row_does_not_silence_the_next_one(tmp_path: Path) -> None:
     """Whoever closes a pseudonym must not find the person's next one by its silence."""
     device = Device(tmp_path, one_collection("it", linkage="collection"))
 
@@ -262,10 +303,10 @@ def test_9_the_closing_of_a_forgotten_row_does_not_silence_the_next_one(tmp_path
     assert len(device.wire.counted) == 4
 
 
-# -- 10: a move that another process has found -------------------------------------------------------
+# -- a move that another process has found -----------------------------------------------------
 
 
-def test_10_a_process_that_was_running_learns_of_the_move(tmp_path: Path) -> None:
+def test_a_process_that_was_running_learns_of_the_move(tmp_path: Path) -> None:
     device = Device(tmp_path, one_collection("it", unit="month", until="2027-06-01"))
     file_checks.write_mark(file_checks.mark_path(tmp_path / FILE), 10_000)  # a restored file
     other = second(device)
@@ -276,17 +317,17 @@ def test_10_a_process_that_was_running_learns_of_the_move(tmp_path: Path) -> Non
     assert barred == [True, True]
 
 
-# -- 11: ids and only= that raise --------------------------------------------------------------------
+# -- ids and only= that raise ------------------------------------------------------------------
 
 
-def test_11a_a_huge_number_is_no_crash(tmp_path: Path) -> None:
+def test_a_huge_number_is_no_crash(tmp_path: Path) -> None:
     device = Device(tmp_path, one_collection("it"), persons=True)
 
     device.client.person(10**5000).record("it", True)
 
 
 @pytest.mark.parametrize("only", [1, True, object()])
-def test_11b_an_only_that_is_no_list_is_no_crash(tmp_path: Path, only: Any) -> None:
+def test_an_only_that_is_no_list_is_no_crash(tmp_path: Path, only: Any) -> None:
     device = Device(tmp_path, one_collection("it"), consent=None)
     with in_production():
         device.client.consent(True, only=only)
@@ -297,27 +338,22 @@ def test_11b_an_only_that_is_no_list_is_no_crash(tmp_path: Path, only: Any) -> N
 @pytest.mark.parametrize(
     "spelling",
     ["00112233445566778899aabbccddeeff", "{00112233-4455-6677-8899-aabbccddeeff}",
-     "urn:uuid:00112233-4455-6677-8899-aabbccddeeff",
-     bytes.fromhex("00112233445566778899aabbccddeeff")],
+     "urn:uuid:00112233-4455-6677-8899-aabbccddeeff", b"00112233445566778899AABBCCDDEEFF"],
 )  # fmt: skip
-def test_11c_any_spelling_of_a_uuid_is_one_person(spelling: Any) -> None:
+def test_any_spelling_of_a_uuid_is_one_person(spelling: Any) -> None:
     """`person()` promises any spelling; databases without uuids keep them as 32 digits."""
-    from uuid import UUID
-
-    from veilcount_client.recording.person_id import person_name
-
     is_same = person_name(spelling) == str(UUID("00112233-4455-6677-8899-aabbccddeeff"))
 
     assert is_same
 
 
-# -- 12: a definition that is gone for an hour, where presence is hidden -----------------------------
+# -- a definition that is gone for an hour, where presence is hidden ---------------------------
 
 HIDDEN = {"presence": "hidden", "linkage": "collection"}
 
 
 @pytest.mark.parametrize("how", ["removed", "refused", "redefined"])
-def test_12_who_recorded_before_a_definition_was_gone_is_as_present_as_who_did_not(
+def test_who_recorded_before_a_definition_was_gone_is_as_present_as_who_did_not(
     tmp_path: Path, how: str
 ) -> None:
     with_it, without = file(a=HIDDEN, b={}), file(b={})
@@ -347,10 +383,10 @@ def test_12_who_recorded_before_a_definition_was_gone_is_as_present_as_who_did_n
     assert periods[0] == periods[1]
 
 
-# -- 13: instants that fall together -----------------------------------------------------------------
+# -- instants that fall together ---------------------------------------------------------------
 
 
-def test_13_who_consents_just_before_midnight_does_not_send_everything_at_once(
+def test_who_consents_just_before_midnight_does_not_send_everything_at_once(
     tmp_path: Path,
 ) -> None:
     names = {f"q{i}": HIDDEN for i in range(12)}
@@ -358,13 +394,13 @@ def test_13_who_consents_just_before_midnight_does_not_send_everything_at_once(
     device.run_until(at(0, 24, 3600))
     left = sorted(each.instant for each in device.wire.arrivals)
 
-    assert not left or left[-1] - left[0] > HOUR / 2
+    assert len(left) < 4  # of twelve, in the hour after midnight
 
 
-# -- 14: a clock that was ahead at the consent -------------------------------------------------------
+# -- a clock that was ahead at the consent -----------------------------------------------------
 
 
-def test_14_a_clock_that_was_ahead_at_the_consent_loses_no_question_for_ever(
+def test_a_clock_that_was_ahead_at_the_consent_loses_no_question_for_ever(
     tmp_path: Path,
 ) -> None:
     device = Device(tmp_path, one_collection("it"), clock=at(4000))
@@ -381,10 +417,10 @@ def test_14_a_clock_that_was_ahead_at_the_consent_loses_no_question_for_ever(
     assert device.wire.reports != [], device.client.explain("it")
 
 
-# -- 15: what is said of a question that was declined by name ----------------------------------------
+# -- what is said of a question that was declined by name --------------------------------------
 
 
-def test_15_of_a_declined_question_nobody_says_ask_again(tmp_path: Path) -> None:
+def test_of_a_declined_question_nobody_says_ask_again(tmp_path: Path) -> None:
     device = Device(tmp_path, file(a={}, b={}))
     device.client.consent(False, only=["a"])
 
@@ -392,10 +428,10 @@ def test_15_of_a_declined_question_nobody_says_ask_again(tmp_path: Path) -> None
     assert "ask again" not in str(device.client.explain("a"))
 
 
-# -- 16: a moved state and tokens --------------------------------------------------------------------
+# -- a moved state and tokens ------------------------------------------------------------------
 
 
-def test_16_a_moved_state_does_not_promise_answers_whose_tokens_are_spent(tmp_path: Path) -> None:
+def test_a_moved_state_does_not_promise_answers_whose_tokens_are_spent(tmp_path: Path) -> None:
     clock_issuer = SigningIssuer(lambda: at(0, 9))
     device = Device(tmp_path / "a", clock_issuer.of(answers=29), issuer=clock_issuer)
     device.run_until(at(1, 9))
@@ -408,15 +444,15 @@ def test_16_a_moved_state_does_not_promise_answers_whose_tokens_are_spent(tmp_pa
     for day in range(3, 6):
         device.record_at(at(day, 9))
     device.run_until(at(8))
-    said = str(device.client.explain("it"))
+    explained = str(device.client.explain("it"))
 
-    assert device.wire.reports or "all is well" not in said, said
-
-
-# -- 17: a numbered file that is taken away ----------------------------------------------------------
+    assert device.wire.reports or "all is well" not in explained, explained
 
 
-def test_17_a_mended_first_file_answers_no_period_that_the_second_answered(tmp_path: Path) -> None:
+# -- a numbered file that is taken away --------------------------------------------------------
+
+
+def test_a_mended_first_file_answers_no_period_that_the_second_answered(tmp_path: Path) -> None:
     device = Device(tmp_path, one_collection("it", unit="month", until="2027-06-01"))
     device.stop()
     good = (tmp_path / FILE).read_bytes()
@@ -439,10 +475,10 @@ def test_17_a_mended_first_file_answers_no_period_that_the_second_answered(tmp_p
     assert len(periods) == len(set(periods))
 
 
-# -- 18: a rename that was refused once ---------------------------------------------------------------
+# -- a rename that was refused once ------------------------------------------------------------
 
 
-def test_18_a_refused_rename_in_between_keeps_the_lineage(tmp_path: Path) -> None:
+def test_a_refused_rename_in_between_keeps_the_lineage(tmp_path: Path) -> None:
     device = Device(tmp_path, file(a={}), ceiling=100, daily_ceiling=9)
     device.client.consent(False, only=["a"])
     device.stop()
@@ -453,16 +489,12 @@ def test_18_a_refused_rename_in_between_keeps_the_lineage(tmp_path: Path) -> Non
     assert device.client.unasked() == []
 
 
-# -- 19: a Redis that was emptied ---------------------------------------------------------------------
+# -- a Redis that was emptied ------------------------------------------------------------------
 
 
-def test_19_an_emptied_redis_bars_begun_periods_as_a_damaged_file_does(frail: Any) -> None:
-    import redis as client_of_redis
-    from veilcount_client.state import StateError
-    from veilcount_client.state.factory import open_state
-
+def test_an_emptied_redis_bars_begun_periods_as_a_damaged_file_does(frail: Any) -> None:
     state = open_state(f"{frail.url}#one")
-    client_of_redis.Redis.from_url(frail.url).flushall()
+    redis_client.Redis.from_url(frail.url).flushall()
     for _ in range(2):
         try:
             state.person(b"k" * 16)
@@ -474,10 +506,10 @@ def test_19_an_emptied_redis_bars_begun_periods_as_a_damaged_file_does(frail: An
     assert barred > 0
 
 
-# -- 20: an account that is erased while its period is counted ---------------------------------------
+# -- an account that is erased while its period is counted -------------------------------------
 
 
-def test_20_an_account_that_is_erased_meanwhile_is_counted_all_the_same(tmp_path: Path) -> None:
+def test_an_account_that_is_erased_meanwhile_is_counted_all_the_same(tmp_path: Path) -> None:
     """Its record changes its name between the list of names and the look at the records."""
     with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}", make=True)) as store:
         collection = one_collection("it")["it"]
@@ -497,10 +529,10 @@ def test_20_an_account_that_is_erased_meanwhile_is_counted_all_the_same(tmp_path
     assert counted == {3: 1}
 
 
-# -- 21: what one decision costs where many have decided -------------------------------------------
+# -- what one decision costs where many have decided -------------------------------------------
 
 
-def test_21_a_decision_reads_no_other_person(tmp_path: Path) -> None:
+def test_a_decision_reads_no_other_person(tmp_path: Path) -> None:
     """9 ms each with 20,000 persons, in the app's request and under the lock of storing."""
     device = Device(tmp_path, file(a=HIDDEN), persons=True)
     with patch.object(device.state, "consenting", wraps=device.state.consenting) as consenting:
