@@ -75,7 +75,10 @@ def instructions(path: Path, rows: int) -> list[int]:
 
 def is_flat(folder: Path) -> bool:
     """Whether no step of a long deletion costs more than the dearest of a short one, within 5%."""
-    few, many = instructions(folder / "few.db", 8 * STEP), instructions(folder / "many.db", 64 * STEP)
+    few, many = (
+        instructions(folder / "few.db", 8 * STEP),
+        instructions(folder / "many.db", 64 * STEP),
+    )
     return max(many) <= 1.05 * max(few)
 
 

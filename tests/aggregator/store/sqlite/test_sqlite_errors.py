@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from contextlib import closing, suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
@@ -14,7 +13,6 @@ import pytest
 from tests.aggregator.aggregator_fixtures import SteppedClock
 from tests.aggregator.store.series_fixtures import (
     LINKED,
-    SlotReport,
     drop_and_delete,
     report,
     send,
