@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from ...errors import StoreError, StoreFull, StoreUnfit
+from ...errors import StoreError, StoreFull
 
 PROBE_SECONDS = 5.0
 MEMORY_SECONDS = 15.0
 PAGES_SECONDS = 600.0
+#: how long a check of the pages may take: a probe waits for two seconds
+PAGES_FOR_SECONDS = 0.5
 
 STEPS = 100_000  # of SQLite's machine, between two looks at the clock
 
@@ -52,10 +54,7 @@ class WriteHealth:
             self._trouble = ""
 
     def failed(self, error: StoreError, cause: Exception, *, probe: bool) -> None:
-        """A write has failed, or damage was read."""
-        if isinstance(error, StoreUnfit):
-            self.damaged()
-            return
+        """A write has failed."""
         # SQLite's or the system's own name: never its words, which hold a path
         name = getattr(cause, "sqlite_errorname", type(cause).__name__)
         self._trouble = FULL if isinstance(error, StoreFull) else f"a write failed: {name}"

@@ -20,15 +20,13 @@ from ..transfer_format import decode_numbers, pad_zeros
 from . import intake, transfer
 from .connection import SqliteUrl
 from .database import SqliteDatabase
-from .health import PAGES_SECONDS, PROBE_SECONDS, is_damaged
+from .health import PAGES_FOR_SECONDS, PAGES_SECONDS, PROBE_SECONDS, is_damaged
 from .records import SqliteRecords, is_read_only, probe_write, set_read_only
 from .row_deletion import next_range
 from .tallies import SqliteTally, unmerged_cells
 
 #: between two tallies that are merged, for those who wait
 PAUSE = 0.002
-#: how long a check of the pages may take: a probe waits for two seconds
-PAGES_FOR_SECONDS = 0.5
 
 #: drops at an instant or before: they become final, and nothing of them can be restored
 _OLD_MARKS = "from drop_mark where series = :series and at <= :before"
