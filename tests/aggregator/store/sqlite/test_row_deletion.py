@@ -6,7 +6,7 @@ import os
 import signal
 import sqlite3
 from contextlib import closing
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
@@ -70,7 +70,7 @@ def instructions(path: Path, rows: int) -> list[int]:
         while store.delete_rows(LINKED):
             ends.append(executed)
         assert row_count(store) == 0
-    return [end - begin for begin, end in zip(ends, ends[1:], strict=False)]
+    return [end - begin for begin, end in pairwise(ends)]
 
 
 def is_flat(folder: Path) -> bool:
