@@ -38,7 +38,7 @@ COLUMNS = {
     "met": "",
 }
 NOTES = (
-    f"steps of {ROWS_AT_ONCE:,} rows, each durable when it returns; a server pauses in between, and",
+    f"steps of {ROWS_AT_ONCE:,} rows, each durable when it returns; a server pauses between, and",
     "  deletes for half of each second.",
     "by one range: us a row of one transaction that deletes as many rows, in a file of its own.",
 )

@@ -173,7 +173,7 @@ class Aggregator:
         return dropped
 
     def delete_rows(self) -> bool:
-        """Delete some rows of final drops, also of an earlier process; return whether more are left."""
+        """Delete some rows of final drops, by whichever process; return whether more are left."""
         return delete_rows(self.store, self.known().catalog.series.values())
 
     def confirm(self) -> None:

@@ -132,7 +132,7 @@ def store_error(error: sqlite3.Error | OSError, path: Path) -> StoreError:
     else:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         full = code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_disk_full(path))
-        damaged = is_damage_error(error)
+        damaged = code in _DAMAGED
     if full:
         return StoreFull(f"{path}: the disk is full: free some space")
     if damaged:
@@ -140,11 +140,6 @@ def store_error(error: sqlite3.Error | OSError, path: Path) -> StoreError:
     return StoreUnavailable(
         f"{path}: {system_reason(error)}: check the file, its folder and its disk"
     )
-
-
-def is_damage_error(error: sqlite3.Error) -> bool:
-    """Whether an error is of a page that is not as SQLite has written it."""
-    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _DAMAGED
 
 
 def _is_disk_full(path: Path) -> bool:

@@ -31,7 +31,6 @@ from .connection import (
     connect,
     create_file,
     enable_wal,
-    is_damage_error,
     refuse_links,
     require_file,
     store_error,
@@ -162,7 +161,7 @@ class SqliteDatabase:
             )
 
     def _look(self) -> None:
-        """Close readers of another file; have its log taken away, or one that was removed put back."""
+        """Close readers of an earlier file, and open the new one; have a removed log put back."""
         replaced = self._identity != NO_FILE and self._moved()
         if replaced:
             self._readers.close()
@@ -175,20 +174,21 @@ class SqliteDatabase:
         failure = store_error(error, self.place.path)
         if not isinstance(failure, StoreUnfit):
             return failure
-        if self._is_damaged():
-            self.condition.damaged()
-            return failure
-        return StoreUnavailable(
-            f"{self.place.path}: {system_reason(error)}; a new connection finds no damage: try again,"
-            " and read all of it with `veilcount doctor --deep`"
-        )
+        if self._is_sound():
+            return StoreUnavailable(
+                f"{self.place.path}: {system_reason(error)}; a new connection finds no damage: try"
+                " again; `veilcount doctor --deep` reads every page"
+            )
+        self.condition.damaged()
+        return failure
 
-    def _is_damaged(self) -> bool:
+    def _is_sound(self) -> bool:
+        """Whether a new connection reads all pages, in the time there is, and finds no damage."""
         try:
             with closing(self._reader()) as database:
-                return is_damaged(database, PAGES_FOR_SECONDS)
-        except (sqlite3.Error, StoreError) as error:
-            return isinstance(error, sqlite3.Error) and is_damage_error(error)
+                return is_damaged(database, PAGES_FOR_SECONDS) is False
+        except (sqlite3.Error, StoreError):
+            return False
 
     def _keep_log(self, database: sqlite3.Connection) -> None:
         """See that the log is found under its name; else put it back, or save it and refuse."""
@@ -254,8 +254,8 @@ class SqliteDatabase:
                 "store file replaced",
                 logging.WARNING,
                 store="sqlite",
-                reason=f"another file stands at {self.place.path.name}, and is the store from now on:"
-                " what was acknowledged before is in the earlier one",
+                reason=f"another file was moved to {self.place.path.name}, and is the store now: what"
+                " was acknowledged before is in the earlier file",
             )
         self.condition.reset()
         self._identity = identity

@@ -75,10 +75,10 @@ class WriteHealth:
             return True
 
 
-def is_damaged(database: sqlite3.Connection, seconds: float) -> bool:
-    """Whether a damaged page was found within so many seconds.
+def is_damaged(database: sqlite3.Connection, seconds: float) -> bool | None:
+    """Whether a damaged page was found within so many seconds; None: not all pages were read.
 
-    A table that takes longer than what is left is skipped: `veilcount doctor --deep` reads all.
+    `veilcount doctor --deep` reads all.
     """
     ends = time.monotonic() + seconds
     database.set_progress_handler(lambda: int(time.monotonic() > ends), STEPS)
@@ -89,6 +89,7 @@ def is_damaged(database: sqlite3.Connection, seconds: float) -> bool:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
+        return None
     finally:
         database.set_progress_handler(None, 0)
     return False

@@ -48,4 +48,5 @@ def next_range(database: sqlite3.Connection, fingerprint: str) -> RowRange | Non
     last = database.execute(_LAST_ROW, (number, deleted, ROWS_AT_ONCE - 1)).fetchone()
     if last is None:  # fewer rows are left: all before the first row of the first kept epoch
         return RowRange(number, deleted, b"", more=False)
-    return RowRange(number, *last, more=True)
+    epoch, row = last
+    return RowRange(number, epoch, row, more=True)

@@ -1,4 +1,4 @@
-"""A backup is moved over the file of an open store: it is the store from then on, whole and logged."""
+"""A backup is moved over the file of an open store, and is the store from then on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import pytest
 
 from tests.aggregator.store.series_fixtures import LINKED, report, send
 from tests.aggregator.store.sqlite.sqlite_fixtures import Writer, is_sound, open_at
-from veilcount_aggregator.errors import StoreError, StoreUnavailable
+from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Cell
 from veilcount_aggregator.store.backup import backup
-from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite import SqliteStore, health
+from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 from veilcount_aggregator.structured_logging import NAME
 from veilcount_shared.verdict import Verdict
@@ -31,7 +32,7 @@ def store(store: SqliteStore) -> SqliteStore:
 
 
 @pytest.fixture
-def other(path: Path, store: SqliteStore) -> Iterator[Writer]:  # noqa: ARG001 - makes the file
+def other(path: Path, store: SqliteStore) -> Iterator[Writer]:
     """Another process that has the store open."""
     writer = Writer(path)
     yield writer
@@ -159,3 +160,15 @@ def test_damage_that_a_new_connection_does_not_find_is_not_reported_as_damage(
 
     count(store)
     assert store.health().trouble == ""
+
+
+def test_damage_is_reported_where_a_new_connection_cannot_read_all_pages_in_time(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a large store: nothing contradicts it."""
+    monkeypatch.setattr(health, "STEPS", 1)
+    monkeypatch.setattr(database_module, "PAGES_FOR_SECONDS", -1.0)
+    with pytest.raises(StoreUnfit, match="restore a backup"), store.file.reading():
+        raise malformed()
+
+    assert store.health().trouble == health.DAMAGED

@@ -135,7 +135,7 @@ def test_commits_are_made_between_two_steps(path: Path) -> None:
 
 
 def test_a_deletion_half_way_shows_nowhere(path: Path, tmp_path: Path) -> None:
-    """The epoch is closed, its figures stay, a copy has none of its rows, and nothing restores it."""
+    """The epoch is closed, its figures stay, no copy has its rows, and nothing restores it."""
     with closing(filled(path, 3 * STEP)) as store, closing(open_at(tmp_path / "copy.db")) as copy:
         figures = store.report_counts(LINKED), histograms(store, LINKED)
         drop_finally(store, LINKED, 1)
