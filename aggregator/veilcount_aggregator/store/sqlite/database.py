@@ -254,7 +254,7 @@ class SqliteDatabase:
                 "store file replaced",
                 logging.WARNING,
                 store="sqlite",
-                reason=f"another file was moved to {self.place.path.name}, and is the store now: what"
+                reason=f"another file was moved to {self.place.path.name}, and is the store: what"
                 " was acknowledged before is in the earlier file",
             )
         self.condition.reset()
