@@ -39,7 +39,7 @@ def test_a_port_in_use_is_refused_with_the_address_and_the_fix(
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
 
 
-def test_a_relay_port_beyond_the_last_is_refused(typed: Type) -> None:
+def test_a_relay_port_above_65535_is_refused(typed: Type) -> None:
     refused = typed("relay", "serve", "--to", "http://127.0.0.1:1", "--dev-only", "--port", "65536")
 
     assert refused.code == 2

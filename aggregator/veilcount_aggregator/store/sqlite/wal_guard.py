@@ -8,10 +8,10 @@ file's, is put back. All processes keep the files that they have open, so nothin
 
 The database's inode in the name keeps a log from a database that was put in its place: while a
 process uses the log of the earlier database, SQLite would apply it to the new one, so the log loses
-its public name before the new database is opened. A log that
-nobody has locked was left by a crash: usually it is the public one, which SQLite recovers. If it is
-not, and holds pages that the database lacks, an operator decides: no program can tell a log that
-was removed from a database that was replaced.
+its public name before the new database is opened. A log that nobody has locked was left by a crash:
+usually it is the public one, which SQLite recovers. If it is not, and holds pages that the database
+lacks, an operator decides: no program can tell a log that was removed from a database that was
+replaced.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class WalGuard:
 
     def _detach_log_of_replaced(self) -> None:
         """Take the public names from the log of another database, if a process uses it."""
-        log, others = self._names[0], set(_links_beside(self._path)) - set(self._own_links())
+        log, others = self._names[0], set(_second_names(self._path)) - set(self._own_links())
         public = file_identity(log)
         if public is None or public not in map(file_identity, others):
             return
@@ -168,11 +168,12 @@ class WalGuard:
 
 def remove_links(path: Path) -> None:
     """Remove what an earlier store of this name has left; no process may have that open."""
-    for link in _links_beside(path):
+    for link in _second_names(path):
         link.unlink(missing_ok=True)
 
 
-def _links_beside(path: Path) -> list[Path]:
+def _second_names(path: Path) -> list[Path]:
+    """Return the second names of all logs and indexes that a store of this name has had."""
     named = re.compile(rf"\.{re.escape(path.name)}-\d+-({'|'.join(ENDS)})")
     return [file for file in path.parent.iterdir() if named.fullmatch(file.name)]
 

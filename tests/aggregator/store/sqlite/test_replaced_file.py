@@ -92,7 +92,7 @@ def test_a_backup_moved_over_the_open_file_is_the_store_in_every_process(
 
 
 @pytest.mark.parametrize("act", [count, read])
-def test_a_log_that_is_left_beside_the_new_file_is_noticed(
+def test_a_log_that_keeps_its_name_is_applied_to_the_new_file(
     path: Path,
     store: SqliteStore,
     other: Writer,
@@ -131,7 +131,7 @@ def test_a_replaced_file_is_logged_once(
     assert str(path.parent) not in caplog.text
 
 
-def test_nothing_of_the_earlier_file_is_left_beside_the_new_one(
+def test_nothing_of_the_earlier_file_is_left_next_to_the_new_one(
     path: Path, store: SqliteStore
 ) -> None:
     replace_by_backup(path, store)
