@@ -30,6 +30,7 @@ from . import (
     redeem,
     relay,
     reshard,
+    retention,
     scale_run,
     scaling,
     shards,
@@ -63,22 +64,26 @@ PARTS = {
     "profile": profile.run,
     "scale": scale_run.run,
     "reads": reads.run,
+    "retention": retention.run,
     "install": install_size.run,
     "shards": shards.run,
     "reshard": reshard.run,
     "stalls": stalls.run,
     "upgrade": upgrade.run,
 }
+#: with --long
+LONG_PARTS = {**PARTS, "retention": retention.run_long}
 
 
 def main() -> int:
     """Run the parts, print a table for each; 1 if a target was missed."""
     arguments = _arguments()
     tables = {}
+    parts = LONG_PARTS if arguments.long else PARTS
     about = machine()
     print(", ".join(f"{key}: {value}" for key, value in about.items()))
     for name in arguments.parts or PARTS:
-        tables[name] = PARTS[name](quick=arguments.quick)
+        tables[name] = parts[name](quick=arguments.quick)
         print(f"\n{tables[name]}", flush=True)
     missed = sum(table.missed for table in tables.values())
     print("\nevery target is met" if not missed else f"\ntargets missed: {missed}")
@@ -114,6 +119,7 @@ def _arguments() -> argparse.Namespace:
     names = ", ".join(PARTS)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these: {names}")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter repetitions")
+    parser.add_argument("--long", action="store_true", help="retention: ten million rows too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     arguments = parser.parse_args()
     if unknown := [part for part in arguments.parts if part not in PARTS]:

@@ -26,7 +26,7 @@ from .ingest.service_counters import ServiceCounters
 from .ingest.store_writer import StoreWriter
 from .queries import Snapshot
 from .retention.clock_guard import Clock, ClockGuard
-from .retention.retention_guard import DROPPED, RetentionGuard
+from .retention.retention_guard import DROPPED, RetentionGuard, delete_rows
 from .series.series import utc_day
 from .settings import Settings
 from .store import VERDICTS, MemoryLimits, Store, open_store
@@ -171,6 +171,10 @@ class Aggregator:
         if dropped:
             self.service_counters.count(DROPPED, dropped)
         return dropped
+
+    def delete_rows(self) -> bool:
+        """Delete some rows of final drops, by whichever process; return whether more are left."""
+        return delete_rows(self.store, self.known().catalog.series.values())
 
     def confirm(self) -> None:
         """Have this host's journal confirm the store, if central releases are possible."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ..server.development_relay import DevelopmentRelay
+from ..server.listen_address import HIGHEST_PORT
 from . import options
 from .output import print_result
 
@@ -16,7 +17,13 @@ def command() -> None:
 
 @command.command("serve")
 @click.option("--to", "target", required=True, help="The server, such as http://127.0.0.1:8420.")
-@click.option("--port", type=int, default=8440, show_default=True, help="0: any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, HIGHEST_PORT),
+    default=8440,
+    show_default=True,
+    help="0: any that is free.",
+)
 @click.option("--dev-only", is_flag=True, help="Confirm that it is for development.")
 @options.as_json
 def serve(target: str, port: int, *, dev_only: bool, as_json: bool) -> None:

@@ -12,7 +12,7 @@ While it waits, a report that is stale by the unconfirmed day alone is not judge
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -128,7 +128,7 @@ class RetentionGuard:
             return 0
         if self._found is None or self._found.day != utc_day(self._clock()):
             self._keep()  # also an earlier day: later ones have to be confirmed again
-        return collect_garbage(self._store, series, self._clock())
+        return drop_ended_epochs(self._store, series, self._clock())
 
     def _keep(self) -> None:
         made = ConfirmedDay.at_instant(self._clock())
@@ -136,23 +136,33 @@ class RetentionGuard:
         self._found = made
 
 
-def collect_garbage(store: Store, series: Iterable[Series], now: datetime) -> int:
-    """Drop the epochs that have ended, and delete older drops; return how many were dropped.
+def drop_ended_epochs(store: Store, all_series: Iterable[Series], now: datetime) -> int:
+    """Drop the epochs that have ended, and make older drops final; return how many were dropped."""
+    return _sum_over(all_series, lambda series: _drop_series(store, series, now))
 
-    An error in one series, or in one shard of it, is raised after all others were done.
+
+def delete_rows(store: Store, all_series: Iterable[Series]) -> bool:
+    """Delete some rows of the final drops of each series; return whether there are more.
+
+    No clock is asked: what is final was decided when a clock was good enough.
     """
-    dropped, errors = 0, []
-    for each in series:
+    return _sum_over(all_series, store.delete_rows) > 0
+
+
+def _sum_over(all_series: Iterable[Series], act: Callable[[Series], int]) -> int:
+    """Add up an action's results; an error in one series is raised after all others were done."""
+    total, errors = 0, []
+    for series in all_series:
         try:
-            dropped += _collect_series(store, each, now)
+            total += act(series)
         except StoreError as error:
             errors.append(error)
     if errors:
         raise errors[0]
-    return dropped
+    return total
 
 
-def _collect_series(store: Store, series: Series, now: datetime) -> int:
+def _drop_series(store: Store, series: Series, now: datetime) -> int:
     over = epochs_over(series, utc_day(now))
     if not over:
         return 0
@@ -160,7 +170,7 @@ def _collect_series(store: Store, series: Series, now: datetime) -> int:
         due = datetime.combine(series.due(over - 1), time(), UTC)
         return store.mark_dropped(series, over, due, now)
     finally:
-        store.delete_dropped(series, RECOVERABLE, now)
+        store.finalize_dropped(series, RECOVERABLE, now)
 
 
 def epochs_over(series: Series, day: date) -> int:

@@ -1,6 +1,8 @@
 """Periodic work of a worker: every second it checks the store's durability, reloads definitions and
 keys, confirms the store for the release journal and writes the service counters. It compares clocks
-every ten seconds, refreshes record copies every minute and drops expired rows every ten minutes.
+every ten seconds, refreshes record copies every minute and drops ended epochs every ten minutes.
+Rows of final drops are deleted for half of each second until none is left, also those that an
+earlier process left.
 
 An unavailable store stops none of it: what could not be written is retried the next second.
 """
@@ -55,6 +57,8 @@ class DurabilityLog:
 
 SECONDS = 1.0
 RETENTION_SECONDS = 600.0
+DELETION_SECONDS = 0.5  # of each tick, so that the other work of a tick is never late
+DELETION_PAUSE = 0.002  # between two steps, for commits that wait
 REPLICATION_SECONDS = 60.0
 CLOCK_SECONDS = 10.0
 STOP_SECONDS = 2.0  # a store that hangs must not block shutdown
@@ -76,6 +80,7 @@ class BackgroundThread:
         self._seconds = seconds
         self._next_retention = self._next_replication = self._next_clock_check = seconds()
         self._replicated: CatalogSnapshot | None = None
+        self._rows_left = True  # an earlier process may have left some
         self._waited = False
         self._durability = DurabilityLog(aggregator.store)
         self._stopping = threading.Event()
@@ -117,6 +122,18 @@ class BackgroundThread:
         if self._seconds() >= self._next_retention:
             self._aggregator.drop_expired()
             self._next_retention = self._seconds() + RETENTION_SECONDS
+            self._rows_left = True
+        if self._rows_left:
+            self._delete_rows()
+
+    def _delete_rows(self) -> None:
+        """Delete rows of final drops for a while; after an error, not before the next retention."""
+        self._rows_left = False
+        ends = self._seconds() + DELETION_SECONDS
+        while (left := self._aggregator.delete_rows()) and self._seconds() < ends:
+            if self._stopping.wait(DELETION_PAUSE):
+                break
+        self._rows_left = left
 
     def _replicate(self) -> None:
         """Refresh the copies of the records, after a change and every minute.

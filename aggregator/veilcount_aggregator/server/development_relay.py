@@ -14,6 +14,8 @@ import requests
 
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 
+from .listen_address import ListenAddress
+
 HOST = "127.0.0.1"
 MOST = 4 << 20  # bytes of a body: of the longest batch, encapsulated
 SECONDS = 30.0
@@ -37,7 +39,10 @@ class DevelopmentRelay(ThreadingHTTPServer):
         """Listen; port 0 is any free one. `observe` is called with what a curious relay has."""
         self.gateway = target.rstrip("/") + "/v1/ohttp"
         self.observe = observe
-        super().__init__((HOST, port), _Handler)
+        try:
+            super().__init__((HOST, port), _Handler)
+        except OSError as error:
+            raise ListenAddress(HOST, port).listen_error(error, "port") from error
 
     @property
     def url(self) -> str:

@@ -55,11 +55,14 @@ class ListenAddress:
                 probe.bind(str(self.path) if self.path is not None else (self.host, self.port))
                 probe.listen(1)
             except OSError as error:
-                raise self._refusal(
-                    f"cannot listen there ({system_reason(error)}): give another"
-                ) from error
+                raise self.listen_error(error) from error
         if self.path is not None:
             self.path.unlink()  # the server makes its own
+
+    def listen_error(self, error: OSError, option: str = "bind") -> SettingsError:
+        """Return the refusal of an address that cannot be bound, as of one in use."""
+        why = f"cannot listen there ({system_reason(error)}): give another"
+        return self._refusal(why, option)
 
     def is_listening(self) -> bool:
         """Whether a server listens there."""
@@ -94,8 +97,8 @@ class ListenAddress:
         elif path.exists():
             raise self._refusal("the file exists, and is no socket: give a new name")
 
-    def _refusal(self, why: str) -> SettingsError:
-        return SettingsError("bind", str(self).removeprefix("http://"), why)
+    def _refusal(self, why: str, option: str = "bind") -> SettingsError:
+        return SettingsError(option, str(self).removeprefix("http://"), why)
 
 
 def _path(text: str) -> Path:

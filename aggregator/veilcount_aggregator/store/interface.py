@@ -25,8 +25,10 @@ the transaction that counts the rows, so they hold over all workers and hosts. T
 deleted some two hours later (SQLite: by the first new row then), and never copied to another store.
 
 **Dropping takes two steps**, a day apart: an epoch is marked as dropped (its reports are stale from
-then on, and the time of the mark is recorded), and only later are its rows deleted. In between the
-mark can be taken back. Both steps use the store's own clock if it has one: a caller's may be wrong.
+then on, and the time of the mark is recorded), and only later the drop becomes final. In between
+the mark can be taken back. Both steps use the store's own clock if it has one: a caller's may be
+wrong. The rows of a final drop are then deleted some at a time, by whichever process is there: no
+other call waits for them, opening a store least of all.
 
 **Records** (definitions, keys, releases, audit) change by compare-and-set on one generation number,
 so that their logic is written once, above the engines.
@@ -107,10 +109,17 @@ class Store(Protocol):
         Raise `RetentionTooEarly` before the instant `due`. Return how many were not marked before.
         """
 
-    def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
-        """Delete the rows of the epochs that were dropped at least this long ago, for good.
+    def finalize_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
+        """Make the drops of at least this long ago final: `delete_rows` takes their rows.
 
-        Their counters are final: an engine stores them in the form that is read fastest.
+        Their counters are final too: an engine stores them in the form that is read fastest.
+        """
+
+    def delete_rows(self, series: Series) -> bool:
+        """Delete some rows of final drops; return whether there are more.
+
+        What a call costs depends neither on the rows that are left nor on those that are kept. A
+        process that is killed between two calls leaves the remaining rows to any other.
         """
 
     def restore_dropped(self, series: Series) -> int:

@@ -19,7 +19,7 @@ from flask import Flask
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.errors import StoreError
-from veilcount_aggregator.retention.retention_guard import collect_garbage
+from veilcount_aggregator.retention.retention_guard import delete_rows, drop_ended_epochs
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator
@@ -177,8 +177,11 @@ class Deployment:
 
     def drop_ended_epochs(self) -> int:
         """Drop ended epochs, as a worker with a trusted clock does; return their number."""
-        series = self.aggregator.known().catalog.series.values()
-        return collect_garbage(self.aggregator.store, series, self.clocks.now)
+        store, series = self.aggregator.store, self.aggregator.known().catalog.series.values()
+        dropped = drop_ended_epochs(store, series, self.clocks.now)
+        while delete_rows(store, series):
+            pass
+        return dropped
 
     def counted(self, name: str) -> int:
         return sum(self.aggregator.store.report_counts(self.series(name)).values())

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
-
-from tests.system.server import HOST
 
 from .conftest import Type
 
@@ -30,12 +27,3 @@ def test_definitions_that_cannot_be_loaded_are_refused(
     assert refused.code == 2
     assert refused.err.startswith(f"veilcount: {line}")
     assert len(refused.err.splitlines()) == 1
-
-
-def test_an_address_that_is_taken_is_refused(typed: Type, definitions: Path) -> None:
-    with socket.create_server((HOST, 0)) as taken:
-        address = f"{HOST}:{taken.getsockname()[1]}"
-        refused = typed("dev", str(definitions), "--bind", address)
-
-    assert refused.code == 2
-    assert refused.err.startswith(f'veilcount: bind = "{address}": cannot listen there')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 from pathlib import Path
 
@@ -23,18 +22,6 @@ from veilcount_aggregator.store import open_store
 from veilcount_aggregator.structured_logging import configure_logging
 
 from .conftest import Type
-
-
-def test_a_port_that_is_taken_is_refused(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the store is looked for."""
-    with socket.create_server((HOST, 0)) as taken:
-        place = f"{HOST}:{taken.getsockname()[1]}"
-        monkeypatch.setenv("VEILCOUNT_STORE", "sqlite:////nowhere/x.db")
-        monkeypatch.setenv("VEILCOUNT_BIND", place)
-        refused = typed("serve")
-
-    assert refused.code == 2
-    assert place in refused.err
 
 
 @pytest.mark.full

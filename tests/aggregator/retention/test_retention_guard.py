@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -96,6 +99,27 @@ def test_rows_are_deleted_a_day_after_they_were_dropped(made: Deployment) -> Non
 
     assert restored == 2
     assert store.restore_dropped(series) == 1  # what was over a day later
+
+
+def test_rows_of_a_final_drop_are_deleted_by_a_process_that_has_just_started(
+    made: Deployment,
+) -> None:
+    """No clock is asked, and opening the store deletes none of them."""
+    pass_on(made, 3 * 24 * 3600)
+    dropped(made)
+    pass_on(made, 25 * 3600)
+    dropped(made)
+    for again in restart(made):
+        before = row_count(again)
+        again.aggregator.delete_rows()
+
+        assert (before, row_count(again)) == (3, 2)
+
+
+def row_count(made: Deployment) -> int:
+    path = urlsplit(made.aggregator.settings.store).path[1:]
+    with closing(sqlite3.connect(path)) as database:
+        return int(database.execute("select count(*) from ledger").fetchone()[0])
 
 
 def test_a_process_that_has_just_started_drops_nothing(made: Deployment) -> None:

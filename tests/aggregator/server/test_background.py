@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 
 from tests.system.server import wait_until
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.retention.clock_guard import ClockState
 from veilcount_aggregator.server.background import (
     CLOCK_SECONDS,
+    DELETION_SECONDS,
     RETENTION_SECONDS,
     SECONDS,
     BackgroundThread,
@@ -98,6 +101,54 @@ def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for
         clocks.pass_on(RETENTION_SECONDS)
 
     assert found == [0, 0, 1, 1]
+
+
+def test_rows_that_an_earlier_process_left_are_deleted_from_the_first_tick_on(
+    aggregator: Aggregator,
+    ticker: BackgroundThread,
+    clocks: Clocks,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For half a second of each; what is final waits for no clock."""
+
+    def take_a_while(_: object) -> bool:
+        clocks.seconds += DELETION_SECONDS / 4
+        return next(steps)
+
+    steps = iter([True] * 9 + [False])
+    monkeypatch.setattr(Aggregator, "delete_rows", take_a_while)
+    clocks.now += timedelta(days=40)
+    left = []
+    for _ in range(4):
+        ticker.tick()
+        left.append(len(list(copy(steps))))
+        clocks.pass_on(SECONDS)
+
+    assert left == [6, 2, 0, 0]
+
+
+def test_after_an_error_rows_wait_for_the_next_retention(
+    aggregator: Aggregator,
+    ticker: BackgroundThread,
+    clocks: Clocks,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A store that is away is not asked each second by each worker."""
+    calls: list[float] = []
+
+    def fail(_: object) -> bool:
+        calls.append(clocks.seconds)
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(Aggregator, "delete_rows", fail)
+    begin = clocks.seconds
+    for _ in range(3):
+        ticker.tick()
+        clocks.pass_on(SECONDS)
+    clocks.pass_on(RETENTION_SECONDS)
+    ticker.tick()
+
+    assert calls == [begin, clocks.seconds]
 
 
 def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(

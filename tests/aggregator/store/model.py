@@ -53,7 +53,7 @@ class Model:
         self.dropped[name] = max(before, epochs)
         return self.dropped[name] - before
 
-    def delete_dropped(self, series: Series) -> None:
+    def finalize_dropped(self, series: Series) -> None:
         self._open()
         self.deleted[series.fingerprint] = self.dropped[series.fingerprint]
 

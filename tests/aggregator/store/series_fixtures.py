@@ -185,8 +185,15 @@ def drop(store: Store, which: Series, epochs: int) -> int:
 
 
 def drop_and_delete(store: Store, which: Series, epochs: int) -> None:
+    drop_finally(store, which, epochs)
+    while store.delete_rows(which):
+        pass
+
+
+def drop_finally(store: Store, which: Series, epochs: int) -> None:
+    """Drop epochs for good, and leave their rows to whoever deletes them."""
     drop(store, which, epochs)
-    store.delete_dropped(which, timedelta(0), LONG_AGO)
+    store.finalize_dropped(which, timedelta(0), LONG_AGO)
 
 
 def decode_verdicts(codes: Codes) -> list[Verdict]:

@@ -64,7 +64,8 @@ def test_a_drop_outlives_its_process_and_a_day(url: str, store: Store) -> None:
     """Another process restores it, unless it is older than what is to be kept."""
     send(store, LINKED, report(1))
     drop(store, LINKED, 1)
-    store.delete_dropped(LINKED, timedelta(days=1), LONG_AGO)
+    store.finalize_dropped(LINKED, timedelta(days=1), LONG_AGO)
+    assert not store.delete_rows(LINKED)
     store.close()
     again = open_store(url)
 
@@ -109,7 +110,9 @@ def test_a_master_that_is_away_keeps_no_other_from_dropping_and_sweeping(
     with pytest.raises(StoreUnavailable):
         store.mark_dropped(LINKED, 1, LONG_AGO, datetime.now(UTC))
     with pytest.raises(StoreUnavailable):
-        store.delete_dropped(LINKED, timedelta(0), LONG_AGO)
+        store.finalize_dropped(LINKED, timedelta(0), LONG_AGO)
+    with pytest.raises(StoreUnavailable):
+        store.delete_rows(LINKED)
     after = _rows_of(store, bases)
     times.append(len(store.server_times()))
     master.start()

@@ -110,12 +110,17 @@ class Machine(RuleBasedStateMachine):
             assert drop(self.store, which, epochs) == self.model.mark_dropped(which, epochs)
 
     @rule(which=st.sampled_from(KINDS), days=st.sampled_from([0, 0, 1]))
-    def delete_dropped(self, which: Series, days: int) -> None:
-        """What was dropped a while ago is deleted: at once, or not yet."""
+    def finalize_dropped(self, which: Series, days: int) -> None:
+        """What was dropped a while ago becomes final: at once, or not yet."""
         if not self.model.read_only:
-            self.store.delete_dropped(which, timedelta(days), LONG_AGO)
+            self.store.finalize_dropped(which, timedelta(days), LONG_AGO)
             if not days:
-                self.model.delete_dropped(which)
+                self.model.finalize_dropped(which)
+
+    @rule(which=st.sampled_from(KINDS))
+    def delete_rows(self, which: Series) -> None:
+        """Nobody notices whether the rows of a final drop are still there."""
+        self.store.delete_rows(which)
 
     @rule(which=st.sampled_from(KINDS))
     def restore_epochs(self, which: Series) -> None:

@@ -143,12 +143,15 @@ class ShardReader:
         }
         return sorted(map(int, fields - {b"dropped"}))
 
-    def epochs_of_shard(self, base: bytes, fingerprint: str) -> list[int]:
-        """Return the epochs that have rows in one shard."""
+    def dropped_epochs_of_shard(self, base: bytes, fingerprint: str) -> list[int]:
+        """Return the dropped epochs that have rows in one shard."""
         words = ("HGETALL", figure_key(base, "epochs", fingerprint))
         answer = self._servers.execute_one(Command(base, words))
-        states = pairs(answer).items()
-        return sorted(int(epoch) for epoch, state in states if epoch != b"dropped" and state)
+        states = pairs(answer)
+        dropped = int(states.pop(b"dropped", 0))
+        return sorted(
+            int(epoch) for epoch, state in states.items() if state and int(epoch) < dropped
+        )
 
     def dropped(self, fingerprint: str) -> int:
         """Return the first epoch that was not dropped; a drop that was stopped midway counts."""

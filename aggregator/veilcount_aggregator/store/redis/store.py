@@ -135,16 +135,19 @@ class RedisStore(RedisRecords):
     def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:  # noqa: ARG002 - each server's clock
         return self._greatest("mark_dropped", series.fingerprint, epochs, int(due.timestamp()))
 
-    def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002 - each server's clock
-        errors, seconds = [], int(kept.total_seconds())
+    def finalize_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002 - each server's clock
+        self._greatest("give_up_dropped", series.fingerprint, int(kept.total_seconds()))
+
+    def delete_rows(self, series: Series) -> bool:
+        left, errors = 0, []
         for base in self.identity.bases:
-            final = self.identity.call("give_up_dropped", base, series.fingerprint, seconds)
             try:
-                self._delete_rows(base, series.fingerprint, int(self._servers.execute_one(final)))
+                left += self._delete_rows(base, series.fingerprint)
             except StoreError as error:  # the other shards' rows go all the same
                 errors.append(error)
         if errors:
             raise errors[0]
+        return left > 0
 
     def restore_dropped(self, series: Series) -> int:
         return self._greatest("restore_dropped", series.fingerprint)
@@ -157,12 +160,13 @@ class RedisStore(RedisRecords):
         calls = [self.identity.call(name, base, *arguments) for base in self.identity.bases]
         return max(int(answer) for answer in self._servers.execute_all(calls))
 
-    def _delete_rows(self, base: bytes, fingerprint: str, epochs: int) -> None:
-        """Delete the rows of the first epochs in one shard, some buckets at a time."""
-        for epoch in self._reader.epochs_of_shard(base, fingerprint):
-            some = self.identity.call("delete_rows", base, fingerprint, epoch, BUCKETS_AT_ONCE)
-            while epoch < epochs and self._servers.execute_one(some):
-                pass
+    def _delete_rows(self, base: bytes, fingerprint: str) -> int:
+        """Delete some buckets of each final epoch in one shard; return how many are left."""
+        calls = (
+            self.identity.call("delete_rows", base, fingerprint, epoch, BUCKETS_AT_ONCE)
+            for epoch in self._reader.dropped_epochs_of_shard(base, fingerprint)
+        )
+        return sum(int(self._servers.execute_one(call)) for call in calls)
 
     # -- what the analyst reads ----------------------------------------------------------------
 

@@ -16,11 +16,11 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from threading import Lock, get_ident
 from weakref import WeakSet
 
-from ...errors import StoreUnavailable, StoreUnfit
+from ...errors import StoreError, StoreUnavailable, StoreUnfit, system_reason
 from ...structured_logging import log_event
 from ..durable_files import file_identity
 from .connection import (
@@ -36,7 +36,7 @@ from .connection import (
     store_error,
 )
 from .file_lock import FileLock
-from .health import WriteHealth
+from .health import PAGES_FOR_SECONDS, WriteHealth, is_damaged
 from .schema import STEPS, migrate_schema, refuse_newer
 from .wal_guard import WalGuard
 
@@ -46,6 +46,8 @@ CACHE_KIB = 64_000
 #: the WAL is written back when it has so many pages: a page that many groups touch is written once
 WAL_PAGES = 4_000
 WAL_BYTES = 64 << 20
+#: the identity of no file
+NO_FILE = (0, 0)
 
 
 class SqliteDatabase:
@@ -56,7 +58,7 @@ class SqliteDatabase:
         self.condition = WriteHealth()
         self._steps = steps
         self._make = False
-        self._identity = (0, 0)
+        self._identity = NO_FILE
         self._writer: sqlite3.Connection | None = None
         self._mine = Lock()
         self._lock = FileLock(place.path.with_name(f"{place.path.name}-lock"))
@@ -94,9 +96,9 @@ class SqliteDatabase:
                 self.condition.wrote(probe=probe)
         except (sqlite3.Error, OSError) as error:
             self._close_writer()
-            found = store_error(error, self.place.path)
-            self.condition.failed(found, error, probe=probe)
-            raise found from error
+            failure = self._examine(error)
+            self.condition.failed(failure, error, probe=probe)
+            raise failure from error
         except BaseException:
             self._roll_back()
             raise
@@ -113,10 +115,7 @@ class SqliteDatabase:
             with self._readers.reading() as database:
                 yield database
         except (sqlite3.Error, OSError) as error:
-            found = store_error(error, self.place.path)
-            if isinstance(found, StoreUnfit):
-                self.condition.damaged()
-            raise found from error
+            raise self._examine(error) from error
 
     def close(self) -> None:
         """Close connections and files."""
@@ -162,13 +161,34 @@ class SqliteDatabase:
             )
 
     def _look(self) -> None:
-        """Close readers of another file; have a log that was removed put back."""
-        moved = self._moved()
-        if moved:
+        """Close readers of an earlier file, and open the new one; have a removed log put back."""
+        replaced = self._identity != NO_FILE and self._moved()
+        if replaced:
             self._readers.close()
-        if (self._writer is None or not moved) and not self._guard.intact():
+        if replaced or not self._guard.intact():
             with self.writing():
                 pass
+
+    def _examine(self, error: sqlite3.Error | OSError) -> StoreError:
+        """Map an error; damage has to be confirmed, since a connection may have mixed two files."""
+        failure = store_error(error, self.place.path)
+        if not isinstance(failure, StoreUnfit):
+            return failure
+        if self._is_sound():
+            return StoreUnavailable(
+                f"{self.place.path}: {system_reason(error)}; a new connection finds no damage: try"
+                " again; `veilcount doctor --deep` reads every page"
+            )
+        self.condition.damaged()
+        return failure
+
+    def _is_sound(self) -> bool:
+        """Whether a new connection reads all pages, in the time there is, and finds no damage."""
+        try:
+            with closing(self._reader()) as database:
+                return is_damaged(database, PAGES_FOR_SECONDS) is False
+        except (sqlite3.Error, StoreError):
+            return False
 
     def _keep_log(self, database: sqlite3.Connection) -> None:
         """See that the log is found under its name; else put it back, or save it and refuse."""
@@ -221,10 +241,24 @@ class SqliteDatabase:
         except BaseException:
             database.close()
             raise
-        if self._identity != (found.st_dev, found.st_ino):
-            self.condition.reset()
-        self._identity = found.st_dev, found.st_ino
+        self._identify(found)
         return database
+
+    def _identify(self, file: os.stat_result) -> None:
+        """Remember which file is open; if it is another one than before, say so."""
+        identity = file.st_dev, file.st_ino
+        if identity == self._identity:
+            return
+        if self._identity != NO_FILE:
+            log_event(
+                "store file replaced",
+                logging.WARNING,
+                store="sqlite",
+                reason=f"another file was moved to {self.place.path.name}, and is the store: what"
+                " was acknowledged before is in the earlier file",
+            )
+        self.condition.reset()
+        self._identity = identity
 
     def _settings(self) -> Iterator[str]:
         yield f"pragma synchronous = {'full' if self.place.durable else 'off'}"
@@ -245,6 +279,8 @@ class SqliteDatabase:
 
     def _close_writer(self) -> None:
         if self._writer is not None:
+            replaced = self._moved() and self.place.path.exists()
+            saved = replaced and _is_written_back(self._writer)
             with suppress(OSError):  # SQLite removes by name what it has written back
                 if not self._moved() and not self._guard.intact():
                     self._guard.restore()
@@ -252,11 +288,22 @@ class SqliteDatabase:
                 self._writer.close()
             self._writer = None
             with suppress(OSError):
+                if replaced:
+                    self._guard.detach(saved=saved)
                 self._guard.release()
 
     def _let_go(self) -> None:
         self._close_writer()
         self._lock.close()
+
+
+def _is_written_back(database: sqlite3.Connection) -> bool:
+    """Write the log back as far as readers allow, and return whether that was all of it."""
+    try:
+        busy, logged, saved = database.execute("pragma wal_checkpoint(passive)").fetchone()
+    except sqlite3.Error:
+        return False
+    return not busy and logged == saved
 
 
 _live: WeakSet[SqliteDatabase] = WeakSet()

@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from ...errors import StoreError, StoreFull, StoreUnfit
+from ...errors import StoreError, StoreFull
 
 PROBE_SECONDS = 5.0
 MEMORY_SECONDS = 15.0
 PAGES_SECONDS = 600.0
+#: how long a check of the pages may take: a probe waits for two seconds
+PAGES_FOR_SECONDS = 0.5
 
 STEPS = 100_000  # of SQLite's machine, between two looks at the clock
 
@@ -52,10 +54,7 @@ class WriteHealth:
             self._trouble = ""
 
     def failed(self, error: StoreError, cause: Exception, *, probe: bool) -> None:
-        """A write has failed, or damage was read."""
-        if isinstance(error, StoreUnfit):
-            self.damaged()
-            return
+        """A write has failed."""
         # SQLite's or the system's own name: never its words, which hold a path
         name = getattr(cause, "sqlite_errorname", type(cause).__name__)
         self._trouble = FULL if isinstance(error, StoreFull) else f"a write failed: {name}"
@@ -76,10 +75,10 @@ class WriteHealth:
             return True
 
 
-def is_damaged(database: sqlite3.Connection, seconds: float) -> bool:
-    """Whether a damaged page was found within so many seconds.
+def is_damaged(database: sqlite3.Connection, seconds: float) -> bool | None:
+    """Whether a damaged page was found within so many seconds; None: not all pages were read.
 
-    A table that takes longer than what is left is skipped: `veilcount doctor --deep` reads all.
+    `veilcount doctor --deep` reads all.
     """
     ends = time.monotonic() + seconds
     database.set_progress_handler(lambda: int(time.monotonic() > ends), STEPS)
@@ -90,6 +89,7 @@ def is_damaged(database: sqlite3.Connection, seconds: float) -> bool:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
+        return None
     finally:
         database.set_progress_handler(None, 0)
     return False

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import RetentionTooEarly, StoreError, StoreFull, StoreUnavailable
+from ...errors import RetentionTooEarly, StoreError
 from ...series.series import Series
 from ..health import Durability, DurabilityState, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece
@@ -20,28 +20,19 @@ from ..transfer_format import decode_numbers, pad_zeros
 from . import intake, transfer
 from .connection import SqliteUrl
 from .database import SqliteDatabase
-from .health import PAGES_SECONDS, PROBE_SECONDS, is_damaged
+from .health import PAGES_FOR_SECONDS, PAGES_SECONDS, PROBE_SECONDS, is_damaged
 from .records import SqliteRecords, is_read_only, probe_write, set_read_only
+from .row_deletion import next_range
 from .tallies import SqliteTally, unmerged_cells
 
-#: between two transactions of a long job, for those who wait
+#: between two tallies that are merged, for those who wait
 PAUSE = 0.002
-#: so many rows are deleted in one transaction: a few milliseconds, for which a commit may wait
-ROWS_AT_ONCE = 2_000
-#: how long a check of the pages may take: a probe waits for two seconds
-PAGES_FOR_SECONDS = 0.5
 
 #: drops at an instant or before: they become final, and nothing of them can be restored
 _OLD_MARKS = "from drop_mark where series = :series and at <= :before"
 _MAKE_FINAL = (
     f"update series set deleted = max(deleted, coalesce((select max(epochs) {_OLD_MARKS}), 0))"  # noqa: S608 - constants
     " where number = :series"
-)
-#: rows of epochs whose drop is final
-_DELETE_ROWS = (
-    "delete from ledger where (series, epoch, row) in ("
-    " select l.series, l.epoch, l.row from series s"
-    " join ledger l on l.series = s.number and l.epoch < s.deleted where s.number = ? limit ?)"
 )
 
 
@@ -58,11 +49,6 @@ def open_sqlite(url: str, *, make: bool) -> SqliteStore:
 
 class SqliteStore(SqliteRecords):
     """The store in one file, for the processes of one machine."""
-
-    def __init__(self, file: SqliteDatabase) -> None:
-        super().__init__(file)
-        with suppress(StoreFull, StoreUnavailable):  # without writing, it can still be read
-            self._delete_rows()  # those that an earlier process had no time for
 
     # -- the intake ----------------------------------------------------------------------------
 
@@ -97,8 +83,7 @@ class SqliteStore(SqliteRecords):
             database.execute("insert into drop_mark values (?, ?, ?)", mark)
         return epochs - dropped
 
-    def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
-        """Delete what was dropped so long ago: final at once, off the disk in small steps."""
+    def finalize_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
         with self.file.reading() as database:
             number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
             before = {"series": number, "before": int((now - kept).timestamp())}
@@ -108,7 +93,15 @@ class SqliteStore(SqliteRecords):
                 database.execute(_MAKE_FINAL, before)
                 database.execute(f"delete {_OLD_MARKS}", before)
         self._finish_tallies(series, number)
-        self._delete_rows()
+
+    def delete_rows(self, series: Series) -> bool:
+        with self.file.reading() as database:
+            rows = next_range(database, series.fingerprint)
+        if rows is None:
+            return False
+        with self.file.writing() as database:
+            rows.delete(database)
+        return rows.more
 
     def restore_dropped(self, series: Series) -> int:
         with self.changing() as database:
@@ -131,19 +124,6 @@ class SqliteStore(SqliteRecords):
             with self.changing() as database:
                 SqliteTally(database, number, cell).finish(series.counters)
             sleep(PAUSE)
-
-    def _delete_rows(self) -> None:
-        """Delete rows of final drops, some at a time, so that no commit waits for long."""
-        left = self._read(
-            "select number from series where deleted > 0 and exists"
-            " (select 1 from ledger where series = number and epoch < deleted)"
-        )
-        for (number,) in left:
-            deleted = ROWS_AT_ONCE
-            while deleted == ROWS_AT_ONCE:
-                with self.file.writing() as database:
-                    deleted = database.execute(_DELETE_ROWS, (number, ROWS_AT_ONCE)).rowcount
-                sleep(PAUSE)
 
     # -- what the analyst reads ----------------------------------------------------------------
 

@@ -6,10 +6,12 @@ and the index that its connection uses, and a shared lock on the log. Before a c
 acknowledged two stat calls compare the public names with them; a name that is missing, or another
 file's, is put back. All processes keep the files that they have open, so nothing else changes.
 
-The database's inode in the name keeps a log from a database that was put in its place. A log that
-nobody has locked was left by a crash: usually it is the public one, which SQLite recovers. If it is
-not, and holds pages that the database lacks, an operator decides: no program can tell a log that
-was removed from a database that was replaced.
+The database's inode in the name keeps a log from a database that was put in its place: while a
+process uses the log of the earlier database, SQLite would apply it to the new one, so the log loses
+its public name before the new database is opened. A log that nobody has locked was left by a crash:
+usually it is the public one, which SQLite recovers. If it is not, and holds pages that the database
+lacks, an operator decides: no program can tell a log that was removed from a database that was
+replaced.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class WalGuard:
 
     def prepare(self) -> None:
         """Before SQLite opens the log: put back what others use, clear what a crash has left."""
+        self._detach_log_of_replaced()
         log, index = links = self._own_links()
         if not log.exists():
             index.unlink(missing_ok=True)
@@ -86,6 +89,21 @@ class WalGuard:
         _link_back(self._links, self._names)
         return True
 
+    def detach(self, *, saved: bool) -> None:
+        """After the database was replaced: take the public names from the log that is held.
+
+        Its last user drops the second names too, if all of it is written back to the earlier
+        database.
+        """
+        if self._lock is None:
+            return
+        if file_identity(self._names[0]) == self._identities[0]:
+            self._remove_names()
+        if saved and _locks(self._lock, LOCK_EX):
+            for link in self._links:
+                link.unlink(missing_ok=True)
+        self.abandon()
+
     def release(self) -> None:
         """After the connection was closed: drop the links if SQLite has removed the log."""
         if self._lock is None:
@@ -105,6 +123,23 @@ class WalGuard:
         if self._lock is not None:
             os.close(self._lock)
         self._lock = None
+
+    def _detach_log_of_replaced(self) -> None:
+        """Take the public names from the log of another database, if a process uses it."""
+        log, others = self._names[0], set(_second_names(self._path)) - set(self._own_links())
+        public = file_identity(log)
+        if public is None or public not in map(file_identity, others):
+            return
+        descriptor = os.open(log, os.O_RDONLY)
+        try:
+            if not _locks(descriptor, LOCK_EX):
+                self._remove_names()
+        finally:
+            os.close(descriptor)
+
+    def _remove_names(self) -> None:
+        for name in self._names:
+            name.unlink(missing_ok=True)
 
     def _own_links(self) -> list[Path]:
         inode = self._path.stat().st_ino
@@ -133,9 +168,14 @@ class WalGuard:
 
 def remove_links(path: Path) -> None:
     """Remove what an earlier store of this name has left; no process may have that open."""
-    named = re.compile(rf"\.{re.escape(path.name)}-\d+-({'|'.join(ENDS)})")
-    for link in [each for each in path.parent.iterdir() if named.fullmatch(each.name)]:
+    for link in _second_names(path):
         link.unlink(missing_ok=True)
+
+
+def _second_names(path: Path) -> list[Path]:
+    """Return the second names of all logs and indexes that a store of this name has had."""
+    named = re.compile(rf"\.{re.escape(path.name)}-\d+-({'|'.join(ENDS)})")
+    return [file for file in path.parent.iterdir() if named.fullmatch(file.name)]
 
 
 def _link(name: Path, link: Path) -> None:

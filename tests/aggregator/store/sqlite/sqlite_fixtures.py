@@ -9,13 +9,16 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from shutil import which
 
 import pytest
 
+from tests.aggregator.store.series_fixtures import LINKED, report, send
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_shared.verdict import Verdict
 
 FORK = multiprocessing.get_context("fork")
 
@@ -66,3 +69,32 @@ def limited_log(path: Path, more: int) -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
     yield
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+class Writer:
+    """A process that counts one row for each number that it is sent."""
+
+    def __init__(self, path: Path) -> None:
+        self._ours, theirs = FORK.Pipe()
+        self.process = FORK.Process(target=_write, args=(path, theirs))
+        self.process.start()
+        theirs.close()
+        assert self._ours.poll(60)
+        assert self._ours.recv() == "open"
+
+    def count(self, number: int) -> None:
+        self._ours.send(number)
+        assert self._ours.poll(60)
+        assert self._ours.recv() == [Verdict.COUNTED]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self._ours.close()
+
+
+def _write(path: Path, pipe: Connection) -> None:
+    store = open_at(path)
+    pipe.send("open")
+    while True:
+        pipe.send(send(store, LINKED, report(pipe.recv())))

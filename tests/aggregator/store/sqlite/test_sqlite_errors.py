@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from contextlib import closing, suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
@@ -14,7 +13,6 @@ import pytest
 from tests.aggregator.aggregator_fixtures import SteppedClock
 from tests.aggregator.store.series_fixtures import (
     LINKED,
-    SlotReport,
     drop_and_delete,
     report,
     send,
@@ -148,55 +146,6 @@ def test_a_group_that_fails_inside_leaves_nothing(store: SqliteStore) -> None:
 
     assert store.records("a") == {}
     assert store.change_records(0, [Record("a", "b", b"1")])
-
-
-# -- much to drop ---------------------------------------------------------------------------------
-
-
-def test_commits_are_made_while_many_rows_are_dropped(store: SqliteStore) -> None:
-    """20,000 rows go in many small transactions; commits are made between them."""
-    for first in range(10):
-        send(store, LINKED, *(report(2000 * first + n) for n in range(2000)))
-    dropping = threading.Thread(target=drop_and_delete, args=(store, LINKED, 1))
-    dropping.start()
-    between = 0
-    while dropping.is_alive():
-        send(store, WIDE, report(between, 0))
-        between += 1
-    dropping.join()
-
-    assert between >= 3
-    assert spent_bits(store) == between
-    assert counted(store) == 20_000 + between
-
-
-def drop_and_die(path: Path) -> None:
-    """Drop an epoch, and end before its rows are deleted."""
-    store = open_at(path)
-    store._delete_rows = lambda: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
-    drop_and_delete(store, LINKED, 1)
-
-
-def test_an_interrupted_deletion_is_finished_at_the_next_opening(path: Path) -> None:
-    with closing(open_at(path)) as store:
-        send(store, LINKED, *(report(n) for n in range(5000)))
-    assert in_child(drop_and_die, path) == -signal.SIGKILL
-
-    with closing(open_at(path)) as again:
-        assert spent_bits(again) == 0
-        assert send(again, LINKED, report(1)) == [Verdict.STALE]
-        assert again.report_counts(LINKED) == {Cell(0, 0): 5000}
-
-
-def test_what_was_dropped_is_not_left_on_the_disk(path: Path, store: SqliteStore) -> None:
-    marked = b"\xa5marked-row\x5a"
-    send(store, LINKED, *(report(n) for n in range(300)), SlotReport(marked))
-    store.close()
-    assert marked in path.read_bytes()
-
-    drop_and_delete(store, LINKED, 1)
-    store.close()
-    assert marked not in path.read_bytes()
 
 
 # -- much to count --------------------------------------------------------------------------------

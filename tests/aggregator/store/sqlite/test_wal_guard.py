@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from tests.aggregator.store.series_fixtures import LINKED, report, send
-from tests.aggregator.store.sqlite.sqlite_fixtures import FORK, is_sound, open_at
+from tests.aggregator.store.sqlite.sqlite_fixtures import Writer, is_sound, open_at
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_shared.verdict import Verdict
@@ -38,35 +37,6 @@ def inode(path: Path, end: str) -> int:
 def store(store: SqliteStore) -> SqliteStore:
     send(store, LINKED, report(1))
     return store
-
-
-class Writer:
-    """A process that counts one row for each number that it is sent."""
-
-    def __init__(self, path: Path) -> None:
-        self._ours, theirs = FORK.Pipe()
-        self.process = FORK.Process(target=_write, args=(path, theirs))
-        self.process.start()
-        theirs.close()
-        assert self._ours.poll(60)
-        assert self._ours.recv() == "open"
-
-    def count(self, number: int) -> None:
-        self._ours.send(number)
-        assert self._ours.poll(60)
-        assert self._ours.recv() == [COUNTED]
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self._ours.close()
-
-
-def _write(path: Path, pipe: Connection) -> None:
-    store = open_at(path)
-    pipe.send("open")
-    while True:
-        pipe.send(send(store, LINKED, report(pipe.recv())))
 
 
 @pytest.mark.parametrize("ends", [("-wal",), ("-shm",), PUBLIC, (*PUBLIC, "-lock")])
