@@ -58,7 +58,7 @@ RATIO = 3.0  # of the medians of both ways
 PATIENCE = 15.0
 NOTES = (
     "One body after the other, by turns direct and relayed; load: the load average of a minute.",
-    f"Met: every relayed report is accepted, at a median of {RATIO:g} times a direct one's at most.",
+    f"Met: every relayed report is accepted, at {RATIO:g} times a direct one's median at most.",
 )
 
 
@@ -163,7 +163,9 @@ def garbage(
     """Have a process of its own send bodies that do not open, on so many connections."""
     context = get_context("spawn")
     begun, stopping = context.Event(), context.Event()
-    arguments = (port, key_id, connections, size, begun, stopping)
+    head = bytes([key_id]) + bytes.fromhex("002000010003")  # X25519, HKDF-SHA256, ChaCha20
+    sender = partial(_post_garbage, port, head, size)
+    arguments = (sender, connections, begun, stopping)
     process = context.Process(target=_send_garbage, args=arguments, daemon=True)
     process.start()
     try:
@@ -175,12 +177,9 @@ def garbage(
 
 
 def _send_garbage(
-    port: int, key_id: int, connections: int, size: int, begun: Event, stopping: Event
+    send: Callable[[Event], None], connections: int, begun: Event, stopping: Event
 ) -> None:
-    head = bytes([key_id]) + bytes.fromhex("002000010003")  # X25519, HKDF-SHA256, ChaCha20
-    threads = [
-        Thread(target=_post_garbage, args=(port, head, size, stopping)) for _ in range(connections)
-    ]
+    threads = [Thread(target=send, args=(stopping,)) for _ in range(connections)]
     for thread in threads:
         thread.start()
     begun.set()

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
+from tests.aggregator.api.gateway_fixtures import wsgi_gateway
 from tests.aggregator.dashboard.page_fixtures import logged_in
-from veilcount_aggregator.api.gateway import WsgiGateway
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.gateway_keys import (
     KIND,
@@ -190,9 +190,7 @@ def test_no_field_of_a_device_but_two_reaches_the_server(gateway: Gateway) -> No
         "HTTP_X_VEILCOUNT_SOURCE_CLASS": "trusted",
     }  # fmt: skip
     reply = b"".join(
-        WsgiGateway(onward, lambda: load_gateway_keys(store), lambda: None)(
-            outer, lambda *_: lambda _: None
-        )
+        wsgi_gateway(onward, load_gateway_keys(store))(outer, lambda *_: lambda _: None)
     )
     (environ,) = handed_on
     claimed = {name for name in environ if name.startswith("HTTP_")}
