@@ -16,14 +16,15 @@ import pytest
 import requests
 
 from tests.client.device_fixtures import Device
-from tests.system.server import Server, free_port
+from tests.system.server import Server, free_port, wait_until
 from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.store import open_store
 from veilcount_client.clock import SystemClock
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_shared import SystemRandomSource, load_collections
-from veilcount_shared.oblivious_http.key_config import KeyConfig, decode_configs
+from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
 
 PEOPLE = 12
 FILE = """\
@@ -128,6 +129,12 @@ def deployed(tmp_path: Path) -> Deployed:
     return made
 
 
+def post_garbage(server: Server, key_id: int) -> requests.Response:
+    """Send what names a key and does not open."""
+    body = bytes([key_id]) + bytes.fromhex("002000010003") + bytes(range(1, 97))
+    return server.ask("POST", "/v1/ohttp", data=body, headers={"Content-Type": REQUEST_TYPE})
+
+
 def test_each_counts_once_and_neither_log_says_who_sent_what(deployed: Deployed) -> None:
     """Replies are lost, and the server is killed; the relay sees lengths that are all alike."""
     port = free_port()
@@ -172,6 +179,7 @@ def test_what_is_no_reply_of_the_gateway_leaves_reports_where_they_are(deployed:
             assert device.state.waiting(device.clock.now()) == 1, gateway
         run(["relay-keys", "retire", "1", "--store", deployed.store])
         log.gateway = f"{server.url}/v1/ohttp"
+        wait_until(lambda: KEY_PROBLEM in post_garbage(server, key_id=1).text)  # within a second
         device.client.flush()
         assert device.state.waiting(device.clock.now()) == 1
         assert "ship the file" in str(device.client.explain("theme"))

@@ -175,11 +175,16 @@ class RsgiApplication:
             raise Overloaded(RETRY_SECONDS, "other rows are being closed: retry in a moment")
         closing = asyncio.ensure_future(self._threads.call(inner_environ(opened)))
         self._row_closes.add(closing)
-        closing.add_done_callback(self._row_closes.discard)
+        closing.add_done_callback(self._forget_row_close)
         done, _ = await asyncio.wait([closing], timeout=ANSWER_SECONDS)
         if not done:
             raise unanswered()
         return DeviceResponse(*closing.result())
+
+    def _forget_row_close(self, closing: asyncio.Task[Any]) -> None:
+        self._row_closes.discard(closing)
+        if not closing.cancelled():
+            closing.exception()  # of one that nobody waits for any more: asyncio would log it
 
     # -- waiting -----------------------------------------------------------------------------------
 

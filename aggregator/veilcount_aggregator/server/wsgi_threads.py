@@ -142,7 +142,10 @@ class WsgiThreads:
     async def call(self, environ: WSGIEnvironment) -> tuple[int, list[Header], bytes]:
         """Return the application's status, headers and body for a request of this process."""
         loop = asyncio.get_running_loop()
-        status, headers, page = await loop.run_in_executor(self._pool, self._answer, environ)
+        return await loop.run_in_executor(self._pool, self._answer_whole, environ)
+
+    def _answer_whole(self, environ: WSGIEnvironment) -> tuple[int, list[Header], bytes]:
+        status, headers, page = self._answer(environ)
         with page:
             page.seek(0)
             return status, headers, page.read()
