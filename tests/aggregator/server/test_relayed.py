@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,6 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.server.test_wsgi_threads import SCOPE, Protocol
 from tests.system.server import wait_until
-from veilcount_aggregator.api import gateway as gateway_module
 from veilcount_aggregator.api.gateway import ENCAPSULATION
 from veilcount_aggregator.api.request_metrics import GATEWAY_REFUSED, RELAYED
 from veilcount_aggregator.auth.gateway_keys import create_gateway_key
@@ -30,12 +30,13 @@ from veilcount_aggregator.server.rsgi import MOST_ROW_CLOSES, RsgiApplication
 from veilcount_aggregator.server.wsgi_threads import WsgiThreads
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.structured_logging import FaultLog
-from veilcount_shared.oblivious_http import binary_http
+from veilcount_shared.oblivious_http import binary_http, encapsulation
 from veilcount_shared.oblivious_http.encapsulation import (
     REQUEST_TYPE,
     ObliviousExchange,
     seal_request,
 )
+from veilcount_shared.oblivious_http.hpke import decapsulate
 from veilcount_shared.report import Batch
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
@@ -164,8 +165,11 @@ def test_relayed_and_direct_reports_are_written_as_one_group(gate: Gate, worker:
     async def send() -> list[Any]:
         first = asyncio.ensure_future(worker.direct(worker.body()))
         await asyncio.to_thread(gate.begun.acquire, timeout=PATIENCE)
-        others = [asyncio.ensure_future(worker.direct(body)) for body in direct]
-        others += [asyncio.ensure_future(worker.relayed(body)) for body in relayed]
+        sending = (
+            [worker.direct(body) for body in direct],
+            [worker.relayed(body) for body in relayed],
+        )
+        others: list[asyncio.Future[Any]] = [*map(asyncio.ensure_future, chain(*sending))]
         await asyncio.to_thread(wait_until, lambda: worker.web.intake.waiting == len(others))
         gate.go.release()
         gate.go.release()
@@ -214,13 +218,11 @@ def test_a_queue_that_is_full_refuses_relayed_requests_and_no_direct_ones(worker
 def test_a_body_that_does_not_open_costs_one_try_and_is_counted(worker: Worker) -> None:
     sealed, _ = worker.seal(worker.body())
     changed = sealed[:-1] + bytes([sealed[-1] ^ 1])
-    with patch.object(
-        gateway_module, "open_request", wraps=gateway_module.open_request
-    ) as open_request:
+    with patch.object(encapsulation, "decapsulate", wraps=decapsulate) as opening:
         refused = worker.run(lambda: worker.post("/v1/ohttp", changed, REQUEST_TYPE))
 
     assert refused.status == 400
-    assert open_request.call_count == 1
+    assert opening.call_count == 1
     assert worker.refusals() == {ENCAPSULATION: 1}
     assert worker.made.counted("alone") == 0
 
