@@ -92,10 +92,10 @@ class LargeBodies:
 
 
 class RequestBodies:
-    """Reads the bodies of one worker, each until its deadline."""
+    """Reads the bodies of one worker's endpoint, each until its deadline."""
 
-    def __init__(self) -> None:
-        self._large = LargeBodies()
+    def __init__(self, most_large: int = MOST_LARGE_BYTES) -> None:
+        self._large = LargeBodies(most_large)
         self._reading: Waits[asyncio.Task[object]] = Waits(BODY_SECONDS)
 
     async def read(

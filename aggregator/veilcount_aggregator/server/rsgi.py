@@ -39,6 +39,7 @@ from .worker_supervisor import NAME
 from .wsgi_threads import WsgiThreads
 
 SWEEP_SECONDS = 0.25
+MOST_LARGE_SEALED_BYTES = 16 << 20  # apart: relayed bodies keep out no direct ones
 MOST_ROW_CLOSES = 8  # through the gateway at a time, of the 32 threads
 T = TypeVar("T")
 _SERVER = ("server", NAME)
@@ -61,6 +62,7 @@ class RsgiApplication:
         self._threads = threads
         self._seconds = seconds
         self._bodies = RequestBodies()
+        self._sealed_bodies = RequestBodies(MOST_LARGE_SEALED_BYTES)
         self._answers: Waits[asyncio.Future[Any]] = Waits(ANSWER_SECONDS)
         self._row_closes: set[asyncio.Task[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -145,7 +147,7 @@ class RsgiApplication:
         size = app.gateway.admit(
             scope.method, header("content-type") or "", header("content-length") or ""
         )
-        sealed = await self._bodies.read(protocol, size, self._seconds(), limit=size)
+        sealed = await self._sealed_bodies.read(protocol, size, self._seconds(), limit=size)
         pending: asyncio.Future[OpenedRequest] = self._future()
         self._sealed.submit(SealedRequest(app.gateway.open, sealed, pending))
         return await self._answer(pending)
@@ -209,6 +211,7 @@ class RsgiApplication:
     def _sweep(self) -> None:
         now = self._seconds()
         self._bodies.end_overdue(now)
+        self._sealed_bodies.end_overdue(now)
         for pending in self._answers.overdue(now):
             if not pending.done():
                 pending.set_exception(unanswered())
