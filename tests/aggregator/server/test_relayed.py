@@ -18,6 +18,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.server.test_wsgi_threads import SCOPE, Protocol
 from tests.system.server import wait_until
+from veilcount_aggregator.api import gateway
 from veilcount_aggregator.api.gateway import ENCAPSULATION
 from veilcount_aggregator.api.request_metrics import GATEWAY_REFUSED, RELAYED
 from veilcount_aggregator.auth.gateway_keys import create_gateway_key
@@ -146,6 +147,15 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     yield gate
     for _ in range(8):
         gate.go.release()
+
+
+def test_a_worker_that_leaves_the_gateway_to_threads_is_noticed(worker: Worker) -> None:
+    """Planted: as long as threads had it, the analysis process answered it."""
+    sealed, _ = worker.seal(worker.body())
+    with patch.object(gateway, "PATH", "/elsewhere"):
+        reply = worker.run(lambda: worker.post("/v1/ohttp", sealed, REQUEST_TYPE))
+
+    assert reply.status == 500  # by `no_thread`
 
 
 def test_a_relayed_report_counts_and_takes_no_thread(worker: Worker) -> None:

@@ -14,6 +14,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
+from tests.aggregator.dashboard.page_fixtures import logged_in
 from tests.aggregator.server.test_relayed import Worker
 from veilcount_aggregator.api.reports import ReportsEndpoint
 from veilcount_aggregator.errors import StoreUnavailable
@@ -63,14 +64,29 @@ def name_of(reply: Response) -> str:
     return str(name)
 
 
-@pytest.mark.parametrize(("method", "path"), PATHS)
-def test_a_device_cannot_choose_the_id_of_its_request(
-    made: Deployment, method: str, path: str
-) -> None:
-    names = {refused(made, method, path) for _ in range(3)}
+def obeys(_: RequestIds, header: str | None) -> str:
+    """Stand for a server that takes whatever id a client gives."""
+    return header or ""
 
-    assert len(names) == 3
-    assert CHOSEN not in names
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+@pytest.mark.parametrize(
+    ("planted", "chosen"),
+    [(nullcontext(), False), (patch.object(RequestIds, "choose", obeys), True)],
+)
+def test_a_device_cannot_choose_the_id_of_its_request(
+    made: Deployment,
+    method: str,
+    path: str,
+    planted: AbstractContextManager[object],
+    *,
+    chosen: bool,
+) -> None:
+    with planted:
+        names = [refused(made, method, path) for _ in range(3)]
+
+    assert (CHOSEN in names) is chosen
+    assert (len({*names}) == 3) is not chosen
     assert all(len(name) == 32 and set(name) <= set("0123456789abcdef") for name in names)
 
 
@@ -98,6 +114,18 @@ def test_a_fault_has_one_id_in_its_problem_document_and_in_its_log_line(
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
 
     assert [line["request"] for line in lines] == [name_of(report), name_of(keys)]
+
+
+def test_a_page_that_failed_shows_the_id_of_its_log_line(
+    made: Deployment, log: io.StringIO
+) -> None:
+    visitor = logged_in(made)
+    with patch.object(type(made.aggregator.store), "shards", side_effect=RuntimeError):
+        page = visitor.get("/operations")
+    (line,) = map(json.loads, log.getvalue().splitlines())
+
+    assert page.status == 500
+    assert line["request"] in page.text
 
 
 def logs_each(endpoint: ReportsEndpoint, *response: Any) -> Any:
