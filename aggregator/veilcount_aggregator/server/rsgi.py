@@ -104,7 +104,9 @@ class RsgiApplication:
             result = await outcome
         except Exception as error:  # noqa: BLE001 - answered as what it is
             result = error
-        return app.reports.respond(result, self._seconds() - begun, scope.headers.get(REQUEST_ID))
+        is_refused = isinstance(result, Exception)
+        header = scope.headers.get(REQUEST_ID) if is_refused else None
+        return app.reports.respond(result, self._seconds() - begun, header)
 
     async def _direct_outcome(
         self, app: WebApplication, scope: Any, protocol: RequestProtocol
