@@ -11,6 +11,7 @@ from veilcount_shared.errors import VeilcountError
 PROBLEM_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
 URN = "urn:veilcount:problem:"
+INSTANCE = "urn:veilcount:request:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Problem:
     place: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     facts: dict[str, object] = field(default_factory=dict)
+    request: str = ""  # the random id of the request, also in its log line if it has one
 
     @property
     def status(self) -> int:
@@ -66,7 +68,8 @@ class Problem:
             "detail": self.detail,
         }
         place = {"place": self.place} if self.place else {}
-        return json.dumps(fields | place | self.facts).encode()
+        instance = {"instance": INSTANCE + self.request} if self.request else {}
+        return json.dumps(fields | place | instance | self.facts).encode()
 
 
 class ProblemError(VeilcountError):

@@ -155,6 +155,12 @@ class Settings:
         write=",".join,
         check=_check_labels,
     )
+    proxy_request_ids: bool = _setting(
+        "Take the ids of requests from the proxy's header X-Veilcount-Request-Id.",
+        default=False,
+        read=lambda text: text == "1",
+        write=lambda on: "1" if on else "",
+    )
     max_series_memory: int = _setting(
         "Memory for the counters of one definition; reports beyond it get `full`.",
         "SIZE",

@@ -35,6 +35,7 @@ class LogFields(TypedDict, total=False):
     store: str  # a store's engine; at the start its URL, without its password
     durable: str  # whether the store is, and why
     intake: str  # open, or keyed: devices need a key
+    request: str  # the random id of a request that failed, also in its problem document
     reason: str  # a text of ours, of an operator's settings, or of a store's own state
     workers: int
     bind: str  # our own address
@@ -92,10 +93,18 @@ class FaultLog:
         self._lock = threading.Lock()
         self._faults: dict[tuple[str, str], _Fault] = {}
 
-    def log(self, event: str, endpoint: str, error: BaseException, *, reason: str = "") -> None:
+    def log(
+        self,
+        event: str,
+        endpoint: str,
+        error: BaseException,
+        *,
+        reason: str = "",
+        request: str = "",
+    ) -> None:
         """Log an error at an endpoint, unless its fault was logged and is not over.
 
-        Give a `reason` only where its text is certainly our own.
+        Give a `reason` only where its text is certainly our own, and the id of the `request`.
         """
         kind, location = type(error).__name__, code_location(error)
         self.log_ended()
@@ -106,9 +115,10 @@ class FaultLog:
                 fault.last, fault.suppressed = self._seconds(), fault.suppressed + 1
                 return
             self._faults[what, kind] = _Fault(what, endpoint, kind, self._seconds())
-        log_event(
-            event, logging.ERROR, endpoint=endpoint, error=kind, location=location, reason=reason
-        )
+        fields = LogFields(endpoint=endpoint, error=kind, location=location, reason=reason)
+        if request:
+            fields["request"] = request
+        log_event(event, logging.ERROR, **fields)
 
     def log_ended(self) -> None:
         """Log each fault that is over; called every second, and before another is logged."""

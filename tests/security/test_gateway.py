@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
+from tests.aggregator.api.gateway_fixtures import wsgi_gateway
 from tests.aggregator.dashboard.page_fixtures import logged_in
-from veilcount_aggregator.api.gateway import WsgiGateway
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.gateway_keys import (
     KIND,
@@ -88,6 +89,26 @@ def test_pages_and_metrics_name_the_route(gateway: Gateway) -> None:
 
     assert "veilcount_relayed_total{} 3\n" in metrics
     assert "60.00% of 5 accepted requests with reports came through a relay" in page
+
+
+def test_what_is_not_handed_on_is_counted_by_its_reason(gateway: Gateway) -> None:
+    sealed, _ = seal_request(gateway.config, b"no request")
+    gateway.post(sealed)
+    gateway.post(sealed[:-1] + b"x")
+    gateway.post(sealed[:20])
+    gateway.post(b"\xff" + sealed[1:])
+    gateway.post(bytes(3 << 20))
+    gateway.ask("GET", "/v1/keys")
+    gateway.deployed.ask("GET", PATH)
+    made = gateway.deployed
+    metrics = made.ask("GET", "/metrics", key=made.key(Role.ANALYST)).body.decode()
+    name = "veilcount_gateway_refused_total"
+    refused = dict(re.findall(name + r'\{reason="([\w-]+)"\} (\d+)', metrics))
+
+    assert {reason: int(number) for reason, number in refused.items()} == {
+        "content": 1, "encapsulation": 2, "gateway-key": 1, "too-large": 1, "not-found": 1,
+        "wrong-method": 1,
+    }  # fmt: skip
 
 
 def test_a_report_counts_once_however_often_its_bytes_come(gateway: Gateway) -> None:
@@ -190,9 +211,7 @@ def test_no_field_of_a_device_but_two_reaches_the_server(gateway: Gateway) -> No
         "HTTP_X_VEILCOUNT_SOURCE_CLASS": "trusted",
     }  # fmt: skip
     reply = b"".join(
-        WsgiGateway(onward, lambda: load_gateway_keys(store), lambda: None)(
-            outer, lambda *_: lambda _: None
-        )
+        wsgi_gateway(onward, load_gateway_keys(store))(outer, lambda *_: lambda _: None)
     )
     (environ,) = handed_on
     claimed = {name for name in environ if name.startswith("HTTP_")}

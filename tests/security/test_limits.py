@@ -21,7 +21,7 @@ from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import HOST, Server
 from tests.system.test_serving import KNOWN, body, collection, counted, send
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
-from veilcount_aggregator.server.rsgi import MOST_LARGE_BYTES, SMALL_BODY
+from veilcount_aggregator.server.request_bodies import MOST_LARGE_BYTES, SMALL_BODY
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
@@ -173,6 +173,23 @@ def test_no_header_leads_a_request_elsewhere(server: Server, line: str) -> None:
     assert heard.statuses[0] == 303
     assert b"location: /login?to=%2Fcollections%2Ftheme%3Fa%3Db\r\n" in heard.raw
     assert b"elsewhere" not in heard.raw
+
+
+@pytest.mark.parametrize("path", ["/v1/reports", "/v1/ohttp", "/healthz", "/docs"])
+def test_a_request_of_http_1_1_names_a_host(server: Server, path: str) -> None:
+    """One of HTTP/1.0 need not."""
+    nameless = say(server.port, f"GET {path} HTTP/1.1\r\n{CLOSE}\r\n\r\n".encode())
+    older = say(server.port, f"GET {path} HTTP/1.0\r\n\r\n".encode())
+
+    assert nameless.statuses == [400]
+    assert older.statuses in ([200], [405])
+
+
+def test_a_bare_line_feed_ends_a_line_and_hides_no_request(server: Server) -> None:
+    """As RFC 9112, section 2.2, allows: the server's library reads it so, and nginx too."""
+    lines = head("GET", "/healthz") + head("GET", "/readyz", CLOSE)
+
+    assert say(server.port, lines.replace(b"\r\n", b"\n")).statuses == [200, 200]
 
 
 # -- heads -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,16 +15,22 @@ from threading import Thread
 
 import pytest
 import requests
+from bench.gateway import GARBAGE_BYTES, GARBAGE_CONNECTIONS, garbage, stopped
 
 from tests.client.device_fixtures import Device
-from tests.system.server import Server, free_port
+from tests.system.server import Server, free_port, wait_until
+from veilcount_aggregator.api.reports import PATH as REPORTS_PATH
+from veilcount_aggregator.api.rows import PATH as ROWS_PATH
 from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.store import open_store
 from veilcount_client.clock import SystemClock
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_shared import SystemRandomSource, load_collections
-from veilcount_shared.oblivious_http.key_config import KeyConfig, decode_configs
+from veilcount_shared.oblivious_http.binary_http import Request, Response
+from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_base64
 
 PEOPLE = 12
 FILE = """\
@@ -128,6 +135,12 @@ def deployed(tmp_path: Path) -> Deployed:
     return made
 
 
+def post_garbage(server: Server, key_id: int) -> requests.Response:
+    """Send what names a key and does not open."""
+    body = bytes([key_id]) + bytes.fromhex("002000010003") + bytes(range(1, 97))
+    return server.ask("POST", "/v1/ohttp", data=body, headers={"Content-Type": REQUEST_TYPE})
+
+
 def test_each_counts_once_and_neither_log_says_who_sent_what(deployed: Deployed) -> None:
     """Replies are lost, and the server is killed; the relay sees lengths that are all alike."""
     port = free_port()
@@ -161,6 +174,61 @@ def test_each_counts_once_and_neither_log_says_who_sent_what(deployed: Deployed)
     assert not any(each.hex() in text for each in pseudonyms)
 
 
+def test_reports_and_row_closes_are_relayed_while_the_analysis_process_is_stopped(
+    deployed: Deployed,
+) -> None:
+    """So are the keys, for whoever compares them."""
+    with Server(deployed.store, deployed.folder) as server:
+        log = RelayLog(f"{server.url}/v1/ohttp")
+        with stopped(server.analysis()), relay(log) as url:
+            device = deployed.device(0, url)
+            device.record()
+            device.client.flush()
+            waiting = device.state.waiting(device.clock.now())
+            (stored,) = device.stored
+            name = {
+                "fingerprint": stored.fingerprint, "pseudonym": encode_base64(stored.pseudonym)
+            }  # fmt: skip
+            closed = inner_status(server, deployed, ROWS_PATH, json.dumps(name).encode(), JSON_TYPE)
+            keys = server.ask("GET", "/v1/ohttp-keys").content
+            device.stop()
+
+    assert (waiting, deployed.counted()) == (0, 1)
+    assert closed == 204
+    assert keys == (deployed.folder / "relay.keys").read_bytes()
+
+
+def inner_status(server: Server, deployed: Deployed, path: str, content: bytes, kind: str) -> int:
+    """Return the status of the reply within the encapsulation; that of the gateway if none is."""
+    plain = Request("POST", path, (("content-type", kind),), content).encode()
+    sealed, exchange = seal_request(deployed.keys[0], plain)
+    headers = {"Content-Type": REQUEST_TYPE}
+    reply = server.ask("POST", "/v1/ohttp", data=sealed, headers=headers)
+    if not reply.ok:
+        return reply.status_code
+    return Response.decode(exchange.open(reply.content)).status
+
+
+@pytest.mark.parametrize(
+    ("connections", "size"), [(GARBAGE_CONNECTIONS, GARBAGE_BYTES), (8, MAX_BODY)]
+)
+def test_garbage_on_many_connections_refuses_no_honest_request(
+    deployed: Deployed, connections: int, size: int
+) -> None:
+    """However long it is: what does not open takes no place of what devices send."""
+    (key,) = deployed.keys
+    with (
+        Server(deployed.store, deployed.folder) as server,
+        garbage(server.port, key.key_id, connections, size),
+    ):
+        statuses = [
+            inner_status(server, deployed, REPORTS_PATH, b"no batch", BINARY_TYPE)
+            for _ in range(40)
+        ]
+
+    assert statuses == [400] * 40  # each was opened, and judged by the intake
+
+
 def test_what_is_no_reply_of_the_gateway_leaves_reports_where_they_are(deployed: Deployed) -> None:
     log = RelayLog("http://127.0.0.1:9/nobody")
     with relay(log) as url, Server(deployed.store, deployed.folder) as server:
@@ -172,6 +240,7 @@ def test_what_is_no_reply_of_the_gateway_leaves_reports_where_they_are(deployed:
             assert device.state.waiting(device.clock.now()) == 1, gateway
         run(["relay-keys", "retire", "1", "--store", deployed.store])
         log.gateway = f"{server.url}/v1/ohttp"
+        wait_until(lambda: KEY_PROBLEM in post_garbage(server, key_id=1).text)  # within a second
         device.client.flush()
         assert device.state.waiting(device.clock.now()) == 1
         assert "ship the file" in str(device.client.explain("theme"))

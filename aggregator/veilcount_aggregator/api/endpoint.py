@@ -36,7 +36,7 @@ from ..store.store_probe import StoreProbe
 from .auth import Authenticator
 from .collection_metrics import FakeReportFlags
 from .computation_gate import ComputationGate
-from .json_io import json_response, negotiated, parse_body
+from .json_io import empty_response, json_response, negotiated, parse_body
 from .problems import refusal
 
 View = Callable[..., Any]
@@ -140,7 +140,7 @@ class Endpoint:
         if self.query:
             return negotiated(result, self.tables)
         value, status = result if isinstance(result, tuple) else (result, self.statuses[0])
-        return Response(status=status) if value is None else json_response(value, status)
+        return empty_response(status) if value is None else json_response(value, status)
 
     def _input(self) -> dict[str, Struct]:
         if self.query:

@@ -63,6 +63,13 @@ def json_response(value: Struct, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, mimetype=JSON_TYPE)
 
 
+def empty_response(status: int) -> Response:
+    """Return a response without content, and so without its type."""
+    response = Response(status=status)
+    del response.headers["Content-Type"]
+    return response
+
+
 def problem_response(problem: Problem) -> Response:
     """Return a problem document."""
     return Response(problem.body, problem.status, problem.headers, mimetype=PROBLEM_TYPE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication
@@ -24,6 +25,7 @@ from ..ingest.decode.json_fast import JsonBatch
 from ..ingest.group_intake import ANSWER_SECONDS, GroupIntake, IntakeRequest
 from ..ingest.pipeline import IntakeFailed, Outcome
 from ..problem_details import PROBLEM_TYPE, Problem, ProblemError
+from ..request_ids import ENVIRON_NAME, RequestIds
 from ..store import VERDICTS, Codes
 from ..structured_logging import FaultLog
 from .auth import Authenticator
@@ -60,21 +62,53 @@ ENDPOINTS.append(
 )
 
 
-class ReportResponse(NamedTuple):
+class DeviceResponse(NamedTuple):
     """What a device is answered."""
 
     status: int
     headers: Headers
     body: bytes
 
+    @classmethod
+    def from_problem(cls, problem: Problem) -> DeviceResponse:
+        """Return the response that is a problem document."""
+        headers = [("Content-Type", PROBLEM_TYPE), *problem.headers.items(), *_ALWAYS]
+        return cls(problem.status, headers, problem.body)
+
+
+class DeviceProblems:
+    """Turns errors of devices' requests into problems; a fault of ours is logged."""
+
+    def __init__(self, faults: FaultLog, ids: RequestIds) -> None:
+        self._faults = faults
+        self._ids = ids
+
+    def problem(self, endpoint: str, error: Exception, header: str | None) -> Problem:
+        """Return what may be said of an error of a request with this header of an id."""
+        request = self._ids.choose(header)
+        return replace(self._problem(endpoint, error, request), request=request)
+
+    def _problem(self, endpoint: str, error: Exception, request: str) -> Problem:
+        if isinstance(error, IntakeFailed):
+            error = error.error
+        elif isinstance(error, ProblemError | WireError | Overloaded | ClockUntrusted):
+            return problem_from_error(error)
+        elif isinstance(error, StoreError):
+            self._faults.log("store", endpoint, error, reason=str(error), request=request)
+            return problem_from_error(error)
+        self._faults.log("failed", endpoint, error, request=request)
+        return internal_error()
+
 
 class ReportsEndpoint:
     """Admits requests by their head, and answers them by the outcome of their body."""
 
-    def __init__(self, authority: Authenticator, figures: RequestMetrics, faults: FaultLog) -> None:
+    def __init__(
+        self, authority: Authenticator, figures: RequestMetrics, problems: DeviceProblems
+    ) -> None:
         self._authority = authority
         self._figures = figures
-        self._faults = faults
+        self._problems = problems
 
     def admit(self, method: str, authorization: str, length: str) -> tuple[str, int | None]:
         """Return a request's device key and the announced length of its body, or refuse it."""
@@ -83,32 +117,23 @@ class ReportsEndpoint:
         size = _size(length)
         return self._authority.admit_device(authorization), size
 
-    def respond(self, outcome: Outcome, seconds: float) -> ReportResponse:
-        """Return the response to a request that took so long, and count it."""
+    def respond(self, outcome: Outcome, seconds: float, header: str | None) -> DeviceResponse:
+        """Return the response to a request that took so long, and count it.
+
+        Only a refused request has an id, of its `header` or a new one: nothing of an accepted
+        report could be found by it.
+        """
         if isinstance(outcome, Exception):
-            response = self._refuse(self._problem(outcome))
+            response = self._refuse(outcome, header)
         else:
-            response = ReportResponse(200, _VERDICTS, reply(outcome))
+            response = DeviceResponse(200, _VERDICTS, reply(outcome))
         self._figures.answered(ENDPOINT, response.status, seconds)
         return response
 
-    def _problem(self, error: Exception) -> Problem:
-        """Return what may be said of an error; a fault of ours is logged."""
-        if isinstance(error, IntakeFailed):
-            self._faults.log("failed", ENDPOINT, error.error)
-            return internal_error()
-        if isinstance(error, ProblemError | WireError | Overloaded | ClockUntrusted):
-            return problem_from_error(error)
-        if isinstance(error, StoreError):
-            self._faults.log("store", ENDPOINT, error, reason=str(error))
-            return problem_from_error(error)
-        self._faults.log("failed", ENDPOINT, error)
-        return internal_error()
-
-    def _refuse(self, problem: Problem) -> ReportResponse:
+    def _refuse(self, error: Exception, header: str | None) -> DeviceResponse:
+        problem = self._problems.problem(ENDPOINT, error, header)
         self._figures.refused(problem.kind.name)
-        headers = [("Content-Type", PROBLEM_TYPE), *problem.headers.items(), *_ALWAYS]
-        return ReportResponse(problem.status, headers, problem.body)
+        return DeviceResponse.from_problem(problem)
 
 
 class WsgiReports:
@@ -138,7 +163,10 @@ class WsgiReports:
             outcome = self._outcome(environ)
         except Exception as error:  # noqa: BLE001 - answered as what it is
             outcome = error
-        status, headers, body = self._endpoint.respond(outcome, self._seconds() - begun)
+        response = self._endpoint.respond(
+            outcome, self._seconds() - begun, environ.get(ENVIRON_NAME)
+        )
+        status, headers, body = response
         phrase = HTTPStatus(status).phrase
         start_response(f"{status} {phrase}", [*headers, ("Content-Length", str(len(body)))])
         return [body]

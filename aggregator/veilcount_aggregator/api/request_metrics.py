@@ -16,6 +16,7 @@ ANSWERED = "answered"
 MICROSECONDS = "microseconds"
 REFUSED = "refused"
 RELAYED = "relayed"
+GATEWAY_REFUSED = "unopened"
 ANALYSIS_REFUSED = "unanalyzed"
 COMPUTING = "computing"  # a reason beside those of `analysis_server.forwarding`
 
@@ -47,6 +48,10 @@ class RequestMetrics:
     def relayed(self) -> None:
         """Count a request with reports that was answered with 2xx and came through a relay."""
         self._counters.count(_counter(RELAYED))
+
+    def gateway_refused(self, reason: str) -> None:
+        """Count an encapsulated request that was not handed on, by the reason."""
+        self._counters.count(_counter(GATEWAY_REFUSED, reason))
 
     def refused(self, problem: str) -> None:
         """Count a refused body, by its problem type."""

@@ -37,6 +37,10 @@ class ProblemDocument(Struct):
     status: Annotated[int, Meta(ge=400, le=599)]
     detail: str
     place: str | UnsetType = UNSET
+    instance: (
+        Annotated[str, Meta(extra_json_schema={"pattern": "^urn:veilcount:request:[0-9a-f]{32}$"})]
+        | UnsetType
+    ) = UNSET
     requested: Decimal | UnsetType = UNSET
     spent: Decimal | UnsetType = UNSET
     remaining: Decimal | UnsetType = UNSET

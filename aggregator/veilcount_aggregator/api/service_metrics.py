@@ -20,6 +20,7 @@ from .request_metrics import (
     ANALYSIS_REFUSED,
     ANSWERED,
     BUCKET_LABELS,
+    GATEWAY_REFUSED,
     MICROSECONDS,
     REFUSED,
     RELAYED,
@@ -96,6 +97,9 @@ def service_metrics(words: Words, *, intake: bool) -> Iterator[str]:
         relayed = [((), sum(words.get(RELAYED, {}).values()))]
         says = "Accepted requests with reports that came through a relay."
         yield from metric("relayed_total", "counter", says, relayed)
+        unopened = [((("reason", word),), n) for word, n in words.get(GATEWAY_REFUSED, {}).items()]
+        says = "Encapsulated requests that were not handed on, by reason."
+        yield from metric("gateway_refused_total", "counter", says, unopened)
         postponed = [((), sum(words.get(POSTPONED, {}).values()))]
         says = "Reports that devices send again, since their shard was away."
         yield from metric("postponed_total", "counter", says, postponed)

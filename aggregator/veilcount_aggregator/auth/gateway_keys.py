@@ -54,6 +54,11 @@ def load_gateway_keys(store: Store) -> list[GatewayKey]:
     return [each for each in _parse(store.records(KIND)) if each.private]
 
 
+def gateway_secrets(records: Mapping[str, bytes]) -> dict[int, X25519PrivateKey]:
+    """Return the private keys of these records that are valid, by the id that requests name."""
+    return {key.key_id: key.secret for key in _parse(records) if key.private}
+
+
 def create_gateway_key(store: Store, now: datetime) -> GatewayKey:
     """Make a key; the id is one that no key had for as long as possible.
 

@@ -17,7 +17,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from ..auth.api_keys import KIND, ApiKeys, load_api_keys
+from ..auth.gateway_keys import KIND as GATEWAY
+from ..auth.gateway_keys import gateway_secrets
 from ..errors import StoreError, StoreUnavailable
 from ..ingest.pseudonym_limit import KIND as SECRET
 from ..store import Store
@@ -25,7 +29,7 @@ from .definitions import CLOSED, SOURCE, Catalog, CatalogReader, parse_catalog
 
 SECONDS = 0.5
 KEYS_SECONDS = 5.0  # how old the keys of analysts and admins, and sessions, may be
-REPLICATED = (SOURCE, CLOSED, KIND, SECRET)  # what the intake needs
+REPLICATED = (SOURCE, CLOSED, KIND, SECRET, GATEWAY)  # what the intake needs
 DEVICE_KEYS_SECONDS = 900.0  # those of devices, which open nothing but the intake
 PARSER = "veilcount-parser"
 
@@ -38,6 +42,7 @@ class CatalogSnapshot:
     generations: Mapping[str, int]  # of each kind of record
     catalog: Catalog
     api_keys: ApiKeys
+    gateway_secrets: Mapping[int, X25519PrivateKey]  # by the id that requests name
 
     def has_news(self, generations: Mapping[str, int], *kinds: str) -> bool:
         """Whether records of one of these kinds have changed since."""
@@ -125,11 +130,12 @@ class CatalogCache:
             self.refresh()
             return
         # Under the old generation: the next look finds what is still missing.
-        known, api_keys = (
-            self.catalog.read_parsed(),
-            load_api_keys(self._store),
+        self._known = replace(
+            self._known,
+            catalog=self.catalog.read_parsed(),
+            api_keys=load_api_keys(self._store),
+            gateway_secrets=gateway_secrets(self._store.records(GATEWAY)),
         )
-        self._known = replace(self._known, catalog=known, api_keys=api_keys)
         self._read_at = began
         if self._parser is None or not self._parser.is_alive():
             self._parser = threading.Thread(target=self._parse, name=PARSER, daemon=True)
@@ -143,7 +149,11 @@ class CatalogCache:
         generation, sources = self._store.replica(SOURCE)
         (_, closed), (_, keys) = self._store.replica(CLOSED), self._store.replica(KIND)
         return CatalogSnapshot(
-            generation, {}, parse_catalog(sources, closed), ApiKeys.from_records(keys)
+            generation,
+            {},
+            parse_catalog(sources, closed),
+            ApiKeys.from_records(keys),
+            gateway_secrets(self._store.replica(GATEWAY)[1]),
         )
 
     def _read_changed(self, generation: int, known: CatalogSnapshot | None) -> CatalogSnapshot:
@@ -157,7 +167,11 @@ class CatalogCache:
             keys = load_api_keys(self._store)
         else:
             keys = known.api_keys
-        return CatalogSnapshot(generation, generations, catalog, keys)
+        if known is None or known.has_news(generations, GATEWAY):
+            secrets: Mapping[int, X25519PrivateKey] = gateway_secrets(self._store.records(GATEWAY))
+        else:
+            secrets = known.gateway_secrets
+        return CatalogSnapshot(generation, generations, catalog, keys, secrets)
 
 
 def _stale(seconds: float) -> StoreUnavailable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from flask import Flask, Response, g, request
@@ -14,10 +14,10 @@ from veilcount_shared.errors import VeilcountError
 
 from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
-from ..api.gateway import GatewayKeys, WsgiGateway
+from ..api.gateway import GatewayEndpoint, WsgiGateway
 from ..api.json_io import problem_response
 from ..api.problems import problem_from_error, problem_from_status
-from ..api.reports import ReportsEndpoint, WsgiReports
+from ..api.reports import DeviceProblems, ReportsEndpoint, WsgiReports
 from ..api.request_metrics import COMPUTING, RequestMetrics
 from ..api.routes import Api, blueprints
 from ..dashboard import Dashboard
@@ -25,6 +25,8 @@ from ..errors import StoreError
 from ..ingest.group_intake import Deliver, GroupIntake, Process, settle_all
 from ..ingest.live_reports import LiveReports
 from ..problem_details import Problem
+from ..request_ids import HEADER as REQUEST_ID
+from ..request_ids import RequestIds
 from ..response_headers import HEADERS
 from ..service import Aggregator
 from ..store.store_probe import StoreProbe
@@ -41,6 +43,7 @@ class WebApplication:
 
     flask: Flask
     reports: ReportsEndpoint
+    gateway: GatewayEndpoint
     intake: GroupIntake
 
 
@@ -87,37 +90,40 @@ def assemble(
         app.register_blueprint(blueprint)
     pages = Dashboard(aggregator, authenticator, seconds, gate, live)
     app.register_blueprint(pages.blueprint)
-    _handle_errors(app, pages, faults)
+    ids = RequestIds(aggregator.settings.proxy_request_ids)
+    _handle_errors(app, pages, faults, ids)
     _count(app, metrics, seconds)
-    reports = ReportsEndpoint(authenticator, metrics, faults)
+    problems = DeviceProblems(faults, ids)
+    reports = ReportsEndpoint(authenticator, metrics, problems)
+    gateway = GatewayEndpoint(
+        lambda: aggregator.catalog_cache.current.gateway_secrets, metrics, problems
+    )
     app.wsgi_app = WsgiReports(  # type: ignore[method-assign] # as Flask's own documentation does it
         app.wsgi_app, reports, intake, aggregator.known, seconds
     )
-    keys = GatewayKeys(aggregator.store, lambda: aggregator.known().generation)
-    app.wsgi_app = WsgiGateway(  # type: ignore[method-assign] # likewise
-        app.wsgi_app, keys.current, metrics.relayed
-    )
-    return WebApplication(app, reports, intake)
+    app.wsgi_app = WsgiGateway(app.wsgi_app, gateway)  # type: ignore[method-assign] # likewise
+    return WebApplication(app, reports, gateway, intake)
 
 
-def _handle_errors(app: Flask, pages: Dashboard, faults: FaultLog) -> None:
+def _handle_errors(app: Flask, pages: Dashboard, faults: FaultLog, ids: RequestIds) -> None:
     @app.errorhandler(Exception)
     def refuse(error: Exception) -> Response:
         """Respond with a problem: a page for people, a document for programs."""
-        problem = _problem(error, faults)
+        name = ids.choose(request.headers.get(REQUEST_ID))
+        problem = replace(_problem(error, faults, name), request=name)
         return pages.error_page(problem) if pages.handles_error() else problem_response(problem)
 
 
-def _problem(error: Exception, faults: FaultLog) -> Problem:
-    """Return the problem document of an error; internal errors are logged."""
+def _problem(error: Exception, faults: FaultLog, name: str) -> Problem:
+    """Return the problem of a request of this id; internal errors are logged."""
     if isinstance(error, HTTPException):
         headers = error.get_response().headers
         allow = {"Allow": headers["Allow"]} if "Allow" in headers else {}
         return problem_from_status(error.code or 500, allow)
     if isinstance(error, StoreError):
-        faults.log("store", _endpoint(), error, reason=str(error))
+        faults.log("store", _endpoint(), error, reason=str(error), request=name)
     elif not isinstance(error, VeilcountError):
-        faults.log("failed", _endpoint(), error)
+        faults.log("failed", _endpoint(), error, request=name)
     return problem_from_error(error)
 
 

@@ -143,7 +143,10 @@ class BackgroundThread:
         known = self._aggregator.known()
         last = self._replicated
         same = (
-            last is not None and last.catalog is known.catalog and last.api_keys == known.api_keys
+            last is not None
+            and last.catalog is known.catalog
+            and last.api_keys == known.api_keys
+            and last.gateway_secrets is known.gateway_secrets
         )
         if same and self._seconds() < self._next_replication:
             return

@@ -1,26 +1,27 @@
 """The application of a worker: devices' reports on its event loop, everything else on threads.
 
 The loop never waits for the store, nor for it to be opened: it reads bodies, hands them to the
-intake's thread and answers when their group is durable. A body that never comes costs its
-connection some 40 kilobytes until its deadline (`./dev bench stalls`), and no thread; large ones
-share a budget.
+intake's thread and answers when their group is durable. Reports that came through a relay join the
+same groups, once their requests are opened.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from veilcount_shared.wire import JSON_TYPE, MAX_BODY
+from veilcount_shared.wire import JSON_TYPE
 
+from ..api import gateway
+from ..api.gateway import OpenedRequest, inner_environ
 from ..api.health import ALIVE, ALIVE_PATH
 from ..api.problems import problem_from_error, refusal
-from ..api.reports import PATH, SOURCE_CLASS, unanswered
+from ..api.reports import PATH, SOURCE_CLASS, DeviceResponse, unanswered
 from ..errors import Overloaded, StoreUnavailable
-from ..ingest.decode import RequestBody, too_large
+from ..ingest.decode import RequestBody
 from ..ingest.group_intake import (
     ANSWER_SECONDS,
     RETRY_SECONDS,
@@ -29,86 +30,22 @@ from ..ingest.group_intake import (
     settle_all,
 )
 from ..ingest.pipeline import Outcome
+from ..request_ids import HEADER as REQUEST_ID
 from ..response_headers import HEADERS
 from .app import WebApplication
+from .opening_queue import OpeningQueue, SealedRequest
+from .request_bodies import RequestBodies, RequestProtocol, Waits
 from .worker_supervisor import NAME
-from .wsgi_threads import WsgiThreads, respond_problem
+from .wsgi_threads import WsgiThreads
 
-BODY_SECONDS = 10.0  # until a body has come as a whole
 SWEEP_SECONDS = 0.25
-SMALL_BODY = 16 << 10  # as devices send them: their number is that of connections
-MOST_LARGE_BYTES = 32 << 20
-_SERVER = ("server", NAME)
-_JSON = [("content-type", JSON_TYPE), *HEADERS.items(), _SERVER]
-
-
+MOST_LARGE_SEALED_BYTES = 16 << 20  # apart: relayed bodies keep out no direct ones
+MOST_ROW_CLOSES = 8  # through the gateway at a time, of the 32 threads
 T = TypeVar("T")
-
-
-class RequestProtocol(Protocol):
-    """A request's body and its response, as RSGI has them."""
-
-    async def __call__(self) -> bytes:
-        """Return the body."""
-
-    def __aiter__(self) -> Any:
-        """Return the pieces of the body."""
-
-    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        """Respond."""
-
-
-class Waits(Generic[T]):
-    """What waits, oldest first, and since when; what waits for too long is looked for now and then.
-
-    A timer for each would cost a loop about as much as it does for a request otherwise.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since: dict[T, float] = {}
-
-    def begin(self, waiting: T, now: float) -> None:
-        """Add what waits from now on."""
-        self._since[waiting] = now
-
-    def end(self, waiting: T) -> bool:
-        """Remove it; return whether it was still there."""
-        return self._since.pop(waiting, None) is not None
-
-    def overdue(self, now: float) -> Iterator[T]:
-        """Remove and yield what has waited for too long."""
-        while self._since:
-            waiting, since = next(iter(self._since.items()))
-            if since + self._seconds > now:
-                return
-            del self._since[waiting]
-            yield waiting
-
-
-class LargeBodies:
-    """A budget of bytes for large bodies that are being read.
-
-    A body takes of it what has come: one that is announced and does not come costs others nothing.
-    """
-
-    def __init__(self, most: int = MOST_LARGE_BYTES) -> None:
-        self._left = most
-
-    async def read(self, protocol: RequestProtocol) -> bytes:
-        """Return a body, as far as it is within the limit; Overloaded: others have the budget."""
-        body = bytearray()
-        try:
-            async for piece in protocol:
-                body += piece
-                self._left -= len(piece)
-                if len(body) > MAX_BODY:
-                    raise too_large()
-                if self._left < 0:
-                    raise Overloaded(RETRY_SECONDS, "too many large bodies are being read already")
-            return bytes(body)
-        finally:
-            self._left += len(body)
+_SERVER = ("server", NAME)
+_NO_HOST = refusal("bad-request", "send a Host header, as HTTP/1.1 requires", "Host").problem
+_NOT_OPEN = problem_from_error(StoreUnavailable("it is not open yet"))
+_JSON = [("content-type", JSON_TYPE), *HEADERS.items(), _SERVER]
 
 
 class RsgiApplication:
@@ -124,72 +61,148 @@ class RsgiApplication:
         self._opened = opened
         self._threads = threads
         self._seconds = seconds
-        self._large = LargeBodies()
-        self._bodies: Waits[asyncio.Task[object]] = Waits(BODY_SECONDS)
-        self._answers: Waits[asyncio.Future[Outcome]] = Waits(ANSWER_SECONDS)
+        self._bodies = RequestBodies()
+        self._sealed_bodies = RequestBodies(MOST_LARGE_SEALED_BYTES)
+        self._answers: Waits[asyncio.Future[Any]] = Waits(ANSWER_SECONDS)
+        self._row_closes: set[asyncio.Task[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._sealed = OpeningQueue(loop.call_soon, self._seconds)
         loop.call_later(SWEEP_SECONDS, self._sweep)
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         path = scope.path
-        if path == PATH:
+        if scope.http_version == "1.1" and _host(scope) is None:
+            self._threads.respond_problem(scope, protocol, _NO_HOST)
+        elif path == PATH:
             await self._take(scope, protocol)
+        elif path == gateway.PATH:
+            await self._take_sealed(scope, protocol)
         elif path == ALIVE_PATH and scope.method == "GET":
             protocol.response_bytes(200, _JSON, ALIVE)
         else:
             await self._threads.respond(scope, protocol)
 
-    async def _take(self, scope: Any, protocol: RequestProtocol) -> None:
-        app, begun = self._opened(), self._seconds()
-        if app is None:
-            respond_problem(protocol, problem_from_error(StoreUnavailable("it is not open yet")))
-            return
-        try:
-            outcome = await self._outcome(app, scope, protocol)
-            response = app.reports.respond(outcome, self._seconds() - begun)
-        except Exception as error:  # noqa: BLE001 - answered as what it is
-            response = app.reports.respond(error, self._seconds() - begun)
-        status, headers, body = response
-        protocol.response_bytes(status, [*headers, _SERVER], body)
+    # -- reports -----------------------------------------------------------------------------------
 
-    async def _outcome(self, app: WebApplication, scope: Any, protocol: RequestProtocol) -> Outcome:
+    async def _take(self, scope: Any, protocol: RequestProtocol) -> None:
+        app = self._opened()
+        if app is None:
+            self._threads.respond_problem(scope, protocol, _NOT_OPEN)
+            return
+        outcome = self._direct_outcome(app, scope, protocol)
+        _respond(protocol, await self._response(app, scope, outcome))
+
+    async def _response(
+        self, app: WebApplication, scope: Any, outcome: Awaitable[Outcome]
+    ) -> DeviceResponse:
+        """Return the response of the endpoint of reports to an outcome, once it is there."""
+        begun = self._seconds()
+        try:
+            result = await outcome
+        except Exception as error:  # noqa: BLE001 - answered as what it is
+            result = error
+        is_refused = isinstance(result, Exception)
+        header = scope.headers.get(REQUEST_ID) if is_refused else None
+        return app.reports.respond(result, self._seconds() - begun, header)
+
+    async def _direct_outcome(
+        self, app: WebApplication, scope: Any, protocol: RequestProtocol
+    ) -> Outcome:
         header = scope.headers.get
         key, size = app.reports.admit(
             scope.method, header("authorization") or "", header("content-length") or ""
         )
-        raw = await self._body(protocol, size)
+        raw = await self._bodies.read(protocol, size, self._seconds())
         body = RequestBody(header("content-type") or "", header("content-encoding") or "", raw)
-        assert self._loop is not None  # noqa: S101 - it runs on it
-        pending: asyncio.Future[Outcome] = self._loop.create_future()
-        app.intake.submit(IntakeRequest(body, key, header(SOURCE_CLASS) or "", pending))
-        self._answers.begin(pending, self._seconds())
-        outcome = await pending
-        self._answers.end(pending)
-        return outcome
+        return await self._outcome(app, body, key, header(SOURCE_CLASS) or "")
 
-    async def _body(self, protocol: RequestProtocol, size: int | None) -> bytes:
-        """Return the body; refuse one that is too large, or does not come in time."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - each request is one
-        self._bodies.begin(task, self._seconds())
-        is_small = size is not None and size <= SMALL_BODY
+    async def _outcome(
+        self, app: WebApplication, body: RequestBody, key: str, network: str
+    ) -> Outcome:
+        """Return the outcome of a body, once its group is durable or it has waited too long."""
+        pending: asyncio.Future[Outcome] = self._future()
+        app.intake.submit(IntakeRequest(body, key, network, pending))
+        return await self._answer(pending)
+
+    # -- requests that came through a relay --------------------------------------------------------
+
+    async def _take_sealed(self, scope: Any, protocol: RequestProtocol) -> None:
+        app = self._opened()
+        if app is None:
+            self._threads.respond_problem(scope, protocol, _NOT_OPEN)
+            return
         try:
-            raw = await (protocol() if is_small else self._large.read(protocol))
-        except asyncio.CancelledError:
-            if self._bodies.end(task):
-                raise
-            task.uncancel()
-            raise refusal("incomplete") from None
-        except RuntimeError:  # the device went away
-            raise refusal("incomplete") from None
+            opened = await self._opened_request(app, scope, protocol)
+        except Exception as error:  # noqa: BLE001 - answered as what it is
+            response = app.gateway.refuse(error, scope.headers.get(REQUEST_ID))
+        else:
+            response = app.gateway.seal(opened, await self._serve(app, scope, opened))
+        _respond(protocol, response)
+
+    async def _opened_request(
+        self, app: WebApplication, scope: Any, protocol: RequestProtocol
+    ) -> OpenedRequest:
+        header = scope.headers.get
+        size = app.gateway.admit(
+            scope.method, header("content-type") or "", header("content-length") or ""
+        )
+        sealed = await self._sealed_bodies.read(protocol, size, self._seconds(), limit=size)
+        pending: asyncio.Future[OpenedRequest] = self._future()
+        self._sealed.submit(SealedRequest(app.gateway.open, sealed, pending))
+        return await self._answer(pending)
+
+    async def _serve(
+        self, app: WebApplication, scope: Any, opened: OpenedRequest
+    ) -> DeviceResponse:
+        """Return the response of the device's endpoint that a request is for."""
+        if opened.is_reports:
+            return await self._response(app, scope, self._relayed_outcome(app, opened))
+        if not opened.is_row_close:
+            return app.gateway.refuse_endpoint()
+        try:
+            return await self._close_row(opened)
+        except Exception as error:  # noqa: BLE001 - answered as what it is
+            return app.gateway.refuse_inside(error, scope.headers.get(REQUEST_ID))
+
+    async def _relayed_outcome(self, app: WebApplication, opened: OpenedRequest) -> Outcome:
+        content = opened.request.content
+        key, _ = app.reports.admit("POST", opened.header("authorization"), str(len(content)))
+        body = RequestBody(opened.header("content-type"), "", content)
+        return await self._outcome(app, body, key, "")
+
+    async def _close_row(self, opened: OpenedRequest) -> DeviceResponse:
+        """Return the response to a row-close request, which waits for the store on a thread."""
+        if len(self._row_closes) >= MOST_ROW_CLOSES:
+            raise Overloaded(RETRY_SECONDS, "other rows are being closed: retry in a moment")
+        closing = asyncio.ensure_future(self._threads.call(inner_environ(opened)))
+        self._row_closes.add(closing)
+        closing.add_done_callback(self._forget_row_close)
+        done, _ = await asyncio.wait([closing], timeout=ANSWER_SECONDS)
+        if not done:
+            raise unanswered()
+        return DeviceResponse(*closing.result())
+
+    def _forget_row_close(self, closing: asyncio.Task[Any]) -> None:
+        self._row_closes.discard(closing)
+        if not closing.cancelled():
+            closing.exception()  # of one that nobody waits for any more: asyncio would log it
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def _future(self) -> asyncio.Future[Any]:
+        assert self._loop is not None  # noqa: S101 - it runs on it
+        return self._loop.create_future()
+
+    async def _answer(self, pending: asyncio.Future[T]) -> T:
+        """Return what a future is set to; the error of the store if that takes too long."""
+        self._answers.begin(pending, self._seconds())
+        try:
+            return await pending
         finally:
-            self._bodies.end(task)
-        if size is not None and len(raw) < size:
-            raise refusal("incomplete")
-        return raw
+            self._answers.end(pending)
 
     def deliver(self, settled: Settled) -> None:
         """Tell outcomes to requests of the loop, from the intake's thread."""
@@ -199,10 +212,21 @@ class RsgiApplication:
 
     def _sweep(self) -> None:
         now = self._seconds()
-        for task in self._bodies.overdue(now):
-            task.cancel()
+        self._bodies.end_overdue(now)
+        self._sealed_bodies.end_overdue(now)
         for pending in self._answers.overdue(now):
             if not pending.done():
-                pending.set_result(unanswered())
+                pending.set_exception(unanswered())
         assert self._loop is not None  # noqa: S101 - it runs on it
         self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+
+def _host(scope: Any) -> str | None:
+    """Return the host that a request names; None: it names none, as HTTP/1.1 requires."""
+    host: str | None = scope.headers.get("host")
+    return scope.authority if host is None else host
+
+
+def _respond(protocol: RequestProtocol, response: DeviceResponse) -> None:
+    status, headers, body = response
+    protocol.response_bytes(status, [*headers, _SERVER], body)

@@ -131,7 +131,7 @@ def _analyze(megabytes: int, listener: socket.socket, parent: int) -> int:
 
 def _load(analysis: str) -> RsgiApplication:
     """Load the application in a worker that leaves queries to the analysis process."""
-    forwarder = Forwarder(app, analysis, changed=_refresh, refused=_count_refusal)
+    forwarder = Forwarder(app, analysis, changed=_refresh, refused=_count_refusal, ids=app.ids)
     app.analysis_is_up = forwarder.is_up
     return load_worker(forwarder)
 
@@ -142,7 +142,8 @@ def load_worker(others: WSGIApplication) -> RsgiApplication:
     A store that is unavailable now may return.
     """
     enter_worker()
-    application = RsgiApplication(_opened_here, WsgiThreads(others, app.faults))
+    threads = WsgiThreads(others, app.faults, ids=app.ids)
+    application = RsgiApplication(_opened_here, threads)
     app.deliver = application.deliver  # before it is opened, since it is put together with this
     # Not for longer: a store that hangs must not fail the liveness probe.
     app.open_in_background().join(OPENING_SECONDS)

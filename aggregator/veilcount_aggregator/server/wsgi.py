@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from multiprocessing.util import Finalize
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -28,9 +28,10 @@ from ..errors import StoreError, StoreUnavailable
 from ..ingest.group_intake import Deliver, settle_all
 from ..ingest.live_reports import LiveReports
 from ..problem_details import PROBLEM_TYPE, RETRY_SECONDS
+from ..request_ids import ENVIRON_NAME, RequestIds
 from ..retention.clock_guard import Clock
 from ..service import Aggregator
-from ..settings import Settings
+from ..settings import Settings, variable_name
 from ..structured_logging import FaultLog, configure_logging
 from .app import WebApplication, assemble
 from .background import BackgroundThread
@@ -93,7 +94,7 @@ class LazyApplication:
         except VeilcountError as error:
             if environ["PATH_INFO"] == READY_PATH:
                 return _reply(start, UNAVAILABLE, JSON_TYPE, NOT_OPEN)
-            return _not_ready(error, start)
+            return self._not_ready(error, environ, start)
         return opened.web.flask(environ, start)
 
     def open(self) -> OpenApplication:
@@ -106,6 +107,19 @@ class LazyApplication:
             return self.opened or self._open()
         finally:
             self._lock.release()
+
+    @property
+    def ids(self) -> RequestIds:
+        """What names requests, also while other settings are invalid."""
+        return RequestIds(self._variables.get(variable_name("proxy_request_ids")) == "1")
+
+    def _not_ready(
+        self, error: VeilcountError, environ: WSGIEnvironment, start: StartResponse
+    ) -> Iterable[bytes]:
+        """Respond 503 whatever is wrong: devices keep their reports and retry."""
+        name = self.ids.choose(environ.get(ENVIRON_NAME))
+        problem = replace(problem_from_error(StoreUnavailable(str(error))), request=name)
+        return _reply(start, UNAVAILABLE, PROBLEM_TYPE, problem.body, *problem.headers.items())
 
     def open_in_background(self) -> threading.Thread:
         """Have a thread open it, unless one does: a store may let its opening wait for long."""
@@ -151,12 +165,6 @@ class LazyApplication:
         Finalize(None, opened.close, exitpriority=CLOSING)
         self._kept.append(opened)
         return opened
-
-
-def _not_ready(error: VeilcountError, start: StartResponse) -> Iterable[bytes]:
-    """Respond 503 whatever is wrong: devices keep their reports and retry."""
-    problem = problem_from_error(StoreUnavailable(str(error)))
-    return _reply(start, UNAVAILABLE, PROBLEM_TYPE, problem.body, *problem.headers.items())
 
 
 def _reply(

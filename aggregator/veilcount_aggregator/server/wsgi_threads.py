@@ -16,10 +16,13 @@ import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
 from typing import Any
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 from ..problem_details import FAILED, INCOMPLETE, PROBLEM_TYPE, Problem, problem_of
+from ..request_ids import HEADER as REQUEST_ID
+from ..request_ids import OWN_IDS, RequestIds
 from ..response_headers import HEADERS
 from ..structured_logging import FaultLog
 from .worker_supervisor import NAME
@@ -97,11 +100,16 @@ class WsgiThreads:
     """Answers requests by a WSGI application, on threads."""
 
     def __init__(
-        self, application: WSGIApplication, faults: FaultLog, threads: int = THREADS
+        self,
+        application: WSGIApplication,
+        faults: FaultLog,
+        threads: int = THREADS,
+        ids: RequestIds = OWN_IDS,
     ) -> None:
         """Answer by this application, which handles its own errors; `faults` has what is left."""
         self._application = application
         self._faults = faults
+        self._ids = ids
         self._pool = ThreadPoolExecutor(threads, "veilcount-request")
 
     async def respond(self, scope: Any, protocol: Any) -> None:
@@ -110,13 +118,16 @@ class WsgiThreads:
         try:
             body = await _read(scope.headers.get("content-length") or "", protocol, loop)
         except (TimeoutError, RuntimeError):  # it does not come, or its sender went away
-            respond_problem(protocol, problem_of(INCOMPLETE))
+            self.respond_problem(scope, protocol, problem_of(INCOMPLETE))
             return
         environ = _environ(scope) | {"wsgi.input": body, "wsgi.input_terminated": True}
         try:
             status, headers, page = await loop.run_in_executor(self._pool, self._answer, environ)
         except Exception as error:  # noqa: BLE001 - answered as what it is
-            self._break_off(protocol, error)
+            # in place of a body that broke off: nothing of it was sent
+            name = self._ids.choose(scope.headers.get(REQUEST_ID))
+            self._faults.log("failed", ENDPOINT, error, request=name)
+            _respond_problem(protocol, replace(problem_of(FAILED, retry=True), request=name))
             return
         with page:
             size = page.seek(0, io.SEEK_END)
@@ -128,10 +139,21 @@ class WsgiThreads:
             while piece := await loop.run_in_executor(self._pool, page.read, CHUNK):
                 await stream.send_bytes(piece)
 
-    def _break_off(self, protocol: Any, error: Exception) -> None:
-        """Respond in place of a body that broke off: nothing of it was sent."""
-        self._faults.log("failed", ENDPOINT, error)
-        respond_problem(protocol, problem_of(FAILED, retry=True))
+    async def call(self, environ: WSGIEnvironment) -> tuple[int, list[Header], bytes]:
+        """Return the application's status, headers and body for a request of this process."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._answer_whole, environ)
+
+    def _answer_whole(self, environ: WSGIEnvironment) -> tuple[int, list[Header], bytes]:
+        status, headers, page = self._answer(environ)
+        with page:
+            page.seek(0)
+            return status, headers, page.read()
+
+    def respond_problem(self, scope: Any, protocol: Any, problem: Problem) -> None:
+        """Respond with a problem document, which names the request."""
+        name = self._ids.choose(scope.headers.get(REQUEST_ID))
+        _respond_problem(protocol, replace(problem, request=name))
 
     def _answer(self, environ: WSGIEnvironment) -> tuple[int, list[Header], Any]:
         head: list[tuple[int, list[Header]]] = []
@@ -160,8 +182,7 @@ class WsgiThreads:
         return status, [*headers, ("server", NAME)], body
 
 
-def respond_problem(protocol: Any, problem: Problem) -> None:
-    """Respond with a problem document by RSGI."""
+def _respond_problem(protocol: Any, problem: Problem) -> None:
     headers = {"content-type": PROBLEM_TYPE, **HEADERS, **problem.headers}
     protocol.response_bytes(problem.status, [*headers.items(), ("server", NAME)], problem.body)
 

@@ -33,6 +33,7 @@ def test_a_row_is_closed_by_whoever_knows_its_name(deployed: Deployment, name: s
     reply = close(deployed, report)
 
     assert (reply.status, reply.body) == (204, b"")
+    assert reply.headers.keys().isdisjoint({"Content-Type", "Content-Length"})
     assert deployed.counted(name) == 1
     assert deployed.verdicts(report) == [Verdict.DUPLICATE]
     if name == "opened":

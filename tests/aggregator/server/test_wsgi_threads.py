@@ -148,7 +148,12 @@ def test_reports_before_the_store_is_open_take_no_thread() -> None:
     """They are asked to come back: a store that hangs would keep all threads, and whoever waits."""
     protocol = Protocol()
     application = RsgiApplication(lambda: None, WsgiThreads(breaks, FaultLog()))
-    asyncio.run(application.__rsgi__(SimpleNamespace(path=PATH, method="POST"), protocol))
+    asyncio.run(
+        application.__rsgi__(
+            SimpleNamespace(path=PATH, method="POST", http_version="1.1", headers={"host": "x"}),
+            protocol,
+        )
+    )
 
     assert (protocol.status, protocol.headers["Retry-After"]) == (503, "2")
     assert protocol.headers["content-type"] == PROBLEM_TYPE

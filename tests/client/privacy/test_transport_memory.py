@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_aggregator.api.gateway import WsgiGateway
+from tests.aggregator.api.gateway_fixtures import wsgi_gateway
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_client.delivery.transport import HttpTransport, Reply, Transport
 from veilcount_client.testing.doubles import RecordingTransport, WsgiTransport
@@ -104,7 +104,7 @@ class Network:
         """Return the answer as it travels: sealed, if it is the gateway's."""
         if not self.answer.is_sealed or body == BODY:
             return self.answer
-        gateway = WsgiGateway(self.serve, lambda: KEYS, lambda: None)
+        gateway = wsgi_gateway(self.serve, KEYS)
         return Answer(*wsgi_reply(gateway, "POST", "/v1/ohttp", body, "message/ohttp-req"))
 
 

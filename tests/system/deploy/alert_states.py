@@ -37,6 +37,7 @@ from veilcount_aggregator.store.redis import shard_health
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
+from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 from veilcount_shared.report import Batch
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -315,6 +316,12 @@ def no_key(made: Deployment) -> None:
     """The intake is keyed, and devices come without a key."""
     made.verdicts(made.report("theme"), key=made.key(Role.DEVICE))
     made.send(Batch((made.report("theme"),)))
+
+
+@acted("GatewayRefuses", twice=True)
+def gateway_refuses(made: Deployment) -> None:
+    """What comes through a relay does not open."""
+    assert made.ask("POST", "/v1/ohttp", bytes(99), kind=REQUEST_TYPE).status == 400
 
 
 @acted("Full", twice=True, max_new_pseudonyms=1)

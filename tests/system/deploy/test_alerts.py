@@ -15,6 +15,7 @@ from tests.system.deploy.alert_states import BACKUP_METRIC, SLOW, STATES, Scrape
 from tests.system.deploy.files import DEPLOY, documents
 from tests.system.deploy.promql import Sample, fires, meets
 from veilcount_aggregator.auth.api_keys import Role
+from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 
 GROUP = documents("alerts.yml")[0]["groups"][0]
 RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
@@ -31,6 +32,7 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     with deployment(folder, FILE, max_store_memory=1 << 30) as deployed:
         scraped = Scraped(deployed, deployed.key(Role.ANALYST))
         deployed.verdicts(deployed.report("theme"), deployed.report("theme", fingerprint="0" * 64))
+        assert deployed.ask("POST", "/v1/ohttp", bytes(99), kind=REQUEST_TYPE).status == 400
         deployed.aggregator.store.set_read_only(on=True)
         with pytest.raises(AssertionError, match="unavailable"):
             deployed.verdicts(deployed.report("theme"))

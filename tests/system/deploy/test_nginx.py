@@ -6,6 +6,7 @@ Only the seconds that a body may stop for are fewer, where one stops.
 from __future__ import annotations
 
 import json
+import re
 import socket
 import ssl
 import time
@@ -27,7 +28,7 @@ REPORTS = "/v1/reports"
 PAUSE = 0.25  # between what drips
 PASSED = {
     *("host", "content-type", "content-length", "authorization", "content-encoding"),
-    "x-veilcount-source-class",
+    *("x-veilcount-source-class", "x-veilcount-request-id"),
 }
 REVEALING = {
     "User-Agent": "one of a kind",
@@ -41,6 +42,7 @@ REVEALING = {
     "Traceparent": "00-7-7-01",
     "DNT": "1",
     "X-Veilcount-Source-Class": "a quota of my own",
+    "X-Veilcount-Request-Id": "0123456789abcdef" * 2,
 }
 
 
@@ -101,6 +103,18 @@ def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: Recordi
     assert (arrived["cookie"], arrived["x-forwarded-proto"]) == ("who=me", "https")
     assert arrived.keys().isdisjoint({"x-forwarded-for", "x-real-ip", "forwarded"})
     assert reply.headers["Set-Cookie"] == "who=me"
+
+
+@pytest.mark.parametrize("path", [REPORTS, "/v1/rows/close", "/collections", "/docs"])
+def test_the_id_of_a_request_is_the_proxys_own_and_new_each_time(
+    proxy: Nginx, echo: RecordingUpstream, path: str
+) -> None:
+    for _ in range(3):
+        ask(proxy, "POST", path, headers=REVEALING, data=b"body")
+    ids = {headers["x-veilcount-request-id"] for headers in echo.headers[-3:]}
+
+    assert len(ids - {REVEALING["X-Veilcount-Request-Id"]}) == 3
+    assert all(re.fullmatch("[0-9a-f]{32}", request) for request in ids)
 
 
 def test_what_drips_never_reaches_the_aggregator_and_is_cut(

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPSConnection
 from pathlib import Path
 
+import pytest
+
 from tests.system.deploy.nginx import Nginx, in_front_of
 from tests.system.deploy.recording_upstream import RecordingUpstream
 from tests.system.server import HOST
@@ -21,13 +23,13 @@ FEW = {"burst=200": "burst=4", "burst=1000": "burst=9"}
 CLASSES = {"# 192.0.2.0/24 hosting;": "192.0.2.0/24 hosting; 2001:db8:bad::/48 hosting;"}
 
 
-def posted(nginx: Nginx, *addresses: str) -> list[int]:
+def posted(nginx: Nginx, *addresses: str, path: str = "/v1/reports") -> list[int]:
     """Send a body from each address, on a connection of its own; return the statuses."""
     context = ssl.create_default_context(cafile=str(nginx.certificate))
 
     def post(address: str) -> int:
         connection = HTTPSConnection("localhost", nginx.port, context=context, timeout=30)
-        connection.request("POST", "/v1/reports", b"body", {"X-Test-Address": address})
+        connection.request("POST", path, b"body", {"X-Test-Address": address})
         status = connection.getresponse().status
         connection.close()
         return status
@@ -78,3 +80,28 @@ def test_a_64_is_one_network_and_a_48_another(echo: RecordingUpstream, tmp_path:
     assert others == [200, 200]
     assert "2001:db8" not in written
     assert "198.51.100" not in written
+
+
+@pytest.mark.parametrize("path", ["/login", "/docs", "/openapi.json"])
+def test_pages_without_a_key_have_a_limit_that_others_do_not_share(
+    echo: RecordingUpstream, tmp_path: Path, path: str
+) -> None:
+    few = {"rate=2r/s": "rate=1r/m", "burst=30 ": "burst=4 "}
+    with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES | few) as nginx:
+        keyless = posted(nginx, *["198.51.100.7"] * 12, path=path)
+        of_64 = posted(nginx, *[f"2001:db8::{n:x}" for n in range(1, 13)], path=path)
+        pages = posted(nginx, *["198.51.100.7"] * 12, path="/collections")
+
+    assert Counter(keyless) == {200: 5, 503: 7}
+    assert Counter(of_64) == {200: 5, 503: 7}
+    assert pages == [200] * 12
+
+
+def test_pages_have_a_limit_too(echo: RecordingUpstream, tmp_path: Path) -> None:
+    few = {"rate=50r/s": "rate=1r/m", "burst=300": "burst=9"}
+    with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES | few) as nginx:
+        pages = posted(nginx, *["198.51.100.7"] * 25, path="/collections")
+        bodies = posted(nginx, *["198.51.100.7"] * 25)
+
+    assert Counter(pages) == {200: 10, 503: 15}
+    assert bodies == [200] * 25

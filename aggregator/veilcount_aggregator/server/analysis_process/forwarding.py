@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -18,6 +19,7 @@ from ...api.computation_gate import Permit
 from ...api.problems import problem_from_error
 from ...errors import Overloaded
 from ...problem_details import PROBLEM_TYPE, RETRY_SECONDS
+from ...request_ids import ENVIRON_NAME, OWN_IDS, RequestIds
 from ...response_headers import HEADERS
 from .frames import CHUNK, BrokenChannel, Channel, Kind
 
@@ -29,7 +31,12 @@ TRIES = 2
 SAFE = frozenset({"GET", "HEAD"})
 
 #: paths that a worker serves itself: of devices and probes, and static assets
-LOCAL_PATHS = frozenset({"/v1/reports", "/v1/rows/close", "/healthz", "/readyz", "/metrics"})
+LOCAL_PATHS = frozenset(
+    {
+        *("/v1/reports", "/v1/rows/close", "/v1/ohttp-keys"),
+        *("/healthz", "/readyz", "/metrics"),
+    }
+)
 LOCAL_PREFIX = "/assets/"
 
 _PASSED = frozenset(
@@ -66,10 +73,12 @@ class Forwarder:
         *,
         changed: Callable[[], None] = lambda: None,
         refused: Callable[[str], None] = lambda _: None,
+        ids: RequestIds = OWN_IDS,
     ) -> None:
         """Forward to the socket at `address`; `changed` is called after a request that changed
         something, `refused` with the reason of each 503.
         """
+        self._ids = ids
         self._onward = onward
         self._address = address
         self._changed = changed
@@ -81,15 +90,15 @@ class Forwarder:
         if is_local(environ["PATH_INFO"]):
             return self._onward(environ, start)
         if not self._permits.acquire(blocking=False):
-            return self._refuse(BUSY, start)
+            return self._refuse(BUSY, environ, start)
         try:
             exchange = self._open(environ, Permit(self._permits.release))
             status, headers = exchange.head(environ)
             body = exchange.body()
         except ResponseTimeout:
-            return self._refuse(SLOW, start)
+            return self._refuse(SLOW, environ, start)
         except BrokenChannel:
-            return self._refuse(DOWN, start)
+            return self._refuse(DOWN, environ, start)
         if environ["REQUEST_METHOD"] not in SAFE and status < "4":
             self._changed()
         start(status, headers)
@@ -118,9 +127,13 @@ class Forwarder:
                 return Exchange(channel, permit, timeout or ANSWER_SECONDS)
         raise BrokenChannel("not accepted")
 
-    def _refuse(self, reason: str, start: StartResponse) -> Iterable[bytes]:
+    def _refuse(
+        self, reason: str, environ: WSGIEnvironment, start: StartResponse
+    ) -> Iterable[bytes]:
         self._refused(reason)
-        problem = problem_from_error(Overloaded(RETRY_SECONDS, _WHY[reason]))
+        name = self._ids.choose(environ.get(ENVIRON_NAME))
+        error = Overloaded(RETRY_SECONDS, _WHY[reason])
+        problem = replace(problem_from_error(error), request=name)
         kind = problem.kind.status
         headers = {**HEADERS, **problem.headers, "Content-Length": str(len(problem.body))}
         start(f"{kind.value} {kind.phrase}", [("Content-Type", PROBLEM_TYPE), *headers.items()])

@@ -1,0 +1,33 @@
+"""Ids of requests, by which an operator finds the log line of a problem document.
+
+An id is random, and only a request that was refused or failed has one: nothing of an accepted
+report could be found by it, and none is ever stored. The shipped proxy names requests too. Its ids
+are taken only where the operator says that nobody can bypass it: a device could else choose the id
+that its own request is logged under.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+
+HEADER = "X-Veilcount-Request-Id"
+ENVIRON_NAME = "HTTP_X_VEILCOUNT_REQUEST_ID"  # of the header, in WSGI
+_ID = re.compile("[0-9a-f]{32}")  # nginx's $request_id
+
+
+@dataclass(frozen=True, slots=True)
+class RequestIds:
+    """Chooses ids; with `from_proxy` the proxy's, where it gives one."""
+
+    from_proxy: bool = False
+
+    def choose(self, header: str | None) -> str:
+        """Return the id of a request with this header."""
+        if header and self.from_proxy and _ID.fullmatch(header):
+            return header
+        return secrets.token_hex(16)
+
+
+OWN_IDS = RequestIds()
