@@ -1,26 +1,44 @@
-"""Checks of files: a SQLite store's permissions, disk, log and pages; a folder's newest backup."""
+"""Checks of files: a SQLite store's permissions, disk, log and pages; a directory of backups."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
-from ..store.sqlite.connection import SqliteUrl
-from ..store.sqlite.database import WAL_BYTES, SqliteDatabase
+from ..central.release_journal import ENDING
+from ..errors import StoreUnfit
+from ..store.sqlite.connection import SqliteUrl, connect
+from ..store.sqlite.database import WAL_PAGES, SqliteDatabase
 from ..store.sqlite.schema import APPLICATION, STEPS
-from .finding import Check, CheckResult, Finding, examine, graded, ok, warn, wrong
+from .finding import (
+    Check,
+    CheckResult,
+    Finding,
+    Severity,
+    examine,
+    graded,
+    ok,
+    or_ok,
+    problems_or_ok,
+    warn,
+    wrong,
+)
 
 LITTLE = 1 << 30
 NEXT_TO_NOTHING = 100 << 20
 PART = 20  # less than this part of the disk is little, too
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MEGA = 1 << 20
+RESTORE = "stop the servers, and restore the newest intact backup"
 
 
 def _schema(url: str) -> Iterator[CheckResult]:
@@ -33,15 +51,26 @@ def _schema(url: str) -> Iterator[CheckResult]:
         yield wrong(f"journal mode {mode}", "start `veilcount serve` once: it sets WAL")
 
 
+def exposed(directory: Path, files: Iterable[Path]) -> Iterator[CheckResult]:
+    """Yield a problem if others may change a directory, and one if they may open files in it.
+
+    Who may write to a directory may put another file in the place of one that only its owner reads.
+    """
+    if directory.stat().st_mode & OTHERS_WRITE:
+        fix = f"chmod go-w {shlex.quote(str(directory))}"
+        yield wrong(f"other users may replace or delete the files in {directory}", fix)
+    readable = [str(file) for file in files if file.stat().st_mode & OTHERS]
+    if readable:
+        names = shlex.join(sorted(readable))
+        yield warn(f"other users may read or write {names}", f"chmod 600 {names}")
+
+
+@or_ok("only its owner may read and write its files, and change their directory")
 def _permissions(url: str) -> Iterator[CheckResult]:
     path = SqliteUrl.parse(url).path
-    files = (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-lock"))
-    loose = [each for each in files if each.exists() and each.stat().st_mode & OTHERS]
-    if loose:
-        names = " ".join(map(str, loose))
-        yield warn(f"other users may read or write {names}", f"chmod 600 {names}")
-    else:
-        yield ok("only its owner may read and write it")
+    own_names = (path.name, f".{path.name}-")  # with its log, lock and journal, and their links
+    files = [file for file in path.parent.iterdir() if file.name.startswith(own_names)]
+    yield from exposed(path.parent, files)
 
 
 def _disk(url: str) -> Iterator[CheckResult]:
@@ -56,26 +85,36 @@ def _disk(url: str) -> Iterator[CheckResult]:
 
 
 def _log(url: str) -> Iterator[CheckResult]:
+    """Check that the log can be written back, as each commit does at times: a reader prevents it.
+
+    Readers that have just begun keep a few pages back; one that stays keeps back all that follow.
+    """
     path = SqliteUrl.parse(url).path
-    log = path.with_name(f"{path.name}-wal")
-    size = log.stat().st_size if log.exists() else 0
-    if size > 2 * WAL_BYTES:
+    with closing(connect(path, "rw")) as database:
+        _, logged, written_back = database.execute("pragma wal_checkpoint(passive)").fetchone()
+        (page,) = database.execute("pragma page_size").fetchone()
+    pending = logged - written_back
+    if pending > WAL_PAGES:
         yield warn(
-            f"{log} has grown to {size // MEGA:,} MiB: checkpoints do not complete",
-            "end the long-running reader of the store, such as a copy or a backup",
+            f"{pending * page // MEGA:,} MiB of the log cannot be written back: it grows while a"
+            " process reads an older state",
+            f"end the long-running reader of the store, such as a copy or a backup:"
+            f" `fuser -v {shlex.quote(f'{path}-shm')}` lists its processes",
         )
     else:
-        yield ok(f"{size // MEGA:,} MiB to checkpoint")
+        yield ok("all of the log that no reader uses is written back")
 
 
 def _whole(url: str) -> Iterator[CheckResult]:
-    with closing(SqliteDatabase(SqliteUrl.parse(url))) as file, file.reading() as database:
-        found = database.execute("pragma integrity_check(3)").fetchall()
-    if found == [("ok",)]:
+    try:
+        with closing(SqliteDatabase(SqliteUrl.parse(url))) as file, file.reading() as database:
+            lines = [line for (line,) in database.execute("pragma integrity_check(3)")]
+    except StoreUnfit as error:  # so damaged that SQLite cannot list the damage
+        lines = [str(error)]
+    if lines == ["ok"]:
         yield ok("all pages are intact")
     else:
-        damage = "; ".join(line for (line,) in found)
-        yield wrong(f"damaged: {damage}", "stop the servers, and restore the newest intact backup")
+        yield wrong(f"damaged: {'; '.join(lines)}", RESTORE)
 
 
 SQLITE: dict[str, Check[str]] = {
@@ -94,23 +133,64 @@ SQLITE_MAGIC, REDIS_MAGIC = b"SQLite format 3\0", b"REDIS"
 MAKE = "run `veilcount store backup FILE` daily, to another disk"
 
 
-def examine_backups(folder: Path, now: datetime) -> Iterator[Finding]:
-    """Yield the findings of a folder."""
-    checks: dict[str, Check[Path]] = {"newest": lambda path: _newest(path, now)}
-    yield from examine(BACKUPS, checks, folder)
+@dataclass(frozen=True, slots=True)
+class BackupDirectory:
+    """A directory of backups at an instant, and the journal of releases of its deployment."""
+
+    path: Path
+    now: datetime
+    journal: Path | None
+
+    def files(self) -> list[Path]:
+        """Return the backups in it."""
+        return [file for file in self.path.iterdir() if file.is_file() and _is_backup(file)]
+
+    def journals(self) -> list[Path]:
+        """Return the journals of releases in it, by path or by name."""
+        journal = self.journal.resolve() if self.journal else None
+        files = (file for file in self.path.rglob("*") if file.is_file())
+        return [file for file in files if file.resolve() == journal or file.name.endswith(ENDING)]
 
 
-def _newest(folder: Path, now: datetime) -> Iterator[CheckResult]:
-    if not folder.is_dir():
-        yield wrong(f"{folder} is not a folder", "give the folder that backups are written to")
+def examine_backups(path: Path, now: datetime, journal: Path | None = None) -> Iterator[Finding]:
+    """Yield the findings of a directory of backups."""
+    if path.is_dir():
+        yield from examine(BACKUPS, BACKUP_CHECKS, BackupDirectory(path, now, journal))
+    else:
+        fix = "give the directory that backups are written to"
+        yield Finding(BACKUPS, "newest", Severity.WRONG, f"{path} is not a directory", fix)
+
+
+def _newest(directory: BackupDirectory) -> Iterator[CheckResult]:
+    files = directory.files()
+    if not files:
+        yield wrong(f"{directory.path} contains no backup of a store", MAKE)
         return
-    found = [each for each in folder.iterdir() if each.is_file() and _is_backup(each)]
-    if not found:
-        yield wrong(f"{folder} contains no backup of a store", MAKE)
-        return
-    newest = max(found, key=lambda each: each.stat().st_mtime)
-    yield _age(newest, now)
+    newest = max(files, key=lambda file: file.stat().st_mtime)
+    yield _age(newest, directory.now)
     yield from _verified(newest)
+
+
+def _private(directory: BackupDirectory) -> Iterator[CheckResult]:
+    problems = exposed(directory.path, directory.files())
+    yield from problems_or_ok(problems, "only their owner may read and write the backups")
+
+
+@or_ok("no journal of releases is among the backups")
+def _separate(directory: BackupDirectory) -> Iterator[CheckResult]:
+    for journal in directory.journals():
+        yield warn(
+            f"{journal} is among the backups: a lost disk or an older copy takes both, and spent"
+            " budget is forgotten",
+            "move the journal and its .id file to another disk, and give it as --journal",
+        )
+
+
+BACKUP_CHECKS: dict[str, Check[BackupDirectory]] = {
+    "newest": _newest,
+    "permissions": _private,
+    "journal": _separate,
+}
 
 
 def _is_backup(path: Path) -> bool:
