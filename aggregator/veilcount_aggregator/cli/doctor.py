@@ -34,7 +34,15 @@ STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold r
     metavar="DIR",
     help="Directory of backups; the newest is verified.",
 )
-@options.setting_options("journal", "max_new_pseudonyms", "max_series_memory", "max_store_memory")
+@options.setting_options(
+    "journal",
+    "max_new_pseudonyms",
+    "max_new_pseudonyms_per_hour",
+    "max_pseudonyms_per_body",
+    "source_classes",
+    "max_series_memory",
+    "max_store_memory",
+)
 @click.option(
     "--issuer",
     "issued",

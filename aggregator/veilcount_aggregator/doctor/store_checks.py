@@ -260,6 +260,7 @@ STORED: dict[str, Check[StoreSnapshot]] = {
     "definitions": definition_checks.definitions,
     "remarks": definition_checks.remarks,
     "new pseudonyms": definition_checks.new_pseudonyms,
+    "floods": definition_checks.floods,
     "memory of counters": definition_checks.memory,
     "keys": api_keys,
     "releases": release_lock,

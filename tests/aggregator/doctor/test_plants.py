@@ -25,10 +25,8 @@ from veilcount_aggregator.store.sqlite.connection import SqliteUrl
 
 PASSWORD = "a-password-of-this-test"
 OWNER, ALL = 0o700, 0o777
-LINE = dict.fromkeys(("fingerprint", "canonical", "day", "actor"), "") | {
-    "charges": {},
-    "answer": {},
-}
+TEXTS = ("fingerprint", "canonical", "day", "actor")
+LINE: dict[str, object] = {**dict.fromkeys(TEXTS, ""), "charges": {}, "answer": {}}
 
 
 @dataclass
@@ -173,7 +171,7 @@ def foreign_key(site: Site) -> None:
 def foreign_database(site: Site) -> None:
     assert site.server is not None
     with site.server.connection() as connection:
-        connection.select(3)  # type: ignore[no-untyped-call]
+        connection.select(3)
         connection.set("session:5", "another's")
 
 
