@@ -150,7 +150,9 @@ def test_all_workers_of_a_store_derive_the_same_limits(store: Store, tmp_path: P
 def test_a_collection_with_tokens_has_no_hourly_quota() -> None:
     """Its pseudonyms cannot be invented; a launch would only wait for the next hour."""
     limit, origin = PseudonymLimit(SETTING, bytes, hourly=10), RequestOrigin(hour=5)
-    with_tokens = series("epsilon = 1", 'linkage = "token"')
+    with_tokens = series(
+        "epsilon = 1", 'linkage = "token"', f'tokens = "{"0" * 64}"', "answers = 1"
+    )
 
     assert limit.quota(with_tokens, origin) is None
     assert limit.quota(LOCAL, origin) is not None
