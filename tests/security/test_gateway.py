@@ -190,7 +190,7 @@ def test_no_field_of_a_device_but_two_reaches_the_server(gateway: Gateway) -> No
         "HTTP_X_VEILCOUNT_SOURCE_CLASS": "trusted",
     }  # fmt: skip
     reply = b"".join(
-        WsgiGateway(onward, lambda: load_gateway_keys(store), lambda: None)(
+        WsgiGateway(onward, lambda: load_gateway_keys(store), lambda: None, lambda _: None)(
             outer, lambda *_: lambda _: None
         )
     )

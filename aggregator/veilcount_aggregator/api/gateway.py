@@ -83,15 +83,17 @@ class GatewayKeys:
 
 
 class WsgiGateway:
-    """The gateway in front of an application; `relayed` counts what it handed on."""
+    """The gateway in front of an application; it counts what it handed on, and what it refused."""
 
     def __init__(
         self,
         onward: WSGIApplication,
         keys: Callable[[], Sequence[GatewayKey]],
         relayed: Callable[[], object],
+        refused: Callable[[str], object],
     ) -> None:
-        self._onward, self._keys, self._relayed = onward, keys, relayed
+        self._onward, self._keys = onward, keys
+        self._relayed, self._refused = relayed, refused
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request; those of other paths are handed on."""
@@ -100,7 +102,9 @@ class WsgiGateway:
         try:
             request, exchange = self._open(environ)
         except Exception as error:  # noqa: BLE001 - answered as what it is
-            return _refuse(_problem(error), start_response)
+            problem = _problem(error)
+            self._refused(problem.kind.name)
+            return _refuse(problem, start_response)
         sealed = exchange.seal(_padded(self._serve(request)), os.urandom(exchange.nonce_bytes))
         headers = [("Content-Type", RESPONSE_TYPE), ("Content-Length", str(len(sealed)))]
         start_response("200 OK", [*headers, *HEADERS.items()])

@@ -1,4 +1,4 @@
-"""Service counters of requests: by endpoint and status, their duration, refused bodies.
+"""Service counters: requests by endpoint and status, their duration, refused bodies, workers.
 
 Notes of a closed list of words, which go to the store with the next group: so they are right over
 all workers, and a recycled one takes nothing with it.
@@ -16,6 +16,7 @@ ANSWERED = "answered"
 MICROSECONDS = "microseconds"
 REFUSED = "refused"
 RELAYED = "relayed"
+REPLACED = "worker replaced"
 ANALYSIS_REFUSED = "unanalyzed"
 COMPUTING = "computing"  # a reason beside those of `analysis_server.forwarding`
 
@@ -47,6 +48,10 @@ class RequestMetrics:
     def relayed(self) -> None:
         """Count a request with reports that was answered with 2xx and came through a relay."""
         self._counters.count(_counter(RELAYED))
+
+    def replaced(self) -> None:
+        """Count this worker, which was started in the place of one that died."""
+        self._counters.count(_counter(REPLACED))
 
     def refused(self, problem: str) -> None:
         """Count a refused body, by its problem type."""

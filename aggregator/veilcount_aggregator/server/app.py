@@ -95,7 +95,7 @@ def assemble(
     )
     keys = GatewayKeys(aggregator.store, lambda: aggregator.known().generation)
     app.wsgi_app = WsgiGateway(  # type: ignore[method-assign] # likewise
-        app.wsgi_app, keys.current, metrics.relayed
+        app.wsgi_app, keys.current, metrics.relayed, metrics.refused
     )
     return WebApplication(app, reports, intake)
 

@@ -118,7 +118,7 @@ class RelayedWire(Wire):
         """Give the device its transport, with the keys that the app shipped."""
         self.keys = [gateway_key(key_id) for key_id in KEY_IDS(self.address)]
         self.route = SimulatedRelayTransport(self._relay, self.keys, self.clock.now)
-        self.gateway = WsgiGateway(self._serve, lambda: self.keys, lambda: None)
+        self.gateway = WsgiGateway(self._serve, lambda: self.keys, lambda: None, lambda _: None)
 
     def send(self, body: bytes, reports: int) -> Outcome:
         refused = self.mood()  # no network: nothing reaches the relay
@@ -156,7 +156,7 @@ class RelayedWire(Wire):
         try:
             return Reply(*wsgi_reply(self.gateway, method, "/v1/ohttp", body, kind))
         except KeyRefused:
-            keyless = WsgiGateway(self._serve, list, lambda: None)
+            keyless = WsgiGateway(self._serve, list, lambda: None, lambda _: None)
             return Reply(*wsgi_reply(keyless, method, "/v1/ohttp", body, kind))
 
     def _serve(self, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:

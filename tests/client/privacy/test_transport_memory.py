@@ -104,7 +104,7 @@ class Network:
         """Return the answer as it travels: sealed, if it is the gateway's."""
         if not self.answer.is_sealed or body == BODY:
             return self.answer
-        gateway = WsgiGateway(self.serve, lambda: KEYS, lambda: None)
+        gateway = WsgiGateway(self.serve, lambda: KEYS, lambda: None, lambda _: None)
         return Answer(*wsgi_reply(gateway, "POST", "/v1/ohttp", body, "message/ohttp-req"))
 
 
