@@ -22,7 +22,7 @@ from ..store.redis.config_check import (
     weak_settings,
 )
 from ..store.redis.connections import RedisNode, Wait
-from ..store.redis.durability import DurabilityMonitor
+from ..store.redis.durability import VOUCHED, DurabilityMonitor
 from ..store.redis.identity import SLOTS
 from ..store.redis.shard_client import ShardClient
 from ..store.redis.url import RedisUrl
@@ -143,6 +143,9 @@ def _version(node: RedisProbe) -> Iterator[CheckResult]:
 
 def _settings(node: RedisProbe) -> Iterator[CheckResult]:
     settings = node.settings
+    if settings is None and node.server.address.managed:
+        yield ok(VOUCHED)
+        return
     if settings is None:
         wanted = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
         yield warn("this user may not use CONFIG", f"make sure that the server has {wanted}")
@@ -153,7 +156,7 @@ def _settings(node: RedisProbe) -> Iterator[CheckResult]:
 
 
 def _weak(node: RedisProbe, settings: Mapping[str, str]) -> Iterator[CheckResult]:
-    for each in weak_settings(node.server, settings, durable=True):
+    for each in weak_settings(node.server, settings, durable=not node.server.address.managed):
         yield wrong(each.what, each.fix)
     for name, setting in RECOMMENDED.items():
         if int(settings.get(name, setting.value)) not in setting.values:

@@ -23,7 +23,7 @@ from ..doctor.finding import (
 )
 from ..errors import SigningUnavailable
 from ..series.series import utc_day
-from ..store import DurabilityState, Store, open_store
+from ..store import Store, open_store
 from .definition_file import DefinitionFile
 from .issuer import open_publication
 from .key_list_file import read_key_list
@@ -135,7 +135,7 @@ def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
         yield wrong(
             f"the store takes nothing: {health.trouble or 'read-only'}", "nothing is issued"
         )
-    elif health.durable is not DurabilityState.YES:
+    elif not health.durable.suffices:
         fix = "make it durable: after a crash, accounts could be issued tokens once more"
         yield wrong(f"the ledger may be lost: {health.why}", fix)
     else:

@@ -52,6 +52,7 @@ _DURABLE = {
     DurabilityState.YES: "durable",
     DurabilityState.NO: "NOT durable",
     DurabilityState.UNKNOWN: "durability unknown",
+    DurabilityState.MANAGED: "durability vouched for",
 }
 
 
