@@ -47,7 +47,7 @@ from .upgrade_deployment import (
 
 SUCCESS = {Verdict.COUNTED, Verdict.DUPLICATE}
 NO_SERVER = re.compile(r"502|504|[A-Za-z]+")  # nginx found none, or an error of the connection
-UNLIMITED = {"rate=100r/s": "rate=10000r/s"}  # all clients of the benchmark have one address
+UNLIMITED = {"rate=1r/s": "rate=10000r/s"}  # all clients of the benchmark have one address
 FAIL_TIMEOUT = 11.0  # seconds: nginx sends nothing to a server that refused for ten
 Versions = tuple[Version, Version]  # the older, the newer
 Step = tuple[str, int, Version, Version | None]  # which aggregator, and `Deployment.replace`

@@ -41,7 +41,12 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        return f"redis://{HOST}:{self.port}/0"
+        login = f":{self.password}@" if self.password else ""
+        return f"redis://{login}{HOST}:{self.port}/0"
+
+    @property
+    def password(self) -> str | None:
+        return self._settings.get("requirepass")
 
     def start(self) -> None:
         settings = {"bind": HOST, "port": str(self.port), "dir": str(self.folder)} | self._settings
@@ -109,7 +114,7 @@ class RedisServer:
             return connection.execute_command(*command)
 
     def connection(self) -> redis.Redis:
-        return redis.Redis(host=HOST, port=self.port, protocol=2)
+        return redis.Redis(host=HOST, port=self.port, password=self.password, protocol=2)
 
     def _info(self, section: str) -> Any:
         with self.connection() as connection:

@@ -13,7 +13,8 @@ from veilcount_aggregator.cli import serve
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
 TYPE = re.compile(r"^# TYPE (\w+) ", re.MULTILINE)
-METRICS = re.compile(r"^\| (`veilcount_[^|]*) \|", re.MULTILINE)
+#: an issuer's have a table of their own
+METRICS = re.compile(r"^\| (`veilcount_(?!issuer_)[^|]*) \|", re.MULTILINE)
 SETTING = re.compile(r"^\| `(--[\w-]+)` \| `(VEILCOUNT_\w+)` \|", re.MULTILINE)
 
 

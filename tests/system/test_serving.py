@@ -30,7 +30,7 @@ import requests
 
 from tests.redis_server import RedisServer
 from veilcount_aggregator.api.reports import SOURCE_CLASS
-from veilcount_aggregator.api.request_metrics import ANSWERED
+from veilcount_aggregator.api.request_metrics import ANSWERED, REPLACED
 from veilcount_aggregator.auth.api_keys import Role, create_key, revoke_key
 from veilcount_aggregator.catalog.definitions import (
     DefinitionSource,
@@ -38,7 +38,7 @@ from veilcount_aggregator.catalog.definitions import (
     close_collection,
     load_catalog,
 )
-from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store import ServiceCounter, open_store
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Losses, Report
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_binary, encode_json
@@ -236,6 +236,8 @@ def test_a_worker_that_starts_while_the_store_hangs_keeps_nobody_waiting(
     assert [(each.status_code, each.headers["Retry-After"]) for each in refused] == [(503, "2")] * 8
     assert verdicts == [COUNTED] * 8
     assert counted(store) == 9
+    with closing(open_store(store)) as opened:
+        assert opened.service_counts()[ServiceCounter(REPLACED, "", -1, "")] == 1
 
 
 def begin(server: Server, headers: dict[str, str], what: bytes) -> HTTPConnection:

@@ -1,4 +1,4 @@
-"""Service counters of requests: by endpoint and status, their duration, refused bodies.
+"""Service counters: requests by endpoint and status, their duration, refused bodies, workers.
 
 Notes of a closed list of words, which go to the store with the next group: so they are right over
 all workers, and a recycled one takes nothing with it.
@@ -17,6 +17,7 @@ MICROSECONDS = "microseconds"
 REFUSED = "refused"
 RELAYED = "relayed"
 GATEWAY_REFUSED = "unopened"
+REPLACED = "worker replaced"
 ANALYSIS_REFUSED = "unanalyzed"
 COMPUTING = "computing"  # a reason beside those of `analysis_server.forwarding`
 
@@ -52,6 +53,10 @@ class RequestMetrics:
     def gateway_refused(self, reason: str) -> None:
         """Count an encapsulated request that was not handed on, by the reason."""
         self._counters.count(_counter(GATEWAY_REFUSED, reason))
+
+    def replaced(self) -> None:
+        """Count this worker, which was started in the place of one that died."""
+        self._counters.count(_counter(REPLACED))
 
     def refused(self, problem: str) -> None:
         """Count a refused body, by its problem type."""

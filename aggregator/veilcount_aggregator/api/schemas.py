@@ -219,7 +219,7 @@ class Readiness(Struct):
     """Whether reports can be taken, and why not."""
 
     ready: bool
-    durable: Annotated[str, Meta(description="yes, no, unknown; empty if the store is away")]
+    durable: Annotated[str, Meta(description="yes, no, managed, unknown; empty: the store is away")]
     why: str
     serving: Annotated[int, Meta(description="shards that take reports; ready: at least one")] = 0
     shards: Annotated[int, Meta(description="shards of the store; 0: not known")] = 0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..ingest.group_intake import GROUP
 from ..ingest.pipeline import POSTPONED
 from ..ingest.store_writer import COMMIT_MICROSECONDS, COMMITS
-from ..store import ShardHealth
+from ..store import LOG_RESTORED, ShardHealth
 from .exposition import Labels, gauge, head, line, metric
 from .reports import ENDPOINT
 from .request_metrics import (
@@ -24,6 +24,7 @@ from .request_metrics import (
     MICROSECONDS,
     REFUSED,
     RELAYED,
+    REPLACED,
 )
 
 #: gauges by name: what each says, and the shard's figure
@@ -92,6 +93,7 @@ def service_metrics(words: Words, *, intake: bool) -> Iterator[str]:
     """Yield what the service counted of itself, over all workers."""
     yield from _requests(words, intake=intake)
     yield from _analysis_refused(words)
+    yield from _repairs(words)
     if intake:
         yield from _commits(words)
         relayed = [((), sum(words.get(RELAYED, {}).values()))]
@@ -120,6 +122,15 @@ def _requests(words: Words, *, intake: bool) -> Iterator[str]:
         groups = [((("up_to", word),), n) for word, n in words.get(GROUP, {}).items()]
         yield from metric("refused_total", "counter", "Batches refused whole.", refused)
         yield from metric("groups_total", "counter", "Groups of requests, by their size.", groups)
+
+
+def _repairs(words: Words) -> Iterator[str]:
+    """Yield how often something of ours was put back that somebody, or the kernel, took away."""
+    for name, what, says in (
+        ("workers_replaced_total", REPLACED, "Workers that died and were replaced."),
+        ("log_restored_total", LOG_RESTORED, "Removals of a SQLite store's log, put back."),
+    ):
+        yield from metric(name, "counter", says, [((), sum(words.get(what, {}).values()))])
 
 
 def _analysis_refused(words: Words) -> Iterator[str]:

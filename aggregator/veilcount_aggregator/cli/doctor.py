@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from ..central.release_journal import ReleaseJournal
 from ..doctor import Finding, Severity, examine_backups, examine_server, examine_store, worst
 from ..errors import SettingsError
 from ..issuer.issuer_checks import examine_issuer
@@ -33,7 +34,15 @@ STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold r
     metavar="DIR",
     help="Directory of backups; the newest is verified.",
 )
-@options.setting_options("journal", "max_new_pseudonyms", "max_series_memory", "max_store_memory")
+@options.setting_options(
+    "journal",
+    "max_new_pseudonyms",
+    "max_new_pseudonyms_per_hour",
+    "max_pseudonyms_per_body",
+    "source_classes",
+    "max_series_memory",
+    "max_store_memory",
+)
 @click.option(
     "--issuer",
     "issued",
@@ -82,7 +91,7 @@ def command(
             *(_of_issuer(url, issued, folder) if issued else ()),
             *(_of_store(settings, backups, deep=deep) if settings else ()),
             *(examine_server(server, key, options.now) if server else ()),
-            *(examine_backups(backups, options.now()) if backups else ()),
+            *(_of_backups(backups, settings, limits["journal"]) if backups else ()),
         ]
     if as_json:
         print_json(
@@ -99,6 +108,13 @@ def _of_store(settings: Settings, backups: Path | None, *, deep: bool) -> Iterat
     if backups is None and settings.store.startswith("sqlite:"):
         fix = "give --backups DIR, the directory that `veilcount store backup` writes to"
         yield Finding("backups", "newest", Severity.WARN, "no backup directory is given", fix)
+
+
+def _of_backups(
+    directory: Path, settings: Settings | None, journal: Path | None
+) -> Iterator[Finding]:
+    stored = ReleaseJournal.from_settings(settings) if settings else None
+    yield from examine_backups(directory, options.now(), stored.path if stored else journal)
 
 
 def _of_issuer(url: str | None, files: tuple[Path, ...], folder: Path | None) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from veilcount_shared.errors import VeilcountError
 
 from ..auth.api_keys import Role, create_key, load_api_keys
 from ..catalog.definitions import read_source
+from ..errors import SettingsError
 from ..settings import Settings, declarations, variable_name
 from ..store import Store
 from ..store.sqlite.connection import SqliteUrl
@@ -29,28 +30,35 @@ LABEL = "init"
 @click.option(
     "--key", "another", is_flag=True, help="Create another admin key in an existing store."
 )
+@click.option(
+    "--no-key",
+    is_flag=True,
+    help="Create no key, where output is kept: a pod's log.",
+)
 @click.option("--yes", is_flag=True, help="Create missing directories without asking.")
 @options.as_json
-def command(url: str | None, *, another: bool, yes: bool, as_json: bool) -> None:
+def command(url: str | None, *, another: bool, no_key: bool, yes: bool, as_json: bool) -> None:
     """Create the store, and print its first admin key once.
 
     An existing store is left unchanged. All problems of the VEILCOUNT_ variables, the definitions
     that they name and the store's directory are reported at once, before anything is made.
     """
+    if another and no_key:
+        raise SettingsError("--no-key", "", "leave out --key, or this")
     folder = _folder(options.required_url(url))
     if problems := [*_variable_problems(), *_definition_problems(), *_folder_problems(folder)]:
         raise SetupProblems(problems)
     if folder is not None and not folder.exists() and not yes:
         _confirm_folder(folder)
     with options.opened(url, make=True) as store:
-        facts = _init(store, another=another)
+        facts = _init(store, another=another, no_key=no_key)
     print_result(facts, _lines(facts), as_json=as_json)
 
 
-def _init(store: Store, *, another: bool) -> dict[str, Any]:
+def _init(store: Store, *, another: bool, no_key: bool) -> dict[str, Any]:
     new = not load_api_keys(store).keys
     facts: dict[str, Any] = {"new": new, "engine": store.health().engine}
-    if new or another:
+    if (new and not no_key) or another:
         key, secret = create_key(store, Role.ADMIN, LABEL, options.now())
         facts |= {"key": secret, "id": key.id, "role": key.role}
     return facts
@@ -60,7 +68,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     what = "new store" if facts["new"] else "existing store"
     lines = [f"{facts['engine']}: {what}"]
     if "key" not in facts:
-        return [*lines, "no key was created: `veilcount init --key` creates one"]
+        command = "veilcount init" if facts["new"] else "veilcount init --key"
+        return [*lines, f"no key was created: `{command}` creates one"]
     return [*lines, f"admin key, shown this once: {facts['key']}"]
 
 

@@ -219,6 +219,7 @@ def _rejected(
 _DURABLE = {
     DurabilityState.YES: ("Durable", "acknowledged reports survive a power failure"),
     DurabilityState.NO: ("Not durable", "a power failure may lose acknowledged reports"),
+    DurabilityState.MANAGED: ("Managed", "the operator vouches that acknowledged reports survive"),
     DurabilityState.UNKNOWN: (
         "Unknown",
         "whether a power failure loses reports is not known to the server",

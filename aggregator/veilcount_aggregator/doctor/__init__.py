@@ -3,7 +3,7 @@
 Nothing is changed. A check that cannot run is itself a finding.
 """
 
-from .file_checks import examine_backups as examine_backups
+from .backup_checks import examine_backups as examine_backups
 from .finding import Finding as Finding
 from .finding import Severity as Severity
 from .finding import worst as worst

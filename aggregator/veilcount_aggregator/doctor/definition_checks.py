@@ -1,4 +1,4 @@
-"""Checks of definitions: their end, likely mistakes, and limits that are nearly reached."""
+"""Checks of definitions: their end, likely mistakes, and limits that are soon reached."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import timedelta
 from veilcount_shared import lint
 
 from ..series.series import Series
+from ..settings import Settings
 from ..store import MemoryLimits, MemoryUse
 from ..store.memory_limit import worst_case
 from ..text.number_format import format_bytes
@@ -16,6 +17,11 @@ from .finding import CheckResult, ok, or_ok, problems_or_ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 
 SOON = timedelta(days=14)
+HOUR = 3_600  # seconds
+AGAINST_FLOODS = (
+    "limit what one network may send, as deploy/nginx.conf does: then it takes many networks; name"
+    " networks that flood in --source-classes, or require device keys"
+)
 NEARLY = 0.8  # of a limit
 
 
@@ -49,6 +55,32 @@ def new_pseudonyms(stored: StoreSnapshot) -> Iterator[CheckResult]:
     problems = (problem for series in public for problem in _pseudonyms(stored, series))
     limit = f"{stored.settings.max_new_pseudonyms:,}"
     yield from problems_or_ok(problems, f"no period is near the limit of {limit} new pseudonyms")
+
+
+def floods(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check how few bodies, which anybody can send, keep new devices out."""
+    settings = stored.settings
+    if not stored.api_keys.intake_is_open:
+        yield ok("reports need a device key, and each key has a quota of its own")
+    elif all(series.has_tokens for series in stored.open_series):
+        yield ok("no open collection takes new pseudonyms without a token")
+    elif settings.source_classes:
+        yield ok(f"each of {len(settings.source_classes) + 1} source classes has its own quota")
+    else:
+        yield warn(_cheapest_flood(settings), AGAINST_FLOODS)
+
+
+def _cheapest_flood(settings: Settings) -> str:
+    """Return how many bodies without a key close collections to new devices."""
+    hourly, per_body = settings.max_new_pseudonyms_per_hour, settings.max_pseudonyms_per_body
+    if not hourly:
+        bodies = -(-settings.max_new_pseudonyms // per_body)
+        return f"{bodies:,} bodies without a key close a period of a collection to new devices"
+    bodies = -(-hourly // per_body)
+    return (
+        f"{bodies:,} bodies without a key, {bodies / HOUR:.0f} a second, close a collection to new"
+        " devices for the rest of each hour"
+    )
 
 
 def memory(stored: StoreSnapshot) -> Iterator[CheckResult]:

@@ -1,26 +1,35 @@
-"""Checks of files: a SQLite store's permissions, disk, log and pages; a folder's newest backup."""
+"""Checks of a SQLite store's files: permissions, disk, log and pages."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
-import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import quote
 
-from ..store.sqlite.connection import SqliteUrl
-from ..store.sqlite.database import WAL_BYTES, SqliteDatabase
-from ..store.sqlite.schema import APPLICATION, STEPS
-from .finding import Check, CheckResult, Finding, examine, graded, ok, warn, wrong
+from ..errors import StoreUnfit
+from ..store.sqlite.connection import SqliteUrl, connect
+from ..store.sqlite.database import WAL_PAGES, SqliteDatabase
+from ..store.sqlite.schema import STEPS
+from .finding import (
+    Check,
+    CheckResult,
+    graded,
+    ok,
+    or_ok,
+    warn,
+    wrong,
+)
 
 LITTLE = 1 << 30
 NEXT_TO_NOTHING = 100 << 20
 PART = 20  # less than this part of the disk is little, too
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MEGA = 1 << 20
+RESTORE = "stop the servers, and restore the newest intact backup"
 
 
 def _schema(url: str) -> Iterator[CheckResult]:
@@ -33,15 +42,26 @@ def _schema(url: str) -> Iterator[CheckResult]:
         yield wrong(f"journal mode {mode}", "start `veilcount serve` once: it sets WAL")
 
 
+def exposed(directory: Path, files: Iterable[Path]) -> Iterator[CheckResult]:
+    """Yield a problem if others may change a directory, and one if they may open files in it.
+
+    Who may write to a directory may put another file in the place of one that only its owner reads.
+    """
+    if directory.stat().st_mode & OTHERS_WRITE:
+        fix = f"chmod go-w {shlex.quote(str(directory))}"
+        yield wrong(f"other users may replace or delete the files in {directory}", fix)
+    readable = [str(file) for file in files if file.stat().st_mode & OTHERS]
+    if readable:
+        names = shlex.join(sorted(readable))
+        yield warn(f"other users may read or write {names}", f"chmod 600 {names}")
+
+
+@or_ok("only its owner may read and write its files, and change their directory")
 def _permissions(url: str) -> Iterator[CheckResult]:
     path = SqliteUrl.parse(url).path
-    files = (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-lock"))
-    loose = [each for each in files if each.exists() and each.stat().st_mode & OTHERS]
-    if loose:
-        names = " ".join(map(str, loose))
-        yield warn(f"other users may read or write {names}", f"chmod 600 {names}")
-    else:
-        yield ok("only its owner may read and write it")
+    own_names = (path.name, f".{path.name}-")  # with its log, lock and journal, and their links
+    files = [file for file in path.parent.iterdir() if file.name.startswith(own_names)]
+    yield from exposed(path.parent, files)
 
 
 def _disk(url: str) -> Iterator[CheckResult]:
@@ -56,26 +76,36 @@ def _disk(url: str) -> Iterator[CheckResult]:
 
 
 def _log(url: str) -> Iterator[CheckResult]:
+    """Check that the log can be written back, as each commit does at times: a reader prevents it.
+
+    Readers that have just begun keep a few pages back; one that stays keeps back all that follow.
+    """
     path = SqliteUrl.parse(url).path
-    log = path.with_name(f"{path.name}-wal")
-    size = log.stat().st_size if log.exists() else 0
-    if size > 2 * WAL_BYTES:
+    with closing(connect(path, "rw")) as database:
+        _, logged, written_back = database.execute("pragma wal_checkpoint(passive)").fetchone()
+        (page,) = database.execute("pragma page_size").fetchone()
+    pending = logged - written_back
+    if pending > WAL_PAGES:
         yield warn(
-            f"{log} has grown to {size // MEGA:,} MiB: checkpoints do not complete",
-            "end the long-running reader of the store, such as a copy or a backup",
+            f"{pending * page // MEGA:,} MiB of the log cannot be written back: it grows while a"
+            " process reads an older state",
+            f"end the long-running reader of the store, such as a copy or a backup:"
+            f" `fuser -v {shlex.quote(f'{path}-shm')}` lists its processes",
         )
     else:
-        yield ok(f"{size // MEGA:,} MiB to checkpoint")
+        yield ok("all of the log that no reader uses is written back")
 
 
 def _whole(url: str) -> Iterator[CheckResult]:
-    with closing(SqliteDatabase(SqliteUrl.parse(url))) as file, file.reading() as database:
-        found = database.execute("pragma integrity_check(3)").fetchall()
-    if found == [("ok",)]:
+    try:
+        with closing(SqliteDatabase(SqliteUrl.parse(url))) as file, file.reading() as database:
+            lines = [line for (line,) in database.execute("pragma integrity_check(3)")]
+    except StoreUnfit as error:  # so damaged that SQLite cannot list the damage
+        lines = [str(error)]
+    if lines == ["ok"]:
         yield ok("all pages are intact")
     else:
-        damage = "; ".join(line for (line,) in found)
-        yield wrong(f"damaged: {damage}", "stop the servers, and restore the newest intact backup")
+        yield wrong(f"damaged: {'; '.join(lines)}", RESTORE)
 
 
 SQLITE: dict[str, Check[str]] = {
@@ -85,68 +115,3 @@ SQLITE: dict[str, Check[str]] = {
     "log": _log,
 }
 SQLITE_DEEP: dict[str, Check[str]] = {"pages": _whole}
-
-
-BACKUPS = "backups"
-OLD = timedelta(days=2)
-TOO_OLD = timedelta(days=7)
-SQLITE_MAGIC, REDIS_MAGIC = b"SQLite format 3\0", b"REDIS"
-MAKE = "run `veilcount store backup FILE` daily, to another disk"
-
-
-def examine_backups(folder: Path, now: datetime) -> Iterator[Finding]:
-    """Yield the findings of a folder."""
-    checks: dict[str, Check[Path]] = {"newest": lambda path: _newest(path, now)}
-    yield from examine(BACKUPS, checks, folder)
-
-
-def _newest(folder: Path, now: datetime) -> Iterator[CheckResult]:
-    if not folder.is_dir():
-        yield wrong(f"{folder} is not a folder", "give the folder that backups are written to")
-        return
-    found = [each for each in folder.iterdir() if each.is_file() and _is_backup(each)]
-    if not found:
-        yield wrong(f"{folder} contains no backup of a store", MAKE)
-        return
-    newest = max(found, key=lambda each: each.stat().st_mtime)
-    yield _age(newest, now)
-    yield from _verified(newest)
-
-
-def _is_backup(path: Path) -> bool:
-    with path.open("rb") as file:
-        head = file.read(len(SQLITE_MAGIC))
-    return head == SQLITE_MAGIC or head.startswith(REDIS_MAGIC)
-
-
-def _age(path: Path, now: datetime) -> CheckResult:
-    age = now - datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    message = f"{path.name} is {age.days} days and {age.seconds // 3600} hours old"
-    return graded(message, MAKE, is_wrong=age > TOO_OLD, is_doubtful=age > OLD)
-
-
-def _verified(path: Path) -> Iterator[CheckResult]:
-    """Read the whole backup, as a restore would; only Redis can verify its own file format."""
-    with path.open("rb") as file:
-        if file.read(len(REDIS_MAGIC)) == REDIS_MAGIC:
-            yield warn(f"{path.name} is a Redis file", f"verify it with redis-check-rdb {path}")
-            return
-    try:
-        yield _read(path)
-    except sqlite3.Error as error:
-        yield wrong(f"{path.name} cannot be read: {error}", MAKE)
-
-
-def _read(path: Path) -> CheckResult:
-    url = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(url, uri=True)) as database:
-        (application,) = database.execute("pragma application_id").fetchone()
-        (version,) = database.execute("pragma user_version").fetchone()
-        (sound,) = database.execute("pragma quick_check(1)").fetchone()
-    if application != APPLICATION:
-        return wrong(f"{path.name} is not a veilcount store", MAKE)
-    if version > len(STEPS):
-        return wrong(f"{path.name} was written by a newer veilcount", "upgrade this one")
-    if sound != "ok":
-        return wrong(f"{path.name} is damaged: {sound}", MAKE)
-    return ok(f"{path.name} is intact and can be restored")

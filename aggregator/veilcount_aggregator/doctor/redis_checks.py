@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from veilcount_shared.errors import VeilcountError
 
 from ..errors import StoreError
-from ..store.redis.config_check import DURABLE, KEEPING, SETTINGS, refuse_old, weak_settings
-from ..store.redis.connections import RedisNode
-from ..store.redis.durability import DurabilityMonitor
+from ..store.redis.config_check import (
+    DURABLE,
+    KEEPING,
+    SETTINGS,
+    read_configs,
+    refuse_old,
+    weak_settings,
+)
+from ..store.redis.connections import RedisNode, Wait
+from ..store.redis.durability import VOUCHED, DurabilityMonitor
 from ..store.redis.identity import SLOTS
 from ..store.redis.shard_client import ShardClient
 from ..store.redis.url import RedisUrl
@@ -26,6 +35,7 @@ from .finding import (
     examine,
     graded,
     ok,
+    or_ok,
     problems_or_ok,
     skew,
     warn,
@@ -36,6 +46,31 @@ RESPONDS = "responds"  # only reported where a server does not
 NEARLY, FULL = 0.75, 0.9  # of the memory
 FIX = "redis-cli -h {host} -p {port} CONFIG SET {name} {value}, and add it to redis.conf"
 COVERAGE = "cluster-require-full-coverage"
+KEY_PREFIX = b"veilcount:"
+SCAN_KEYS, MOST_SCANS = 1_000, 100  # a call of SCAN takes less than a millisecond
+
+
+class RecommendedSetting(NamedTuple):
+    """The values of a setting with which a server does well, one of them, and what others cause."""
+
+    values: range
+    value: int
+    otherwise: str
+
+
+UNLIMITED = 1 << 31
+RECOMMENDED: dict[str, RecommendedSetting] = {
+    "timeout": RecommendedSetting(
+        range(1), 0, "it closes idle connections, and a request that meets this gets 503"
+    ),
+    # A worker may open some forty: its threads, its commits and its probes.
+    "maxclients": RecommendedSetting(
+        range(1_000, UNLIMITED), 10_000, "workers that find no free connection answer 503"
+    ),
+    "auto-aof-rewrite-percentage": RecommendedSetting(
+        range(1, UNLIMITED), 100, "the append-only file grows until its disk is full"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -54,11 +89,17 @@ class RedisProbe:
     @cached_property
     def settings(self) -> dict[str, str] | None:
         """Its settings; None if this user may not read them."""
+        names = (*SETTINGS, *RECOMMENDED, COVERAGE)
         try:
-            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *SETTINGS, COVERAGE)]
+            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *names)]
         except StoreError:
             return None
         return dict(zip(words[::2], words[1::2], strict=True))
+
+    def fix(self, name: str, value: object) -> str:
+        """Return the command that changes a setting."""
+        host, port = self.server.host
+        return FIX.format(host=host, port=port, name=name, value=value)
 
     def number(self, name: str) -> int:
         """Return a number of INFO, 0 if it is missing."""
@@ -102,6 +143,9 @@ def _version(node: RedisProbe) -> Iterator[CheckResult]:
 
 def _settings(node: RedisProbe) -> Iterator[CheckResult]:
     settings = node.settings
+    if settings is None and node.server.address.managed:
+        yield ok(VOUCHED)
+        return
     if settings is None:
         wanted = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
         yield warn("this user may not use CONFIG", f"make sure that the server has {wanted}")
@@ -112,15 +156,18 @@ def _settings(node: RedisProbe) -> Iterator[CheckResult]:
 
 
 def _weak(node: RedisProbe, settings: Mapping[str, str]) -> Iterator[CheckResult]:
-    for each in weak_settings(node.server, settings, durable=True):
+    for each in weak_settings(node.server, settings, durable=not node.server.address.managed):
         yield wrong(each.what, each.fix)
+    for name, setting in RECOMMENDED.items():
+        if int(settings.get(name, setting.value)) not in setting.values:
+            what = f"{name} {settings[name]}: {setting.otherwise}"
+            yield warn(what, node.fix(name, setting.value))
 
 
 def _coverage(node: RedisProbe) -> Iterator[CheckResult]:
-    host, port = node.server.host
     if node.settings is not None and node.settings[COVERAGE] != "no":
-        fix = FIX.format(host=host, port=port, name=COVERAGE, value="no")
-        yield warn(f"{COVERAGE} yes: one failed master stops all of them", fix)
+        what = f"{COVERAGE} yes: one failed master stops all of them"
+        yield warn(what, node.fix(COVERAGE, "no"))
     else:
         yield ok("a failed master stops only its own shards")
 
@@ -128,13 +175,19 @@ def _coverage(node: RedisProbe) -> Iterator[CheckResult]:
 def _memory(node: RedisProbe) -> Iterator[CheckResult]:
     limit = node.number("maxmemory") or node.number("total_system_memory")
     used = node.number("used_memory")
-    whose = "maxmemory" if node.number("maxmemory") else "the machine's memory (no maxmemory)"
+    whose = "maxmemory" if node.number("maxmemory") else "the machine's memory"
     share = used / limit if limit else 0.0
     fix = "raise maxmemory, or add memory: when it is full, reports are not accepted"
     if node.number("evicted_keys"):
         yield wrong(
             f"{node.number('evicted_keys'):,} keys were evicted: spent slots are lost",
             "set noeviction; reports since then may be counted twice",
+        )
+    if not node.number("maxmemory"):
+        # Half: a rewrite of the append-only file may copy every page that changes meanwhile.
+        yield warn(
+            "no maxmemory: the kernel ends a Redis for which the machine's memory does not suffice",
+            node.fix("maxmemory", f"{max(limit // 2 >> 20, 1)}mb"),
         )
     message = f"{share:.0%} of {whose} is used"
     yield graded(message, fix, is_wrong=share >= FULL, is_doubtful=share >= NEARLY)
@@ -164,16 +217,62 @@ def _replicas(servers: ShardClient) -> Iterator[CheckResult]:
         if each.passing or each.where not in masters
     ]
     wanted = servers.address.replicas
-    confirming = f"{wanted} confirm each write" if wanted else "writes wait for none"
-    yield from problems_or_ok(problems, confirming)
+    confirming = f"{wanted} confirm each write" if wanted else "there are none"
+    yield from problems_or_ok([*problems, *_unconfirming(servers)], confirming)
+
+
+def _unconfirming(servers: ShardClient) -> Iterator[CheckResult]:
+    """Yield the masters whose replicas may lack what was acknowledged."""
+    for node in () if servers.address.replicas else read_configs(servers.all()):
+        if node.replicas:
+            yield warn(
+                f"Redis at {node.server}: {len(node.replicas)} replicas, and no write waits for"
+                " them: a promotion loses acknowledged reports",
+                f"end the store's URL in ?replicas={len(node.replicas)}",
+            )
 
 
 def _role(node: RedisProbe) -> Iterator[CheckResult]:
     role = node.info.get("role", "")
     if role == "master":
-        yield ok(f"a master with {node.number('connected_slaves')} replicas")
+        yield ok("it is a master")
     else:
         yield wrong(f"it is a {role}, which accepts no writes", "use the master in the store's URL")
+
+
+def _password(node: RedisProbe) -> Iterator[CheckResult]:
+    """Check whether it answers somebody without a password."""
+    address = replace(node.server.address, username=None, password=None)
+    stranger = RedisNode.at(node.server.host, address)
+    try:
+        stranger.ask("PING", wait=Wait.PROBE)
+    except StoreError:
+        yield ok("it answers nobody without a password")
+    else:
+        yield warn(
+            "no password: whoever reaches it can read pseudonyms, and change or delete the store",
+            "set requirepass in redis.conf, and give it in the store's URL: redis://:PASSWORD@host",
+        )
+    finally:
+        stranger.disconnect(idle=False)
+
+
+@or_ok("it holds nothing but the store")
+def _keys(node: RedisProbe) -> Iterator[CheckResult]:
+    """Check for another application's keys, in a sample of a large store: SCAN has no order."""
+    fix = "give each its own Redis: they share memory and limits, and FLUSHALL deletes both"
+    own = f"db{node.server.address.database}"
+    databases = [name for name in node.info if re.fullmatch(r"db\d+", name) and name != own]
+    if databases:
+        yield warn(f"other databases of this server are in use: {', '.join(databases)}", fix)
+    cursor: bytes = b"0"
+    for _ in range(MOST_SCANS):
+        cursor, names = node.server.ask("SCAN", cursor, "COUNT", SCAN_KEYS)
+        if not all(name.startswith(KEY_PREFIX) for name in names):
+            yield warn("the store's database has keys of another application", fix)
+            return
+        if cursor == b"0":
+            return
 
 
 def _clock(node: RedisProbe) -> Iterator[CheckResult]:
@@ -205,6 +304,8 @@ REDIS: dict[str, Check[RedisProbe]] = {
     "memory": _memory,
     "disk": _disk,
     "role": _role,
+    "password": _password,
+    "other keys": _keys,
     "clock": _clock,
 }
 CLUSTER: dict[str, Check[RedisProbe]] = {"cluster": _cluster, "coverage": _coverage}

@@ -131,12 +131,12 @@ def _ready(probe: ServerProbe) -> Iterator[CheckResult]:
     fix = "run `veilcount doctor --store URL` where the store can be reached"
     if not readiness.ready:
         yield wrong(f"reports are not accepted: {readiness.why}", fix)
-    elif readiness.durable != DurabilityState.YES:
+    elif not DurabilityState(readiness.durable).suffices:
         yield wrong(f"reports are accepted; durable: {readiness.durable} ({readiness.why})", fix)
     elif readiness.serving < readiness.shards:
         yield wrong(f"{readiness.serving} of {readiness.shards} shards accept reports", fix)
     else:
-        yield ok(f"reports are accepted durably: {readiness.why}")
+        yield ok(f"reports are accepted; durable: {readiness.durable} ({readiness.why})")
 
 
 def _clock(probe: ServerProbe) -> Iterator[CheckResult]:

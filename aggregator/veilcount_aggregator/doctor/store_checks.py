@@ -100,7 +100,7 @@ def _durable(stored: StoreSnapshot) -> Iterator[CheckResult]:
         yield finding(each.what, "`veilcount store check` names the server and the command")
     if any(each.blocks for each in health.weaknesses):
         return
-    if health.durable is DurabilityState.YES:
+    if health.durable.suffices:
         yield ok(health.why)
     elif health.durable is DurabilityState.UNKNOWN:
         yield warn(health.why, "ask its operator, or allow CONFIG GET for this user")
@@ -260,6 +260,7 @@ STORED: dict[str, Check[StoreSnapshot]] = {
     "definitions": definition_checks.definitions,
     "remarks": definition_checks.remarks,
     "new pseudonyms": definition_checks.new_pseudonyms,
+    "floods": definition_checks.floods,
     "memory of counters": definition_checks.memory,
     "keys": api_keys,
     "releases": release_lock,

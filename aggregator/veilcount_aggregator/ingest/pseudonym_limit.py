@@ -2,7 +2,8 @@
 
 A period's limit bounds what a flood can write. An hour's quota bounds how fast it can: each pair of
 a device key and a class of networks has one of its own, so that a flood of one class, or under one
-extracted key, leaves the others alone. The limit of a body bounds what one request can bring to an
+extracted key, leaves the others alone. A collection with tokens needs no quota: nobody invents a
+pseudonym without a token of an account. The limit of a body bounds what one request can bring to an
 intake that asks for no key: a device's body has one pseudonym.
 
 Where the number of pseudonyms is secret, so are the limits of periods and hours.
@@ -79,7 +80,7 @@ class PseudonymLimit:
 
     def quota(self, series: Series, origin: RequestOrigin | None) -> Quota | None:
         """Return what a request may charge its new pseudonyms to."""
-        if not self.hourly or origin is None:
+        if not self.hourly or origin is None or series.has_tokens:
             return None
         hour, source, limit = origin.hour, origin.source, self.hourly
         if self.is_secret(series):

@@ -10,7 +10,7 @@ from datetime import datetime
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 
-from ..doctor.file_checks import SQLITE
+from ..doctor.file_checks import SQLITE, exposed
 from ..doctor.finding import (
     Check,
     CheckResult,
@@ -23,7 +23,7 @@ from ..doctor.finding import (
 )
 from ..errors import SigningUnavailable
 from ..series.series import utc_day
-from ..store import DurabilityState, Store, open_store
+from ..store import Store, open_store
 from .definition_file import DefinitionFile
 from .issuer import open_publication
 from .key_list_file import read_key_list
@@ -67,8 +67,8 @@ def examine_issuer(settings: IssuerSettings, clock: Callable[[], datetime]) -> I
         return
     with closing(store):
         yield from examine(TARGET, CHECKS, IssuerSubject(settings, store, clock()))
-    if settings.store.startswith("sqlite:"):
-        yield from examine(TARGET, SQLITE, settings.store)
+        if settings.store.startswith("sqlite:"):
+            yield from examine(TARGET, SQLITE, settings.store)
 
 
 def _signer(_: IssuerSubject) -> Iterator[CheckResult]:
@@ -84,6 +84,15 @@ def _definitions(subject: IssuerSubject) -> Iterator[CheckResult]:
     for file in subject.settings.collections:
         for each in DefinitionFile(file).unpinned:
             yield wrong(f"{each.name} in {file.name} has no keys yet", MAKE_KEYS)
+
+
+@or_ok("only their owner may change the directories of definitions and keys")
+def _directories(subject: IssuerSubject) -> Iterator[CheckResult]:
+    directories = {file.absolute().parent for file in subject.settings.collections}
+    if subject.settings.keys is not None:
+        directories.add(subject.settings.keys)
+    for directory in sorted(directories):
+        yield from exposed(directory, ())
 
 
 @or_ok("the key of every period to come is there, and is its own")
@@ -126,7 +135,7 @@ def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
         yield wrong(
             f"the store takes nothing: {health.trouble or 'read-only'}", "nothing is issued"
         )
-    elif health.durable is not DurabilityState.YES:
+    elif not health.durable.suffices:
         fix = "make it durable: after a crash, accounts could be issued tokens once more"
         yield wrong(f"the ledger may be lost: {health.why}", fix)
     else:
@@ -136,6 +145,7 @@ def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
 CHECKS: dict[str, Check[IssuerSubject]] = {
     "signer": _signer,
     "definitions": _definitions,
+    "directories": _directories,
     "keys": _keys,
     "secret": _secret,
     "ledger": _store,

@@ -52,6 +52,7 @@ _DURABLE = {
     DurabilityState.YES: "durable",
     DurabilityState.NO: "NOT durable",
     DurabilityState.UNKNOWN: "durability unknown",
+    DurabilityState.MANAGED: "durability vouched for",
 }
 
 
@@ -100,7 +101,10 @@ def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     analysis = AnalysisProcess(partial(_analyze, settings.analysis_memory))
     analysis.start()
     try:
-        return run_workers(ready, partial(_load, analysis.address), announce)
+        address = analysis.address
+        return run_workers(
+            ready, partial(_load, address), announce, partial(_load_replacement, address)
+        )
     finally:
         analysis.stop()  # after the workers: they may wait for it until they end
 
@@ -134,6 +138,12 @@ def _load(analysis: str) -> RsgiApplication:
     forwarder = Forwarder(app, analysis, changed=_refresh, refused=_count_refusal, ids=app.ids)
     app.analysis_is_up = forwarder.is_up
     return load_worker(forwarder)
+
+
+def _load_replacement(analysis: str) -> RsgiApplication:
+    """Load it in the place of a worker that died, and count that."""
+    app.is_replacement = True
+    return _load(analysis)
 
 
 def load_worker(others: WSGIApplication) -> RsgiApplication:

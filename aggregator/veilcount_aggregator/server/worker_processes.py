@@ -72,9 +72,17 @@ def limit_malloc_arenas() -> None:
         mallopt(_M_ARENA_MAX, MAX_ARENAS)
 
 
-def run_workers(ready: StartupSummary, load: Callable[[], object], announce: Announce) -> int:
-    """Run workers, each with the application that it loads, to the end; return the exit code."""
-    server = WorkerSupervisor(ready.bind, ready.workers)
+def run_workers(
+    ready: StartupSummary,
+    load: Callable[[], object],
+    announce: Announce,
+    load_replacement: Callable[[], object] | None = None,
+) -> int:
+    """Run workers, each with the application that it loads, to the end; return the exit code.
+
+    A worker in the place of one that died loads it with `load_replacement`, if that is given.
+    """
+    server = WorkerSupervisor(ready.bind, ready.workers, load_replacement=load_replacement)
     threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
     try:
         server.serve(target_loader=cast("Any", load), wrap_loader=False)

@@ -66,8 +66,13 @@ class WorkerSupervisor(MPServer):
     """
 
     def __init__(
-        self, bind: ListenAddress, workers: int, interface: Interfaces = Interfaces.RSGI
+        self,
+        bind: ListenAddress,
+        workers: int,
+        interface: Interfaces = Interfaces.RSGI,
+        load_replacement: Callable[[], object] | None = None,
     ) -> None:
+        """Set up Granian; `load_replacement` loads the application where a worker has died."""
         super().__init__(
             NAME,
             address=bind.host,
@@ -87,6 +92,7 @@ class WorkerSupervisor(MPServer):
             workers_kill_timeout=DRAIN_SECONDS,
         )
         self._policy = RestartPolicy()
+        self._load_replacement = load_replacement
 
     def _respawn_workers(
         self,
@@ -97,7 +103,8 @@ class WorkerSupervisor(MPServer):
     ) -> None:
         for worker in workers:
             admitted = self._policy.admit()
-            super()._respawn_workers([worker], spawn_target, target_loader, delay)
+            load = self._load_replacement or target_loader
+            super()._respawn_workers([worker], spawn_target, load, delay)
             log_event("worker replaced", logging.WARNING)
             if admitted:  # what Granian finds here at the next death counts as a crash loop
                 self.respawned_wrks.clear()

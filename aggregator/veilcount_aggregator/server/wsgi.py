@@ -24,6 +24,7 @@ from veilcount_shared.wire import JSON_TYPE
 from .. import blas_threads  # noqa: F401 - before whatever imports numpy
 from ..api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
 from ..api.problems import problem_from_error
+from ..api.request_metrics import RequestMetrics
 from ..errors import StoreError, StoreUnavailable
 from ..ingest.group_intake import Deliver, settle_all
 from ..ingest.live_reports import LiveReports
@@ -82,6 +83,7 @@ class LazyApplication:
         self._retries = seconds()
         self._opening: threading.Thread | None = None
         self.analysis_is_up: Callable[[], bool] | None = None  # probes it, if the server has one
+        self.is_replacement = False  # in the place of a worker that died
         self.deliver: Deliver = settle_all
         self.live: LiveReports | None = None  # of `veilcount dev`
 
@@ -150,6 +152,8 @@ class LazyApplication:
             self._retries = self._seconds() + RETRY_SECONDS
             self.faults.log("store", NAME, error, reason=str(error))
             raise
+        if self.is_replacement:
+            RequestMetrics(aggregator.service_counters).replaced()
         web = assemble(
             aggregator,
             analysis_is_up=self.analysis_is_up,

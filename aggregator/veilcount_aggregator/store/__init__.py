@@ -18,6 +18,7 @@ from .series_reports import BY_MEMORY as BY_MEMORY
 from .series_reports import CODES as CODES
 from .series_reports import COUNTED as COUNTED
 from .series_reports import LIMITED as LIMITED
+from .series_reports import LOG_RESTORED as LOG_RESTORED
 from .series_reports import ROW_BYTES as ROW_BYTES
 from .series_reports import UNDECIDED as UNDECIDED
 from .series_reports import VERDICT as VERDICT

@@ -12,6 +12,12 @@ class DurabilityState(StrEnum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
+    MANAGED = "managed"  # not examined: the operator vouches for a service
+
+    @property
+    def suffices(self) -> bool:
+        """Whether acknowledgements are durable, as far as anybody can tell."""
+        return self in {DurabilityState.YES, DurabilityState.MANAGED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,7 @@ ServiceCounts = Mapping[ServiceCounter, int]
 
 #: counted by the engines for each report that was not counted
 VERDICT = "verdict"
+LOG_RESTORED = "log restored"  # of a SQLite store, by what notices that it was removed
 #: a report that was answered `full` by another limit than its period's, and by which
 LIMITED = "limited"
 BY_HOUR = "hour"

@@ -40,7 +40,10 @@ def examine(url: str, clock: Callable[[], datetime] = wall_clock) -> dict[str, F
 
 
 def test_a_healthy_redis_passes(tmp_path: Path) -> None:
-    with redis(tmp_path) as server, deployment(tmp_path, FILE, url=server.url) as made:
+    with (
+        redis(tmp_path, maxmemory="256mb") as server,
+        deployment(tmp_path, FILE, url=server.url) as made,
+    ):
         made.verdicts(made.report("theme"))
         found = examine(server.url)
 

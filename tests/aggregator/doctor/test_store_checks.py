@@ -30,6 +30,7 @@ from veilcount_aggregator.doctor.store_checks import STORED
 from veilcount_aggregator.doctor.verdict_checks import read_metrics, verdict_problems
 from veilcount_aggregator.ingest.pipeline import LOSS
 from veilcount_aggregator.retention.retention_guard import confirm_day
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.restore_lock import lock_releases
@@ -63,7 +64,7 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_healthy_store_has_only_a_remark_on_a_definition_and_is_not_changed(file: Path) -> None:
+def test_a_healthy_open_store_has_only_remarks_and_is_not_changed(file: Path) -> None:
     def content() -> str:
         with opened(file) as store:
             return content_digest(store.export_pieces())
@@ -71,7 +72,10 @@ def test_a_healthy_store_has_only_a_remark_on_a_definition_and_is_not_changed(fi
     before = content()
     found = examined(file, deep=True)
 
-    assert {check for check, each in found.items() if each.state is not Severity.OK} == {"remarks"}
+    assert {check for check, each in found.items() if each.state is not Severity.OK} == {
+        "remarks",
+        "floods",
+    }
     assert "theme, epsilon" in found["remarks"].what
     assert len(found) >= 12
     assert content() == before
@@ -107,16 +111,6 @@ def read_only(store: Store, file: Path) -> None:
 
 def locked(store: Store, file: Path) -> None:
     lock_releases(store, "restored from a backup")
-
-
-def readable_by_others(store: Store, file: Path) -> None:
-    file.chmod(0o644)
-
-
-def grown_log(store: Store, file: Path) -> None:
-    store.close()
-    with file.with_name("sound.db-wal").open("wb") as log:
-        log.truncate(200 << 20)  # sparse: fills no disk
 
 
 def no_admin(store: Store, file: Path) -> None:
@@ -165,8 +159,6 @@ WARN, WRONG = Severity.WARN, Severity.WRONG
     [
         (read_only, "accepts reports", WRONG, ("read-only", "store allow-writes")),
         (locked, "releases", WRONG, ("restored", "store unlock")),
-        (readable_by_others, "permissions", WARN, ("sound.db", "chmod 600")),
-        (grown_log, "log", WARN, ("200 MiB", "end the long-running reader")),
         (no_admin, "keys", WARN, ("no admin key", "init --key")),
         (revoked_device_keys, "keys", WARN, ("device keys are revoked", "--role device")),
         (unused_key, "keys", WARN, ("(ann) was made on 2026-10-24", "keys revoke")),
@@ -249,6 +241,38 @@ def test_the_limit_of_new_pseudonyms_is_checked(tmp_path: Path) -> None:
         ]
 
     assert states == [WRONG, WARN, Severity.OK]
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "message"),
+    [
+        ({}, WARN, "62,500 bodies without a key, 17 a second, close a collection"),
+        ({"max_pseudonyms_per_body": 1}, WARN, "1,000,000 bodies without a key, 278 a second"),
+        ({"max_new_pseudonyms_per_hour": 0}, WARN, "625,000 bodies without a key close a period"),
+        ({"source_classes": ("hosting",)}, Severity.OK, "each of 2 source classes"),
+    ],
+)
+def test_doctor_states_how_few_bodies_keep_new_devices_out(
+    file: Path, settings: dict[str, Any], state: Severity, message: str
+) -> None:
+    found = examined(file, **settings)["floods"]
+
+    assert (found.state, message in found.what) == (state, True)
+
+
+def test_where_reports_need_a_key_or_a_token_no_flood_is_cheap(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Series, "has_tokens", True)
+    with_tokens = examined(file)["floods"]
+    monkeypatch.undo()
+    with opened(file) as store:
+        create_key(store, Role.DEVICE, "app", NOW)
+    with_key = examined(file)["floods"]
+
+    assert (with_tokens.state, with_key.state) == (Severity.OK, Severity.OK)
+    assert "without a token" in with_tokens.what
+    assert "need a device key" in with_key.what
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,11 @@ import pytest
 from veilcount_aggregator.ingest.decode import DecodedBody, DecodedGroup
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
 from veilcount_aggregator.ingest.pipeline import IntakeDays, IntakePipeline
-from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit, limit_secret_reader
+from veilcount_aggregator.ingest.pseudonym_limit import (
+    PseudonymLimit,
+    RequestOrigin,
+    limit_secret_reader,
+)
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.ingest.store_writer import StoreWriter
 from veilcount_aggregator.series.series import Series
@@ -141,3 +145,14 @@ def test_all_workers_of_a_store_derive_the_same_limits(store: Store, tmp_path: P
     other_store.close()
 
     assert found[0] == found[1] != found[2]
+
+
+def test_a_collection_with_tokens_has_no_hourly_quota() -> None:
+    """Its pseudonyms cannot be invented; a launch would only wait for the next hour."""
+    limit, origin = PseudonymLimit(SETTING, bytes, hourly=10), RequestOrigin(hour=5)
+    with_tokens = series(
+        "epsilon = 1", 'linkage = "token"', f'tokens = "{"0" * 64}"', "answers = 1"
+    )
+
+    assert limit.quota(with_tokens, origin) is None
+    assert limit.quota(LOCAL, origin) is not None

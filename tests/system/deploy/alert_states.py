@@ -26,10 +26,12 @@ from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deploymen
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.deploy.files import unit
-from tests.system.deploy.promql import Sample, Scrape, read
+from tests.system.deploy.promtool import Sample, Scrape, read
 from tests.system.server import Server, wait_until
+from veilcount_aggregator.api.request_metrics import RequestMetrics
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.central.store_confirmation import RegisteredJournal
+from veilcount_aggregator.issuer.issuance_metrics import IssuanceMetrics
 from veilcount_aggregator.retention.retention_guard import DROPPED, confirm_day
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.records import update_records
@@ -37,11 +39,13 @@ from veilcount_aggregator.store.redis import shard_health
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
-from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
+from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.report import Batch
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 STALL_SECONDS = 1.5
+FINGERPRINT = "a" * 64  # of a collection with tokens
 UP = "up"  # Prometheus' own, for each place that it reads
 #: the unit that makes backups records their time
 (BACKUP_METRIC,) = re.findall(
@@ -146,13 +150,31 @@ def acted(alert: str, *, twice: bool = False, **settings: Any) -> Callable[[Act]
 @state("IntakeDrop")
 def intake_drop(folder: Path) -> Timeline:
     """Ten reports an hour a week ago, and as many now; an hour later three."""
+    before = ((0, 1), (HOUR, 10), (2 * HOUR, 10), (3 * HOUR, 10), (7 * DAY, 1))
     with scraped(folder) as found:
         made = found.deployment
-        for at, reports in ((0, 1), (HOUR, 10), (2 * HOUR, 10), (7 * DAY, 1), (7 * DAY + HOUR, 10)):
+        for at, reports in (*before, (7 * DAY + HOUR, 10)):
             made.verdicts(*(made.report("theme") for _ in range(reports)))
             found.scrape(at)
         found.timeline.quiet = 7 * DAY + HOUR
         made.verdicts(*(made.report("theme") for _ in range(3)))
+        found.scrape(7 * DAY + 2 * HOUR)
+    return found.timeline
+
+
+@state("RelayDrop")
+def relay_drop(folder: Path) -> Timeline:
+    """The same of requests through relays, and of yesterday: a week ago there were none."""
+    before = ((0, 0), (HOUR, 0), (6 * DAY, 0), (6 * DAY + HOUR, 10), (6 * DAY + 3 * HOUR, 20))
+    with scraped(folder) as found:
+        counted = RequestMetrics(found.deployment.aggregator.service_counters)
+        for at, requests in (*before, (7 * DAY, 200), (7 * DAY + HOUR, 10)):
+            for _ in range(requests):
+                counted.relayed()
+            found.scrape(at)
+        found.timeline.quiet = 7 * DAY + HOUR
+        for _ in range(3):
+            counted.relayed()
         found.scrape(7 * DAY + 2 * HOUR)
     return found.timeline
 
@@ -330,6 +352,34 @@ def full(made: Deployment) -> None:
     made.verdicts(made.report("theme"))
 
 
+@acted("GatewayKey", twice=True)
+def gateway_key(made: Deployment) -> None:
+    """A device encrypts to a key that was retired."""
+    sealed, _ = seal_request(KeyConfig(7, bytes([9]) + bytes(31)), b"sealed")
+    assert made.ask("POST", "/v1/ohttp", sealed, kind=REQUEST_TYPE).json["type"] == KEY_PROBLEM
+
+
+@acted("WorkersDie", twice=True)
+def workers_die(made: Deployment) -> None:
+    """Five workers were replaced within ten minutes, as each counts when it starts."""
+    for _ in range(5):
+        RequestMetrics(made.aggregator.service_counters).replaced()
+
+
+@state("LogRemoved")
+def log_removed(folder: Path) -> Timeline:
+    """A script removes what it takes for temporary files."""
+    with scraped(folder) as found:
+        made = found.deployment
+        made.verdicts(made.report("theme"))
+        found.scrape(0)
+        (folder / "store.db-wal").unlink()
+        made.verdicts(made.report("theme"))
+        made.verdicts(made.report("theme"))
+        found.scrape(10 * MINUTE)
+    return found.timeline
+
+
 @acted("OverBudget", twice=True)
 def over_budget(made: Deployment) -> None:
     """A slot that the definition does not grant."""
@@ -379,6 +429,58 @@ def down(folder: Path) -> Timeline:
         found.scrape(0)
     found.timeline.add(10 * MINUTE, [Sample(UP, {"job": "veilcount"}, 0)])
     return found.timeline
+
+
+@state("NotScraped")
+def not_scraped(folder: Path) -> Timeline:
+    """Prometheus has lost its targets: there is no figure at all, not even its own."""
+    with scraped(folder) as found:
+        found.scrape(0)
+    found.timeline.add(10 * MINUTE, [])
+    return found.timeline
+
+
+# -- an issuer -------------------------------------------------------------------------------------
+
+
+ISSUER_UP = Sample(UP, {"job": "veilcount-issuer"}, 1)
+
+
+def issuer_figures(folder: Path, *problems: str, unpublished: int = 0) -> list[Sample]:
+    """Return what an issuer exports after it has refused requests for these reasons."""
+    with closing(open_store(f"sqlite:///{folder}/issuer.db", make=True)) as store:
+        metrics = IssuanceMetrics(store)
+        metrics.issued(FINGERPRINT, 4)
+        for problem in problems:
+            metrics.refused(problem)
+        metrics.flush()
+        exposition = "".join(metrics.exposition({FINGERPRINT: unpublished}))
+    return [ISSUER_UP, *read(exposition)]
+
+
+@state("IssuerDown")
+def issuer_down(_: Path) -> Timeline:
+    timeline = Timeline()
+    timeline.add(0, [ISSUER_UP])
+    timeline.add(10 * MINUTE, [ISSUER_UP._replace(value=0)])
+    return timeline
+
+
+@state("IssuerUnavailable")
+def issuer_unavailable(folder: Path) -> Timeline:
+    """Its store is away, and each account hears 503."""
+    timeline = Timeline()
+    for at in (0, 10 * MINUTE):
+        timeline.add(at, issuer_figures(folder, "unavailable"))
+    return timeline
+
+
+@state("IssuerUnpublished")
+def issuer_unpublished(folder: Path) -> Timeline:
+    timeline = Timeline()
+    timeline.add(0, issuer_figures(folder))
+    timeline.add(10 * MINUTE, issuer_figures(folder, unpublished=1))
+    return timeline
 
 
 @state("NoAnalysis", slow=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,9 +12,16 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, deployment
 from tests.redis_server import RedisServer
-from tests.system.deploy.alert_states import BACKUP_METRIC, SLOW, STATES, Scraped
+from tests.system.deploy.alert_states import (
+    BACKUP_METRIC,
+    SLOW,
+    STATES,
+    Scraped,
+    gateway_key,
+    issuer_figures,
+)
 from tests.system.deploy.files import DEPLOY, documents
-from tests.system.deploy.promql import Sample, fires, meets
+from tests.system.deploy.promtool import Sample, fires, is_true, meets, run_promtool
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 
@@ -40,6 +48,7 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
         deployed.key(Role.DEVICE)
         with pytest.raises(AssertionError, match="no-key"):
             deployed.verdicts(deployed.report("theme"))
+        gateway_key(deployed)
         scraped.scrape(0)
     redis = RedisServer(tmp_path_factory.mktemp("redis"))
     with deployment(folder, FILE, url=redis.url) as deployed:
@@ -49,6 +58,7 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     scrapes = scraped.timeline.scrapes
     return [
         Sample(BACKUP_METRIC, {}, 1.0),
+        *issuer_figures(folder, "unavailable"),
         *(each for scrape in scrapes for each in scrape.samples),
     ]
 
@@ -124,18 +134,52 @@ def test_the_dashboard_shows_every_metric() -> None:
 def test_each_alert_fires_in_the_state_that_it_is_for(name: str, tmp_path: Path) -> None:
     """And is silent before: on what a real deployment exports, read at the times of a timeline."""
     assert name in STATES, f"{name}: no state of a deployment in which it fires: add one"
-    expression = RULES[name]["expr"]
-    timeline = STATES[name](tmp_path)
+    rule, timeline = RULES[name], STATES[name](tmp_path)
 
-    assert not fires(expression, timeline.scrapes, timeline.quiet)
-    assert fires(expression, timeline.scrapes, timeline.fired)
+    assert not is_true(rule, timeline.scrapes, timeline.quiet, tmp_path)
+    assert fires(rule, timeline.scrapes, timeline.fired, tmp_path)
+
+
+#: rules as they were, with which the tests in Prometheus's own format must fail
+EARLIER = {
+    "Down": 'up{job="veilcount"} == 0',
+    "NotScraped": 'up{job="veilcount"} == 2',
+    "IntakeDrop": 'sum(rate(veilcount_verdicts_total{verdict="counted"}[1h]))'
+    ' < 0.5 * sum(rate(veilcount_verdicts_total{verdict="counted"}[1h] offset 1w))',
+    "IssuerDown": 'up{job="veilcount-issuer"} == 0',
+}
+
+
+TESTS = Path(__file__).with_name("alerts_test.yml")
+
+
+def passes(folder: Path, **expressions: str) -> bool:
+    """Run `alerts_test.yml` over the rules that it names, some of them with another expression."""
+    rules = [
+        rule | {"expr": expressions.get(name, rule["expr"])}
+        for name, rule in RULES.items()
+        if f"alertname: {name}" in TESTS.read_text()
+    ]
+    (folder / "alerts.yml").write_text(json.dumps({"groups": [GROUP | {"rules": rules}]}))
+    shutil.copy(TESTS, folder)
+    return run_promtool("test", "rules", str(folder / TESTS.name)).returncode == 0
+
+
+def test_alerts_fire_where_figures_are_missing_or_come_and_go(tmp_path: Path) -> None:
+    assert passes(tmp_path)
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_an_earlier_rule_is_detected(name: str, tmp_path: Path) -> None:
+    assert not passes(tmp_path, **{name: EARLIER[name]})
 
 
 def test_the_documented_alerts_are_those_of_the_rules() -> None:
     """The table of docs/operating.md has the same names and the same expressions."""
     page = (DEPLOY.parent / "docs" / "operating.md").read_text(encoding="utf-8")
     rings = {name: "".join(rule["expr"].split()) for name, rule in RULES.items()}
-    ours = {_name(words): "".join(expr.split()) for words, expr in ROW.findall(page)}
+    rows = ROW.findall(page.replace("\\|", "|"))
+    ours = {_name(words): "".join(expr.split()) for words, expr in rows}
     both = ours.keys() & rings.keys()
 
     assert {name: ours[name] for name in both} == {name: rings[name] for name in both}

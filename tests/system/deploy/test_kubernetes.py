@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +14,14 @@ import pytest
 import redis
 
 from tests.redis_cluster import free_port
-from tests.system.deploy.files import IMAGE, containers, documents
+from tests.system.deploy.files import IMAGE, containers, documents, text
 from tests.system.deploy.redises import redis_of
 from tests.system.server import wait_until
+from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.errors import StoreUnfit
+from veilcount_aggregator.server.listen_address import ListenAddress
+from veilcount_aggregator.server.serve import prepare
+from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 
 CLUSTER = documents("kubernetes.yml")
@@ -41,7 +47,8 @@ def test_each_container_may_do_little(container: dict[str, Any]) -> None:
     assert IMAGE.fullmatch(container["image"])
     assert {"cpu", "memory"} == {*container["resources"]["requests"]}
     assert {"cpu", "memory"} == {*container["resources"]["limits"]}
-    assert {"livenessProbe", "readinessProbe"} <= container.keys()
+    if pod.get("restartPolicy") != "OnFailure":  # of a job, whose end is its answer
+        assert {"livenessProbe", "readinessProbe"} <= container.keys()
 
 
 def test_the_aggregator_ends_in_time_and_probes_use_its_endpoints() -> None:
@@ -56,7 +63,8 @@ def test_the_aggregator_ends_in_time_and_probes_use_its_endpoints() -> None:
 
 def test_what_selects_pods_finds_them_and_what_is_mounted_is_there() -> None:
     sets = [document["spec"] for document in CLUSTER if document["kind"] == "StatefulSet"]
-    labels = [spec["template"]["metadata"]["labels"] for spec in sets]
+    pods = [document["spec"] for document in CLUSTER if "template" in document.get("spec", {})]
+    labels = [spec["template"]["metadata"]["labels"] for spec in pods]
     for document in CLUSTER:
         spec = document.get("spec", {})
         if chosen := spec.get("selector") or spec.get("podSelector"):
@@ -74,10 +82,36 @@ def test_nothing_speaks_to_redis_but_aggregators_and_other_nodes() -> None:
     nothing = named("NetworkPolicy", "nothing")["spec"]
 
     allowed = [each["podSelector"]["matchLabels"]["app"] for each in rule["from"]]
-    assert allowed == ["veilcount", "redis"]
+    assert allowed == ["veilcount", "veilcount-init", "redis"]
     assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     for name in ("veilcount", "redis"):
         assert named("PodDisruptionBudget", name)["spec"]["maxUnavailable"] == 1
+
+
+def test_the_steps_of_the_file_lead_to_a_server_and_a_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers refuse an empty store; the job makes it, as often as it runs, and prints no key."""
+    commands = {each["name"]: each["args"] for each, _ in containers() if "args" in each}
+    (step,) = re.findall(r"exec veilcount-0 -- veilcount (.*)", text("kubernetes.yml"))
+    stores = {
+        variable["value"]
+        for each, _ in containers()
+        for variable in each.get("env", ())
+        if variable["name"] == "VEILCOUNT_STORE"
+    }
+    url = f"sqlite:///{tmp_path}/store.db"
+    monkeypatch.setenv("VEILCOUNT_STORE", url)
+    bind = ListenAddress.parse(f"127.0.0.1:{free_port()}")
+
+    with pytest.raises(StoreUnfit, match="no store there"):
+        prepare(Settings(url), bind)
+    assert [run(commands["init"]) for _ in range(2)] == [0, 0]
+    assert "veilcount_admin_" not in capsys.readouterr().out
+    assert prepare(Settings(url), bind).durable.startswith("durable")
+    assert run(step.split()) == 0
+    assert "veilcount_admin_" in capsys.readouterr().out
+    assert len(stores) == 1
 
 
 class Nodes:

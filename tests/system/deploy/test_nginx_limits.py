@@ -5,6 +5,8 @@ The file as it is written; addresses come from a header here, since the loopback
 
 from __future__ import annotations
 
+import math
+import re
 import ssl
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -13,12 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.deploy.files import DEPLOY, text
 from tests.system.deploy.nginx import Nginx, in_front_of
 from tests.system.deploy.recording_upstream import RecordingUpstream
 from tests.system.server import HOST
+from veilcount_aggregator.settings import Settings
 
 ADDRESSES = {"server_tokens off;": f"set_real_ip_from {HOST}; real_ip_header X-Test-Address;"}
-SLOW = {"rate=10r/s": "rate=1r/m", "rate=100r/s": "rate=1r/m"}
+SLOW = {"rate=10r/m": "rate=1r/m", "rate=1r/s": "rate=1r/m"}
 FEW = {"burst=200": "burst=4", "burst=1000": "burst=9"}
 CLASSES = {"# 192.0.2.0/24 hosting;": "192.0.2.0/24 hosting; 2001:db8:bad::/48 hosting;"}
 
@@ -105,3 +109,36 @@ def test_pages_have_a_limit_too(echo: RecordingUpstream, tmp_path: Path) -> None
 
     assert Counter(pages) == {200: 10, 503: 15}
     assert bodies == [200] * 25
+
+
+# -- the cost of keeping new devices out -----------------------------------------------------------
+
+HOUR, MANY = 3_600, 10
+SECONDS = {"s": 1, "m": 60}
+OLDER = {"rate=1r/s": "rate=100r/s", "rate=10r/m": "rate=10r/s"}  # what was shipped before
+
+
+def networks_to_fill_a_quota(written: str) -> int:
+    """Return how many networks must send at their limit, so that new devices of an hour wait."""
+    settings = Settings("sqlite:///store.db")
+    found = []
+    for zone in ("ipv4", "ipv6_64", "ipv6_48"):
+        (rate,) = re.findall(rf"zone={zone}_bodies:10m rate=(\d+)r/([sm])", written)
+        (burst,) = re.findall(rf"zone={zone}_bodies burst=(\d+)", written)
+        bodies = int(rate[0]) * HOUR // SECONDS[rate[1]] + int(burst)
+        pseudonyms = bodies * settings.max_pseudonyms_per_body
+        found.append(math.ceil(settings.max_new_pseudonyms_per_hour / pseudonyms))
+    return min(found)
+
+
+def test_keeping_new_devices_out_takes_many_networks() -> None:
+    """The older limits as a plant: a single network was enough."""
+    shipped = planted = text("nginx.conf")
+    for new, old in OLDER.items():
+        planted = planted.replace(new, old)
+    needed = networks_to_fill_a_quota(shipped)
+
+    assert needed >= MANY > networks_to_fill_a_quota(planted)
+    assert f"{needed} networks" in shipped
+    for name in ("operating.md", "deploying.md", "threat-model.md"):
+        assert f"{needed} networks" in (DEPLOY.parent / "docs" / name).read_text(), name

@@ -91,7 +91,9 @@ def test_one_of_two_is_killed_and_nothing_is_lost(
     ports = [free_port(), free_port()]
     servers = [campaign.serve(cluster.url, "--workers", "2", port=port) for port in ports]
     try:
-        with in_front_of(tmp_path / "nginx", *ports) as nginx:
+        # All apps have one address here.
+        more = {"rate=1r/s": "rate=10000r/s"}
+        with in_front_of(tmp_path / "nginx", *ports, more=more) as nginx:
             monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(nginx.certificate))
             with apps(campaign, tmp_path, nginx.url, 3) as living:
                 wait_until(lambda: all(each.left > 40 for each in living), PATIENCE)

@@ -105,6 +105,7 @@ DURABLE = {
     DurabilityState.YES: "survive a power failure",
     DurabilityState.NO: "lost in a power failure",
     DurabilityState.UNKNOWN: "not known",
+    DurabilityState.MANAGED: "vouched for by the operator",
 }
 NEARLY_FULL = 0.8  # of a limit: as the alerts have it
 LATEST = 3  # periods of a series that are listed

@@ -34,6 +34,7 @@ from .shard_client import ShardClient
 AGAIN_SECONDS = 0.5  # between two looks for requests that are refused
 MOST_REPLICAS_AT_ONCE = 64
 REPLICA_SECONDS = 10.0  # between two looks at replicas: one that is away costs a timeout
+VOUCHED = "durable=managed: not examined, its operator vouches for the service"
 NEXT_REWRITE = "no report is acknowledged until that rewrite has ended, by itself"
 
 
@@ -129,6 +130,8 @@ class DurabilityMonitor:
         address = self._servers.address
         for weakness in self._blocking.values():
             return DurabilityState.NO, weakness.what
+        if address.managed:
+            return DurabilityState.MANAGED, VOUCHED
         if not address.durable:
             return DurabilityState.NO, "durability=relaxed: whatever Redis is set to"
         if why := hidden_settings_hint(nodes):

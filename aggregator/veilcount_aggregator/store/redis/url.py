@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -15,6 +15,11 @@ FORM = (
 PORT = 6379
 MOST_SHARDS = 256
 MOST_REPLICAS = 5
+#: services whose documentation says that acknowledged writes are lost, by the end of a host's name
+LOSING_SERVICES = {
+    ".redis.cache.windows.net": "Azure Cache for Redis",
+    ".redis.azure.net": "Azure Managed Redis",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class RedisUrl:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     durable: bool = True  # refuse a Redis that acknowledges before the disk has it
+    managed: bool = False  # do not examine that: the operator vouches for a service
     shards: int | None = None  # None: the default of a new store
     replicas: int = 0  # of a master, that have a write before it is acknowledged
 
@@ -49,18 +55,23 @@ def _read(parts: SplitResult) -> RedisUrl:
     login, _, hosts = parts.netloc.rpartition("@")
     username, _, password = login.partition(":")
     cluster = parts.scheme == "redis-cluster"
-    known = {"durability", "replicas"} | ({"shards", "tls"} if cluster else set())
+    known = {"durability", "durable", "replicas"} | ({"shards", "tls"} if cluster else set())
     parameters = _parameters(parts.query, known)
     if parts.fragment or (cluster and parts.path not in {"", "/"}):
         raise ValueError(FORM)
+    servers = tuple(_host(host) for host in hosts.split(","))
+    managed = "durable" in parameters
+    if managed:
+        _refuse_losing_services(servers)
     return RedisUrl(
-        hosts=tuple(_host(host) for host in hosts.split(",")),
+        hosts=servers,
         cluster=cluster,
         tls=parts.scheme == "rediss" or "tls" in parameters,
         database=_number(parts.path.removeprefix("/") or "0", 0, 1 << 16, FORM),
         username=unquote(username) or None,
         password=unquote(password) or None,
-        durable="durability" not in parameters,
+        durable="durability" not in parameters and not managed,
+        managed=managed,
         shards=_parameter(parameters, "shards", MOST_SHARDS),
         replicas=_parameter(parameters, "replicas", MOST_REPLICAS) or 0,
     )
@@ -72,7 +83,21 @@ def _parameters(query: str, known: set[str]) -> Mapping[str, str]:
         raise ValueError(f"the parameters are {', '.join(sorted(known))}")
     if parameters.get("durability", "relaxed") != "relaxed" or parameters.get("tls", "on") != "on":
         raise ValueError("write durability=relaxed and tls=on, or leave them out")
+    if parameters.get("durable", "managed") != "managed" or {"durability", "durable"} <= set(
+        parameters
+    ):
+        raise ValueError("write durable=managed, without durability, or leave it out")
     return parameters
+
+
+def _refuse_losing_services(hosts: Iterable[tuple[str, int]]) -> None:
+    for host, _ in hosts:
+        for ending, service in LOSING_SERVICES.items():
+            if host.endswith(ending):
+                raise ValueError(
+                    f"{service} syncs once a second and promotes replicas that lag behind:"
+                    " acknowledged reports would be lost. Choose another (docs/operating.md)"
+                )
 
 
 def _host(host: str) -> tuple[str, int]:

@@ -23,6 +23,7 @@ from weakref import WeakSet
 from ...errors import StoreError, StoreUnavailable, StoreUnfit, system_reason
 from ...structured_logging import log_event
 from ..durable_files import file_identity
+from ..series_reports import LOG_RESTORED
 from .connection import (
     SECONDS,
     ReaderPool,
@@ -37,7 +38,7 @@ from .connection import (
 )
 from .file_lock import FileLock
 from .health import PAGES_FOR_SECONDS, WriteHealth, is_damaged
-from .schema import STEPS, migrate_schema, refuse_newer
+from .schema import COUNT, STEPS, migrate_schema, refuse_newer
 from .wal_guard import WalGuard
 
 #: how long a fork waits for other threads' calls
@@ -67,6 +68,7 @@ class SqliteDatabase:
         self._forking: dict[int, list[bool]] = {}
         self._orphan = False
         self._left: list[object] = []
+        self._restored_logs = 0  # that are not in the store's counters yet
         _live.add(self)
 
     def open(self, *, make: bool) -> None:
@@ -88,9 +90,11 @@ class SqliteDatabase:
             database.execute("begin immediate")
             # Whoever upgraded this store did not end this process first: it writes no more.
             refuse_newer(database, str(self.place.path), self._steps)
+            restored = self._count_restored_logs(database)
             before = database.total_changes
             yield database
             database.execute("commit")
+            self._restored_logs -= restored
             self._keep_log(database)
             if database.total_changes != before:
                 self.condition.wrote(probe=probe)
@@ -197,6 +201,7 @@ class SqliteDatabase:
         name = f"{self.place.path.name}-wal"
         self._readers.close()  # what opened meanwhile has another log
         if self._guard.restore():
+            self._restored_logs += 1
             log_event(
                 "write-ahead log restored",
                 logging.ERROR,
@@ -205,6 +210,13 @@ class SqliteDatabase:
             )
             return
         checkpoint_and_refuse(database, self.place.path)
+
+    def _count_restored_logs(self, database: sqlite3.Connection) -> int:
+        """Add what is not counted yet to the store's counters; return how many."""
+        restored = self._restored_logs
+        if restored:
+            database.execute(COUNT, (LOG_RESTORED, "", -1, "", restored))
+        return restored
 
     def _find(self) -> None:
         if self._writer is None:

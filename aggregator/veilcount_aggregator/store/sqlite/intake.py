@@ -20,7 +20,7 @@ from ..memory_limit import COUNTER_BYTES, TALLY_BYTES, MemoryLimits
 from ..series_reports import Codes, Quota, SeriesReports, ServiceCounts, coalesce, refusal_counts
 from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
 from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers, pad_zeros
-from .schema import PART_BYTES
+from .schema import COUNT, PART_BYTES
 from .tallies import SMALL, TOP, SqliteTally
 
 _HELD = "select length(counters) from tally where series = ? and period = ? and segment = ?"
@@ -120,10 +120,6 @@ _CHARGE = "replace into hourly (hour, series, source, rows) values (?, ?, ?, ?)"
 _HOURS_KEPT = 2
 _SPENT_ROWS = "select rows from spent_rows where series = ? and epoch = ?"
 _MOVE = "replace into spent_rows (series, epoch, rows) values (?, ?, ?)"
-_COUNT = (
-    "insert into service_counter (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
-    " on conflict do update set times = times + excluded.times"
-)
 
 
 class _Lookup:
@@ -222,7 +218,7 @@ def commit_group(
         _write(database, number, state)
         for (period, code), times in state.refused.items():
             counted.update(refusal_counts(state.series.fingerprint, period, code, times))
-    database.executemany(_COUNT, [(*counter, times) for counter, times in counted.items() if times])
+    database.executemany(COUNT, [(*counter, times) for counter, times in counted.items() if times])
     return [verdicts[place] for place in range(len(group))]
 
 

@@ -59,6 +59,12 @@ create table service_counter (
 ) strict, without rowid
 """
 
+#: adds to a service counter
+COUNT = (
+    "insert into service_counter (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
+    " on conflict do update set times = times + excluded.times"
+)
+
 # new rows by hour, series and source, for quotas; deleted when the hour is over
 _HOURLY = """
 create table hourly (

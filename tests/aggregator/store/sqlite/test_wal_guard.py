@@ -12,6 +12,7 @@ import pytest
 from tests.aggregator.store.series_fixtures import LINKED, report, send
 from tests.aggregator.store.sqlite.sqlite_fixtures import Writer, is_sound, open_at
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store import LOG_RESTORED, ServiceCounter
 from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_shared.verdict import Verdict
 
@@ -64,6 +65,16 @@ def test_a_removed_log_is_put_back_by_the_commit_under_way_and_by_a_reading(
     remove(path, *PUBLIC)
     assert store.generation() == 0
     assert inode(path, "-wal") == before
+
+
+def test_each_removal_is_counted_in_the_store(path: Path, store: SqliteStore) -> None:
+    """With the next commit that succeeds: that of a probe counts as well."""
+    for number in (2, 3):
+        remove(path, "-wal")
+        send(store, LINKED, report(number))
+        send(store, LINKED, report(number))
+
+    assert store.service_counts()[ServiceCounter(LOG_RESTORED, "", -1, "")] == 2
 
 
 def test_another_file_in_the_log_s_place_is_replaced(path: Path, store: SqliteStore) -> None:
