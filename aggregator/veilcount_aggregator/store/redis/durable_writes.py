@@ -8,6 +8,8 @@ On the same connection, in the same round trip, the writes of a group to one ser
   on the disk, and no report is acknowledged after a setting was changed. (Functions may not ask for
   settings.) What is left is a change by another client within that very turn. Where CONFIG is
   forbidden, nothing is checked.
+- `INFO` of the server's identity, likewise: nothing is acknowledged by a server that took another's
+  place since it was examined, on a connection that lives on or a new one, until it was examined.
 - with `?replicas=N`, `WAIT N`: the number of replicas that have this connection's last write, and
   with it all writes before it in the stream. A replica that syncs always sends its word after its
   sync. From Redis 7.2 on `WAITAOF 1 N`, which promises just that, of the master's own disk too.
@@ -27,15 +29,16 @@ from itertools import chain, islice
 from typing import Any
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from .config_check import DURABLE, settings_of, weak_syncing
-from .connections import Host, Wait, Words, require_all
+from .config_check import DURABLE, ServerIdentity, settings_of, weak_syncing
+from .connections import Host, Wait, Words, parse_info, require_all
 from .durability import DurabilityMonitor
 from .error_mapping import is_repeatable
 from .shard_client import Command, ShardClient
 
 WAIT_MILLISECONDS = 1500  # less than a commit waits for an answer, more than most stalls of a disk
 CONFIG_GET: Words = ("CONFIG", "GET", *DURABLE)
-CONFIG, WAIT, WAITAOF = "CONFIG", "WAIT", "WAITAOF"
+INFO_IDENTITY: Words = ("INFO", "server", "replication", "stats")
+CONFIG, INFO, WAIT, WAITAOF = "CONFIG", "INFO", "WAIT", "WAITAOF"
 
 
 class DurableWriter:
@@ -135,8 +138,14 @@ class DurableWriter:
         if address.durable and self._monitor.settings_are_seen:
             questions.append(CONFIG_GET)
         if address.replicas:
-            questions.append(self._wait_for(address.replicas))
+            questions.append(self._wait_for(address.replicas + self._incomplete_replicas(last)))
+        if address.durable and self._monitor.identities_are_seen:
+            questions.append(INFO_IDENTITY)  # last: a replica may be synchronized during the wait
         return [*writes, *(Command(last, words, confirms=True) for words in questions)]
+
+    def _incomplete_replicas(self, base: bytes) -> int:
+        host = self._host(Command(base, ()))
+        return self._monitor.incomplete_replicas(host) if host else 0
 
     def _wait_for(self, replicas: int) -> Words:
         if self._monitor.has_waitaof:
@@ -158,8 +167,10 @@ class DurableWriter:
             raise answer
         if command.words[0] == CONFIG:
             self._require_settings(command, answer)
+        elif command.words[0] == INFO:
+            self._require_identity(command, answer)
         else:
-            self._require_replicas(answer)
+            self._require_replicas(answer, wanted=int(command.words[-2]))
 
     def _require_settings(self, command: Command, answer: Any) -> None:
         server = self._servers.owner(command.base)
@@ -167,10 +178,18 @@ class DurableWriter:
             self._monitor.suspect()
             raise StoreUnfit(str(weak))
 
-    def _require_replicas(self, answer: Any) -> None:
+    def _require_identity(self, command: Command, answer: bytes) -> None:
+        server = self._servers.owner(command.base)
+        if not self._monitor.is_examined(server.host, ServerIdentity.from_info(parse_info(answer))):
+            self._monitor.suspect()
+            raise StoreUnavailable(
+                f"Redis at {server} was started, promoted or synchronized a moment ago: what it"
+                " wrote is not acknowledged until it was examined"
+            )
+
+    def _require_replicas(self, answer: Any, wanted: int) -> None:
         """WAIT answers with a number; WAITAOF with that of the master's disk before it."""
         local, replicas = answer if isinstance(answer, list) else (1, answer)
-        wanted = self._servers.address.replicas
         if not local or replicas < wanted:
             self._monitor.suspect()
             raise StoreUnavailable(
