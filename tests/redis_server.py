@@ -109,7 +109,7 @@ class RedisServer:
         task = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         return [int(child) for child in task.read_text().split()]
 
-    def ask(self, *command: str) -> object:
+    def ask(self, *command: str | bytes) -> Any:
         with self.connection() as connection:
             return connection.execute_command(*command)
 

@@ -37,6 +37,7 @@ from veilcount_aggregator.store.redis import shard_health
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
+from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_shared.report import Batch
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -200,6 +201,16 @@ def slow(folder: Path) -> Timeline:
         made.aggregator.flush()
         found.scrape(10 * MINUTE)
     return found.timeline
+
+
+@acted("WentBack")
+def went_back(made: Deployment) -> None:
+    """The file is put back to a state that has fewer commits."""
+    store = made.aggregator.store
+    assert isinstance(store, SqliteStore)
+    made.verdicts(made.report("theme"))
+    with store.file.writing() as database:
+        database.execute("update state set height = 0")
 
 
 @acted("ReadOnly")

@@ -5,10 +5,10 @@ wrong. While a weakness blocks at a server, nothing is written to it and nothing
 servers go on, and the first request after the weakness is gone finds that out by itself.
 
 An append-only file is complete only when the rewrite that began it has ended, although Redis
-answers `appendonly yes` at once; a crash before that takes everything. Such a rewrite runs after the
-file was turned on, and in a server that was synchronized by another: a replica, also one that was
-promoted since. So a rewrite is waited for that runs when a server is first seen, or first seen with
-another identity, or after a setting was changed. A rewrite of any other origin is not. Every
+answers `appendonly yes` at once; a crash before that takes everything. Such a rewrite runs after
+the file was turned on, and in a server that was synchronized by another: a replica, also one that
+was promoted since. So a rewrite is waited for that runs when a server is first seen, or first seen
+with another identity, or after a setting was changed. A rewrite of any other origin is not. Every
 acknowledgement names the identity that its server has then (`durable_writes`).
 
 A replica confirms a write by its word as soon as it has it in memory, also in such a rewrite. So

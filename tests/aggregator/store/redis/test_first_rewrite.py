@@ -20,6 +20,7 @@ from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store.redis import durable_writes
+from veilcount_aggregator.store.redis.durability import DurabilityMonitor
 from veilcount_aggregator.store.redis.store import open_redis
 
 HELD_MICROSECONDS = "60000000"  # for each key: longer than any test
@@ -54,22 +55,42 @@ def finish_rewrites(server: RedisServer) -> None:
     wait_until(lambda: not server.rewriting, 60)
 
 
+def promote_during_rewrite(master: RedisServer, replica: RedisServer) -> None:
+    """Promote a replica in its first rewrite, as if no setting of it had ever been changed."""
+    with closing(open_redis(master.url, make=True)) as store:
+        count(store, rows(30, 1))
+    hold_rewrites(replica)
+    replica.follow(master)
+    replica.ask("CONFIG", "RESETSTAT")
+    replica.promote()
+    assert replica.rewriting
+
+
 def test_a_server_that_is_promoted_during_its_first_rewrite_acknowledges_nothing(
     pair: tuple[RedisServer, RedisServer],
 ) -> None:
     """And a kill takes all that it had: which is why."""
     master, replica = pair
-    with closing(open_redis(master.url, make=True)) as store:
-        count(store, rows(30, 1))
-    hold_rewrites(replica)
-    replica.follow(master)
-    replica.ask("CONFIG", "RESETSTAT")  # as if no setting had ever been changed
-    replica.promote()
+    promote_during_rewrite(master, replica)
     with closing(open_redis(replica.url, make=False)) as promoted:
-        assert replica.rewriting
         with pytest.raises(StoreUnfit, match="not complete"):
             count(promoted, rows(30, 2))
         assert promoted.health().blocked
+    replica.kill()
+    replica.start()
+
+    with pytest.raises(StoreUnfit, match="no store there"):
+        open_redis(replica.url, make=False)
+
+
+def test_planted_a_server_that_is_whole_at_first_sight_acknowledges_what_a_kill_takes(
+    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DurabilityMonitor, "_is_whole", lambda _, __: True)
+    master, replica = pair
+    promote_during_rewrite(master, replica)
+    with closing(open_redis(replica.url, make=False)) as promoted:
+        assert count(promoted, rows(30, 2)) == 30
     replica.kill()
     replica.start()
 
@@ -81,12 +102,7 @@ def test_after_its_first_rewrite_a_promoted_server_acknowledges_and_keeps_all(
     pair: tuple[RedisServer, RedisServer],
 ) -> None:
     master, replica = pair
-    with closing(open_redis(master.url, make=True)) as store:
-        count(store, rows(30, 1))
-    hold_rewrites(replica)
-    replica.follow(master)
-    replica.ask("CONFIG", "RESETSTAT")  # as if no setting had ever been changed
-    replica.promote()
+    promote_during_rewrite(master, replica)
     with closing(open_redis(replica.url, make=False)) as promoted:
         assert not is_taken(promoted)
         finish_rewrites(replica)
@@ -97,25 +113,42 @@ def test_after_its_first_rewrite_a_promoted_server_acknowledges_and_keeps_all(
         assert count(restarted, rows(30, 1)) == 0
 
 
+def replace(server: RedisServer, other: RedisServer) -> None:
+    """Demote, synchronize and promote a server: its connections live on, and so does its run id."""
+    other.follow(server)
+    other.promote()
+    other.ask("SET", "another", "history")  # so that the two differ
+    server.ask("SET", "one", "history")
+    hold_rewrites(server)
+    server.follow(other)
+    server.ask("CONFIG", "RESETSTAT")
+    server.promote()
+    assert server.rewriting
+
+
 def test_a_server_that_was_replaced_between_two_looks_acknowledges_nothing(
     pair: tuple[RedisServer, RedisServer],
 ) -> None:
-    """Demoted, synchronized and promoted again: its connections live on, and so does its run id."""
     server, other = pair
     with closing(open_redis(server.url, make=True)) as store:
         count(store, rows(30, 1))
-        other.follow(server)
-        other.promote()
-        other.ask("SET", "another", "history")  # so that the two differ
-        server.ask("SET", "one", "history")
-        hold_rewrites(server)
-        server.follow(other)
-        server.promote()
-
-        assert server.rewriting
+        replace(server, other)
         with pytest.raises(StoreError):
             count(store, rows(30, 2))
+
         assert store.durability().blocking is not None
+
+
+def test_planted_without_the_identity_a_replaced_server_acknowledges(
+    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DurabilityMonitor, "is_examined", lambda _, __, ___: True)
+    server, other = pair
+    with closing(open_redis(server.url, make=True)) as store:
+        count(store, rows(30, 1))
+        replace(server, other)
+
+        assert count(store, rows(30, 2)) == 30
 
 
 def test_a_server_that_was_started_again_is_not_complete_while_it_rewrites(
@@ -136,6 +169,18 @@ def test_a_server_that_was_started_again_is_not_complete_while_it_rewrites(
         wait_until(lambda: is_taken(store))
 
 
+def synchronize_anew(master: RedisServer, replica: RedisServer) -> None:
+    """Have a replica leave, and copy all of its master's data into a rewrite that is held."""
+    replica.promote()
+    replica.ask("SET", "another", "history")
+    wait_until(lambda: master.replicas() == 0)
+    master.ask("SET", "one", "history")  # so that it cannot go on where it was
+    hold_rewrites(replica)
+    replica.follow(master)
+    assert replica.rewriting
+    assert master.confirms()  # by its word alone
+
+
 def test_a_replica_in_its_first_rewrite_confirms_nothing(
     pair: tuple[RedisServer, RedisServer],
 ) -> None:
@@ -144,16 +189,21 @@ def test_a_replica_in_its_first_rewrite_confirms_nothing(
     wait_until(lambda: not replica.rewriting)
     with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
         count(store, rows(30, 1))
-        replica.promote()
-        replica.ask("SET", "another", "history")
-        wait_until(lambda: master.replicas() == 0)
-        master.ask("SET", "one", "history")  # so that it cannot go on where it was
-        hold_rewrites(replica)
-        replica.follow(master)
-
-        assert replica.rewriting
-        assert master.confirms()  # by its word alone
+        synchronize_anew(master, replica)
         with pytest.raises((StoreUnfit, StoreUnavailable)):
             count(store, rows(30, 2))
         finish_rewrites(replica)
         wait_until(lambda: is_taken(store))
+
+
+def test_planted_a_replica_that_is_believed_confirms_in_its_first_rewrite(
+    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DurabilityMonitor, "_is_replica_complete", lambda _, __, ___: True)
+    master, replica = pair
+    replica.follow(master)
+    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
+        count(store, rows(30, 1))
+        synchronize_anew(master, replica)
+
+        assert count(store, rows(30, 2)) == 30
