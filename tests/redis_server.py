@@ -109,7 +109,12 @@ class RedisServer:
         info = self._info("persistence")
         return bool(info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"])
 
-    def ask(self, *command: str) -> object:
+    def children(self) -> list[int]:
+        """Return the processes that write its files in the background."""
+        task = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        return [int(child) for child in task.read_text().split()]
+
+    def ask(self, *command: str | bytes) -> Any:
         with self.connection() as connection:
             return connection.execute_command(*command)
 

@@ -5,7 +5,8 @@ VeilcountError
     x StoreUnavailable       not reachable, or not in time
     x StoreFull              no space on the disk or in memory
     x StoreReadOnly          read-only, for good or while it is copied: reports belong elsewhere
-    x StoreUnfit             what is found there cannot be used, and why
+    + StoreUnfit             what is found there cannot be used, and why
+      x StoreWentBack        it lacks what was acknowledged
     x RetentionTooEarly      an epoch that the store's own clock does not let drop yet
   x Overloaded               the server is overloaded: retry later
   x ClockUntrusted           this host's clock is not trusted for this decision
@@ -62,6 +63,10 @@ class StoreReadOnly(StoreError):
 
 class StoreUnfit(StoreError):
     """What is found there cannot be used: another schema, a policy that forgets, no store."""
+
+
+class StoreWentBack(StoreUnfit):
+    """A part of the store has fewer commits than were acknowledged: it was put back, or cut."""
 
 
 class RetentionTooEarly(StoreError):

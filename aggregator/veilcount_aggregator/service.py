@@ -57,7 +57,7 @@ class Aggregator:
     ) -> Aggregator:
         """Open the store (in development mode, create it) and load the definition files."""
         with ExitStack() as undo:
-            store = open_store(settings.store, make=settings.dev)
+            store = open_store(settings.store, make=settings.dev, heights=settings.heights)
             undo.callback(store.close)
             aggregator = cls._assembled(settings, store, clock, seconds)
             with suppress(StoreError):  # confirmed again before each release; ingestion goes on

@@ -16,6 +16,7 @@ from typing import Any
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 
 from .errors import SettingsError
+from .store.acknowledged import ENDING as HEIGHTS
 from .store.memory_limit import SERIES_MEMORY
 from .text.number_format import parse_bytes
 
@@ -189,6 +190,13 @@ class Settings:
             value = getattr(self, name)
             if fix := setting.check(value):
                 raise SettingsError(option_name(name), setting.write(value), fix)
+
+    @property
+    def heights(self) -> Path | None:
+        """The file of what this host has acknowledged in Redis: next to the journal; None: none."""
+        if self.journal is None:
+            return None
+        return self.journal.with_name(self.journal.name + HEIGHTS)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:

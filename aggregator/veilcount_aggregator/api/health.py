@@ -8,9 +8,10 @@ import msgspec
 
 from veilcount_shared.errors import VeilcountError
 
-from ..errors import StoreFull, StoreUnfit
+from ..errors import StoreFull, StoreUnfit, StoreWentBack
 from ..retention.clock_guard import ClockReading
 from ..store import store_probe
+from ..store.acknowledged import LACKS_COMMITS
 from ..store.store_probe import StoreProbe
 from .endpoint import Api, endpoint
 from .schemas import Liveness, Readiness
@@ -57,6 +58,8 @@ def _kind(error: VeilcountError) -> str:
     """Return the kind of an error, not its message, which may hold an address: anyone reads it."""
     if isinstance(error, StoreFull):
         return "it is full"
+    if isinstance(error, StoreWentBack):
+        return f"{LACKS_COMMITS}; the log says which"
     if isinstance(error, StoreUnfit):
         return "it does not fit this server; the log says why"
     return "it cannot be reached; the log says why"

@@ -43,6 +43,10 @@ GAUGES: Mapping[str, tuple[str, Callable[[ShardHealth], int | None]]] = {
         "1: the server rewrites its append-only file.",
         lambda shard: _as_number(shard.aof_rewriting),
     ),
+    "shard_went_back": (
+        "1: the shard lacks commits that this host has acknowledged, and is not written.",
+        lambda shard: _as_number(shard.went_back),
+    ),
     "shard_aof_delayed_fsyncs": (
         "Fsyncs that the server put off, since it started.",
         lambda shard: shard.aof_delayed_fsyncs,

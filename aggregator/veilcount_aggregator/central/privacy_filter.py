@@ -149,6 +149,11 @@ class PrivacyFilter:
             self._confirmer.tick(now)
 
     def _require_confirmed(self, mine: str, incarnation: str) -> None:
+        if self.store.losses():
+            raise ReleasesLocked(
+                "releases are frozen: the store lacks commits that this host has acknowledged; the"
+                " operator restores its data, or accepts the loss with `veilcount store accept`"
+            )
         if release_lock_reason(self.store):
             raise ReleasesLocked(
                 "releases are locked: the store may have forgotten what was spent; the operator "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from ..retention.clock_guard import TOLERANCE, clock_skew
 from ..retention.retention_guard import ConfirmedDay, confirm_day, read_confirmed_day
 from ..series.series import Series
 from ..settings import PREFIX, Settings
-from ..store import DurabilityState, Record, Store
+from ..store import DurabilityState, Record, Store, open_store
 from ..store.backup import backup, restore
 from ..store.factory import redact_url
 from ..store.migrate import CopyProgress, copy_store, outgoing_copy
@@ -29,7 +30,7 @@ from .confirmation import require_terminal
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
 from .output import Facts, print_json, print_lines, print_result, print_table, spinner, status_line
 
-AGREED, ACTOR = "destroyed", "cli"
+AGREED, ACCEPTED, ACTOR = "destroyed", "accept", "cli"
 
 
 @click.group("store")
@@ -90,6 +91,7 @@ def copy(source: str, target: str, *, as_json: bool) -> None:
             count(f"{now.pieces:,} pieces, {now.bytes:,} bytes")
 
         digest = copy_store(old, new, where=redact_url(target), progress=progress)
+        new.accept_losses(options.now())  # it has what the hosts acknowledged in the old one
     facts = {"digest": digest, "pieces": done.pieces, "bytes": done.bytes}
     lines = [
         f"{done.pieces:,} pieces, {done.bytes:,} bytes; both have the digest {digest[:16]}",
@@ -154,6 +156,42 @@ def unlock(*, url: str | None, journal: Path | None, as_json: bool) -> None:
         lines.append(f"once these journals have confirmed it: {', '.join(map(str, journals))}")
     facts = {"entered": len(entered), "releases_locked": None}
     print_result(facts, lines, as_json=as_json)
+
+
+@command.command("accept")
+@options.store
+@options.setting_option("journal")
+@click.option("--yes", is_flag=True, help="Do not ask: these older data are wanted.")
+@options.as_json
+def accept(*, url: str | None, journal: Path | None, yes: bool, as_json: bool) -> None:
+    """Accept a store that lacks acknowledged reports, after a restore that was wanted.
+
+    Servers refuse to write to a shard that has fewer commits than they have acknowledged, and
+    release nothing. Reports that are missing are lost: their devices do not send them again.
+    """
+    settings = Settings(options.required_url(url), journal=journal)
+    with closing(open_store(settings.store, heights=settings.heights)) as store:
+        store.durability()  # compares
+        losses = list(store.losses())
+        if not yes:
+            lacks = "; ".join(losses) or "as far as this host knows, it lacks nothing"
+            _confirm_by_typing(
+                f"WARNING: {lacks}. What is missing is lost for good once it is accepted. If its"
+                " data can still be restored, restore them first. The audit log records this.",
+                ACCEPTED,
+                "these older data are wanted",
+                flags="give --yes",
+                unchanged="the store is not accepted",
+            )
+        store.accept_losses(options.now())
+
+        def record() -> tuple[Sequence[Record], None]:
+            entry = "; ".join(losses) or "nothing missing"
+            return [audit_record(store, options.now(), ACTOR, "store accept", entry)], None
+
+        update_records(store, record)
+    line = "the store is accepted as it is: servers write to it again"
+    print_result({"accepted": losses}, [line], as_json=as_json)
 
 
 @command.command("retire-journal")

@@ -20,6 +20,7 @@ from ..errors import SettingsError, StoreUnavailable
 from ..retention.retention_guard import needs_confirmation, read_confirmed_day
 from ..settings import Settings
 from ..store import DurabilityState, open_store
+from ..store.acknowledged import FIX, LACKS_COMMITS
 from ..store.migrate import outgoing_copy
 from ..store.restore_lock import release_lock_reason
 from . import consistency, definition_checks
@@ -57,7 +58,7 @@ def examine_store(
         if any(each.check == RESPONDS for each in found):
             return
     try:
-        store = open_store(settings.store)
+        store = open_store(settings.store, heights=settings.heights)
     except SettingsError:
         raise
     except VeilcountError as error:
@@ -93,9 +94,19 @@ def _accepts(stored: StoreSnapshot) -> Iterator[CheckResult]:
     )
 
 
+def complete(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check that the store has everything that this host has acknowledged."""
+    _ = stored.health  # compares
+    losses = stored.store.losses()
+    for loss in losses:
+        yield wrong(loss, FIX)
+    if not losses:
+        yield ok("no commit is missing that this host has acknowledged")
+
+
 def _durable(stored: StoreSnapshot) -> Iterator[CheckResult]:
     health = stored.health
-    for each in health.weaknesses:
+    for each in (weakness for weakness in health.weaknesses if weakness.what != LACKS_COMMITS):
         finding = wrong if each.blocks else warn
         yield finding(each.what, "`veilcount store check` names the server and the command")
     if any(each.blocks for each in health.weaknesses):
@@ -257,6 +268,7 @@ def retention(stored: StoreSnapshot) -> Iterator[CheckResult]:
 STORED: dict[str, Check[StoreSnapshot]] = {
     "accepts reports": _accepts,
     "durable": _durable,
+    "complete": complete,
     "definitions": definition_checks.definitions,
     "remarks": definition_checks.remarks,
     "new pseudonyms": definition_checks.new_pseudonyms,

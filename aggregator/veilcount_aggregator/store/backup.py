@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.parse import urlsplit
 
 from ..errors import SettingsError, StoreUnfit, system_reason
+from .acknowledged import ENDING
 from .durable_files import sync_path
 from .factory import open_store, redact_url
 from .migrate import copy_store
@@ -27,6 +28,7 @@ from .restore_lock import lock_releases
 from .sqlite import SqliteStore
 from .sqlite.connection import SqliteUrl, store_error
 from .sqlite.database import SqliteDatabase
+from .sqlite.height import renew_id
 from .sqlite.records import set_read_only
 from .sqlite.schema import APPLICATION, STEPS, refuse_newer
 from .sqlite.transfer import absorb, merge
@@ -158,8 +160,8 @@ def _temporary(to: Path) -> Iterator[Path]:
     except (OSError, sqlite3.Error) as error:
         raise store_error(error, part) from error
     finally:
-        for left in (part, part.with_name(f"{part.name}-lock")):
-            left.unlink(missing_ok=True)
+        for ending in ("", "-lock", ENDING):
+            part.with_name(part.name + ending).unlink(missing_ok=True)
         if part.parent.is_dir():
             remove_links(part)
 
@@ -183,4 +185,6 @@ def _lock(part: Path) -> None:
         read_only = store.health().read_only
         store.set_read_only(on=False)
         lock_releases(store, WHY)
+        with file.writing() as database:
+            renew_id(database)  # it lacks what was acknowledged since: no host takes it for whole
         store.set_read_only(on=read_only)

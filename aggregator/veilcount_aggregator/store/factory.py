@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..errors import SettingsError
+from .acknowledged import AcknowledgedHeights
 from .interface import Store
 
 ENGINES = "sqlite:///path/to/file.db, redis://host:port/0 or redis-cluster://host:port"
 
 
-def open_store(url: str, *, make: bool = False) -> Store:
+def open_store(url: str, *, make: bool = False, heights: Path | None = None) -> Store:
     """Open the store at a URL; with `make`, create it if it is missing.
+
+    `heights` is the file in which this host keeps how far it has acknowledged a store on Redis;
+    without it, this process alone remembers. SQLite has its own, next to the store.
 
     An engine is imported on first use: on SQLite, Redis is never loaded.
     """
@@ -24,7 +29,7 @@ def open_store(url: str, *, make: bool = False) -> Store:
     if scheme in {"redis", "rediss", "redis-cluster"}:
         from .redis import open_redis  # noqa: PLC0415
 
-        return open_redis(url, make=make)
+        return open_redis(url, make=make, acknowledged=AcknowledgedHeights(heights))
     raise SettingsError("store", url, f"give {ENGINES}")
 
 

@@ -77,3 +77,4 @@ class ShardHealth:
     aof_failing: bool | None = None  # the last write or rewrite of the append-only file failed
     aof_delayed_fsyncs: int | None = None
     aof_rewriting: bool | None = None
+    went_back: bool | None = None  # it lacks what this host has acknowledged

@@ -210,6 +210,15 @@ class Store(Protocol):
         Records change the generation.
         """
 
+    def losses(self) -> Sequence[str]:
+        """Return what each shard lacks of what this host has acknowledged, as of the last look.
+
+        Nothing is written to such a shard: `StoreWentBack`.
+        """
+
+    def accept_losses(self, now: datetime) -> None:
+        """Accept every shard as it is, for all hosts: older data were wanted."""
+
     def durability(self) -> Durability:
         """Examine again whether acknowledgements are durable; cheap: each worker asks each second.
 

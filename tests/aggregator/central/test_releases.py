@@ -33,6 +33,7 @@ from veilcount_aggregator.central import (
 from veilcount_aggregator.central.budget_ledger import load_releases, release_records
 from veilcount_aggregator.central.curator import Curator, DrawFailed
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.errors import ReleasesLocked
 from veilcount_aggregator.store import Store
 from veilcount_shared.domain import Boolean, Choice
 
@@ -275,7 +276,21 @@ TRUTH = (4241, 2203, 1009, 466)  # 7919 answers
 MARKED = re.compile(rf"(?<![\w.])({'|'.join(map(str, (*TRUTH, sum(TRUTH))))})(?!\w)")
 
 
+def test_nothing_is_released_from_a_store_that_lacks_acknowledged_reports(
+    asker: Curator, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also not what was released before; and once the store is accepted, it is."""
+    asker.answer(AGE, wanted("count", "0.25"), OVER, "")
+    monkeypatch.setattr(store, "losses", lambda: ["shard 0: it lacks 1 of 9 acknowledged commits"])
+    with pytest.raises(ReleasesLocked, match="veilcount store accept"):
+        asker.answer(AGE, wanted("count", "0.25"), OVER, "")
+    monkeypatch.undo()
+
+    assert not asker.answer(AGE, wanted("count", "0.25"), OVER, "").charged
+
+
 RECORDS_ONLY = {
+    "losses",
     "records",
     "record_count",
     "generation",

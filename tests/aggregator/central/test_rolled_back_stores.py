@@ -38,6 +38,8 @@ from veilcount_aggregator.errors import ReleasesWaiting, SettingsError
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 
+pytestmark = pytest.mark.usefixtures("journals_alone")
+
 
 @pytest.fixture(params=["sqlite", "redis", pytest.param("redis-cluster", marks=pytest.mark.full)])
 def rewindable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rewindable]:

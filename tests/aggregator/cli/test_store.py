@@ -16,8 +16,9 @@ from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.central.budget_ledger import load_releases
 from veilcount_aggregator.central.store_confirmation import registered_journals
 from veilcount_aggregator.retention.retention_guard import read_confirmed_day
-from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store import ServiceCounter, open_store
 from veilcount_aggregator.store.factory import redact_url
+from veilcount_aggregator.store.sqlite import SqliteStore
 
 from .conftest import Type, typed_by_hand
 
@@ -179,6 +180,39 @@ def test_a_backup_comes_back_locked_and_is_unlocked_from_the_journal_next_to_it(
     assert (done.code, done.json) == (0, {"entered": 1, "releases_locked": None})
     assert after is None
     assert held(again) == held(store) == (1, 2)
+
+
+def test_a_store_that_went_back_waits_until_a_person_accepts_it(
+    store: str, typed: Type, definitions: Path
+) -> None:
+    """It is checked, refused and named until then; the audit log has the loss."""
+    with closing(open_store(store)) as opened:
+        assert isinstance(opened, SqliteStore)
+        opened.commit([], {ServiceCounter("lost", "", -1, "a/b"): 1})
+        with opened.file.writing() as database:
+            database.execute("update state set height = height - 1")
+    checked = typed("store", "check", "--store", store, "--json")
+    examined = typed("doctor", "--deep", "--store", store)
+    pushed = typed("collections", "push", str(definitions), "--store", store)
+    unasked = typed("store", "accept", "--store", store)
+    accepted = typed("store", "accept", "--store", store, "--yes", "--json")
+
+    assert checked.code == 1
+    assert checked.json["durable"] == "no"
+    assert "lacks commits that were acknowledged" in checked.json["why"]
+    assert examined.code == 1
+    assert "lacks 1 of" in examined.out
+    assert pushed.code == 2
+    assert "veilcount store accept" in pushed.err
+    assert unasked.code == 2
+    assert "give --yes" in unasked.err
+    assert accepted.code == 0
+    assert "lacks 1 of" in accepted.json["accepted"][0]
+    assert typed("store", "check", "--store", store).code == 0
+    assert typed("collections", "push", str(definitions), "--store", store).code == 0
+    with closing(open_store(store)) as opened:
+        actions = [entry.action for entry in load_audit_log(opened)]
+    assert "store accept" in actions
 
 
 def test_a_journal_of_a_host_that_is_gone_is_listed_waited_for_and_retired(

@@ -87,7 +87,8 @@ def test_the_server_itself_refuses_an_early_drop(server: RedisServer) -> None:
     with closing(open_redis(server.url, make=True)) as store:
         count(store, rows(100, 1))
         base, name = store.identity.bases[0], store.identity.store
-        words = call("mark_dropped", base, name, LINKED.fingerprint, 1, int(due.timestamp()))
+        life = server.ask("HGET", base + b":height", "life")
+        words = call("mark_dropped", base, name, life, LINKED.fingerprint, 1, int(due.timestamp()))
         with server.connection() as connection, pytest.raises(Exception, match="TOOEARLY"):
             connection.execute_command(*words)
 

@@ -39,6 +39,7 @@ from veilcount_aggregator.store.redis import shard_health
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
+from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.report import Batch
@@ -223,6 +224,16 @@ def slow(folder: Path) -> Timeline:
         made.aggregator.flush()
         found.scrape(10 * MINUTE)
     return found.timeline
+
+
+@acted("WentBack")
+def went_back(made: Deployment) -> None:
+    """The file is put back to a state that has fewer commits."""
+    store = made.aggregator.store
+    assert isinstance(store, SqliteStore)
+    made.verdicts(made.report("theme"))
+    with store.file.writing() as database:
+        database.execute("update state set height = 0")
 
 
 @acted("ReadOnly")

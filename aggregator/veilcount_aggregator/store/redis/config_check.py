@@ -46,7 +46,25 @@ DURABLE: dict[str, RequiredSetting] = {
 LEAST: dict[str, int] = {"hash-max-listpack-entries": ENTRIES, "hash-max-listpack-value": BITMAP}
 SETTINGS = (*KEEPING, *DURABLE, *LEAST)
 IS_DURABLE = "appendonly yes, appendfsync always"
-_SECTIONS = ("server", "replication", "persistence", "commandstats")
+_SECTIONS = ("server", "replication", "persistence", "stats", "commandstats")
+
+
+class ServerIdentity(NamedTuple):
+    """What a server process is and whose history it has.
+
+    A process that was demoted and promoted again keeps its run id, and the connections to it live
+    on; its replication id is another. A replica that is synchronized anew, whose append-only file
+    is incomplete from then on, raises the count of its master.
+    """
+
+    run: str = ""
+    history: str = ""
+    synchronizations: str = ""
+
+    @classmethod
+    def from_info(cls, info: Mapping[str, str]) -> ServerIdentity:
+        """Read it from an answer to INFO; empty where this user may not read that."""
+        return cls(*(info.get(name, "") for name in ("run_id", "master_replid", "sync_full")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +81,16 @@ class NodeConfig:
         """Major and minor version."""
         major, minor, *_ = [*self.info.get("redis_version", "0.0").split("."), "0"]
         return int(major), int(minor)
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Its process, its history and the synchronizations of its replicas."""
+        return ServerIdentity.from_info(self.info)
+
+    @property
+    def follows(self) -> str:
+        """The history that it has as a replica whose link is up; "": it has none."""
+        return self.identity.history if self.info.get("master_link_status") == "up" else ""
 
     @property
     def rewriting(self) -> bool:

@@ -8,6 +8,8 @@ On the same connection, in the same round trip, the writes of a group to one ser
   on the disk, and no report is acknowledged after a setting was changed. (Functions may not ask for
   settings.) What is left is a change by another client within that very turn. Where CONFIG is
   forbidden, nothing is checked.
+- the server's identity, out of `INFO`: nothing is acknowledged by a server that took another's
+  place since it was examined, on a connection that lives on or a new one, until it was examined.
 - with `?replicas=N`, `WAIT N`: the number of replicas that have this connection's last write, and
   with it all writes before it in the stream. A replica that syncs always sends its word after its
   sync. From Redis 7.2 on `WAITAOF 1 N`, which promises just that, of the master's own disk too.
@@ -27,23 +29,47 @@ from itertools import chain, islice
 from typing import Any
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from .config_check import DURABLE, settings_of, weak_syncing
+from .config_check import DURABLE, ServerIdentity, settings_of, weak_syncing
 from .connections import Host, Wait, Words, require_all
 from .durability import DurabilityMonitor
 from .error_mapping import is_repeatable
+from .heights import Raised, RedisHeights
+from .lua_library import call
 from .shard_client import Command, ShardClient
 
 WAIT_MILLISECONDS = 1500  # less than a commit waits for an answer, more than most stalls of a disk
 CONFIG_GET: Words = ("CONFIG", "GET", *DURABLE)
-CONFIG, WAIT, WAITAOF = "CONFIG", "WAIT", "WAITAOF"
+CONFIG, FCALL, WAIT, WAITAOF = "CONFIG", "FCALL", "WAIT", "WAITAOF"
+
+
+class UnconfirmedWriter:
+    """Servers whose answers are passed on as they come, for writes that acknowledge nothing."""
+
+    def __init__(self, servers: ShardClient) -> None:
+        self._servers = servers
+
+    def execute_each(self, commands: Sequence[Command], wait: Wait = Wait.COMMIT) -> list[Any]:
+        """Return the answers; in place of one that did not come or is an error, a StoreError."""
+        answers = self._servers.execute_each(commands, wait)
+        return [
+            Raised(*answer).result if command.raises and isinstance(answer, list) else answer
+            for command, answer in zip(commands, answers, strict=True)
+        ]
+
+    def execute_one(self, command: Command, wait: Wait = Wait.COMMIT) -> Any:
+        """Return one answer, or raise why there is none."""
+        return require_all(self.execute_each([command], wait))[0]
 
 
 class DurableWriter:
     """Servers whose answers to writes are passed on only once the writes are durable."""
 
-    def __init__(self, servers: ShardClient, monitor: DurabilityMonitor) -> None:
+    def __init__(
+        self, servers: ShardClient, monitor: DurabilityMonitor, heights: RedisHeights
+    ) -> None:
         self._servers = servers
         self._monitor = monitor
+        self._heights = heights
 
     def execute_each(self, commands: Sequence[Command], wait: Wait = Wait.COMMIT) -> list[Any]:
         """Return the answers to writes that are durable; in place of any other, a StoreError."""
@@ -106,7 +132,18 @@ class DurableWriter:
         """Return what a write of a group is answered with."""
         if isinstance(answer, StoreError):
             return answer
-        return refused or self._moved(command, host) or answer
+        return refused or self._moved(command, host) or self._result(command, answer)
+
+    def _result(self, command: Command, answer: Any) -> Any:
+        """Return the result of a write that is durable, once this host has kept its height."""
+        if not command.raises:
+            return answer
+        raised = Raised(*answer)
+        try:
+            self._heights.keep(command.base, raised)
+        except StoreError as error:
+            return error
+        return raised.result
 
     def _moved(self, command: Command, host: Host | None) -> StoreError | None:
         """Return why a command is not acknowledged that another server may have answered."""
@@ -120,7 +157,7 @@ class DurableWriter:
         found = self._servers.execute_each(sent, wait)
         if isinstance(found[0], StoreError):
             return found[0]
-        return self._refused(sent, found) or found[0]
+        return self._refused(sent, found) or self._result(command, found[0])
 
     def _host(self, command: Command) -> Host | None:
         try:
@@ -135,8 +172,15 @@ class DurableWriter:
         if address.durable and self._monitor.settings_are_seen:
             questions.append(CONFIG_GET)
         if address.replicas:
-            questions.append(self._wait_for(address.replicas))
+            questions.append(self._wait_for(address.replicas + self._incomplete_replicas(last)))
+        if address.durable and self._monitor.identities_are_seen:
+            # Last: a replica may be synchronized during the wait.
+            questions.append(call("identity", last))
         return [*writes, *(Command(last, words, confirms=True) for words in questions)]
+
+    def _incomplete_replicas(self, base: bytes) -> int:
+        host = self._host(Command(base, ()))
+        return self._monitor.incomplete_replicas(host) if host else 0
 
     def _wait_for(self, replicas: int) -> Words:
         if self._monitor.has_waitaof:
@@ -158,8 +202,10 @@ class DurableWriter:
             raise answer
         if command.words[0] == CONFIG:
             self._require_settings(command, answer)
+        elif command.words[0] == FCALL:
+            self._require_identity(command, answer)
         else:
-            self._require_replicas(answer)
+            self._require_replicas(answer, wanted=int(command.words[-2]))
 
     def _require_settings(self, command: Command, answer: Any) -> None:
         server = self._servers.owner(command.base)
@@ -167,10 +213,19 @@ class DurableWriter:
             self._monitor.suspect()
             raise StoreUnfit(str(weak))
 
-    def _require_replicas(self, answer: Any) -> None:
+    def _require_identity(self, command: Command, answer: Sequence[bytes]) -> None:
+        server = self._servers.owner(command.base)
+        identity = ServerIdentity(*(word.decode() for word in answer))
+        if not self._monitor.is_examined(server.host, identity):
+            self._monitor.suspect()
+            raise StoreUnavailable(
+                f"Redis at {server} was started, promoted or synchronized a moment ago: what it"
+                " wrote is not acknowledged until it was examined"
+            )
+
+    def _require_replicas(self, answer: Any, wanted: int) -> None:
         """WAIT answers with a number; WAITAOF with that of the master's disk before it."""
         local, replicas = answer if isinstance(answer, list) else (1, answer)
-        wanted = self._servers.address.replicas
         if not local or replicas < wanted:
             self._monitor.suspect()
             raise StoreUnavailable(

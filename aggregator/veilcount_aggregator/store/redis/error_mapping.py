@@ -34,6 +34,13 @@ _REFUSALS: dict[str, tuple[type[StoreError], str]] = {
         StoreUnfit,
         "Redis at {place} is not the store that was opened: it was emptied or replaced",
     ),
+    "LIFE": (
+        StoreUnavailable,
+        (
+            "Redis at {place} was started, promoted or given this shard a moment ago: it is"
+            " compared with what was acknowledged first; ask again"
+        ),
+    ),
     "TOOEARLY": (
         RetentionTooEarly,
         (
@@ -58,10 +65,15 @@ def is_library_missing(error: object) -> bool:
     return isinstance(error, ResponseError) and str(error).startswith(_NO_FUNCTION)
 
 
+def is_life_new(error: object) -> bool:
+    """Whether the server process is another than the one whose height was compared."""
+    return isinstance(error, ResponseError) and str(error).startswith("LIFE ")
+
+
 def is_repeatable(answer: object) -> bool:
-    """Whether a write was not done by a server that has no such keys, or no library yet."""
+    """Whether a write was not done: no such keys, no library yet, or a height not compared."""
     cause = answer.__cause__ if isinstance(answer, StoreError) else None
-    return is_moved(cause) or is_library_missing(cause)
+    return is_moved(cause) or is_library_missing(cause) or is_life_new(cause)
 
 
 def is_library_loaded(error: ResponseError) -> bool:

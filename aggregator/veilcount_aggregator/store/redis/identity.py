@@ -10,7 +10,7 @@ from redis.crc import key_slot
 
 from ...errors import StoreUnfit
 from .connections import Wait, pairs
-from .lua_library import call
+from .lua_library import RAISING, call
 from .row_permutation import RowPermutation
 from .shard_client import Command, ShardClient
 
@@ -35,7 +35,8 @@ class StoreIdentity:
 
     def call(self, name: str, base: bytes, *arguments: bytes | str | int) -> Command:
         """Return the call of a library function that refuses the keys of another store."""
-        return Command(base, call(name, base, self.store, *arguments))
+        words = call(name, base, self.store, b"", *arguments)  # the life: `ShardClient`'s
+        return Command(base, words, guarded=True, raises=name in RAISING)
 
     def fields(self) -> dict[bytes, bytes]:
         """Return the identity as it is stored."""

@@ -66,6 +66,10 @@ def call(name: str, base: bytes, *arguments: bytes | str | int) -> tuple[bytes |
     return ("FCALL", f"{LIBRARY}_{name}", 1, base, *arguments)
 
 
+#: functions whose reply has the height and the life of the shard before the result
+RAISING = frozenset({"commit", "close_row", "change_records", "change_record"})
+LIFE_PLACE = 5  # of the words of a guarded call: the life in which the caller has compared heights
+
 #: arguments of more than one part, as Lua takes them apart
 pack = msgspec.msgpack.Encoder().encode
 

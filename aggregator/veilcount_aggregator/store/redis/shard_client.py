@@ -1,7 +1,8 @@
 """The servers of a store, one or the masters of a cluster, and commands to the owner of a key.
 
-Nothing is retried without the caller's knowledge, with two exceptions in which a server answers
-that it did nothing: the keys have moved to another, or it has no function library yet.
+Nothing is retried without the caller's knowledge, with three exceptions in which a server answers
+that it did nothing: the keys have moved to another, it has no function library yet, or it is
+another process than the one whose height was compared.
 """
 
 from __future__ import annotations
@@ -17,11 +18,18 @@ from redis.exceptions import ResponseError
 from ...errors import StoreError, StoreUnavailable
 from .circuit_breaker import BreakerState
 from .connections import Host, RedisNode, Wait, Words, execute_all, execute_each, require_all
-from .error_mapping import is_library_loaded, is_library_missing, is_moved, reply_error
-from .lua_library import source
+from .error_mapping import (
+    is_library_loaded,
+    is_library_missing,
+    is_life_new,
+    is_moved,
+    reply_error,
+)
+from .lua_library import LIFE_PLACE, source
 from .slot_discovery import Topology, fetch_slots, likely_first
 from .url import RedisUrl
 
+MENDS = 3  # a shard that has moved to a new server: moved, no library, another process
 LOOK_SECONDS = 0.5  # between two looks at who has which keys, while a server is away
 
 
@@ -31,6 +39,8 @@ class Command(NamedTuple):
     base: bytes
     words: Words
     confirms: bool = False  # checks the command before it, and is sent again if that is
+    guarded: bool = False  # names the life of the shard in which heights were compared
+    raises: bool = False  # its answer has the height and the life before the result
 
 
 class CommandExecutor(Protocol):
@@ -43,6 +53,16 @@ class CommandExecutor(Protocol):
         """Return one answer."""
 
 
+class HeightComparer(Protocol):
+    """Compares shards with what this host has acknowledged."""
+
+    def compare(self, bases: Sequence[bytes]) -> None:
+        """Compare some shards, whose servers are other processes than before."""
+
+    def refusal(self, base: bytes) -> StoreError | None:
+        """Return why nothing is written to a shard."""
+
+
 class ShardClient:
     """Sends commands to the owners of keys, as far as they are known."""
 
@@ -51,6 +71,8 @@ class ShardClient:
     ) -> None:
         self.address = address
         self._examine = examine
+        self.lives: dict[bytes, bytes] = {}  # in which heights were compared, by base
+        self.heights: HeightComparer | None = None  # of the store that was opened
         self._known: dict[Host, RedisNode] = {}
         for host in address.hosts:
             self._server(host)
@@ -125,10 +147,12 @@ class ShardClient:
     ) -> list[Any]:
         """Return the answers; in place of one that did not come or is an error, a StoreError."""
         answers = self._ask(commands, wait)
-        again = _again(commands, answers) if mend else []
-        failed = ((commands[at].base, answers[at]) for at in again)
-        errors = [(base, error) for base, error in failed if isinstance(error, ResponseError)]
-        if again and self._mend(errors):
+        for _ in range(MENDS if mend else 0):
+            again = _again(commands, answers)
+            failed = ((commands[at].base, answers[at]) for at in again)
+            errors = [(base, error) for base, error in failed if isinstance(error, ResponseError)]
+            if not self._mend(errors):
+                break
             repeated = self._ask([commands[at] for at in again], wait)
             for at, answer in zip(again, repeated, strict=True):
                 answers[at] = answer
@@ -148,14 +172,23 @@ class ShardClient:
                 routed.append((at, self.owner(command.base)))
             except StoreError as error:
                 answers[at] = error
-        found = execute_each([(server, commands[at].words) for at, server in routed], wait)
+        found = execute_each([(server, self._words(commands[at])) for at, server in routed], wait)
         for (at, _), answer in zip(routed, found, strict=True):
             answers[at] = answer
         if any(isinstance(answer, StoreError) for answer in answers):
             self._doubtful = self.address.cluster  # a master may have lost its place
         return answers
 
+    def _words(self, command: Command) -> Words:
+        if not command.guarded:
+            return command.words
+        life = self.lives.get(command.base, b"")
+        return (*command.words[:LIFE_PLACE], life, *command.words[LIFE_PLACE + 1 :])
+
     def _error(self, command: Command, error: ResponseError) -> StoreError:
+        refusal = self.heights.refusal(command.base) if self.heights is not None else None
+        if refusal is not None and is_life_new(error):
+            return refusal
         try:
             mapped = reply_error(str(self.owner(command.base)), error)
         except StoreUnavailable as no_owner:
@@ -167,13 +200,17 @@ class ShardClient:
         """Do what lets these be sent again, if anything does."""
         has_moved = self.address.cluster and any(is_moved(error) for _, error in errors)
         lacking = [base for base, error in errors if is_library_missing(error)]
+        begun = [base for base, error in errors if is_life_new(error)]
         if has_moved:
             with suppress(StoreError):  # sent again, each fails with its own error
                 self.look()
         for base in lacking:
             with suppress(StoreError):
                 _load_library(self.owner(base))
-        return has_moved or bool(lacking)
+        if begun and self.heights is not None:
+            with suppress(StoreError):  # sent again, each is refused for its own reason
+                self.heights.compare(begun)
+        return has_moved or bool(lacking) or bool(begun)
 
     def _look_if_doubtful(self) -> None:
         """Look again while a server is away. Whoever has an older answer goes on with that."""

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from redis.exceptions import ResponseError
 
-from ...errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
+from ...errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit, StoreWentBack
 from ..health import ShardHealth, StoreHealth
 from .connections import Host, RedisNode, Wait, execute_each, parse_info, require_all
 from .durability import DurabilityMonitor
+from .heights import RedisHeights
 from .identity import RECORDS_BASE, StoreIdentity
 from .read_only import KEY
 from .shard_client import Command, ShardClient
@@ -55,6 +56,7 @@ class ShardState:
             memory_limit_bytes=int(self.info.get("maxmemory", 0)),
             aof_failing=any(self.info.get(name, "ok") != "ok" for name in AOF_STATUS),
             aof_delayed_fsyncs=int(self.info.get("aof_delayed_fsync", 0)),
+            went_back=isinstance(self.error, StoreWentBack),
             aof_rewriting=self.info.get("aof_rewrite_in_progress", "0") != "0",
         )
 
@@ -63,11 +65,16 @@ class RedisHealth:
     """The health of one store: of each shard, and as a whole."""
 
     def __init__(
-        self, servers: ShardClient, identity: StoreIdentity, monitor: DurabilityMonitor
+        self,
+        servers: ShardClient,
+        identity: StoreIdentity,
+        monitor: DurabilityMonitor,
+        heights: RedisHeights,
     ) -> None:
         self._servers = servers
         self._identity = identity
         self._monitor = monitor
+        self._heights = heights
 
     def shards(self) -> list[ShardState]:
         """Return how the records and each shard are."""
@@ -140,7 +147,7 @@ class RedisHealth:
         if kept != self._identity.store:
             return ShardState(name, server, StoreUnfit(GONE))
         weakness = self._monitor.blocking(server.host)
-        error = StoreUnfit(str(weakness)) if weakness else None
+        error = StoreUnfit(str(weakness)) if weakness else self._heights.refusal(base)
         return ShardState(name, server, error, mark is not None)
 
 

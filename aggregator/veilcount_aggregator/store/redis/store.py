@@ -18,6 +18,8 @@ Keys of a shard, each after its base `veilcount:{..}`:
     :pages:SERIES:CELL        the pages of a large tally, two bits each: none, hash, string
     :memory                   bytes that counters take, by series; `total`
     :counts                   service counters
+    :height                   the height, the life that counts, when a loss was last accepted, and
+                              the height at which each other life ended
     :series, :ledgers, :probe
     :confirmed                written to wait for replicas
 and of the records: :identity, :generation, :generations (by kind), :kinds, :records:KIND
@@ -34,6 +36,7 @@ import numpy as np
 
 from ...errors import StoreError, StoreUnavailable
 from ...series.series import Series
+from ..acknowledged import AcknowledgedHeights, weaknesses
 from ..health import Durability, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece
 from ..memory_limit import MemoryUse
@@ -42,7 +45,8 @@ from ..transfer_format import bitmap_bytes
 from . import intake
 from .connections import Wait, execute_each
 from .durability import DurabilityMonitor
-from .durable_writes import DurableWriter
+from .durable_writes import DurableWriter, UnconfirmedWriter
+from .heights import RedisHeights
 from .identity import RECORDS_BASE, StoreIdentity, find_identity, parse_identity
 from .lua_library import call, pack
 from .memory_limit import RedisMemoryLimits
@@ -59,7 +63,9 @@ EPOCHS_AT_ONCE = 1000
 BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 
 
-def open_redis(url: str, *, make: bool) -> RedisStore:
+def open_redis(
+    url: str, *, make: bool, acknowledged: AcknowledgedHeights | None = None
+) -> RedisStore:
     """Open the store at redis://host:port/0 or redis-cluster://host:port,host:port.
 
     Servers that are away are examined when they come back, and each gets the function library when
@@ -69,7 +75,9 @@ def open_redis(url: str, *, make: bool) -> RedisStore:
     monitor = DurabilityMonitor(servers)
     try:
         monitor.start()
-        return RedisStore(servers, _identity(servers, make=make), monitor)
+        identity = _identity(servers, make=make)
+        heights = RedisHeights(servers, identity, acknowledged or AcknowledgedHeights())
+        return RedisStore(servers, identity, monitor, heights)
     except StoreError:
         servers.close()
         raise
@@ -90,13 +98,18 @@ class RedisStore(RedisRecords):
     """The store on one server, or on the shards of a cluster, for any number of processes."""
 
     def __init__(
-        self, servers: ShardClient, identity: StoreIdentity, monitor: DurabilityMonitor
+        self,
+        servers: ShardClient,
+        identity: StoreIdentity,
+        monitor: DurabilityMonitor,
+        heights: RedisHeights,
     ) -> None:
-        self._durable = DurableWriter(servers, monitor)
+        self._heights = heights
+        self._durable = DurableWriter(servers, monitor, heights)
         super().__init__(servers, self._durable, identity)
         self._monitor = monitor
         self._reader = ShardReader(servers, identity)
-        self._health = RedisHealth(servers, identity, monitor)
+        self._health = RedisHealth(servers, identity, monitor, heights)
         self._probe = WriteProbe(servers, identity)
         self._limits = RedisMemoryLimits(servers, identity)
 
@@ -104,7 +117,7 @@ class RedisStore(RedisRecords):
 
     def commit(self, group: Sequence[SeriesReports], counts: ServiceCounts) -> list[Codes]:
         # Service counters alone are acknowledged to nobody: they are kept wherever they can be.
-        servers = self._durable if group else self._servers
+        servers = self._durable if group else UnconfirmedWriter(self._servers)
         alone = 0 if group else self._servers.first_answering(self.identity.bases)
         return intake.commit(servers, self.identity, self._limits, group, counts, alone=alone)
 
@@ -224,19 +237,33 @@ class RedisStore(RedisRecords):
         RedisTransfer(self._servers, self.identity).absorb(pieces)
         self._durable.confirm(bases)
 
+    def losses(self) -> Sequence[str]:
+        return self._heights.losses()
+
+    def accept_losses(self, now: datetime) -> None:
+        microseconds = int(now.timestamp() * 1e6)
+        for base in (*self.identity.bases, RECORDS_BASE):
+            words = call("accept", base, self.identity.store, microseconds)
+            self._servers.execute_one(Command(base, words))
+        self._heights.look()
+
     def durability(self) -> Durability:
-        return self._monitor.look()
+        self._heights.look()
+        durability = self._monitor.look()
+        return replace(durability, weaknesses=durability.weaknesses + weaknesses(self.losses()))
 
     def health(self) -> StoreHealth:
-        self._monitor.look()
-        return replace(self._health.store(), trouble=self._probe.trouble())
+        durability = self.durability()
+        health = self._health.store()
+        return replace(health, weaknesses=durability.weaknesses, trouble=self._probe.trouble())
 
     def shards(self) -> list[ShardHealth]:
         return [state.health() for state in self._health.shards()]
 
     def reachable_part(self) -> tuple[RedisStore, bool]:
         bases = self._health.answering()
-        part = RedisStore(self._servers, replace(self.identity, bases=bases), self._monitor)
+        identity = replace(self.identity, bases=bases)
+        part = RedisStore(self._servers, identity, self._monitor, self._heights)
         return part, len(bases) == self.identity.shards
 
     def close(self) -> None:

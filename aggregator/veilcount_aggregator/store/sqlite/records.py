@@ -22,6 +22,7 @@ from ...errors import StoreReadOnly
 from ..interface import Record, Records
 from .connection import store_error
 from .database import SqliteDatabase
+from .height import SqliteHeight, read_height
 
 
 class SqliteRecords:
@@ -29,6 +30,7 @@ class SqliteRecords:
 
     def __init__(self, file: SqliteDatabase) -> None:
         self.file = file
+        self.height = SqliteHeight(file.place.path)
 
     def generation(self) -> int:
         with self.file.reading() as database:
@@ -90,13 +92,16 @@ class SqliteRecords:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """Return a transaction that changes the store, unless it is read-only."""
+        """Return a transaction that changes the store, unless it is read-only or went back."""
         with self.file.writing() as database:
             if is_read_only(database):
                 raise StoreReadOnly(
                     "the store is read-only: it was copied, or is being copied, to another"
                 )
-            yield database
+            with self.height.raising(database):
+                yield database
+            height = read_height(database)
+        self.height.keep(height)
 
 
 def write_record(database: sqlite3.Connection, record: Record) -> None:

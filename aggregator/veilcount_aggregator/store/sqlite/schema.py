@@ -125,8 +125,16 @@ create table record_kind (kind text primary key, generation integer not null) st
 insert into record_kind select distinct kind, generation from record, state
 """
 
+#: the store's random id, and the height: how many changes were committed (`acknowledged`)
+_HEIGHT = """
+alter table state add column id text not null default '';
+update state set id = lower(hex(randomblob(16)));
+alter table state add column height integer not null default 0;
+alter table state add column accepted integer not null default 0
+"""
+
 #: from each version to the next; a step that was released never changes
-STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _MEMORY, _KINDS)
+STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _MEMORY, _KINDS, _HEIGHT)
 
 
 def migrate_schema(

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import RetentionTooEarly, StoreError
 from ...series.series import Series
+from ..acknowledged import LACKS_COMMITS, weaknesses
 from ..health import Durability, DurabilityState, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece
 from ..memory_limit import MemoryUse
@@ -21,6 +22,7 @@ from . import intake, transfer
 from .connection import SqliteUrl
 from .database import SqliteDatabase
 from .health import PAGES_FOR_SECONDS, PAGES_SECONDS, PROBE_SECONDS, is_damaged
+from .height import accept_losses
 from .records import SqliteRecords, is_read_only, probe_write, set_read_only
 from .row_deletion import next_range
 from .tallies import SqliteTally, unmerged_cells
@@ -176,8 +178,20 @@ class SqliteStore(SqliteRecords):
         with self.changing() as database:
             transfer.absorb(database, pieces)
 
+    def losses(self) -> Sequence[str]:
+        with self.file.reading() as database:
+            loss = self.height.loss(database)
+        return [f"{self.file.place.path}: {loss}"] if loss else []
+
+    def accept_losses(self, now: datetime) -> None:
+        with self.file.writing() as database:
+            accept_losses(database, now)
+
     def durability(self) -> Durability:
-        """Return what was decided when the file was opened: nobody else can change it."""
+        """Return what was decided when the file was opened, unless it lacks commits by now."""
+        self.height.sync()
+        if losses := self.losses():
+            return Durability(DurabilityState.NO, LACKS_COMMITS, weaknesses(losses), blocked=True)
         if self.file.place.durable:
             return Durability(DurabilityState.YES, "WAL, synchronous=FULL")
         return Durability(DurabilityState.NO, "durability=relaxed: synchronous=OFF")
@@ -191,7 +205,15 @@ class SqliteStore(SqliteRecords):
         with self.file.reading() as database:
             read_only = is_read_only(database)
         found, trouble = self.durability(), self.file.condition.trouble
-        return StoreHealth("sqlite", found.durable, found.why, read_only, trouble=trouble)
+        return StoreHealth(
+            "sqlite",
+            found.durable,
+            found.why,
+            read_only,
+            weaknesses=found.weaknesses,
+            blocked=found.blocked,
+            trouble=trouble,
+        )
 
     def _examine(self) -> None:
         """Check that a write lasts and pages are sound; the file's condition keeps the outcome."""
@@ -208,10 +230,11 @@ class SqliteStore(SqliteRecords):
     def shards(self) -> list[ShardHealth]:
         """Return its one shard; nothing is written, which would wait for a lock."""
         try:
-            self._read_health()
+            health = self._read_health()
         except StoreError as error:
             return [ShardHealth("0", up=False, why=str(error))]
-        return [ShardHealth("0", up=True)]
+        why = "; ".join(map(str, health.weaknesses))
+        return [ShardHealth("0", up=not why, why=why, went_back=bool(why))]
 
     def reachable_part(self) -> tuple[SqliteStore, bool]:
         return self, True

@@ -179,7 +179,7 @@ def test_from_redis_7_2_on_disks_are_waited_for(
     client = Recorder(RedisUrl((("db", 6379),), replicas=1), servers, confirms)
     monitor = DurabilityMonitor(client)  # type: ignore[arg-type] # no more is called
     monitor.has_waitaof = True
-    writer = DurableWriter(client, monitor)  # type: ignore[arg-type] # likewise
+    writer = DurableWriter(client, monitor, None)  # type: ignore[arg-type] # likewise
     answers = writer.execute_each([Command(b"a", ("SET",)), Command(b"b", ("SET",))])
     if confirms == [1, 1]:
         assert answers == [b"OK"] * 2
@@ -190,7 +190,8 @@ def test_from_redis_7_2_on_disks_are_waited_for(
     apart = len(set(servers.values())) == 2
     names = ["SET", "WAITAOF", "SET", "WAITAOF"] if apart else ["SET", "SET", "WAITAOF"]
     assert [each.words[0] for each in client.commands] == names
-    assert client.commands[-1] == (b"b", ("WAITAOF", 1, 1, WAIT_MILLISECONDS), True)
+    confirmation = Command(b"b", ("WAITAOF", 1, 1, WAIT_MILLISECONDS), confirms=True)
+    assert client.commands[-1] == confirmation
     assert [each.base for each in client.commands] == [b"a", *[b"a"] * apart, b"b", b"b"]
 
 

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import threading
 from contextlib import closing
+from datetime import UTC, datetime
 from fcntl import LOCK_SH, flock
 from pathlib import Path
 
@@ -15,7 +16,13 @@ import pytest
 from tests.aggregator.store.series_fixtures import DAILY, LINKED, report, send
 from tests.aggregator.store.sqlite.sqlite_fixtures import FORK, in_child, is_sound, open_at
 from veilcount_aggregator.central.release_journal import ReleaseJournal
-from veilcount_aggregator.errors import SettingsError, StoreFull, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.errors import (
+    SettingsError,
+    StoreFull,
+    StoreUnavailable,
+    StoreUnfit,
+    StoreWentBack,
+)
 from veilcount_aggregator.store import DurabilityState, Record, open_store
 from veilcount_aggregator.store.sqlite import SqliteStore, connection
 from veilcount_aggregator.store.sqlite import database as database_module
@@ -78,7 +85,7 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*")}
         link = f".store.db-{(tmp_path / 'new' / 'store.db').stat().st_ino}"
 
-    files = ["store.db", *(f"store.db-{end}" for end in ("wal", "shm", "lock"))]
+    files = ["store.db", *(f"store.db-{end}" for end in ("wal", "shm", "lock", "height"))]
     links = [f"{link}-wal", f"{link}-shm"]
     assert modes == {"new": 0o700} | dict.fromkeys([*files, *links], 0o600)
 
@@ -218,7 +225,9 @@ def test_a_store_that_was_removed_takes_nothing(path: Path, store: SqliteStore) 
     assert not path.exists()
 
 
-def test_a_store_that_was_exchanged_is_the_new_one(path: Path, store: SqliteStore) -> None:
+def test_a_store_that_was_exchanged_is_the_new_one_once_it_is_accepted(
+    path: Path, store: SqliteStore
+) -> None:
     send(store, DAILY, report(1))
     with closing(open_at(path.with_name("other.db"))) as other:
         send(other, DAILY, report(2))
@@ -227,16 +236,20 @@ def test_a_store_that_was_exchanged_is_the_new_one(path: Path, store: SqliteStor
     path.with_name("other.db").replace(path)
 
     assert store.new_pseudonyms(DAILY) == {0: 1}
+    with pytest.raises(StoreWentBack, match="another store"):
+        send(store, DAILY, report(1))
+    store.accept_losses(datetime.now(UTC))
     assert send(store, DAILY, report(1), report(2)) == [COUNTED, DUPLICATE]
 
 
 def test_closing_leaves_one_file(path: Path, store: SqliteStore) -> None:
-    """And the lock's; the WAL is written back. A closed store opens anew when it is used."""
+    """And the lock and the height; the WAL is written back. A closed store opens anew when used."""
     send(store, DAILY, report(1))
     store.report_counts(DAILY)
     store.close()
 
-    assert {each.name for each in path.parent.iterdir()} == {"store.db", "store.db-lock"}
+    names = {each.name for each in path.parent.iterdir()}
+    assert names == {"store.db", "store.db-lock", "store.db-height"}
     assert send(store, DAILY, report(1)) == [DUPLICATE]
 
 

@@ -18,6 +18,7 @@ from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 PUBLIC = ("-wal", "-shm")
+FILES = ["store.db", "store.db-height", "store.db-lock"]
 
 
 def remove(path: Path, *ends: str) -> None:
@@ -133,7 +134,7 @@ def test_a_log_that_another_program_has_written_back_is_no_longer_needed(path: P
 
     assert send(again, LINKED, report(1)) == [DUPLICATE]
     again.close()
-    assert sorted(each.name for each in path.parent.iterdir()) == ["store.db", "store.db-lock"]
+    assert sorted(each.name for each in path.parent.iterdir()) == FILES
 
 
 def test_a_copy_of_the_directory_of_a_killed_store_opens(path: Path, tmp_path: Path) -> None:

@@ -42,12 +42,6 @@ local function import_records(base, packed)
   return 1
 end
 
--- The process that has the records, and its replication history: see records.py.
-local function incarnation()
-  local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
-  return run .. '-' .. string.match(call('INFO', 'replication'), 'master_replid:(%w+)')
-end
-
 -- The first caller creates the identity; all others get it as it is.
 local function create_identity(keys, args)
   local key = keys[1] .. ':identity'

@@ -1,0 +1,64 @@
+"""The height of the store, compared with what this machine has acknowledged (`acknowledged`).
+
+One file has one machine's processes, which share what they have acknowledged: so each change
+compares the height under the store's own lock, and no other process can overtake it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from ...errors import StoreWentBack
+from ..acknowledged import ENDING, FIX, AcknowledgedHeights, ShardHeight
+
+PLACE = 0  # of its only shard
+
+
+class SqliteHeight:
+    """The height of one file. For any thread of any process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._acknowledged = AcknowledgedHeights(path.with_name(path.name + ENDING))
+
+    @contextmanager
+    def raising(self, database: sqlite3.Connection) -> Iterator[None]:
+        """Raise the height in a transaction; refuse one of a file that went back."""
+        if loss := self.loss(database):
+            raise StoreWentBack(f"{self._path}: {loss}. {FIX}")
+        yield
+        database.execute("update state set height = height + 1")
+
+    def keep(self, height: ShardHeight) -> None:
+        """Keep the height of a transaction that is about to be acknowledged."""
+        self._acknowledged.keep(PLACE, height)
+
+    def loss(self, database: sqlite3.Connection) -> str:
+        """Return what the file lacks of what was acknowledged; "" if nothing."""
+        last = self._acknowledged.read(PLACE)  # first: the file has not gone down since
+        return read_height(database).loss(last)
+
+    def sync(self) -> None:
+        """Wait until the disk has what was kept."""
+        self._acknowledged.sync()
+
+
+def read_height(database: sqlite3.Connection) -> ShardHeight:
+    """Return the height as a transaction sees it."""
+    query = "select id, height, accepted from state"
+    store, height, accepted = database.execute(query).fetchone()
+    return ShardHeight(store, "", height, accepted)
+
+
+def renew_id(database: sqlite3.Connection) -> None:
+    """Make the file another store for every host that has acknowledged reports in it."""
+    database.execute("update state set id = lower(hex(randomblob(16)))")
+
+
+def accept_losses(database: sqlite3.Connection, now: datetime) -> None:
+    """Accept the file as it is."""
+    database.execute("update state set accepted = ?", (int(now.timestamp() * 1e6),))

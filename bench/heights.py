@@ -1,0 +1,85 @@
+"""What the guards of a store cost a commit: its height, and on Redis the identity of its server."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+import numpy as np
+from tests.aggregator.store.redis.simulated_rows import row_reports, rows
+
+from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store.redis.heights import RedisHeights
+from veilcount_aggregator.store.redis.store import RedisStore
+from veilcount_aggregator.store.sqlite.height import SqliteHeight
+
+from .ingest_servers import engine
+from .table import Cell, Row, Table
+
+COLUMNS = {"what": "", "value": ".4g", "where": "", "load": ".1f", "target": "", "met": ""}
+NOTES = (
+    "us: CPU of this process for one durable commit; Redis's own is not in it.",
+    "ratio: with the guards over without them, the median of rounds that take turns in one run.",
+    "Without: no height is compared or kept, and no identity is read behind a write.",
+)
+GROUPS = (1, 32)
+MOST_RATIO = 1.35
+
+
+def run(*, quick: bool) -> Table:
+    """Commit groups with and without the guards, by turns."""
+    rounds, commits = (3, 50) if quick else (15, 200)
+    lines: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        for kind in ("sqlite", "redis"):
+            folder = Path(name) / kind
+            with (
+                engine(kind, folder) as opened,
+                closing(open_store(opened.url, heights=folder / "heights")) as store,
+            ):
+                for reports in GROUPS:
+                    lines += _compared(store, kind, reports, rounds, commits)
+    return Table("heights: what the guards of a store cost a commit", COLUMNS, lines, NOTES)
+
+
+def _compared(store: Store, kind: str, reports: int, rounds: int, commits: int) -> Iterator[Row]:
+    guarded, unguarded = [], []
+    for number in range(rounds):
+        guarded.append(_microseconds(store, reports, commits, 2 * number))
+        with _without_guards(store):
+            unguarded.append(_microseconds(store, reports, commits, 2 * number + 1))
+    about: dict[str, Cell] = {"where": f"{kind}, groups of {reports}", "load": os.getloadavg()[0]}
+    ratio = median(first / second for first, second in zip(guarded, unguarded, strict=True))
+    yield {"what": "us, with the guards", "value": median(guarded), **about}
+    yield {"what": "us, without", "value": median(unguarded), **about}
+    target: dict[str, Cell] = {"target": f"<= {MOST_RATIO}", "met": ratio <= MOST_RATIO}
+    yield {"what": "ratio", "value": ratio, **about, **target}
+
+
+@contextmanager
+def _without_guards(store: Store) -> Iterator[None]:
+    with ExitStack() as patches:
+        if isinstance(store, RedisStore):
+            patches.enter_context(patch.object(RedisHeights, "keep", lambda *_: None))
+            monitor = store._monitor
+            patches.enter_context(patch.object(monitor, "identities_are_seen", new=False))
+        else:
+            patches.enter_context(patch.object(SqliteHeight, "raising", lambda *_: nullcontext()))
+            patches.enter_context(patch.object(SqliteHeight, "keep", lambda *_: None))
+        yield
+
+
+def _microseconds(store: Store, reports: int, commits: int, seed: int) -> float:
+    """Return the CPU of a commit of so many new rows."""
+    new_rows = rows(commits * reports, 1_000 * reports + seed)
+    groups = [row_reports(group) for group in np.split(new_rows, commits)]
+    began = time.thread_time()
+    for group in groups:
+        store.commit([group], {})
+    return (time.thread_time() - began) / commits * 1e6
