@@ -38,6 +38,7 @@ from . import (
     tokens,
     trends,
     upgrade,
+    worst_body,
 )
 from .table import Cell, as_json
 
@@ -68,6 +69,7 @@ PARTS = {
     "reshard": reshard.run,
     "stalls": stalls.run,
     "upgrade": upgrade.run,
+    "worst-body": worst_body.run,
 }
 
 

@@ -19,7 +19,7 @@ import msgspec
 import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
-from veilcount_shared.wire import JSON_TYPE, MAX_BODY
+from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 from ..api.reports import PATH
 from ..api.schemas import Readiness
@@ -253,7 +253,7 @@ def _takes_bodies(probe: ServerProbe) -> Iterator[CheckResult]:
 
 def _body_problem(probe: ServerProbe, body: bytes) -> CheckResult | None:
     """Return a problem unless the aggregator itself rejects the body."""
-    reply = probe.request("POST", PATH, data=body, headers={"Content-Type": JSON_TYPE})
+    reply = probe.request("POST", PATH, data=body, headers={"Content-Type": BINARY_TYPE})
     kind = reply.headers.get("Content-Type", "").partition(";")[0]
     if kind == PROBLEM_TYPE and reply.status_code < NOT_READY:
         return None

@@ -174,11 +174,11 @@ class IntakePipeline:
                 self._count("", Verdict.UNKNOWN_COLLECTION, len(columns))
                 continue
             codes = check_reports(series, columns)
+            if admitted is not None:
+                self._reject_excess_pseudonyms(series, codes, admitted[columns.places])
             if series.has_tokens:
                 oldest, newest = series.open_periods(days.day)
                 reject_invalid_tokens(series, columns, codes, range(oldest, newest + 1))
-            if admitted is not None:
-                self._reject_excess_pseudonyms(series, codes, admitted[columns.places])
             verdicts[columns.places] = codes
             accepted = codes == COUNTED
             if not accepted.all():
