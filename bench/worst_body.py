@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import http.client
 import os
-import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from tests.security.hostile_bodies import Body, makers, report
+from tests.security.hostile_bodies import Body, define, makers, report
 
-from veilcount_aggregator.catalog.definitions import read_source
 from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection
 from veilcount_shared.report import Batch
-from veilcount_shared.tokens import PublicKey, digest, encode_key, encode_key_list, key_list_name
 from veilcount_shared.wire import BINARY_TYPE
 
 from .ingest_servers import Served, engine, served
@@ -40,15 +36,6 @@ NOTES = (
 )
 DEFINITIONS = 32
 GOAL = 4.0  # times an honest request
-TABLE = """
-[{name}]
-question = "Is it on?"
-boolean = true
-epsilon = 1
-unit = "day"
-from = {start}
-until = {until}
-"""
 
 
 def run(*, quick: bool) -> Table:
@@ -56,7 +43,7 @@ def run(*, quick: bool) -> Table:
     requests, rounds = (20, 2) if quick else (50, 4)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        plain, tokens = define(folder)
+        plain, tokens = define(folder / "bench.toml", DEFINITIONS)
         hostile = makers(plain, tokens)
         with (
             engine("sqlite", folder / "store") as store,
@@ -67,31 +54,10 @@ def run(*, quick: bool) -> Table:
     return Table("worst-body: what a hostile body costs a worker", COLUMNS, rows, NOTES)
 
 
-def define(folder: Path) -> tuple[list[Collection], Collection]:
-    """Write definitions without tokens and one with; no key of the latter signs anything."""
-    start = datetime.now(UTC).date().replace(day=1)
-    until = start.replace(year=start.year + 1)
-    days = (until - start).days
-    moduli = (secrets.randbits(2048) | 1 | 1 << 2047 for _ in range(days))
-    keys = [encode_key(PublicKey(modulus)) for modulus in moduli]
-    key_file = folder / key_list_name(digest(keys))
-    key_file.parent.mkdir()
-    key_file.write_text(encode_key_list(keys))
-    names = [f"plain_{place}" for place in range(DEFINITIONS)]
-    tables = [TABLE.format(name=name, start=start, until=until) for name in (*names, "tokens")]
-    pinned = f'answers = 1\nlinkage = "token"\ntokens = "{digest(keys)}"\n'
-    file = folder / "bench.toml"
-    file.write_text('app = "bench"\n' + "".join(tables) + pinned)
-    collections = read_source(file).collections()
-    return [collections[name] for name in names], collections["tokens"]
-
-
 class BodyCosts:
     """Measures the server's CPU of requests that each have a connection of their own."""
 
-    def __init__(
-        self, server: Served, collection: Collection, requests: int, rounds: int
-    ) -> None:
+    def __init__(self, server: Served, collection: Collection, requests: int, rounds: int) -> None:
         self._server = server
         self._collection = collection
         self._requests = requests

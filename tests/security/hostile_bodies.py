@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import secrets
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import cycle, islice, starmap
+from pathlib import Path
 
+from veilcount_aggregator.catalog.definitions import read_source
 from veilcount_shared import Collection
 from veilcount_shared.report import (
     KEYLESS_BODY_PSEUDONYMS,
@@ -20,9 +23,37 @@ from veilcount_shared.report import (
     Batch,
     Report,
 )
+from veilcount_shared.tokens import PublicKey, digest, encode_key, encode_key_list, key_list_name
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_binary, encode_json
 
 Body = tuple[str, str, bytes]  # content type, content encoding, bytes
+
+TABLE = """
+[{name}]
+question = "Is it on?"
+boolean = true
+epsilon = 1
+unit = "day"
+from = {start}
+until = {until}
+"""
+
+
+def define(file: Path, definitions: int) -> tuple[list[Collection], Collection]:
+    """Write so many definitions without tokens and one with; none of its keys signs anything."""
+    start = datetime.now(UTC).date()
+    until = start + timedelta(days=60)
+    moduli = (secrets.randbits(2048) | 1 | 1 << 2047 for _ in range(60))
+    keys = [encode_key(PublicKey(modulus)) for modulus in moduli]
+    key_file = file.parent / key_list_name(digest(keys))
+    key_file.parent.mkdir()
+    key_file.write_text(encode_key_list(keys))
+    names = [f"plain_{place}" for place in range(definitions)]
+    tables = [TABLE.format(name=name, start=start, until=until) for name in (*names, "tokens")]
+    pinned = f'answers = 1\nlinkage = "token"\ntokens = "{digest(keys)}"\n'
+    file.write_text('app = "bench"\n' + "".join(tables) + pinned)
+    collections = read_source(file).collections()
+    return [collections[name] for name in names], collections["tokens"]
 
 
 def report(collection: Collection, pseudonym: bytes = b"", slot: int = 0) -> Report:

@@ -84,6 +84,7 @@ def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
 
 def decode_verdicts(body: bytes, reports: int) -> tuple[Verdict, ...]:
     """Return the verdicts of a reply to a number of reports; raise WireError if it is invalid."""
+    check_size(body)
     fields = _expect("body", _load(body), dict)
     _check_keys("body", fields, {"verdicts"}, {"verdicts"})
     words = _expect("verdicts", fields["verdicts"], list)
@@ -107,7 +108,6 @@ def _dump(value: object) -> bytes:
 
 
 def _load(body: bytes) -> object:
-    check_size(body)
     try:
         return json.loads(
             body.decode(),
