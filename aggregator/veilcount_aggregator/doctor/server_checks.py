@@ -262,7 +262,7 @@ def _body_problem(probe: ServerProbe, body: bytes) -> CheckResult | None:
         return wrong(f"{what}, a redirect, which devices do not follow", "use the final address")
     if kind == PROBLEM_TYPE:
         return wrong(what, "`veilcount doctor --store URL` shows why reports are not accepted")
-    fix = f"{PROXY}: allow POST with {MAX_BODY:,} bytes (nginx: client_max_body_size 2m)"
+    fix = f"{PROXY}: allow POST with {MAX_BODY:,} bytes (nginx: client_max_body_size {MAX_BODY})"
     return wrong(f"{what}, not from the aggregator", fix)
 
 
