@@ -1,10 +1,9 @@
-"""`veilcount encode` and `decode`: what a person reads and what a device sends become each other."""
+"""`veilcount encode` and `decode`: JSON and what a device sends become each other."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -19,23 +18,15 @@ from .conftest import Type
 BATCH = Batch((Report("ab" * 32, 1, 0, bytes(range(240, 256)), 2, b"\xff"),), padding=9)
 
 
-@pytest.fixture
-def stdout(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.BytesIO]:
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, write_through=True))
-    yield written
-    monkeypatch.undo()
-
-
 def test_a_batch_is_encoded_from_a_file_or_stdin_to_the_bytes_of_the_wire(
-    stdout: io.BytesIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "batch.json"
     file.write_bytes(encode_json(BATCH))
     monkeypatch.setattr(sys, "stdin", Mock(buffer=io.BytesIO(encode_json(BATCH))))
 
     assert run(["encode", str(file)]) == run(["encode"]) == 0
-    assert stdout.getvalue() == encode_binary(BATCH) * 2
+    assert capfdbinary.readouterr().out == encode_binary(BATCH) * 2
 
 
 def test_a_batch_is_decoded_to_json_that_encodes_to_the_same(typed: Type, tmp_path: Path) -> None:
