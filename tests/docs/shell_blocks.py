@@ -136,7 +136,9 @@ def _in_process(run: Callable[[], int]) -> Done:
 
 def _parts(words: Sequence[str]) -> list[Sequence[str]]:
     """Return the commands of a pipe; an unknown one is an error."""
-    parts = [list(part) for is_pipe, part in groupby(words, PIPE.__eq__) if not is_pipe]
+    parts: list[Sequence[str]] = [
+        list(part) for is_pipe, part in groupby(words, PIPE.__eq__) if not is_pipe
+    ]
     for part in parts:
         if part[0] not in PROGRAMS | {"veilcount"}:
             raise Unreadable(f"{' '.join(part)}: an unknown command")

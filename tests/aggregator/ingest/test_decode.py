@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 
 from tests.properties.test_wire import BAD, GOOD, Vector, body_of, text
-from tests.security.hostile_bodies import unknown
+from tests.security.hostile_bodies import WIDE_REPORTS, unknown
 from tests.strategies import batches
 from veilcount_aggregator.ingest.decode import (
     BodyTooLarge,
@@ -31,11 +31,12 @@ from veilcount_aggregator.ingest.decode import (
 from veilcount_aggregator.ingest.decode.binary_fast import decode_packed_fast
 from veilcount_aggregator.ingest.decode.columns import columns_from_reports
 from veilcount_aggregator.ingest.decode.decode import EXPLAINED_REPORTS
+from veilcount_client.delivery.body_packing import MOST_IN_BODY, pack
 from veilcount_shared.errors import WireError, WrongLength
 from veilcount_shared.report import (
     MAX_MESSAGE,
-    MAX_PADDING,
     MAX_REPORTS,
+    MAX_SERIES,
     PSEUDONYM_BYTES,
     TOKEN_BYTES,
     Batch,
@@ -163,28 +164,27 @@ def some_batch(random_: random.Random) -> Batch:
 
 
 def test_the_largest_batch_is_read_quickly() -> None:
-    """A thousand of the widest messages are no matter for the slow way.
+    """Hundreds of the widest messages are no matter for the slow way.
 
     The columns are numbers that the intake can add: 64 bits wide and with a sign.
     """
-    raw = encode_binary(Batch((REPORT,) * MAX_REPORTS, padding=MAX_PADDING))
+    raw = encode_binary(Batch((REPORT,) * WIDE_REPORTS))
     quick = decode_packed_fast(raw)
 
     assert quick is not None
     assert columns(quick) == of_batch(decode_binary(raw))
     (found,) = quick.series_columns
     assert {each.dtype for each in (found.periods, found.segments, found.slots)} == {INT64}
-    assert found.pseudonyms.shape == (MAX_REPORTS, PSEUDONYM_BYTES)
+    assert found.pseudonyms.shape == (WIDE_REPORTS, PSEUDONYM_BYTES)
 
 
-def test_the_limit_of_a_body_is_barely_above_the_longest_batch() -> None:
-    """What no batch can fill is only work: a worker reads it before it is refused."""
+def test_no_body_of_a_client_exceeds_the_limit_and_one_reaches_it() -> None:
+    """What no client sends is only work: a worker reads it before it is refused."""
     widest = replace(REPORT, token=bytes(TOKEN_BYTES))
-    every_series = [replace(widest, fingerprint=f"{place:064x}") for place in range(255)]
-    reports = islice(cycle(every_series), MAX_REPORTS)
-    batch = Batch(tuple(reports), padding=MAX_PADDING)
+    every_series = [replace(widest, fingerprint=f"{place:064x}") for place in range(MAX_SERIES)]
+    batch = Batch(tuple(islice(cycle(every_series), MOST_IN_BODY)))
 
-    assert 0.98 * MAX_BODY < len(encode_binary(batch)) <= MAX_BODY
+    assert len(pack(batch)) == MAX_BODY
 
 
 def test_255_series_of_three_widths_are_read_alike() -> None:
@@ -229,15 +229,15 @@ def test_json_is_refused_unread_with_the_command_that_translates_it() -> None:
 # -- what refusing costs ---------------------------------------------------------------------------
 
 SERIES = unknown(255, 255)
-REPORTS = encode_binary(Batch((REPORT,) * MAX_REPORTS))
+REPORTS = encode_binary(Batch((REPORT,) * WIDE_REPORTS))
 HOSTILE = {
     "zero bytes": bytes(MAX_BODY),
     "no batch": b"\xff" * MAX_BODY,
     "one report, then zero bytes": encode_binary(Batch((REPORT,))).ljust(MAX_BODY, b"\0"),
     "65535 reports": SERIES[:5] + bytes(40) + b"\xff\xff" + bytes(MAX_BODY - 47),
-    "a thousand reports, one byte too many": REPORTS + b"\0",
-    "a thousand reports, one byte too few": REPORTS[:-1],
-    "a thousand reports, the last one bad": REPORTS[: -3 - MAX_MESSAGE] + b"\xff" * MAX_MESSAGE,
+    "many reports, one byte too many": REPORTS + b"\0",
+    "many reports, one byte too few": REPORTS[:-1],
+    "many reports, the last one bad": REPORTS[: -3 - MAX_MESSAGE] + b"\xff" * MAX_MESSAGE,
     "255 series, one byte too many": SERIES + b"\0",
 }
 MOST_CALLS = 10_000  # functions that are entered or left; 255 series take 6,781
@@ -253,13 +253,13 @@ def test_refusing_the_longest_body_costs_little(name: str) -> None:
     assert peak_bytes(refuse) < MOST_BYTES
 
 
-def test_a_search_for_the_place_among_a_thousand_reports_would_cost_more(
+def test_a_search_for_the_place_among_all_reports_would_cost_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Planted: so the bound above can be missed."""
     monkeypatch.setattr(decode, "EXPLAINED_REPORTS", MAX_REPORTS)
 
-    assert calls(partial(refused, HOSTILE["a thousand reports, one byte too many"])) > MOST_CALLS
+    assert calls(partial(refused, HOSTILE["many reports, one byte too many"])) > MOST_CALLS
 
 
 def calls(act: Callable[[], object]) -> int:

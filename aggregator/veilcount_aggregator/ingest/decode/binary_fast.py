@@ -174,7 +174,8 @@ def _offsets(body: bytes, head: _Head) -> Places | None:
 
 def _gather(raw: NDArray[np.uint8], offsets: Places, size: int) -> NDArray[np.uint8]:
     """Return so many bytes from each of the offsets."""
-    return raw[offsets[:, None] + np.arange(size)]
+    gathered: NDArray[np.uint8] = raw[offsets[:, None] + np.arange(size)]
+    return gathered
 
 
 def _ends(body: bytes, end: int) -> bool:
