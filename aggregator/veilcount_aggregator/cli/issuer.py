@@ -27,6 +27,7 @@ from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX
 from ..structured_logging import log_event
 from . import options
+from .issuer_erasure import erase_account
 from .issuer_numbers import issued, verify
 from .issuer_options import FILE, collections, keys_folder
 from .issuer_server import serve_issuer
@@ -193,6 +194,7 @@ def serve(
     context.exit(serve_issuer(settings, ListenAddress.parse(bind), workers, announce))
 
 
+command.add_command(erase_account)
 command.add_command(issued)
 command.add_command(verify)
 

@@ -45,7 +45,7 @@ def export(
     name: str, file: Path, files: tuple[Path, ...], url: str | None, *, as_json: bool
 ) -> None:
     """Write the published numbers of the collection NAME to FILE."""
-    by_name = {each.name: each for each in _collections(files)}
+    by_name = {each.name: each for each in collections_of(files)}
     if name not in by_name:
         raise SettingsError("NAME", name, f"give one of {', '.join(by_name)}")
     with options.opened(url) as store:
@@ -72,7 +72,7 @@ def import_(
 
     Give the newest file of each collection. One whose file is not given had published nothing.
     """
-    declared = list(_collections(files))
+    declared = list(collections_of(files))
     names = {each.fingerprint: each.name for each in declared}
     with options.opened(url) as store:
         vault = IssuerSettings("", files, folder).vault(require_own_store(store))
@@ -153,7 +153,7 @@ def _facts(number: IssuedNumber) -> dict[str, object]:
     return {"period": number.period, "begins": begins, "accounts": number.accounts}
 
 
-def _collections(files: Iterable[Path]) -> Iterable[Collection]:
+def collections_of(files: Iterable[Path]) -> Iterable[Collection]:
     """Yield the collections of definitions files that are reported with tokens."""
     for file in files:
         if not (pinned := DefinitionFile(file).pinned):

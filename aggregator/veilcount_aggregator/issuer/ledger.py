@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,23 @@ class IssuanceLedger:
             for content in part.values():
                 numbers.update(_decoder.decode(content).keys())
         return numbers
+
+    def erase(self, account: str, fingerprint: str) -> bool:
+        """Take an account's name off its record of a collection; False: it has none.
+
+        What stays has a random name and no mark: the number of accounts of each period is final or
+        will be, and must not change. The same account would have its caps once more.
+        """
+        kind, key = KIND + fingerprint, self._hash("account", fingerprint, account.encode())
+        return update_records(self._store, partial(self._renamed, kind, key))
+
+    def _renamed(self, kind: str, key: str) -> tuple[Sequence[Record], bool]:
+        content = self._store.records_at(kind, [key]).get(key)
+        if content is None:
+            return (), False
+        periods = msgspec.msgpack.encode(dict.fromkeys(_decoder.decode(content), ()))
+        nameless = secrets.token_hex(MARK_BYTES)
+        return (Record(kind, key, None), Record(kind, nameless, periods)), True
 
     def delete(self, fingerprint: str) -> None:
         """Delete all records of a collection that is over."""

@@ -23,7 +23,7 @@ from veilcount_aggregator.issuer.issued_numbers import first_difference, verify_
 from veilcount_aggregator.issuer.issuer import Issuer, open_publication
 from veilcount_aggregator.issuer.issuer_checks import CHECKS, IssuerSubject
 from veilcount_aggregator.issuer.key_vault import FolderVault
-from veilcount_aggregator.issuer.ledger import IssuanceLedger, SlotRequest
+from veilcount_aggregator.issuer.ledger import KIND, IssuanceLedger, SlotRequest
 from veilcount_aggregator.issuer.publication import Publication
 from veilcount_aggregator.issuer.worker import IssuerSettings
 from veilcount_aggregator.store import Record, Store, open_store
@@ -428,6 +428,23 @@ def test_numbers_outlive_the_ledger_and_the_keys(
     assert vault.names() == {"ledger", "issued-numbers"}
     assert published(campaign) == [1, 2, 0, 1]
     assert list(issuer.contradictions()) == []
+
+
+def test_an_account_that_is_erased_leaves_no_name_and_every_number(
+    campaign: Issuance, definitions: Path
+) -> None:
+    """Published or to be published; and doctor finds no contradiction."""
+    campaign.issuer.publish()
+    ledger, fingerprint = campaign.issuer._ledger, campaign.theme.fingerprint
+    before, keys = ledger.accounts(fingerprint), set(campaign.store.record_keys(KIND + fingerprint))
+    name = ledger._hash("account", fingerprint, b"account 0")
+    results = [ledger.erase("account 0", fingerprint) for _ in range(2)]
+
+    assert name in keys
+    assert name not in campaign.store.record_keys(KIND + fingerprint)
+    assert results == [True, False]
+    assert ledger.accounts(fingerprint) == before
+    assert findings(campaign) == []
 
 
 def _entries(definitions: Path) -> Iterator[tuple[str, bytes]]:

@@ -73,6 +73,18 @@ def test_a_withdrawal_stops_what_is_about_to_leave(tmp_path: Path, keys: dict[st
     assert len(device.wire.attempts) == 1
 
 
+def test_a_withdrawal_stops_what_is_left_of_a_question_that_is_gone(tmp_path: Path) -> None:
+    """A report of an earlier release of the app is on its way when the person withdraws."""
+    device = Device(tmp_path, file(a={}, b={}))
+    device.record()
+    device.stop()
+    device.start(file(c={}))
+    device.wire.during = lambda: device.client.consent(False)
+    device.client.flush()
+
+    assert len(device.wire.attempts) == 1
+
+
 def test_a_new_collection_waits_for_consent(tmp_path: Path) -> None:
     """Consent covers what the definitions held when it was given."""
     device = Device(tmp_path, file(a={}))
