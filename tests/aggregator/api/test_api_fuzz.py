@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
@@ -27,6 +28,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 NAMES = ("theme", "opened", "alone")
+schemathesis.openapi.media_type(BINARY_TYPE, st.binary(max_size=200))
 
 
 def batch(deployed: Deployment, random_: random.Random) -> Batch:
