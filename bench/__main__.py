@@ -41,6 +41,7 @@ from . import (
     tokens,
     trends,
     upgrade,
+    worst_body,
 )
 from .table import Cell, as_json
 
@@ -74,6 +75,7 @@ PARTS = {
     "reshard": reshard.run,
     "stalls": stalls.run,
     "upgrade": upgrade.run,
+    "worst-body": worst_body.run,
 }
 #: with --long
 LONG_PARTS = {**PARTS, "retention": retention.run_long}

@@ -35,8 +35,8 @@ NOTES = (
 SLOTS = 128  # of the question that is asked: more than a body's reports
 MOST_A_SECOND = {1: 16_000, 100: 4_000}  # bodies; if there are fewer than sent, a run is shorter
 MOST_SHARE = 0.5  # of the generator, in what the servers take
-ALONE, JSON, MANY, MIXED = Shape(1), Shape(1, json=True), Shape(100), Shape(100, mixed=True)
-SHAPES = (ALONE, JSON, MANY, MIXED)
+ALONE, MANY, MIXED = Shape(1), Shape(100), Shape(100, mixed=True)
+SHAPES = (ALONE, MANY, MIXED)
 BARE, BARE_RSGI, BARE_ASGI = "bare Flask", "bare RSGI", "bare ASGI"
 SQLITE, REDIS, CLUSTER = "SQLite", "Redis", "Redis Cluster"
 ENGINES = {SQLITE: "sqlite", REDIS: "redis", CLUSTER: "cluster"}
@@ -45,8 +45,6 @@ LIMITS = (
     (SQLITE, ALONE, "app", 0.6),
     (REDIS, ALONE, "app", 0.52),
     (REDIS, ALONE, "store", 0.17),
-    (SQLITE, JSON, "app", 0.9),
-    (REDIS, JSON, "app", 0.9),
     (SQLITE, MANY, "app", 1.7),
     (REDIS, MANY, "app", 0.85),
 )

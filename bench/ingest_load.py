@@ -14,7 +14,7 @@ import numpy as np
 from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_base64, encode_json
+from veilcount_shared.wire import BINARY_TYPE
 
 from .ingest_servers import Served
 
@@ -53,13 +53,11 @@ class Shape:
 
     reports: int
     mixed: bool = False
-    json: bool = False
 
     @property
     def name(self) -> str:
         """What it is called."""
-        kinds = (", mixed" if self.mixed else "") + (", JSON" if self.json else "")
-        return f"n = {self.reports}{kinds}"
+        return f"n = {self.reports}{', mixed' if self.mixed else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +83,6 @@ def bodies(collection: Collection, shape: Shape, number: int, chance: np.random.
 
     A message of a 64-fold choice is any number below 64, and nearly uniform at that.
     """
-    if shape.json:
-        return _json_bodies(collection, number, chance)
     reports = tuple(_report(collection, shape, place) for place in range(shape.reports))
     template = pack(Batch(reports))
     rows = np.tile(np.frombuffer(template, np.uint8), (number, 1))
@@ -103,16 +99,6 @@ def bodies(collection: Collection, shape: Shape, number: int, chance: np.random.
     return rows.tobytes()
 
 
-def _json_bodies(collection: Collection, number: int, chance: np.random.Generator) -> bytes:
-    """Return bodies of one report as JSON, which pads to a length of its own."""
-    before, _, after = encode_json(Batch((_report(collection, ALONE, 0),))).partition(
-        encode_base64(_PSEUDONYM).encode()
-    )
-    own = (encode_base64(chance.bytes(16)).encode() for _ in range(number))
-    return b"".join(before + each + after for each in own)
-
-
-ALONE = Shape(1)
 _PSEUDONYM = b"a pseudonym's 16"
 
 
@@ -144,7 +130,7 @@ class BodyFile:
         size = len(raw) // number
         head = (
             "POST /v1/reports HTTP/1.1\r\nHost: bench\r\n"
-            f"Content-Type: {JSON_TYPE if shape.json else BINARY_TYPE}\r\n"
+            f"Content-Type: {BINARY_TYPE}\r\n"
             f"Content-Length: {size}\r\n\r\n"
         ).encode()
         file.write_bytes(head + raw)

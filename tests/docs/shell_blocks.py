@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from unittest.mock import patch
 
@@ -27,6 +28,7 @@ from .page_parser import ROOT, Block, Unreadable
 from .workspace import Place
 
 PROMPT = "$ "
+PIPE = "|"
 CLIENT = ["python", "-m", "veilcount_client"]
 PROGRAMS = frozenset({"cat", "curl", "ls", "python"})  # what a page may start as it is
 PYTEST = {
@@ -98,6 +100,8 @@ class Shell:
 
     def _do(self, words: Sequence[str]) -> Done:
         """Run a command; return the exit code and the output."""
+        if PIPE in words:
+            return _pipeline(_parts(words))
         name, *arguments = words
         if _ASSIGNMENT.match(name):  # for this command alone
             with patch.dict(os.environ, [name.split("=", 1)]):
@@ -111,7 +115,7 @@ class Shell:
         if list(words[:3]) == CLIENT:
             return _in_process(lambda: run_client(words[3:]))
         if name in PROGRAMS:
-            return _process(words)
+            return _pipeline([words])
         raise Unreadable(f"{' '.join(words)}: an unknown command")
 
 
@@ -130,17 +134,40 @@ def _in_process(run: Callable[[], int]) -> Done:
     return code, printed.getvalue()
 
 
-def _process(words: Sequence[str]) -> Done:
-    program = sys.executable if words[0] == "python" else words[0]
-    done = subprocess.run(
-        [program, *words[1:]],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=os.environ | PYTEST | {"PYTHONPATH": os.pathsep.join(["", *sys.path])},
-        check=False,
-    )
-    return done.returncode, done.stdout
+def _parts(words: Sequence[str]) -> list[Sequence[str]]:
+    """Return the commands of a pipe; an unknown one is an error."""
+    parts: list[Sequence[str]] = [
+        list(part) for is_pipe, part in groupby(words, PIPE.__eq__) if not is_pipe
+    ]
+    for part in parts:
+        if part[0] not in PROGRAMS | {"veilcount"}:
+            raise Unreadable(f"{' '.join(part)}: an unknown command")
+    return parts
+
+
+def _pipeline(parts: Sequence[Sequence[str]]) -> Done:
+    """Run processes, each on what the one before it wrote; return the last one's output."""
+    written = b""
+    for part in parts:
+        done = subprocess.run(
+            [*_program(part[0]), *part[1:]],
+            input=written,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=os.environ | PYTEST | {"PYTHONPATH": os.pathsep.join(["", *sys.path])},
+            check=False,
+        )
+        written = done.stdout
+        if done.returncode:
+            break
+    return done.returncode, written.decode()
+
+
+def _program(name: str) -> list[str]:
+    return {
+        "python": [sys.executable],
+        "veilcount": [sys.executable, "-m", "veilcount"],
+    }.get(name, [name])
 
 
 def _install(words: Sequence[str]) -> Done:

@@ -30,6 +30,8 @@ UNTRUE = {
     "another package": fenced("sh", "pip install veilcounts"),
     "a developers' command that is none": fenced("sh", "./dev nope"),
     "an unknown program": fenced("sh", "systemctl restart veilcount"),
+    "an unknown program behind a pipe": fenced("sh", "cat collections.toml | tee copy"),
+    "a pipe whose first command fails": fenced("sh", "veilcount encode collections.toml | cat"),
     "definitions": fenced("toml", "[used]", 'question = "Used?"'),
     "a document": fenced("json", "{,}"),
     "a batch": fenced("json", '{"version": 2, "reports": []}'),

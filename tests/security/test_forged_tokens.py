@@ -1,4 +1,4 @@
-"""Tokens in the intake: what was not signed for this very slot never counts, in either encoding."""
+"""Tokens in the intake: what was not signed for this very slot never counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from veilcount_shared.tokens import (
     signed_message,
 )
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary, encode_json
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 PERIODS = 4
@@ -45,7 +44,6 @@ linkage = "{linkage}"
 {more}
 """
 PSS = padding.PSS(padding.MGF1(hashes.SHA384()), 48)
-ENCODINGS = {"packed": (BINARY_TYPE, encode_binary), "json": (JSON_TYPE, encode_json)}
 
 
 @cache
@@ -128,30 +126,26 @@ FORGERIES: dict[str, Callable[[Deployment, Report], Report]] = {
 }
 
 
-def verdict(deployed: Deployment, report: Report, encoding: str) -> Verdict:
-    kind, encode = ENCODINGS[encoding]
-    reply = deployed.ask("POST", "/v1/reports", encode(Batch((report,))), kind=kind)
-    assert reply.status == 200, reply.body
-    return Verdict(reply.json["verdicts"][0])
+def verdict(deployed: Deployment, report: Report) -> Verdict:
+    (verdict,) = deployed.verdicts(report)
+    return verdict
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_no_forged_token_counts(deployed: Deployment, encoding: str) -> None:
+def test_no_forged_token_counts(deployed: Deployment) -> None:
     for why, forge in FORGERIES.items():
         forged = forge(deployed, honest(deployed))
-        assert verdict(deployed, forged, encoding) is Verdict.MALFORMED, why
+        assert verdict(deployed, forged) is Verdict.MALFORMED, why
     assert [deployed.counted(name) for name in ("one", "two", "plain")] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_token_counts_once_whatever_its_message_says(deployed: Deployment, encoding: str) -> None:
+def test_a_token_counts_once_whatever_its_message_says(deployed: Deployment) -> None:
     report = honest(deployed)
     again = replace(report, message=bytes([report.message[0] ^ 1]))
 
-    assert verdict(deployed, report, encoding) is Verdict.COUNTED
-    assert verdict(deployed, report, encoding) is Verdict.DUPLICATE
-    assert verdict(deployed, again, encoding) is Verdict.DUPLICATE
-    assert verdict(deployed, replace(report, slot=1), encoding) is Verdict.OVER_BUDGET
+    assert verdict(deployed, report) is Verdict.COUNTED
+    assert verdict(deployed, report) is Verdict.DUPLICATE
+    assert verdict(deployed, again) is Verdict.DUPLICATE
+    assert verdict(deployed, replace(report, slot=1)) is Verdict.OVER_BUDGET
     assert deployed.counted("one") == 1
 
 

@@ -38,10 +38,11 @@ from veilcount_aggregator.catalog.definitions import (
     close_collection,
     load_catalog,
 )
+from veilcount_aggregator.ingest.group_intake import MAX_WAITING_BYTES
 from veilcount_aggregator.store import ServiceCounter, open_store
 from veilcount_shared import Collection, parse_collections
-from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Losses, Report
-from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_binary, encode_json
+from veilcount_shared.report import MAX_PADDING, PSEUDONYM_BYTES, Batch, Losses, Report
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary
 
 from .server import HOST, Server, free_port, listens, slow_commits, wait_until
 
@@ -210,7 +211,7 @@ def test_a_store_that_hangs_keeps_nobody_waiting(hanging: Hanging, tmp_path: Pat
     assert [each.status_code for each in refused] == [503] * 9
     assert {each.headers["Retry-After"] for each in refused} == {"2"}
     assert all(each in (["counted"], ["duplicate"]) for each in verdicts)
-    assert counted(store) == 9
+    assert counted(store) == 1 + len(sent)
 
 
 def test_a_worker_that_starts_while_the_store_hangs_keeps_nobody_waiting(
@@ -235,7 +236,7 @@ def test_a_worker_that_starts_while_the_store_hangs_keeps_nobody_waiting(
     assert alive == 200
     assert [(each.status_code, each.headers["Retry-After"]) for each in refused] == [(503, "2")] * 8
     assert verdicts == [COUNTED] * 8
-    assert counted(store) == 9
+    assert counted(store) == 1 + len(sent)
     with closing(open_store(store)) as opened:
         assert opened.service_counts()[ServiceCounter(REPLACED, "", -1, "")] == 1
 
@@ -265,10 +266,10 @@ def test_each_request_of_a_group_gets_its_own_answer(store: str, tmp_path: Path)
         close_collection(records, "closed", now, "test")
         one, two = (create_key(records, Role.DEVICE, "", now)[1] for _ in range(2))
         _, analyst = create_key(records, Role.ANALYST, "", now)
-    packed, text = {"Content-Type": BINARY_TYPE}, {"Content-Type": JSON_TYPE}
-    gzipped, hosted = text | {"Content-Encoding": "gzip"}, packed | {SOURCE_CLASS: "hosting"}
+    packed = {"Content-Type": BINARY_TYPE}
+    gzipped, hosted = packed | {"Content-Encoding": "gzip"}, packed | {SOURCE_CLASS: "hosting"}
     first = body(known)
-    both, more = (encode_json(Batch((report(known), report(other)))) for _ in range(2))
+    both, more = (encode_binary(Batch((report(known), report(other)))) for _ in range(2))
     many = encode_binary(Batch(tuple(report(known) for _ in range(5))))
     losses = encode_binary(Batch(losses=Losses(known.fingerprint, aged=1)))
     sent = [
@@ -279,12 +280,14 @@ def test_each_request_of_a_group_gets_its_own_answer(store: str, tmp_path: Path)
         (one, packed, body(known, slot=1), ["over_budget"]),
         (one, packed, first[:-1], ["wrong-length"]),
         (one, packed, encode_binary(Batch((report(known),), test=True)), ["bad-field"]),
-        (one, text, both, ["counted", "counted"]),
+        (one, packed, both, ["counted", "counted"]),
+        (one, {"Content-Type": JSON_TYPE}, b"{}", ["unsupported"]),
         (one, hosted, body(known), ["counted"]),
         (two, packed, body(known, message=b"\xff"), ["malformed"]),
         (two, packed, body(known, fingerprint="0" * 64), ["unknown_collection"]),
         (two, packed, losses, []),
-        (two, gzipped, gzip.compress(more), ["counted", "counted"]),
+        (two, packed, more, ["counted", "counted"]),
+        (two, gzipped, gzip.compress(more), ["unsupported"]),
         (two, {"Content-Type": "text/plain"}, first, ["unsupported"]),
         (two, hosted, many, ["counted"] * 4 + ["full"]),
     ]
@@ -304,7 +307,7 @@ def test_each_request_of_a_group_gets_its_own_answer(store: str, tmp_path: Path)
     assert outcomes == [["counted"], *(expected for *_, expected in sent)]
     assert {
         'veilcount_groups_total{up_to="1"} 1',
-        'veilcount_groups_total{up_to="16"} 1',
+        'veilcount_groups_total{up_to="32"} 1',
         "veilcount_commits_total{} 2",
         "veilcount_waiting_requests{} 0",
     } <= {*metrics.text.splitlines()}
@@ -315,20 +318,22 @@ def test_more_than_eight_megabytes_of_waiting_bodies_are_refused(
     store: str, tmp_path: Path
 ) -> None:
     """Large bodies, at once, while commits wait. Those that were refused are counted later."""
-    headers, padding = {"Content-Type": JSON_TYPE}, b" " * (MAX_BODY - 1000)
-    sent = [encode_json(Batch((report(collection()),))) + padding for _ in range(8)]
+    headers, first = {"Content-Type": BINARY_TYPE}, body(collection())
+    large = [Batch((report(collection()),), padding=MAX_PADDING) for _ in range(140)]
+    sent = list(map(encode_binary, large))
+    refused = len(sent) - (MAX_WAITING_BYTES - len(first)) // len(sent[0])
     with Server(store, tmp_path) as server:
         with slow_commits(tmp_path / "store.db"):
-            before = begin(server, {"Content-Type": BINARY_TYPE}, body(collection()))
+            before = begin(server, headers, first)
             time.sleep(0.3)
             group = [begin(server, headers, each) for each in sent]
-            wait_until(lambda: len(select([each.sock for each in group], [], [], 0)[0]) >= 4)
+            wait_until(lambda: len(select([each.sock for each in group], [], [], 0)[0]) >= refused)
         outcomes = Counter(word for each in (before, *group) for word in outcome(each))
         again = [outcome(begin(server, headers, each)) for each in sent]
 
-    assert outcomes["busy"] == 4
+    assert outcomes["busy"] == refused > 10
     assert all(each in (["counted"], ["duplicate"]) for each in again)
-    assert counted(store) == 9
+    assert counted(store) == 1 + len(sent)
 
 
 # -- how it ends -----------------------------------------------------------------------------------

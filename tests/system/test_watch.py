@@ -18,7 +18,7 @@ from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
-from veilcount_shared.wire import JSON_TYPE, encode_json
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 RULES = """
 [[rule]]
@@ -55,7 +55,7 @@ def test_a_silent_intake_is_one_event_and_its_end_another(tmp_path: Path) -> Non
         settings = {"VEILCOUNT_URL": server.url, "VEILCOUNT_KEY": key, "VEILCOUNT_WEBHOOK": webhook}
         with watching(tmp_path, "rules.toml", "--every", "0.2", **settings) as file:
             wait_until(lambda: states(receiver) == ["firing"], 60)
-            body, kind = encode_json(Batch(tuple(answers))), {"Content-Type": JSON_TYPE}
+            body, kind = encode_binary(Batch(tuple(answers))), {"Content-Type": BINARY_TYPE}
             reply = server.ask("POST", "/v1/reports", data=body, headers=kind)
             assert reply.json()["verdicts"][:1] == ["counted"]
             wait_until(lambda: states(receiver)[:2] == ["firing", "resolved"], 60)

@@ -94,9 +94,10 @@ class Endpoint:
     @property
     def request_types(self) -> dict[str, type | None]:
         """Types of the body by media type; None: no JSON."""
+        other_types = dict.fromkeys(self.other_bodies)
         if self.takes is None or self.query:
-            return {}
-        return dict.fromkeys(self.other_bodies) | {JSON_TYPE: self.takes}
+            return other_types
+        return other_types | {JSON_TYPE: self.takes}
 
     @property
     def response_types(self) -> dict[str, type | None]:

@@ -21,7 +21,6 @@ from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 from ..auth.api_keys import Role
 from ..errors import ClockUntrusted, Overloaded, StoreError, StoreUnavailable
 from ..ingest.decode import RequestBody, too_large
-from ..ingest.decode.json_fast import JsonBatch
 from ..ingest.group_intake import ANSWER_SECONDS, GroupIntake, IntakeRequest
 from ..ingest.pipeline import IntakeFailed, Outcome
 from ..problem_details import PROBLEM_TYPE, Problem, ProblemError
@@ -52,9 +51,9 @@ ENDPOINTS.append(
         path=PATH,
         group=ENDPOINT,
         description="Accept a batch: one verdict per report, once the counted ones are durable."
-        f" At most {MAX_BODY:,} bytes; JSON may be compressed with gzip.",
+        f" At most {MAX_BODY:,} bytes in the binary encoding, never compressed; `veilcount encode`"
+        " translates a batch from JSON.",
         role=Role.DEVICE,
-        takes=JsonBatch,
         other_bodies={BINARY_TYPE: None},
         returns=Verdicts,
         extra_problems=("wrong-length", "unknown-version", "incomplete", "busy"),

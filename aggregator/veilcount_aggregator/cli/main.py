@@ -40,7 +40,7 @@ COMMANDS = (
         "store",
         "issuer",
     ),
-    *("check", "plan", "contrast", "simulate", "audit", "notice"),
+    *("check", "plan", "contrast", "simulate", "audit", "notice", "encode", "decode"),
     *(
         "estimate",
         "report",

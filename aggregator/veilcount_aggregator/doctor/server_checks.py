@@ -19,7 +19,7 @@ import msgspec
 import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
-from veilcount_shared.wire import JSON_TYPE, MAX_BODY
+from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 from ..api.reports import PATH
 from ..api.schemas import Readiness
@@ -253,7 +253,7 @@ def _takes_bodies(probe: ServerProbe) -> Iterator[CheckResult]:
 
 def _body_problem(probe: ServerProbe, body: bytes) -> CheckResult | None:
     """Return a problem unless the aggregator itself rejects the body."""
-    reply = probe.request("POST", PATH, data=body, headers={"Content-Type": JSON_TYPE})
+    reply = probe.request("POST", PATH, data=body, headers={"Content-Type": BINARY_TYPE})
     kind = reply.headers.get("Content-Type", "").partition(";")[0]
     if kind == PROBLEM_TYPE and reply.status_code < NOT_READY:
         return None
@@ -262,7 +262,7 @@ def _body_problem(probe: ServerProbe, body: bytes) -> CheckResult | None:
         return wrong(f"{what}, a redirect, which devices do not follow", "use the final address")
     if kind == PROBLEM_TYPE:
         return wrong(what, "`veilcount doctor --store URL` shows why reports are not accepted")
-    fix = f"{PROXY}: allow POST with {MAX_BODY:,} bytes (nginx: client_max_body_size 2m)"
+    fix = f"{PROXY}: allow POST with {MAX_BODY:,} bytes (nginx: client_max_body_size {MAX_BODY})"
     return wrong(f"{what}, not from the aggregator", fix)
 
 

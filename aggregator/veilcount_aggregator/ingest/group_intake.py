@@ -9,9 +9,6 @@ for nobody.
 What waits is bounded, and for how long: beyond either, a request has to come back, and nothing more
 is done for it. It is safe to repeat: if it was counted meanwhile, it is a duplicate. A store that
 hangs holds up this thread, and nothing else of the process.
-
-Compressed bodies wait apart, and a group takes a few of them: one of 900 bytes may be read for as
-long as a thousand that are not compressed.
 """
 
 from __future__ import annotations
@@ -33,7 +30,6 @@ from .service_counters import ServiceCounters
 
 MAX_WAITING_BYTES = 8 << 20
 MAX_GROUP_BYTES = 128 << 10  # some 2,000 reports
-MAX_GROUP_COMPRESSED = 4  # bodies: at the worst, each is read for tens of milliseconds
 GATHER_SECONDS = 0.003
 IDLE_SECONDS = 10  # a thread without work ends, and lets go of its application
 RETRY_SECONDS = 2
@@ -99,7 +95,6 @@ class GroupIntake:
         self._seconds = seconds
         self._most = most_waiting
         self._queue: deque[IntakeRequest] = deque()
-        self._compressed: deque[IntakeRequest] = deque()
         self._bytes = 0  # of the bodies that wait or are under way
         self._lock = threading.Lock()
         self._wake = threading.Lock()  # held while nothing has arrived
@@ -112,7 +107,7 @@ class GroupIntake:
     @property
     def waiting(self) -> int:
         """How many requests wait for the group under way."""
-        return len(self._queue) + len(self._compressed)
+        return len(self._queue)
 
     def submit(self, request: IntakeRequest) -> None:
         """Have a request taken with the next group; Overloaded: too much waits already."""
@@ -125,7 +120,7 @@ class GroupIntake:
                 why = f"{self.waiting:,} requests wait for the store already"
                 raise Overloaded(RETRY_SECONDS, why)
             self._bytes += size
-            (self._compressed if request.body.encoding else self._queue).append(request)
+            self._queue.append(request)
             self._start_or_wake()
 
     def _start_or_wake(self) -> None:
@@ -170,8 +165,7 @@ class GroupIntake:
 
     def _next_group(self) -> list[IntakeRequest]:
         with self._lock:
-            few = min(MAX_GROUP_COMPRESSED, len(self._compressed))
-            group, size = [self._compressed.popleft() for _ in range(few)], 0
+            group, size = list[IntakeRequest](), 0
             while self._queue and size < MAX_GROUP_BYTES:
                 group.append(self._queue.popleft())
                 size += len(group[-1].body.raw)

@@ -22,6 +22,7 @@ from ..series.series import Series
 from ..store import VERDICTS
 from .decode import ReportColumns, RequestBody, decode_body
 from .group_intake import IntakeRequest, Process
+from .json_bodies import accepting_json, binary_body
 from .pipeline import Outcome
 
 MOST = 200
@@ -71,10 +72,11 @@ class LiveReports:
             return list(reversed(self._entries))
 
     def observing(self, process: Process, series: Known) -> Process:
-        """Return a step of the intake that does the same, and has its outcomes shown."""
+        """Return a step of the intake that also takes JSON, and has its outcomes shown."""
+        accepting = accepting_json(process)
 
         def observed(requests: Sequence[IntakeRequest]) -> Sequence[Outcome]:
-            outcomes = process(requests)
+            outcomes = accepting(requests)
             for request, outcome in zip(requests, outcomes, strict=True):
                 self._add_body(request.body, outcome, series())
             return outcomes
@@ -93,7 +95,7 @@ class LiveReports:
         if isinstance(outcome, Exception):
             self.add(REFUSED, str(outcome) or "an internal error: the log names its place")
             return
-        for columns in decode_body(*body).series_columns:
+        for columns in decode_body(*binary_body(body)).series_columns:
             series = known.get(columns.fingerprint)
             name = series.collection.name if series else UNKNOWN
             for place, pseudonym, message in _reports(columns):

@@ -173,12 +173,10 @@ class IntakePipeline:
             if series is None:
                 self._count("", Verdict.UNKNOWN_COLLECTION, len(columns))
                 continue
-            codes = check_reports(series, columns)
+            codes = self._check(series, columns, admitted)
             if series.has_tokens:
                 oldest, newest = series.open_periods(days.day)
                 reject_invalid_tokens(series, columns, codes, range(oldest, newest + 1))
-            if admitted is not None:
-                self._reject_excess_pseudonyms(series, codes, admitted[columns.places])
             verdicts[columns.places] = codes
             accepted = codes == COUNTED
             if not accepted.all():
@@ -197,13 +195,15 @@ class IntakePipeline:
         origin: RequestOrigin | None,
     ) -> Iterator[tuple[Places, SeriesReports]]:
         """Yield the reports that fit their definition, those of one limit together."""
+        if not accepted.any():
+            return
         quota, memory = self.limit.quota(series, origin), self.limit.memory(series, self.memory)
         groups: list[tuple[Chosen | slice, int]] = []
         if self.limit.is_secret(series):
             for period in np.unique(columns.periods[accepted]).tolist():
                 chosen = accepted & (columns.periods == period)
                 groups.append((chosen, self.limit.for_period(series, period)))
-        elif accepted.any():
+        else:
             # a slice, where all are chosen, copies nothing
             groups.append((slice(None) if accepted.all() else accepted, self.limit.most))
         for group, limit in groups:
@@ -212,14 +212,22 @@ class IntakePipeline:
             )
             yield columns.places[group], reports
 
-    def _reject_excess_pseudonyms(self, series: Series, codes: Codes, admitted: Chosen) -> None:
-        """Answer `full` to reports of more pseudonyms than a body may name; change the codes."""
-        excess = ~admitted & (codes == COUNTED)
+    def _check(self, series: Series, columns: ReportColumns, admitted: Chosen | None) -> Codes:
+        """Check reports by their definition; answer `full` to those beyond the limit of a body."""
+        if admitted is None:
+            return check_reports(series, columns)
+        excess = ~admitted[columns.places]
+        if excess.all():  # a body may name every definition, and none of them is worth a look
+            codes = np.full(len(columns), COUNTED)
+        else:
+            codes = check_reports(series, columns)
+            excess &= codes == COUNTED
         codes[excess] = CODES[Verdict.FULL]
         if number := int(excess.sum()):
             self.service_counters.count(
                 ServiceCounter(LIMITED, series.fingerprint, -1, BY_BODY), number
             )
+        return codes
 
     def _count_rejected(self, series: Series, codes: Codes) -> None:
         for code, number in enumerate(np.bincount(codes).tolist()):

@@ -1,8 +1,8 @@
 """Tokens of reports: which ones the key of their slot's period has signed.
 
 Verification is public, some 30 us each, and the dearest check of all, so it comes last: only of
-reports that would be counted. Whoever sends one that fails gets the verdict of any other report
-that no honest device sends.
+reports that would be counted, after the limit of their body. Whoever sends one that fails gets the
+verdict of any other report that no honest device sends.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from struct import Struct
 from typing import Any
 
 from ..errors import BadField, UnknownVersion, WireError, WrongLength
-from ..report import Batch, Losses, Report
-from .version import TOKEN_VERSION, VERSION, check_size, check_tokens, check_version
+from ..report import MAX_REPORTS, Batch, Losses, Report
+from .version import TOKEN_VERSION, VERSION, check_count, check_size, check_tokens, check_version
 
 MAGIC = b"VC"
 TEST = 1
@@ -73,8 +73,11 @@ def encode_binary(batch: Batch) -> bytes:
     )
 
 
-def decode_binary(body: bytes) -> Batch:
-    """Return the batch of a binary body; raise WireError with the place if it is invalid."""
+def decode_binary(body: bytes, most: int = MAX_REPORTS) -> Batch:
+    """Return the batch of a binary body; raise WireError with the place if it is invalid.
+
+    A body of more reports than `most` is refused without a search for the place.
+    """
     check_size(body)
     reader = _Reader(body)
     magic, version = reader.take(_HEAD, "head")
@@ -86,7 +89,7 @@ def decode_binary(body: bytes) -> Batch:
         raise BadField("flags", "bit 0 is the only one")
     series = _read_series(reader, version)
     losses = _read_losses(reader)
-    reports = _read_reports(reader, series)
+    reports = _read_reports(reader, series, most)
     padding = _read_padding(reader)
     reader.end()
     return check_tokens(version, Batch(reports, losses, bool(flags & TEST), padding))
@@ -139,25 +142,38 @@ def _read_losses(reader: _Reader) -> Losses | None:
     return Losses(name.hex(), aged, evicted, corrupt)
 
 
-def _read_reports(reader: _Reader, series: list[tuple[str, int, int]]) -> tuple[Report, ...]:
-    reports = []
-    used = 0
-    for place in range(reader.number(_SHORT, "reports")):
-        where = f"reports[{place}]"
-        number, pseudonym, period, slot, segment = reader.take(_REPORT, where)
-        if number > used or number >= len(series):
-            raise BadField(f"{where}.series", "series are numbered in order of first use")
-        used = max(used, number + 1)
-        name, width, token_width = series[number]
-        message = reader.take_bytes(width, f"{where}.message")
-        token = reader.take_bytes(token_width, f"{where}.token")
+def _read_reports(
+    reader: _Reader, series: list[tuple[str, int, int]], most: int
+) -> tuple[Report, ...]:
+    reports: list[Report] = []
+    used, count = 0, reader.number(_SHORT, "reports")
+    check_count(count)
+    if count > most:
+        raise BadField("reports", f"one of {count} is invalid: `veilcount decode` names its place")
+    for _ in range(count):
         try:
-            reports.append(Report(name, period, segment, pseudonym, slot, message, token))
-        except WireError as error:
-            raise type(error)(f"{where}.{error.place}", error.problem) from error
+            number, report = _read_report(reader, series, used)
+        except WireError as error:  # the place is spelled for the one report that is wrong
+            place = ".".join(filter(None, (f"reports[{len(reports)}]", error.place)))
+            raise type(error)(place, error.problem) from error
+        used = max(used, number + 1)
+        reports.append(report)
     if used != len(series):
         raise BadField("series", f"{len(series) - used} of them are not used")
     return tuple(reports)
+
+
+def _read_report(
+    reader: _Reader, series: list[tuple[str, int, int]], used: int
+) -> tuple[int, Report]:
+    """Return a report and the number of its series: one that is used already, or the next."""
+    number, pseudonym, period, slot, segment = reader.take(_REPORT, "")
+    if number > used or number >= len(series):
+        raise BadField("series", "series are numbered in order of first use")
+    name, width, token_width = series[number]
+    message = reader.take_bytes(width, "message")
+    token = reader.take_bytes(token_width, "token")
+    return number, Report(name, period, segment, pseudonym, slot, message, token)
 
 
 def _read_padding(reader: _Reader) -> int:

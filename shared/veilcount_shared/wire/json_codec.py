@@ -1,6 +1,8 @@
-"""The JSON format of batches, for other languages, and of verdicts.
+"""Batches as JSON, for people, and the JSON document of verdicts.
 
-Strict: every key once and known, whole numbers only, base64url without padding, uniquely encoded.
+No client sends JSON and no production intake reads it: `veilcount encode` and `decode`, the
+development server and the testing kit translate it. Strict: every key once and known, whole numbers
+only, base64url without padding, uniquely encoded.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, TypeVar, get_type_hints
 
 from ..errors import BadField, WireError, WrongLength
-from ..report import MAX_REPORTS, Batch, Losses, Report
+from ..report import Batch, Losses, Report
 from ..verdict import Verdict
-from .version import TOKEN_VERSION, VERSION, check_size, check_tokens, check_version
+from .binary import encode_binary
+from .version import TOKEN_VERSION, VERSION, check_count, check_size, check_tokens, check_version
 
 _BATCH_KEYS = {"version", "test", "losses", "reports", "padding"}
 _BATCH_NEEDED = {"version", "reports"}
@@ -52,8 +55,7 @@ def decode_json(body: bytes) -> Batch:
     version = check_version(fields.get("version"))  # first: another version has other keys
     _check_keys("body", fields, _BATCH_KEYS, _BATCH_NEEDED)
     reports = _expect("reports", fields["reports"], list)
-    if len(reports) > MAX_REPORTS:
-        raise WrongLength("reports", f"{len(reports)} in one batch: {MAX_REPORTS} at most")
+    check_count(len(reports))
     test = _expect("test", fields.get("test", False), bool)
     padding = _expect("padding", fields.get("padding", ""), str)
     if padding.strip("0"):
@@ -70,6 +72,11 @@ def decode_json(body: bytes) -> Batch:
     return check_tokens(version, batch)
 
 
+def json_to_binary(body: bytes) -> bytes:
+    """Translate a JSON body to the binary body of the same batch."""
+    return encode_binary(decode_json(body))
+
+
 def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
     """Return the reply to a batch: one verdict a report, in its order."""
     return _dump({"verdicts": list(verdicts)})
@@ -77,6 +84,7 @@ def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
 
 def decode_verdicts(body: bytes, reports: int) -> tuple[Verdict, ...]:
     """Return the verdicts of a reply to a number of reports; raise WireError if it is invalid."""
+    check_size(body)
     fields = _expect("body", _load(body), dict)
     _check_keys("body", fields, {"verdicts"}, {"verdicts"})
     words = _expect("verdicts", fields["verdicts"], list)
@@ -100,7 +108,6 @@ def _dump(value: object) -> bytes:
 
 
 def _load(body: bytes) -> object:
-    check_size(body)
     try:
         return json.loads(
             body.decode(),

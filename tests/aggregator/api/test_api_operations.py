@@ -21,6 +21,7 @@ from veilcount_aggregator.store import DurabilityState, StoreHealth, store_probe
 from veilcount_aggregator.store.store_probe import StoreProbe
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 from veilcount_shared.report import Batch
+from veilcount_shared.wire import BINARY_TYPE
 
 # -- health ----------------------------------------------------------------------------------------
 
@@ -148,17 +149,19 @@ def test_the_document_has_exactly_the_served_endpoints(deployed: Deployment) -> 
 def test_the_document_is_valid_and_of_the_types_that_validate(deployed: Deployment) -> None:
     """OpenAPI 3.1, by its own validator; limits, patterns and parameters included."""
     described = deployed.ask("GET", "/openapi.json").json
-    schemas = described["components"]["schemas"]
-    reports = schemas["JsonBatch"]["properties"]["reports"]
-    report = schemas[reports["items"]["$ref"].rpartition("/")[2]]["properties"]
+    reports, rows = (
+        described["paths"][f"/v1/{path}"]["post"] for path in ("reports", "rows/close")
+    )
+    named = rows["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    row = described["components"]["schemas"][named.rpartition("/")[2]]
     estimate = described["paths"]["/v1/collections/{name}/estimate"]["get"]
 
     assert described["openapi"].startswith("3.1")
     validate(described)
-    assert reports["maxItems"] == 1000
-    assert report["slot"]["exclusiveMaximum"] == 1024
-    assert report["fingerprint"]["pattern"] == "^[0-9a-f]{64}$"
-    assert schemas["JsonBatch"]["additionalProperties"] is False
+    assert reports["requestBody"]["content"].keys() == {BINARY_TYPE}
+    assert "415" in reports["responses"]
+    assert row["properties"]["fingerprint"]["pattern"] == "^[0-9a-f]{64}$"
+    assert row["additionalProperties"] is False
     assert [each["name"] for each in estimate["parameters"]] == [
         "name", *(param.name for param in params(EstimateQuery)),
     ]  # fmt: skip

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import threading
+import zlib
 from dataclasses import replace
 from itertools import chain, product, repeat
 from pathlib import Path
@@ -84,18 +86,48 @@ def test_each_report_gets_its_verdict(deployed: Deployment) -> None:
     assert (deployed.counted("theme"), deployed.counted("opened")) == (1, 1)
 
 
-def test_json_is_counted_like_packed_and_the_answer_is_kept_by_nobody(deployed: Deployment) -> None:
-    for coding, pack in (("", bytes), ("gzip", gzip.compress)):
-        raw = pack(encode_json(Batch((deployed.report("theme"), deployed.report("theme")))))
-        answer = deployed.ask("POST", PATH, raw, environ={"HTTP_CONTENT_ENCODING": coding})
+def test_the_reply_is_kept_by_nobody(deployed: Deployment) -> None:
+    reply = deployed.send(Batch((deployed.report("theme"), deployed.report("theme"))))
 
-        assert answer.body == b'{"verdicts":["counted","counted"]}'
-        assert answer.headers == {
-            "Content-Type": JSON_TYPE,
-            "Content-Length": str(len(answer.body)),
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
-        }
+    assert reply.body == b'{"verdicts":["counted","counted"]}'
+    assert reply.headers == {
+        "Content-Type": JSON_TYPE,
+        "Content-Length": str(len(reply.body)),
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "coding", "problem"),
+    [
+        (JSON_TYPE, "", f"Content-Type: give {BINARY_TYPE}: `veilcount encode` translates"),
+        (JSON_TYPE, "gzip", f"Content-Type: give {BINARY_TYPE}: `veilcount encode` translates"),
+        (BINARY_TYPE, "gzip", "Content-Encoding: give none: a body is never compressed"),
+    ],
+)
+def test_what_is_not_binary_as_it_is_gets_415_and_is_not_read(
+    deployed: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    coding: str,
+    problem: str,
+) -> None:
+    """A few bytes of it can hold as much work as a thousand reports."""
+    body = encode_json(Batch((deployed.report("theme"),)))
+    for module, name in ((json, "loads"), (gzip, "decompress"), (zlib, "decompressobj")):
+        monkeypatch.setattr(module, name, unwanted)
+    raw = zlib.compress(body) if coding else body
+    refused = deployed.ask("POST", PATH, raw, kind=kind, environ={"HTTP_CONTENT_ENCODING": coding})
+    monkeypatch.undo()
+
+    assert (refused.status, refused.problem) == (415, "unsupported")
+    assert problem in refused.json["detail"]
+    assert deployed.counted("theme") == 0
+
+
+def unwanted(*_: object, **__: object) -> None:
+    raise AssertionError("production reads no JSON and decompresses nothing")
 
 
 def test_a_reply_is_spelled_as_the_protocol_does() -> None:
@@ -136,12 +168,13 @@ def test_a_test_batch_is_counted_in_development_only(deployed: Deployment, tmp_p
 @pytest.mark.parametrize(
     ("body", "kind", "environ", "result"),
     [
-        (b"{}", JSON_TYPE, {}, (400, "unknown-version", "version")),
+        (b"VC\3", BINARY_TYPE, {}, (400, "unknown-version", "version")),
         (b"VC\1\2", BINARY_TYPE, {}, (400, "bad-field", "flags")),
-        (b"", JSON_TYPE, {}, (400, "bad-field", "body")),
+        (b"", BINARY_TYPE, {}, (400, "wrong-length", "head")),
+        (b"{}", JSON_TYPE, {}, (415, "unsupported", "Content-Type")),
         (b"x", "text/plain", {}, (415, "unsupported", "Content-Type")),
-        (b"x", JSON_TYPE, {"CONTENT_LENGTH": "-1"}, (400, "bad-field", "Content-Length")),
-        (b"x", JSON_TYPE, {"CONTENT_LENGTH": "\uff11"}, (400, "bad-field", "Content-Length")),
+        (b"x", BINARY_TYPE, {"CONTENT_LENGTH": "-1"}, (400, "bad-field", "Content-Length")),
+        (b"x", BINARY_TYPE, {"CONTENT_LENGTH": "\uff11"}, (400, "bad-field", "Content-Length")),
         (b"", "", {"CONTENT_LENGTH": str(MAX_BODY + 1)} | UNREAD, (413, "too-large", "body")),
         (b"", "", {"CONTENT_LENGTH": "9" * 5000} | UNREAD, (413, "too-large", "body")),
         (b"VC", BINARY_TYPE, {"CONTENT_LENGTH": "50"}, (408, "incomplete", None)),

@@ -6,7 +6,6 @@ place that something could be left in is searched for them.
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import logging
@@ -71,15 +70,13 @@ def bodies(deployed: Deployment) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
     yield BINARY_TYPE, encode_binary(good)[:-1], {}
     yield BINARY_TYPE, MARK.encode(), {}
     yield MARK, MARK.encode(), {}
-    yield JSON_TYPE, encode_json(good), {"HTTP_CONTENT_ENCODING": MARK}
-    yield JSON_TYPE, gzip.compress(encode_json(good)), {"HTTP_CONTENT_ENCODING": "gzip"}
-    fields = json.loads(encode_json(good))
-    for key in fields["reports"][0]:
-        changed = fields | {"reports": [fields["reports"][0] | {key: MARK}]}
-        yield JSON_TYPE, json.dumps(changed).encode(), {}
-    for key in [*fields, MARK]:
-        yield JSON_TYPE, json.dumps(fields | {key: MARK}).encode(), {}
-    yield JSON_TYPE, encode_binary(good), {"CONTENT_LENGTH": MARK}
+    yield BINARY_TYPE, encode_binary(good), {"HTTP_CONTENT_ENCODING": MARK}
+    yield BINARY_TYPE, encode_binary(good), {"HTTP_CONTENT_ENCODING": "gzip"}
+    yield JSON_TYPE, encode_json(good), {}
+    yield BINARY_TYPE, encode_binary(good), {"CONTENT_LENGTH": MARK}
+    whole = encode_binary(Batch((report,) * 2))
+    for place in range(0, len(whole), 3):
+        yield BINARY_TYPE, whole[:place] + MARK.encode(), {}
 
 
 def knock_everywhere(deployed: Deployment) -> None:

@@ -89,7 +89,7 @@ def responding(path: str, status: str, most: int = 0, **headers: str) -> Proxy:
         (with_headers(Set_Cookie="lb=1"), "headers", "cookie"),
         (with_headers(Cache_Control=""), "headers", "no-store is missing"),
         (with_headers(Age="7"), "headers", "came from a cache"),
-        (responding("/v1/reports", "413 Too Large", 1 << 20), "bodies", "2,097,152 bytes"),
+        (responding("/v1/reports", "413 Too Large", 1 << 19), "bodies", "720,896 bytes"),
         (responding("/v1/reports", "301 Moved", Location="/x"), "bodies", "redirect"),
         (responding("/v1/reports", "502 Bad Gateway"), "bodies", "not from the aggregator"),
         (responding("/metrics", "200 OK"), "access", "/metrics works without a key"),

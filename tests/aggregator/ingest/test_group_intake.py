@@ -17,7 +17,6 @@ from veilcount_aggregator.ingest.group_intake import (
     ANSWER_SECONDS,
     GROUP,
     MAX_GROUP_BYTES,
-    MAX_GROUP_COMPRESSED,
     GroupIntake,
     IntakeRequest,
 )
@@ -47,9 +46,9 @@ class Desk:
         self.groups.append([request.body.raw for request in requests])
         return [ValueError(request.body.raw) for request in requests]
 
-    def submit(self, raw: bytes, encoding: str = "") -> Future[Outcome]:
+    def submit(self, raw: bytes) -> Future[Outcome]:
         pending: Future[Outcome] = Future()
-        self.intake.submit(IntakeRequest(RequestBody("", encoding, raw), "", "", pending))
+        self.intake.submit(IntakeRequest(RequestBody("", "", raw), "", "", pending))
         return pending
 
     def hold_first(self) -> Future[Outcome]:
@@ -163,18 +162,6 @@ def test_nothing_is_done_for_a_request_for_which_nobody_waits_any_more() -> None
     assert desk.let_go(first, other) == [b"first", b"other"]
     assert desk.groups == [[b"first"], [b"other"]]
     assert desk.let_go(desk.submit(bytes(14))) == [bytes(14)]  # its bytes wait no longer
-
-
-def test_compressed_bodies_keep_no_other_waiting() -> None:
-    """Each may take as long to read as a thousand others; and they are not kept for ever."""
-    desk = Desk()
-    first = desk.hold_first()
-    slow = [desk.submit(b"slow", "gzip") for _ in range(2 * MAX_GROUP_COMPRESSED)]
-    quick = desk.submit(b"quick")
-
-    assert desk.let_go(first, quick, *slow) == [b"first", b"quick", *[b"slow"] * len(slow)]
-    few = [b"slow"] * MAX_GROUP_COMPRESSED
-    assert desk.groups == [[b"first"], [*few, b"quick"], few]
 
 
 def test_an_intake_outlives_whatever_fails() -> None:

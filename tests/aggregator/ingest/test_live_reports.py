@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +15,20 @@ from tests.aggregator.api.deployment_fixtures import (
     Deployment,
     deployment,
 )
-from veilcount_aggregator.ingest.decode import RequestBody
+from veilcount_aggregator.ingest.decode import RequestBody, UnsupportedBody
 from veilcount_aggregator.ingest.group_intake import IntakeRequest
 from veilcount_aggregator.ingest.live_reports import MOST, LiveEntry, LiveReports
 from veilcount_aggregator.ingest.pipeline import Outcome
+from veilcount_aggregator.store import VERDICTS
+from veilcount_shared.errors import BadField
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.wire import BINARY_TYPE, encode_base64, encode_binary
+from veilcount_shared.wire import (
+    BINARY_TYPE,
+    JSON_TYPE,
+    encode_base64,
+    encode_binary,
+    encode_json,
+)
 
 
 @pytest.fixture
@@ -29,17 +37,22 @@ def made(tmp_path: Path) -> Iterator[Deployment]:
         yield opened
 
 
-def observed(made: Deployment, live: LiveReports, *reports: Report, body: bytes = b"") -> None:
-    """Have the intake's own step take a body, observed."""
-    raw = RequestBody(BINARY_TYPE, "", body or encode_binary(Batch(reports)))
-    pending: Future[Outcome] = Future()
+def observing(made: Deployment, live: LiveReports, *bodies: RequestBody) -> Sequence[Outcome]:
+    """Have the intake's own step take bodies, observed."""
     process = live.observing(
         made.aggregator.take_group, lambda: made.aggregator.known().catalog.series
     )
-    process([IntakeRequest(raw, "", "", pending)])
+    return process([IntakeRequest(body, "", "", Future()) for body in bodies])
 
 
-def shown(made: Deployment, *reports: Report, body: bytes = b"") -> list[LiveEntry]:
+def observed(
+    made: Deployment, live: LiveReports, *reports: Report, body: RequestBody | None = None
+) -> None:
+    body = body or RequestBody(BINARY_TYPE, "", encode_binary(Batch(reports)))
+    observing(made, live, body)
+
+
+def shown(made: Deployment, *reports: Report, body: RequestBody | None = None) -> list[LiveEntry]:
     entries: list[LiveEntry] = []
     live = LiveReports(entries.append, lambda: made.clocks.now)
     observed(made, live, *reports, body=body)
@@ -75,7 +88,40 @@ def test_why_a_report_is_not_counted_is_shown(made: Deployment) -> None:
     assert [(each.verdict, each.message) for each in shown(made, malformed)] == [
         ("malformed", "no message of this definition")
     ]
-    assert [each.verdict for each in shown(made, body=b"VC?")] == ["refused"]
+    assert [each.verdict for each in shown(made, body=RequestBody(BINARY_TYPE, "", b"VC?"))] == [
+        "refused"
+    ]
+
+
+def test_json_is_translated_counted_and_shown_as_what_a_device_would_send(
+    made: Deployment,
+) -> None:
+    reports = made.report("theme"), made.report("opened", segment=1)
+    body = RequestBody(f"{JSON_TYPE}; charset=utf-8", "", encode_json(Batch(reports)))
+
+    assert [each.verdict for each in shown(made, body=body)] == ["counted", "counted"]
+    assert [each.verdict for each in shown(made, *reports)] == ["duplicate", "duplicate"]
+
+
+def test_json_that_is_no_batch_is_refused_alone_with_its_place(made: Deployment) -> None:
+    """The other requests of its group get their own outcomes."""
+    sound = RequestBody(BINARY_TYPE, "", encode_binary(Batch((made.report("theme"),))))
+    wrong = RequestBody(JSON_TYPE, "", b'{"version": 1, "reports": [{}]}')
+    first, error, last = observing(made, LiveReports(lambda _: None), sound, wrong, sound)
+
+    assert not isinstance(first, Exception)
+    assert not isinstance(last, Exception)
+    assert (VERDICTS[first[0]], VERDICTS[last[0]]) == ("counted", "duplicate")
+    assert isinstance(error, BadField)
+    assert error.place == "reports[0]"
+
+
+def test_a_step_that_observes_nothing_takes_no_json(made: Deployment) -> None:
+    """The step of production."""
+    body = RequestBody(JSON_TYPE, "", encode_json(Batch((made.report("theme"),))))
+    (outcome,) = made.aggregator.take_group([IntakeRequest(body, "", "", Future())])
+
+    assert isinstance(outcome, UnsupportedBody)
 
 
 def test_no_true_value_is_shown(made: Deployment) -> None:

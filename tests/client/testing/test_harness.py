@@ -13,10 +13,13 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_client import Client, NotUsable, UnknownCollection
 from veilcount_client import client as client_module
-from veilcount_client.delivery.transport import Later
-from veilcount_client.testing import ClientHarness, WsgiTransport
+from veilcount_client.delivery.transport import Delivered, Later
+from veilcount_client.testing import ClientHarness, RecordingTransport, WsgiTransport
 from veilcount_client.testing.doubles import first_common_noon
 from veilcount_shared.errors import UnknownSegment
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import encode_binary, encode_json
 
 from ..delivery.app_client import NOBODY
 from ..device_fixtures import file, one_collection
@@ -235,3 +238,12 @@ def test_a_production_aggregator_rejects_seeded_randomness(
         assert len(veilcount.sent) == 1
         assert aggregator.counted("theme") == 0
     assert client.explain("theme").losses == {"malformed": 1}
+
+
+def test_a_recording_transport_takes_a_batch_that_a_test_wrote_as_json() -> None:
+    batch = Batch((Report("ab" * 32, 1, 0, bytes(16), 2, b"\1"),))
+    transport = RecordingTransport()
+    for body in (encode_binary(batch), encode_json(batch), b"\n" + encode_json(batch)):
+        assert transport.send(body, 1) == Delivered((Verdict.COUNTED,))
+
+    assert transport.batches == [batch] * 3

@@ -7,7 +7,6 @@ batch; then the store's files, a dump of Redis, the log, the metrics and a backu
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -70,8 +69,6 @@ def bodies(campaign: Campaign) -> Iterator[tuple[str, bytes]]:
     yield BINARY_TYPE, encode_binary(good)
     yield JSON_TYPE, encode_json(good)
     yield BINARY_TYPE, encode_binary(good) + MARK.encode()
-    yield JSON_TYPE, json.dumps(json.loads(encode_json(good)) | {MARK: MARK}).encode()
-    yield JSON_TYPE, json.dumps({"version": 1, "reports": [{"fingerprint": MARK}]}).encode()
     yield MARK, MARK.encode()
 
 

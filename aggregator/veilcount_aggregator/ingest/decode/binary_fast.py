@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
 
@@ -122,41 +123,59 @@ def _sound(series: Sequence[_Series], version: int) -> bool:
 
 
 def _all_columns(body: bytes, head: _Head) -> tuple[ReportColumns, ...] | None:
-    """Return columns for each of several series: in one view where all reports have one length,
-    else gathered.
+    """Return columns for each of several series.
+
+    What all reports have is read and checked as one table, since a body may name 255 series.
     """
-    series, count, start = head.series, head.reports, head.end
-    if len({(each.width, each.token) for each in series}) == 1:
-        table = _table(series[0].width, series[0].token)
-        if not _ends(body, start + count * table.itemsize):
-            return None
-        rows = np.frombuffer(body, table, count, start)
-        places = _places(rows["series"], len(series))
-        parts = [rows[where] for where in places]
-    else:
-        offsets = _offsets(body, start, series, count)
-        if offsets is None:
-            return None
-        raw = np.frombuffer(body, np.uint8)
-        places = _places(raw[offsets], len(series))
-        parts = [
-            _gather(raw, offsets[where], each) for each, where in zip(series, places, strict=False)
-        ]
-    if not places or not all(map(_within, parts)):
+    offsets = _offsets(body, head)
+    if offsets is None:
         return None
-    return tuple(map(_columns, series, places, parts))
+    raw = np.frombuffer(body, np.uint8)
+    rows = _gather(raw, offsets, _REPORT).view(_table(0, 0))[:, 0]
+    if not _within(rows) or not _is_numbered(rows["series"], len(head.series)):
+        return None
+    order = np.argsort(rows["series"], kind="stable")
+    whole, starts = _columns(_Series(b"", 0), order, rows[order]), offsets[order] + _REPORT
+    bounds = pairwise([0, *np.bincount(rows["series"]).cumsum().tolist()])
+    return tuple(
+        _part(whole, slice(*bound), series, raw, starts)
+        for series, bound in zip(head.series, bounds, strict=True)
+    )
 
 
-def _offsets(body: bytes, start: int, series: Sequence[_Series], reports: int) -> Places | None:
+def _part(
+    whole: ReportColumns, rows: slice, series: _Series, raw: NDArray[np.uint8], starts: Places
+) -> ReportColumns:
+    """Return the rows of one series, with the messages and tokens that start there in the body."""
+    varying = _gather(raw, starts[rows], series.size)
+    return ReportColumns(
+        series.name.hex(),
+        whole.places[rows],
+        whole.pseudonyms[rows],
+        whole.periods[rows],
+        whole.segments[rows],
+        whole.slots[rows],
+        varying[:, : series.width],
+        varying[:, series.width :],
+    )
+
+
+def _offsets(body: bytes, head: _Head) -> Places | None:
     """Return where each report begins: its first byte tells its length."""
-    lengths = [_REPORT + each.size for each in series]
-    offsets = [start]
+    lengths = [_REPORT + series.size for series in head.series]
+    offsets = [head.end]
     try:
-        for _ in range(reports):
+        for _ in range(head.reports):
             offsets.append(offsets[-1] + lengths[body[offsets[-1]]])
     except IndexError:  # beyond the body, or of a series that is not there
         return None
     return np.array(offsets[:-1], np.intp) if _ends(body, offsets[-1]) else None
+
+
+def _gather(raw: NDArray[np.uint8], offsets: Places, size: int) -> NDArray[np.uint8]:
+    """Return so many bytes from each of the offsets."""
+    gathered: NDArray[np.uint8] = raw[offsets[:, None] + np.arange(size)]
+    return gathered
 
 
 def _ends(body: bytes, end: int) -> bool:
@@ -170,18 +189,10 @@ def _ends(body: bytes, end: int) -> bool:
     )
 
 
-def _places(numbers: NDArray[np.uint8], count: int) -> list[Places]:
-    """Return where each series' reports are; nothing if they are not numbered by first use."""
+def _is_numbered(numbers: NDArray[np.uint8], count: int) -> bool:
+    """Whether the reports' series are numbered by first use, and all of them are used."""
     newest = np.maximum.accumulate(numbers.astype(np.intp))
-    if newest[0] or newest[-1] != count - 1 or (np.diff(newest) > 1).any():
-        return []
-    return np.split(np.argsort(numbers, kind="stable"), np.bincount(numbers).cumsum()[:-1])
-
-
-def _gather(raw: NDArray[np.uint8], offsets: Places, series: _Series) -> Rows:
-    whole = raw[offsets[:, None] + np.arange(_REPORT + series.size)]
-    rows: Rows = whole.view(_table(series.width, series.token))[:, 0]
-    return rows
+    return bool(not newest[0] and newest[-1] == count - 1 and (np.diff(newest) <= 1).all())
 
 
 @lru_cache(maxsize=64)  # building it costs as much as reading a report

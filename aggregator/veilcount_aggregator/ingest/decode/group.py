@@ -1,8 +1,8 @@
 """The bodies of many requests as one: numpy's fixed costs are paid once a group, not once a body.
 
-Devices of one series send packed bodies that differ in their reports alone: those are read as one
-table, and the reports of JSON bodies become one set of columns. Every other body is decoded by
-itself, and so is each of a set in which one is not surely right: an error belongs to its body.
+Devices of one series send bodies that differ in their reports alone: those are read as one table.
+Every other body is decoded by itself, and so is each of a set in which one is not surely right: an
+error belongs to its body.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 
 from veilcount_shared.errors import BadField, WireError
 from veilcount_shared.report import Losses
-from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
+from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 from .binary_fast import decode_alike, prefix_size
 from .columns import DecodedBody, ReportColumns
 from .decode import decode_body
-from .json_fast import merge_json, parse_json_fast
 
 ONE_BY_ONE = b""  # the kind of bodies that have nothing in common
-JSON = b"json"
 
 Kind = tuple[int, bytes]
 
@@ -112,24 +110,16 @@ def _starts(bodies: int, parts: Sequence[_Part]) -> NDArray[np.intp]:
 
 def _kind(body: RequestBody) -> Kind:
     """Return what bodies have in common that can be decoded as one."""
-    if body.encoding or len(body.raw) > MAX_BODY:
+    if body.content_type != BINARY_TYPE or body.encoding or len(body.raw) > MAX_BODY:
         return 0, ONE_BY_ONE
-    if body.content_type == BINARY_TYPE:
-        return len(body.raw), body.raw[: prefix_size(body.raw)]
-    return 0, JSON if body.content_type == JSON_TYPE else ONE_BY_ONE
+    return len(body.raw), body.raw[: prefix_size(body.raw)]
 
 
 def _decode_alike(kind: bytes, places: list[int], bodies: Sequence[RequestBody]) -> _Part | None:
     """Return bodies of one kind as one, if all are surely right."""
-    raws = [bodies[place].raw for place in places]
     if kind == ONE_BY_ONE:
         return None
-    if kind == JSON:
-        batches = [parse_json_fast(raw) for raw in raws]
-        sound = [batch for batch in batches if batch is not None and batch.test is not True]
-        merged = merge_json(sound) if len(sound) == len(raws) else None
-        sizes = [len(batch.reports) for batch in sound]
-        return None if merged is None else _Part(places, sizes, merged)
+    raws = [bodies[place].raw for place in places]
     packed = decode_alike(raws)
     if packed is None:
         return None

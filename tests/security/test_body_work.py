@@ -1,0 +1,154 @@
+"""How much any body makes a worker do: signatures, calls, and bytes that are decoded.
+
+Counted, not timed. `./dev bench worst-body` measures what it takes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.security.hostile_bodies import Body, define, makers, report
+from veilcount_aggregator.ingest import body_limit, pipeline, token_check
+from veilcount_aggregator.ingest.decode import RequestBody, decode
+from veilcount_aggregator.ingest.group_intake import IntakeRequest
+from veilcount_aggregator.service import Aggregator
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import open_store
+from veilcount_client.delivery.body_packing import pack
+from veilcount_shared import Collection
+from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Batch
+from veilcount_shared.wire import BINARY_TYPE
+
+DEFINITIONS = 20
+#: calls of functions, over those of a device's request; a thousand reports of 16 series have 12
+MOST_TIMES = 16
+FORGED = [f"forged tokens, {number}" for number in ("a thousand pseudonyms", "one pseudonym")]
+
+
+@dataclass(frozen=True)
+class Intake:
+    aggregator: Aggregator
+    plain: list[Collection]
+    makers: dict[str, Callable[[], Body]]
+
+    def take(self, body: Body) -> Any:
+        """Return what a request without a device key gets."""
+        request = IntakeRequest(RequestBody(*body), "", "", Future())
+        (outcome,) = self.aggregator.take_group([request])
+        return outcome
+
+    def honest(self) -> Body:
+        return BINARY_TYPE, "", pack(Batch((report(self.plain[0]),)))
+
+
+@pytest.fixture(scope="module")
+def intake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Intake]:
+    folder = tmp_path_factory.mktemp("work")
+    plain, tokens = define(folder / "bench.toml", DEFINITIONS)
+    url = f"sqlite:///{folder}/store.db?durability=relaxed"
+    open_store(url, make=True).close()
+    with closing(Aggregator.open(Settings(url, (folder / "bench.toml",)))) as aggregator:
+        yield Intake(aggregator, plain, makers(plain, tokens))
+
+
+def work(intake: Intake, body: Body) -> int:
+    """Return how many functions, of Python or C, a body has entered or left."""
+    count = 0
+
+    def profile(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        intake.take(body)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_no_body_makes_a_worker_do_much_more_than_a_device_does(intake: Intake) -> None:
+    assert not exceeding(intake)
+
+
+def test_a_search_for_the_place_among_all_reports_is_noticed(
+    intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted."""
+    monkeypatch.setattr(decode, "EXPLAINED_REPORTS", MAX_REPORTS)
+
+    assert "a thousand reports, wrong padding" in exceeding(intake)
+
+
+def exceeding(intake: Intake) -> set[str]:
+    """Return the bodies that take too much work."""
+    for make in (intake.honest, *intake.makers.values()):
+        intake.take(make())  # caches what is the same for all bodies
+    most = MOST_TIMES * work(intake, intake.honest())
+    return {name for name, make in intake.makers.items() if work(intake, make()) > most}
+
+
+def verified(intake: Intake, name: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many signatures a body has verified."""
+    checked = []
+
+    def check(*arguments: Any) -> bool:
+        checked.append(arguments)
+        return False
+
+    monkeypatch.setattr(token_check, "_is_valid", check)
+    assert not isinstance(intake.take(intake.makers[name]()), Exception)
+    return len(checked)
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_no_body_has_more_signatures_verified_than_its_limit_of_pseudonyms(
+    intake: Intake, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a device key: each is dearer than all other checks of its report."""
+    assert verified(intake, name, monkeypatch) == KEYLESS_BODY_PSEUDONYMS
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_limit_that_comes_after_the_signatures_is_noticed(
+    intake: Intake, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted."""
+    monkeypatch.setattr(pipeline, "within_limit", lambda *_: None)
+
+    assert verified(intake, name, monkeypatch) == 1_000
+
+
+def test_a_limit_that_counts_pseudonyms_alone_is_noticed(
+    intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: a thousand tokens may name one."""
+    monkeypatch.setattr(body_limit, "_rows", lambda group: np.zeros(group.reports, body_limit._ROW))
+
+    assert verified(intake, "forged tokens, one pseudonym", monkeypatch) == 1_000
+
+
+def test_a_body_writes_no_more_series_than_its_limit_of_pseudonyms(
+    intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its thousand reports, of sixteen pseudonyms in each of twenty definitions."""
+    committed: list[int] = []
+    commit = intake.aggregator.store.commit
+
+    def counting(batches: Any, counts: Any) -> Any:
+        committed.append(len({batch.series.fingerprint for batch in batches}))
+        return commit(batches, counts)
+
+    monkeypatch.setattr(intake.aggregator.store, "commit", counting)
+    intake.take(intake.makers["a thousand reports, all definitions"]())
+
+    assert committed == [KEYLESS_BODY_PSEUDONYMS]
