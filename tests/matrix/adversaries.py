@@ -27,7 +27,7 @@ from .cells import PERIODS
 from .lives import NAMES, Attempt, Logs, Row, TokenRequest
 
 ALPHA = 1e-4  # of one adversary in one combination, over all that it tries; everything is seeded
-FEWEST = 4  # persons in a pairing that is worth a try
+FEWEST = 10  # persons in a pairing: all of fewer may be right by chance
 AFTER = 10**9  # seconds: no request precedes a report by as much
 Costs = NDArray[np.float64]
 SERVER, WITH_ISSUER, WITH_RELAY, ALL = ADVERSARIES = (

@@ -77,6 +77,7 @@ UNITS: Mapping[str, Keys] = {
     "user": {"unit": "user", "from": "2026-12-01", "until": "2026-12-05"},
 }
 PERIODS = 4
+LATE_DAYS = 60  # what an earlier client sent for a month before is counted, and seen
 LIVES = (ALWAYS, TWO_HOURS)
 PROMISE_AXES = "linkage", "presence", "life"
 
@@ -132,7 +133,7 @@ def definition_keys(combination: Combination) -> dict[str, Any]:
     """Return the keys of a question of a combination, as a file states them."""
     by_axis = (LINKAGES, PRESENCES, MEASURES, HELD, UNITS)
     members = (getattr(combination, axis) for axis in _DEFINED)
-    keys: dict[str, Any] = {}
+    keys: dict[str, Any] = {"late": LATE_DAYS}
     for table, member in zip(by_axis, members, strict=True):
         keys |= table[member]
     if combination.linkage == "token" and combination.unit != "user":

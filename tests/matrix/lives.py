@@ -68,8 +68,11 @@ class Calendar:
     bounds: tuple[float, ...]
 
     def at(self, step: float) -> float:
-        """Return the instant after so many steps, whole and in part; before the first, by it."""
-        whole = min(max(int(step // 1), 0), PERIODS - 1)
+        """Return the instant after so many steps, whole and in part.
+
+        Before the first and after the last it is counted in steps of the same length.
+        """
+        whole = min(max(int(step // 1), 0), len(self.bounds) - 2)
         begin, end = self.bounds[whole], self.bounds[whole + 1]
         return begin + (step - whole) * (end - begin)
 
@@ -82,7 +85,8 @@ def calendar_of(collection: Collection) -> Calendar:
     begin = schedule.period_start(collection, 0).timestamp()
     if collection.periods == 1:
         return Calendar(tuple(begin + DAY * day for day in range(PERIODS + 1)))
-    ends = (schedule.period_end(collection, each).timestamp() for each in range(PERIODS))
+    periods = range(collection.periods)
+    ends = (schedule.period_end(collection, period).timestamp() for period in periods)
     return Calendar((begin, *ends))
 
 
@@ -201,13 +205,14 @@ class Issuer:
     account: int
     now: Callable[[], float]
     blinded: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    denies: bool = True
 
     def keys(self, _fingerprint: str) -> list[bytes]:
         return [b""] * PERIODS
 
     def sign(self, fingerprint: str, slots: Sequence[SlotToSign]) -> list[bytes]:
         place = len(self.logs.requests)
-        is_denied = Random(number("denied", self.account, place)).random() < DENIED
+        is_denied = self.denies and Random(number("denied", self.account, place)).random() < DENIED
         periods = tuple(slot.period for slot in slots)
         self.logs.requests.append(
             TokenRequest(self.now(), self.account, fingerprint, periods, not is_denied)
@@ -253,9 +258,10 @@ class Event(NamedTuple):
 def events_of(person: int, calendar: Calendar) -> list[Event]:
     """Return what happens to a person, in time; in the mornings all record within one hour."""
     chance = Random(number("life", person))
-    joined = chance.uniform(-0.3, -0.05) if person % 2 else person % 4 // 2 + chance.uniform(0.8, 0.95)
+    evening = person % 4 // 2 + chance.uniform(0.8, 0.9)  # of one of the first two days
+    joined = chance.uniform(-0.3, -0.05) if person % 2 else evening
     events = [Event(calendar.at(joined), "consent")]
-    events.append(Event(calendar.at(1) + chance.uniform(0.955, 0.98) * calendar.step, "release"))
+    events.append(Event(calendar.at(1 + chance.uniform(0.9, 0.98)), "release"))
     events += [
         Event(calendar.at(step + 0.375) + chance.uniform(0, HOUR), "record")
         for step in range(PERIODS)
@@ -263,7 +269,7 @@ def events_of(person: int, calendar: Calendar) -> list[Event]:
     special: dict[int, list[tuple[float, str]]] = {
         1: [(2.5, "forget")],
         2: [(2.55, "forget"), (2.7, "consent")],
-        3: [(1.2, "back up"), (2.2, "restore")],
+        3: [(1.2, "back up"), (1.5, "restore"), (1.6, "record")],
         5: [(1.5, "crash")],
     }
     events += [Event(calendar.at(step), verb) for step, verb in special.get(person, [])]
@@ -404,6 +410,8 @@ def _absences_due(
         person = recorder.state.person(key)
         for collection in hidden:
             current = answer_times.period_number(collection, now)
+            if current + 1 < collection.periods:  # a trend begins with its period
+                yield schedule.period_start(collection, current + 1).timestamp()
             for period in range(max(current, 0), min(current + 2, collection.periods)):
                 instants = answer_times.instants(person, collection, period)
                 yield from (instant for instant in instants if instant > now)
