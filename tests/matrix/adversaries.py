@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom
 
-from ..client.device_fixtures import DAY, MINUTE
+from ..client.device_fixtures import DAY, HOUR, MINUTE
 from .cells import PERIODS
 from .lives import NAMES, Attempt, Logs, Row, TokenRequest
 
 ALPHA = 1e-4  # of one adversary in one combination, over all that it tries; everything is seeded
 FEWEST = 10  # persons in a pairing: all of fewer may be right by chance
+SOON = 2 * HOUR
 AFTER = 10**9  # seconds: no request precedes a report by as much
 Costs = NDArray[np.float64]
 SERVER, WITH_ISSUER, WITH_RELAY, ALL = ADVERSARIES = (
@@ -62,6 +63,7 @@ class Figure(NamedTuple):
     right: int
     of: int
     chance: int
+    p_value: float
 
     @property
     def is_chance(self) -> bool:
@@ -74,12 +76,28 @@ class Figure(NamedTuple):
 def best(guesses: Iterable[Guess]) -> dict[str, Figure]:
     """Return the best guess at each target; the chance is corrected for all of the guesses."""
     listed = list(guesses)
+    listed += pooled(listed)
     alpha = ALPHA / max(len(listed), 1)
     figures: dict[str, Figure] = {}
     for guess in sorted(listed, key=lambda each: -each.p_value):  # the last is the least likely
         chance = _most(guess.distribution, alpha)
-        figures[guess.target] = Figure(*guess[:5], chance)
+        figures[guess.target] = Figure(*guess[:5], chance, guess.p_value)
     return figures
+
+
+def pooled(guesses: Iterable[Guess]) -> Iterator[Guess]:
+    """Yield what each way has right over all periods or questions, whose draws are independent."""
+    groups: dict[tuple[str, str, str], list[Guess]] = {}
+    for guess in guesses:
+        rows, _, _ = guess.where.partition(",")
+        groups.setdefault((guess.target, rows, guess.way), []).append(guess)
+    for (target, rows, way), group in groups.items():
+        if len(group) > 1:
+            right, of = sum(each.right for each in group), sum(each.of for each in group)
+            total = np.ones(1)
+            for guess in group:
+                total = np.convolve(total, guess.distribution)
+            yield Guess(target, f"{rows}, all", way, right, of, tuple(total.tolist()))
 
 
 def _most(distribution: Sequence[float], alpha: float) -> int:
@@ -245,8 +263,14 @@ def pair_guesses(
     distribution = blind_pairing(strata)
     for way in WAYS:
         pairs = assign(way(*sides))
-        right = sum(logs.person(ones[i]) == logs.person(others[j]) for i, j in pairs)
+        right = _persons(logs, ((ones[i], others[j]) for i, j in pairs))
         yield Guess(target, where, way.__name__, right, len(strata), distribution)
+
+
+def _persons(logs: Logs, pairs: Iterable[tuple[Row, Row]]) -> int:
+    """Return of how many persons two rows are paired; who forgot has several."""
+    persons = ((logs.person(one), logs.person(other)) for one, other in pairs)
+    return len({person for person, another in persons if person == another})
 
 
 def _strata(logs: Logs, ones: Sequence[Row], others: Sequence[Row]) -> list[tuple[int, int]]:
@@ -330,7 +354,8 @@ def issuer_guesses(logs: Logs) -> Iterator[Guess]:
                 for row, attempts in sorted(logs.attempts.items())
                 if row[0] == fingerprint and attempts[0].period == period
             ]
-            yield from _account_guesses(logs, f"period {period}", rows, accounts)
+            name = rows[0][1] if rows else ""
+            yield from _account_guesses(logs, f"period {period}, {name}", rows, accounts)
 
 
 def _accounts(logs: Logs, fingerprint: str, period: int) -> dict[int, list[TokenRequest]]:
@@ -362,7 +387,7 @@ def _account_guesses(
     ranks = [np.argsort(np.argsort(times)) for times in (reports, signed)]
     ways = {
         "soon after the tokens": np.where(since < 0, AFTER - since, since),
-        "near the tokens": np.abs(since),
+        "within hours of the tokens": np.where((since >= 0) & (since < SOON), since, DAY),
         "soon after the request": np.abs(np.subtract.outer(reports, asked)),
         "in the order of the tokens": np.abs(np.subtract.outer(*ranks)).astype(float),
         "at the hour of the tokens": _circular(reports, signed, DAY),
@@ -370,7 +395,7 @@ def _account_guesses(
     distribution = blind_pairing([0] * len(persons))
     for way, costs in ways.items():
         pairs = assign(costs)
-        right = sum(logs.person(rows[i]) == order[j] for i, j in pairs)
+        right = len({order[j] for i, j in pairs if logs.person(rows[i]) == order[j]})
         yield Guess(ACCOUNTS, where, way, right, len(persons), distribution)
 
 
@@ -401,7 +426,7 @@ def address_guesses(logs: Logs) -> Iterator[Guess]:
             continue
         rows = {address(row): row for row in others}
         matches = [(row, rows[address(row)]) for row in ones if address(row) in rows]
-        right = sum(logs.person(one) == logs.person(other) for one, other in matches)
+        right = _persons(logs, matches)
         yield Guess(target, where, "addresses", right, len(strata), blind_pairing(strata))
 
 

@@ -46,7 +46,7 @@ from ..client.device_fixtures import (
     set_clock,
 )
 from ..client.privacy.relayed_wire import UNKNOWN_KEY, RelayedWire
-from .cells import ALWAYS, PERIODS, VALUES, Combination, definitions
+from .cells import OWN_HOURS, PERIODS, TWO_HOURS, VALUES, Combination, definitions
 
 PERSONS = 24
 QUESTION, CHANGED, ADDED, ANOTHER = NAMES = "question", "changed", "added", "another"
@@ -255,15 +255,16 @@ class Event(NamedTuple):
     verb: str
 
 
-def events_of(person: int, calendar: Calendar) -> list[Event]:
-    """Return what happens to a person, in time; in the mornings all record within one hour."""
+def events_of(person: int, calendar: Calendar, life: str) -> list[Event]:
+    """Return what happens to a person, in time; all record within one hour, or each at their own."""
     chance = Random(number("life", person))
     evening = person % 4 // 2 + chance.uniform(0.8, 0.9)  # of one of the first two days
     joined = chance.uniform(-0.3, -0.05) if person % 2 else evening
     events = [Event(calendar.at(joined), "consent")]
     events.append(Event(calendar.at(1 + chance.uniform(0.9, 0.98)), "release"))
+    morning = chance.uniform(0.1, 0.7) if life == OWN_HOURS else 0.375
     events += [
-        Event(calendar.at(step + 0.375) + chance.uniform(0, HOUR), "record")
+        Event(calendar.at(step + morning) + chance.uniform(0, HOUR), "record")
         for step in range(PERIODS)
     ]
     special: dict[int, list[tuple[float, str]]] = {
@@ -279,7 +280,7 @@ def events_of(person: int, calendar: Calendar) -> list[Event]:
 def sessions_of(person: int, calendar: Calendar, life: str) -> list[tuple[float, float]]:
     """Return when a device runs: all the time, or two hours on four days of each step at most."""
     begin, end = calendar.at(-0.3) - MINUTE, calendar.at(PERIODS) + 2 * DAY
-    if life == ALWAYS:
+    if life != TWO_HOURS:
         return [(begin, end)]
     hour = Random(number("hours", person)).uniform(0, 22)
     days = max(1, round(calendar.step / DAY / 4))
@@ -350,8 +351,8 @@ class Life:
 
 def live(life: Life, calendar: Calendar) -> None:
     """Let all happen: what falls between two sessions happens in the next one."""
-    device, events = life.device, events_of(life.person, calendar)
-    if device.runs and life.combination.life != ALWAYS:
+    device, events = life.device, events_of(life.person, calendar, life.combination.life)
+    if device.runs and life.combination.life == TWO_HOURS:
         device.stop()
     for begin, end in sessions_of(life.person, calendar, life.combination.life):
         set_clock(device.clock, max(begin, device.clock.now()))
