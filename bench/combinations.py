@@ -1,7 +1,7 @@
 """What each adversary reaches in each combination of linkage, presence, measure, route and life.
 
 The rows and the adversaries are those of `tests/matrix`. `write` puts the table into the threat
-model, between two markers.
+model, in place of the one that is there.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.matrix.adversaries import ADVERSARIES, Figure, figures
+from tests.matrix.adversaries import ADVERSARIES, figures
 from tests.matrix.cells import AXES, SEED, Combination, rows
-from tests.matrix.lives import PERSONS, Logs, population
+from tests.matrix.guesses import Figure
+from tests.matrix.lives import PERSONS, population
+from tests.matrix.parties import Logs
 
 from .table import Row, Table
 
 MANY = 48  # persons of each combination, in the whole run
 PAGE = Path(__file__).parents[1] / "docs" / "threat-model.md"
-BEGIN, END = "<!-- combinations -->", "<!-- end of combinations -->"
 
 
 def run(*, quick: bool) -> Table:
@@ -57,24 +58,31 @@ def _text(figure: Figure) -> str:
 
 # -- the table of the threat model -----------------------------------------------------------------
 
+#: a line of notes, an empty line, and the table's lines
+PUBLISHED = re.compile(r"^\d+ rows of seed [^\n]*\n\n(?:\|[^\n]*\n)+", re.MULTILINE)
+
 
 def write(table: Table, page: Path = PAGE) -> None:
-    """Replace the table between the markers of a page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n{markdown(table)}\n{END}{after}", encoding="utf-8")
+    """Replace the published table of a page."""
+    text = page.read_text(encoding="utf-8")
+    published = PUBLISHED.search(text)
+    if published is None:
+        raise SystemExit(f"{page.name}: no table of combinations: restore its first line")
+    text = text[: published.start()] + markdown(table) + text[published.end() :]
+    page.write_text(text, encoding="utf-8")
 
 
 def markdown(table: Table) -> str:
     """Return a table as Markdown, with its notes above it."""
     lines = [list(table.columns), ["---"] * len(table.columns)]
     lines += [[str(row[name]) for name in table.columns] for row in table.rows]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    body = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     return f"{'; '.join(table.notes)}.\n\n{body}"
 
 
-def combinations_in(page: Path = PAGE) -> list[Combination]:
-    """Return the combinations of the table on a page, in its order."""
-    table = page.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
-    lines = re.findall(r"^\| (.+) \|$", table, re.MULTILINE)[2:]
-    return [Combination(*line.split(" | ")[: len(AXES)]) for line in lines]
+def published_combinations(page: Path = PAGE) -> list[Combination]:
+    """Return the combinations of the published table, in its order."""
+    published = PUBLISHED.search(page.read_text(encoding="utf-8"))
+    lines = published[0].splitlines()[4:] if published else []
+    cells = (line.strip("| ").split(" | ") for line in lines)
+    return [Combination(*members[: len(AXES)]) for members in cells]

@@ -1,36 +1,30 @@
-"""What active adversaries reach with the logs of their parties, and what a blind guess reaches.
+"""What active adversaries reach with the logs of their parties.
 
 Each tries several ways and takes the best. Three targets: rows of two questions of one person, rows
 of one question in two periods, and whose report one is: of which account, and of somebody who
-recorded or not. A figure counts what is right; the chance is the most that a blind guess has right,
-but for one case in 1 / ALPHA over all that an adversary tries. Where presence is public, the hour of
-a record is public, so a blind guess pairs within it.
+recorded or not. A figure counts what is right, next to the
+most that a blind guess has right. Where presence is public, so is the hour of a record, and a blind
+guess pairs within it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
-from math import comb
 from random import Random
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom
 
 from ..client.device_fixtures import DAY, HOUR, MINUTE
 from .cells import PERIODS
-from .lives import NAMES, Attempt, Logs, Row, TokenRequest
+from .guesses import Figure, Guess, best, blind_pairing
+from .parties import Attempt, Logs, Row, TokenRequest
+from .simulation import NAMES
+from .ways import AFTER, WAYS, assign, circular, seen
 
-ALPHA = 1e-4  # of one adversary in one combination, over all that it tries; everything is seeded
 FEWEST = 10  # persons in a pairing: all of fewer may be right by chance
-SOON = 2 * HOUR
-AFTER = 10**9  # seconds: no request precedes a report by as much
-Costs = NDArray[np.float64]
+SOON = 4 * HOUR
 SERVER, WITH_ISSUER, WITH_RELAY, ALL = ADVERSARIES = (
     "server", "server + issuer", "server + relay", "all",
 )  # fmt: skip
@@ -39,217 +33,7 @@ QUESTIONS, PERIOD_ROWS, ACCOUNTS, RECORDERS = TARGETS = (
 )  # fmt: skip
 
 
-class Guess(NamedTuple):
-    """What one way of guessing has right of one target."""
-
-    target: str
-    where: str  # between which rows
-    way: str
-    right: int
-    of: int
-    distribution: tuple[float, ...]  # of what a blind guess has right
-
-    @property
-    def p_value(self) -> float:
-        return sum(self.distribution[self.right :])
-
-
-class Figure(NamedTuple):
-    """The best guess of an adversary at one target, and the most that chance explains."""
-
-    target: str
-    where: str
-    way: str
-    right: int
-    of: int
-    chance: int
-    p_value: float
-
-    @property
-    def is_chance(self) -> bool:
-        return self.right <= self.chance
-
-    def __str__(self) -> str:
-        return f"{self.right} of {self.of} ({self.chance})"
-
-
-def best(guesses: Iterable[Guess]) -> dict[str, Figure]:
-    """Return the best guess at each target; the chance is corrected for all of the guesses."""
-    listed = list(guesses)
-    listed += pooled(listed)
-    alpha = ALPHA / max(len(listed), 1)
-    figures: dict[str, Figure] = {}
-    for guess in sorted(listed, key=lambda each: -each.p_value):  # the last is the least likely
-        chance = _most(guess.distribution, alpha)
-        figures[guess.target] = Figure(*guess[:5], chance, guess.p_value)
-    return figures
-
-
-def pooled(guesses: Iterable[Guess]) -> Iterator[Guess]:
-    """Yield what each way has right over all periods or questions, whose draws are independent."""
-    groups: dict[tuple[str, str, str], list[Guess]] = {}
-    for guess in guesses:
-        rows, _, _ = guess.where.partition(",")
-        groups.setdefault((guess.target, rows, guess.way), []).append(guess)
-    for (target, rows, way), group in groups.items():
-        if len(group) > 1:
-            right, of = sum(each.right for each in group), sum(each.of for each in group)
-            total = np.ones(1)
-            for guess in group:
-                total = np.convolve(total, guess.distribution)
-            yield Guess(target, f"{rows}, all", way, right, of, tuple(total.tolist()))
-
-
-def _most(distribution: Sequence[float], alpha: float) -> int:
-    """Return the least number that a blind guess exceeds with probability alpha at most."""
-    tail = 0.0
-    for number in range(len(distribution) - 1, -1, -1):
-        tail += distribution[number]
-        if tail > alpha:
-            return number
-    return 0
-
-
-# -- blind guesses ---------------------------------------------------------------------------------
-
-
-def blind_pairing(strata: Iterable[object]) -> tuple[float, ...]:
-    """Return the distribution of what a pairing at random has right within each stratum."""
-    return _blind_pairing(tuple(sorted(Counter(strata).values())))
-
-
-@cache
-def _blind_pairing(sizes: tuple[int, ...]) -> tuple[float, ...]:
-    total = np.ones(1)
-    for size in sizes:
-        total = np.convolve(total, _fixed_points(size))
-    return tuple(float(probability) for probability in total)
-
-
-@cache
-def _fixed_points(size: int) -> NDArray[np.float64]:
-    """Return the distribution of the number of fixed points of a random permutation."""
-    derangements = [1, 0]
-    for n in range(2, size + 1):
-        derangements.append((n - 1) * (derangements[-1] + derangements[-2]))
-    total = sum(comb(size, k) * derangements[size - k] for k in range(size + 1))
-    return np.array([comb(size, k) * derangements[size - k] / total for k in range(size + 1)])
-
-
 # -- pairing rows of one person --------------------------------------------------------------------
-
-
-class Seen(NamedTuple):
-    """The rows of one side of a pairing, as arrays."""
-
-    rows: Sequence[Row]
-    attempts: Sequence[Sequence[Attempt]]
-    first: NDArray[np.float64]
-    last: NDArray[np.float64]
-    counts: NDArray[np.float64]
-
-
-def seen(logs: Logs, rows: Sequence[Row]) -> Seen:
-    attempts = [logs.attempts[row] for row in rows]
-    first, last, counts = (
-        np.array([measure(each) for each in attempts])
-        for measure in (lambda a: a[0].instant, lambda a: a[-1].instant, lambda a: float(len(a)))
-    )
-    return Seen(rows, attempts, first, last, counts)
-
-
-Way = Callable[[Seen, Seen], Costs]
-
-
-def first_seen(ones: Seen, others: Seen) -> Costs:
-    """Pair what appeared at nearly the same time."""
-    return np.abs(np.subtract.outer(ones.first, others.first))
-
-
-def last_seen(ones: Seen, others: Seen) -> Costs:
-    """Pair what fell silent at nearly the same time: a device that was forgotten or moved."""
-    return np.abs(np.subtract.outer(ones.last, others.last))
-
-
-def in_order(ones: Seen, others: Seen) -> Costs:
-    """Pair the first with the first, the second with the second."""
-    ranks = (np.argsort(np.argsort(side.first)) for side in (ones, others))
-    return np.abs(np.subtract.outer(*ranks)).astype(float)
-
-
-def by_hour(ones: Seen, others: Seen) -> Costs:
-    """Pair what comes at the same hours of the day."""
-    return _circular(ones.first, others.first, DAY)
-
-
-def by_second(ones: Seen, others: Seen) -> Costs:
-    """Pair what comes at the same second of the minute, as a wrong clock would have it."""
-    return _circular(ones.first, others.first, MINUTE)
-
-
-def in_bursts(ones: Seen, others: Seen) -> Costs:
-    """Pair what often came within the same minute."""
-    return _each_pair(ones, others, lambda one, other: -_coincidences(one, other))
-
-
-def while_quiet(ones: Seen, others: Seen) -> Costs:
-    """Pair a row that waits with one that stays silent meanwhile."""
-    return _each_pair(ones, others, _interruptions) + _each_pair(others, ones, _interruptions).T
-
-
-def after_waits(ones: Seen, others: Seen) -> Costs:
-    """Pair a row that was asked to wait with one that comes when the wait ends."""
-    return _each_pair(ones, others, _delay_after) + _each_pair(others, ones, _delay_after).T
-
-
-def by_marks(ones: Seen, others: Seen) -> Costs:
-    """Pair what has the same length, fields and keys; of these, what is nearest in time."""
-    marks = [[_marks(each) for each in side.attempts] for side in (ones, others)]
-    differs = np.array([[one != other for other in marks[1]] for one in marks[0]])
-    return differs * AFTER + first_seen(ones, others)
-
-
-WAYS: tuple[Way, ...] = (
-    *(first_seen, last_seen, in_order, by_hour, by_second, in_bursts, while_quiet, after_waits),
-    by_marks,
-)
-
-
-def _circular(ones: NDArray[np.float64], others: NDArray[np.float64], cycle: float) -> Costs:
-    distance = np.abs(np.subtract.outer(ones % cycle, others % cycle))
-    return np.minimum(distance, cycle - distance)
-
-
-def _each_pair(
-    ones: Seen, others: Seen, cost: Callable[[Sequence[Attempt], Sequence[Attempt]], float]
-) -> Costs:
-    return np.array([[cost(one, other) for other in others.attempts] for one in ones.attempts])
-
-
-def _coincidences(one: Sequence[Attempt], other: Sequence[Attempt]) -> float:
-    return sum(abs(a.instant - b.instant) < MINUTE for a in one for b in other)
-
-
-def _interruptions(one: Sequence[Attempt], other: Sequence[Attempt]) -> float:
-    return sum(a.instant < b.instant < a.until for a in one for b in other)
-
-
-def _delay_after(one: Sequence[Attempt], other: Sequence[Attempt]) -> float:
-    waits = [a for a in one if a.until > a.instant]
-    if not waits:
-        return DAY
-    return sum(min(abs(b.instant - a.until) for b in other) for a in waits) / len(waits)
-
-
-def _marks(attempts: Sequence[Attempt]) -> object:
-    return {(attempt.length, attempt.marks) for attempt in attempts}
-
-
-def assign(costs: Costs) -> list[tuple[int, int]]:
-    """Return the pairing with the least costs; ties are broken in an order that says nothing."""
-    order = np.array(Random(7).sample(range(costs.shape[1]), costs.shape[1]))
-    places, shuffled = linear_sum_assignment(costs[:, order])
-    return list(zip(places.tolist(), order[shuffled].tolist(), strict=True))
 
 
 def pair_guesses(
@@ -334,7 +118,7 @@ def recorder_guesses(logs: Logs) -> Iterator[Guess]:
             is_active = np.array([logs.person(row) in logs.active for row in rows])
             right += int(((values > np.median(values)) == is_active).sum())
             of += len(rows)
-        distribution = tuple(binom.pmf(range(of + 1), of, 0.5))
+        distribution = tuple(binom.pmf(np.arange(of + 1), of, 0.5).tolist())
         for way, number in ((f"late {name}", right), (f"early {name}", of - right)):
             yield Guess(RECORDERS, "all rows", way, number, of, distribution)
 
@@ -390,7 +174,7 @@ def _account_guesses(
         "within hours of the tokens": np.where((since >= 0) & (since < SOON), since, DAY),
         "soon after the request": np.abs(np.subtract.outer(reports, asked)),
         "in the order of the tokens": np.abs(np.subtract.outer(*ranks)).astype(float),
-        "at the hour of the tokens": _circular(reports, signed, DAY),
+        "at the hour of the tokens": circular(reports, signed, DAY),
     }
     distribution = blind_pairing([0] * len(persons))
     for way, costs in ways.items():

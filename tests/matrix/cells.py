@@ -126,7 +126,8 @@ assert list(AXES) == [each.name for each in fields(Combination)]
 #: rows in any case: `planted` bugs were found in them, and must be
 FIRST_ROWS = (
     Combination("period", "hidden", "cross", "unstated", "direct", "month", ALWAYS),
-    Combination("token", "hidden", "returning", "device", "relay", "month", ALWAYS),
+    Combination("token", "hidden", "last", "device", "relay", "month", ALWAYS),
+    Combination("none", "hidden", "returning", "device", "direct", "week", ALWAYS),
     Combination("none", "public", "distribution", "unstated", "direct", "week", ALWAYS),
     Combination("period", "public", "max", "unstated", "direct", "day", ALWAYS),
     Combination("none", "public", "first", "unstated", "relay", "day", ALWAYS),

@@ -6,14 +6,13 @@ The ratio of two streams' probabilities of one transcript is what the epsilon of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
 from tests.enumeration import enumerate_distribution
-
 from veilcount_client.delivery.transport import Delivered, Outcome
 from veilcount_shared import Collection, RandomSource, schedule
 from veilcount_shared.mechanisms import TrendMechanism
@@ -22,13 +21,20 @@ from veilcount_shared.wire import decode_binary
 
 from ..client.device_fixtures import HOUR, MINUTE, Device, Wire, clock_at, device_in_memory
 from ..client.privacy.paired_runs import ConstantSource
-from .cells import UNITS, VALUES, Combination, definitions
-from .lives import SETTINGS, Issuer, Logs, Plant, calendar_of, simulated_time
+from .cells import VALUES, Combination, definitions
+from .parties import Issuer, Logs
+from .simulation import (
+    SETTINGS,
+    Calendar,
+    Plant,
+    calendar_of,
+    simulated_time,
+)
 
 ANSWERS = 2  # in a life
 MOST_MESSAGES = 6  # of a mechanism: a life of larger ones has too many outcomes
 JITTER_WORD = 1 << 62
-Transcript = tuple[tuple[int, int], ...]  # period and message
+Transcript = tuple[tuple[int, bytes], ...]  # period and message
 Visit = tuple[float, int | None]  # steps after the beginning; which value, or none
 Stream = Sequence[Visit]
 
@@ -41,6 +47,8 @@ ENDS = {
     "user": ("2026-12-05", "2026-12-05"),
 }
 EARLY, LATE = 0.02, 0.99  # of a step: nearly always before, and after, a period's instant
+#: a return and none: a visit after the first absence was drawn, and one early in the next period
+RETURNS: tuple[Stream, Stream] = ([(LATE, 0), (1 + EARLY, 0)], [(1 + EARLY, 0)])
 
 
 def short_definition(combination: Combination) -> Collection:
@@ -66,15 +74,9 @@ def neighbours(combination: Combination) -> list[tuple[Stream, Stream]]:
     """Return pairs of streams that a promise makes hard to tell apart."""
     steps = range(ANSWERS + (combination.linkage == "token"))
     one, other = ([(step + EARLY, value) for step in steps] for value in (0, 1))
-    if combination.measure == "returning":
-        return [(one, []), returns(steps)]
+    if combination.measure == "returning":  # all visits have one value
+        return [(one, []), *([RETURNS] if combination.linkage != "token" else [])]
     return [(one, other), (one, [])] if combination.presence == "hidden" else [(one, other)]
-
-
-def returns(steps: Sequence[int]) -> tuple[Stream, Stream]:
-    """Return visits in all periods, the first after its absence was drawn, and in all but it."""
-    later = [(step + EARLY, 0) for step in steps[1:]]
-    return [(steps[0] + LATE, 0), *later], later
 
 
 def distribution(
@@ -98,7 +100,7 @@ def _transcript(combination: Combination, stream: Stream, source: RandomSource) 
     calendar = calendar_of(collection)
     clock = clock_at(calendar.at(0) - HOUR)
     wire: Any = Wire(clock)
-    sent: list[tuple[int, int]] = []
+    sent: list[tuple[int, bytes]] = []
 
     def answer(body: bytes, _reports: int) -> Outcome:
         reports = decode_binary(body).reports
@@ -106,7 +108,7 @@ def _transcript(combination: Combination, stream: Stream, source: RandomSource) 
         return Delivered((Verdict.COUNTED,) * len(reports))
 
     wire.send = answer
-    options = {
+    options: dict[str, Any] = {
         "issuer": Issuer(Logs(combination, calendar), 0, clock.now, denies=False),
         "randomness": ConstantSource(JITTER_WORD),
     }
@@ -116,23 +118,21 @@ def _transcript(combination: Combination, stream: Stream, source: RandomSource) 
             "a person", {"it": collection}, clock, minute=MINUTE, wire=wire, **options, **SETTINGS
         ) as device,
     ):
-        _live(device, stream, calendar.at, VALUES[combination.measure])
+        _live(device, stream, calendar, VALUES[combination.measure])
     return tuple(sorted(sent))
 
 
-def _live(
-    device: Device, stream: Stream, at: Callable[[float], float], values: Sequence[object]
-) -> None:
+def _live(device: Device, stream: Stream, calendar: Calendar, values: Sequence[object]) -> None:
     """Record what the stream says, over a restart in the middle of the life."""
     visits = sorted([*stream, (1.0, None)], key=lambda visit: visit[0])
     for step, place in visits:
-        device.run_until(at(step))
+        device.run_until(calendar.at(step))
         if place is None:
             device.restart()
         else:
             device.client.record("it", values[place])
         device.work()
-    device.run_until(at(len(UNITS)))
+    device.run_until(calendar.bounds[-1] + 2 * HOUR)
     device.stop()
 
 
@@ -152,7 +152,11 @@ def drawing_from(source: RandomSource) -> Iterator[None]:
         for owner, name, function in (
             (Collection, "randomize", lambda each, value, _: randomize(each, value, source)),
             (Collection, "randomize_absent", lambda each, _: absent(each, source)),
-            (TrendMechanism, "report", lambda each, state, value, _: report(each, state, value, source)),
+            (
+                TrendMechanism,
+                "report",
+                lambda each, state, value, _: report(each, state, value, source),
+            ),
             (schedule, "draw_trend", draw_trend),
         ):
             stack.enter_context(patch.object(owner, name, function))

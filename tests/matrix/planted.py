@@ -67,7 +67,7 @@ def tokens_at_once() -> Iterator[None]:
 
     def tokened(uploader: Uploader, outbox: Any, reports: list[QueuedReport]) -> Any:
         late = [each for each in reports if lacks_token(uploader, each)]
-        due = uploader.now() + HOUR
+        due = uploader.now() + 3 * HOUR
         outbox.reschedule({each.number: due for each in late}, unsent=True)
         return original(uploader, outbox, [each for each in reports if each not in late])
 

@@ -12,11 +12,11 @@ from .adversaries import (
     RECORDERS,
     SERVER,
     WITH_ISSUER,
-    Figure,
     figures,
 )
 from .cells import ALWAYS, TWO_HOURS, Combination
-from .lives import Logs
+from .guesses import Figure
+from .parties import Logs
 
 
 class Promise(NamedTuple):

@@ -20,14 +20,13 @@ from veilcount_shared.wire import decode_binary
 from ..client.device_fixtures import HOUR, MINUTE, Device, Wire, clock_at, device_in_memory
 from ..client.privacy.paired_runs import ConstantSource, constant_randomizers, coupled
 from ..client.privacy.relayed_wire import UNKNOWN_KEY, RelayedWire
-from .cells import PERIODS, VALUES, Combination, definitions
-from .lives import (
+from .cells import PERIODS, VALUES, Combination
+from .parties import Issuer, Logs
+from .simulation import (
     CHANGED,
     QUESTION,
     SETTINGS,
     Calendar,
-    Issuer,
-    Logs,
     Plant,
     calendar_of,
     releases,
@@ -93,7 +92,10 @@ def emissions(
     emitted: list[Emission] = []
     names = {each.fingerprint: name for file in (first, second) for name, each in file.items()}
     wire = _wire(combination, clock, names, reply, emitted)
-    options = {"issuer": Issuer(logs, 0, clock.now), "randomness": ConstantSource(JITTER_WORD)}
+    options: dict[str, Any] = {
+        "issuer": Issuer(logs, 0, clock.now),
+        "randomness": ConstantSource(JITTER_WORD),
+    }
     with (
         simulated_time(calendar),
         constant_randomizers(),
@@ -187,7 +189,9 @@ def _restore(device: Device) -> None:
         device.client.consent(True)
 
 
-def bodies_of(names: Sequence[str], emitted: Sequence[Emission], combination: Combination) -> list[Emission]:
+def bodies_of(
+    names: Sequence[str], emitted: Sequence[Emission], combination: Combination
+) -> list[Emission]:
     """Return the emissions that carry reports of these questions."""
     first, second = releases(combination)
     series = {file[name].fingerprint for file in (first, second) for name in names if name in file}
@@ -196,4 +200,3 @@ def bodies_of(names: Sequence[str], emitted: Sequence[Emission], combination: Co
         for emission in emitted
         if {report.fingerprint for report in decode_binary(emission.body).reports} & series
     ]
-

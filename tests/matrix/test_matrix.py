@@ -20,7 +20,12 @@ from ..client.privacy.test_active_joiner import one_back_off
 from ..client.state.test_moved_state import begins_anew
 from . import lifetimes, planted, promises
 from .cells import FIRST_ROWS, Combination, rows
-from .lives import CHANGED, NAMES, PERSONS, Plant, population
+from .lives import PERSONS, population
+from .simulation import (
+    CHANGED,
+    NAMES,
+    Plant,
+)
 from .streams import bodies_of, count_all, emissions, idle, recording, turn_away
 
 WATCHED = [name for name in NAMES if name != CHANGED]
@@ -126,7 +131,7 @@ def test_a_whole_life_keeps_epsilon_and_reaches_it(combination: Combination) -> 
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
-MONTHLY, TOKENS, WEEKLY, DAILY, RELAYED = FIRST_ROWS
+MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED = FIRST_ROWS
 
 
 @pytest.mark.parametrize(
@@ -153,4 +158,5 @@ def test_a_device_that_remembers_a_reply_is_found(combination: Combination, plan
 
 
 def test_a_visit_that_is_not_kept_is_found() -> None:
-    assert problems_of_lives(TOKENS, planted.lost_visits)
+    assert problems_of_lives(VISITS) == []
+    assert problems_of_lives(VISITS, planted.lost_visits)
