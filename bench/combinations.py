@@ -45,10 +45,10 @@ def _row(combination: Combination, persons: int) -> Row:
 
 
 def _reached(logs: Logs, adversary: str) -> str:
-    """Return every figure beyond chance; if there is none, the least likely one."""
+    """Return every figure that chance does not explain; if there is none, the least likely one."""
     reached = sorted(figures(logs, adversary).values(), key=lambda figure: figure.p_value)
-    beyond = [figure for figure in reached if not figure.is_chance]
-    return ", ".join(map(_text, beyond or reached[:1]))
+    significant = [figure for figure in reached if not figure.is_chance]
+    return ", ".join(map(_text, significant or reached[:1]))
 
 
 def _text(figure: Figure) -> str:

@@ -163,7 +163,7 @@ def _account_guesses(
     if len(persons) < FEWEST:
         return
     reports = np.array([logs.attempts[row][0].instant for row in rows])
-    asked, signed = (
+    requested, signed = (
         np.array([choose(accounts[account]) for account in order])
         for choose in (lambda each: each[0].instant, lambda each: _signed(each).instant)
     )
@@ -172,7 +172,7 @@ def _account_guesses(
     ways = {
         "soon after the tokens": np.where(since < 0, AFTER - since, since),
         "within hours of the tokens": np.where((since >= 0) & (since < SOON), since, DAY),
-        "soon after the request": np.abs(np.subtract.outer(reports, asked)),
+        "soon after the request": np.abs(np.subtract.outer(reports, requested)),
         "in the order of the tokens": np.abs(np.subtract.outer(*ranks)).astype(float),
         "at the hour of the tokens": circular(reports, signed, DAY),
     }
