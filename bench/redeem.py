@@ -39,13 +39,14 @@ app = "bench"
 [bare]
 {common}linkage = "none"
 [tokens]
-{common}linkage = "token"
+{common}answers = 1
+linkage = "token"
 tokens = "{pinned}"
 """
 COMMON = """question = "Is it on?"
 boolean = true
 epsilon = 1
-unit = "user"
+unit = "day"
 from = {start}
 until = {until}
 """

@@ -42,6 +42,7 @@ epsilon = 1
 unit = "month"
 from = {start}
 until = {until}
+answers = 11
 linkage = "token"
 """
 MONTHS = 12
@@ -95,7 +96,7 @@ def _device(budget: float) -> list[Row]:
 
 def _issuing(folder: Path, budget: float) -> Iterator[Row]:
     definitions = folder / "bench.toml"
-    start = datetime.now(UTC).date().replace(day=1)
+    start = (datetime.now(UTC).date().replace(day=1) + timedelta(days=32)).replace(day=1)
     definitions.write_text(FILE.format(start=start, until=start.replace(year=start.year + 1)))
     vault = FolderVault(folder / "keys", make=True)
     list(set_up_keys(definitions, vault, start, lambda _: None))

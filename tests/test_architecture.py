@@ -108,9 +108,12 @@ def test_public_names_are_pinned() -> None:
         "ClientError",
         "Explanation",
         "Loss",
+        "NotAPerson",
+        "NotAnAnswer",
         "NotUsable",
         "Person",
         "Receipt",
+        "RowName",
         "UnknownCollection",
         "UnknownValue",
     ]

@@ -14,6 +14,7 @@ VeilcountError
   x NoiseUnavailable         OpenDP, which draws central noise, is not installed
   x SigningUnavailable       gmpy2, which an issuer signs with, is not installed
   x SigningFault             a signature that does not verify: it never leaves
+  x NumbersInvalid           a file of issued numbers that does not verify: which line, and why
   x OverCap                  an account asks for more tokens than a person may have
   + ReleaseRefused           a release that cannot be made now
     x PeriodStillOpen        a requested period is still open
@@ -111,6 +112,14 @@ class SigningFault(VeilcountError):
 
     def __init__(self) -> None:
         super().__init__("a signature does not verify: this machine computes wrongly, replace it")
+
+
+class NumbersInvalid(VeilcountError):
+    """A file of issued numbers that does not verify: which line, and why."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"line {line}: {problem}: get the file again, it proves nothing as it is")
+        self.line, self.problem = line, problem
 
 
 class OverCap(VeilcountError):

@@ -181,7 +181,7 @@ class Respondent:
         try:
             recorder, key = consents.worker.recorder, session.key(self._person)
             return receipt(
-                recorder, key, session.collections, session.reservation, session.settings.route
+                recorder, key, session.collections, session.reservation, session.settings
             )
         except Exception as error:  # noqa: BLE001 - a page of the app shows it: whatever it is
             known = isinstance(error, StateError)
@@ -262,6 +262,8 @@ class Client(Respondent):
 
     def _refuse(self, call: str) -> None:
         """Name the mistake: the client itself is no person where it acts for many."""
+        if self.settings.disabled:
+            return
         problem = (
             f"{call} on the client itself would take all users for one person: use"
             f" client.person(id).{call}"

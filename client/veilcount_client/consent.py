@@ -25,6 +25,16 @@ NEW = "new"  # of a decision: on what the consent does not cover and nobody decl
 Only = str | Iterable[str] | None
 
 
+class _AllSeries:
+    """Contains every fingerprint, also of definitions that are not loaded any more."""
+
+    def __contains__(self, fingerprint: object) -> bool:
+        return True
+
+
+ALL_SERIES = _AllSeries()
+
+
 def check_answer(granted: object) -> None:
     """Raise NotAnAnswer unless it is True or False: every web form delivers text, and "no" is true.
 
@@ -75,7 +85,7 @@ class ConsentDecisions:
             person = self.worker.state.person(key)
             decision = self._decision(person, granted=granted, only=only)
             if decision.consented is False:
-                self.worker.discard(key, self._series(self.accepted))
+                self.worker.discard(key, ALL_SERIES)
             elif decision.withdrawn:
                 self.worker.discard(key, decision.withdrawn)
             self.worker.state.consent(key, decision)
@@ -150,7 +160,7 @@ class ConsentDecisions:
     def forget(self, key: bytes) -> None:
         """Wipe secret, answers, outbox and decisions; keep what was spent. Nothing is sent."""
         with self.worker.storing:
-            self.worker.discard(key, self._series(self.accepted))
+            self.worker.discard(key, ALL_SERIES)
             if not self.worker.uploader.persons:
                 self.worker.uploader.replies.forget()
             self.worker.state.forget(key)

@@ -55,11 +55,11 @@ class ProblemLog:
         self.messages[kind] = message
         self.warn_once(kind, message)
 
-    def warn_once(self, kind: str, message: str) -> None:
+    def warn_once(self, kind: str, message: str, level: int = logging.WARNING) -> None:
         """Log a problem that is not remembered, since `explain` looks for it by itself."""
         if kind not in self._logged:
             self._logged.add(kind)
-            log.warning("veilcount, %s: %s", kind, message)
+            log.log(level, "veilcount, %s: %s", kind, message)
 
     def of(self, name: str) -> dict[str, str]:
         """Return the latest problems that concern a collection, or all of them."""

@@ -6,6 +6,7 @@ appear in none of the three.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -294,19 +295,22 @@ class Session:
         check_segments(collection, segments)
 
     def warn_of_consent(self, collection: Collection, consented: bool | None) -> None:  # noqa: FBT001
-        """Warn once for each collection of which records are dropped, for want of a consent.
+        """Log once for each collection that records are dropped for want of a consent.
 
-        A person who said no is no mistake of the app's, but a developer is told of it.
+        A developer is warned of each. In production a warning is for what came after the consent,
+        and is lost without a word of the app; that somebody has not decided yet is no mistake.
         """
-        if consented is not False:
-            why = "the person was not asked" if consented is None else "it came after the consent"
-            fix = 'if client.must_ask: client.consent(ask(client.unasked()), only="new")'
-        elif self.settings.development:
-            why, fix = "the person said no", "record nothing, or ask again"
-        else:
-            return
-        message = f"what is recorded is dropped: {why}: {fix}"
-        self.problems.warn_once(f"consent {collection.name}", message)
+        why, level = {
+            None: ("the person has not decided", logging.INFO),
+            True: ("it was added or changed after the consent", logging.WARNING),
+            False: ("the person said no", logging.DEBUG),
+        }[consented]
+        fix = 'if client.must_ask: client.consent(ask(client.unasked()), only="new")'
+        self.problems.warn_once(
+            f"consent {collection.name}",
+            f"what is recorded is dropped: {why}: {fix}",
+            logging.WARNING if self.settings.development else level,
+        )
 
     def _warn_of_dates(self, collection: Collection, at: float) -> None:
         if problem := campaign(collection, at):

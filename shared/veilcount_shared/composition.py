@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
-from math import comb
 
 from .errors import EpsilonError
 
@@ -123,11 +122,11 @@ class _Tradeoff:
 
     def __init__(self, step: Decimal, answers: int) -> None:
         e = step.exp()
-        whole = (1 + e) ** answers
-        self._terms = [
-            (Decimal(comb(answers, i)) * e ** (answers - i) / whole, e ** (2 * i - answers))
-            for i in range(answers + 1)
-        ]
+        weight, inverse = (e / (1 + e)) ** answers, e**-answers
+        self._terms = [(weight, inverse)]
+        for i in range(answers):  # each from the one before: linear, at T roundings of 80 digits
+            weight, inverse = weight * (answers - i) / ((i + 1) * e), inverse * e * e
+            self._terms.append((weight, inverse))
 
     def __call__(self, epsilon: Decimal) -> Decimal:
         """Return the sum of what each outcome's likelihood ratio exceeds e^epsilon by."""

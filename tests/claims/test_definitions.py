@@ -21,13 +21,13 @@ from tests.aggregator.central.release_fixtures import (
 from tests.claims.claim_harness import claim
 from tests.enumeration import enumerate_distribution, max_likelihood_ratio
 from tests.properties.test_trend import sent_over_time
-from veilcount_aggregator.analysis.budget.composition import two_values_epsilon
 from veilcount_aggregator.central import part_noise
 from veilcount_aggregator.mechanisms.handler import HANDLERS
 from veilcount_shared import Collection
 from veilcount_shared.composition import group_privacy, guessing_probability
 from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower
+from veilcount_shared.guessing import two_values_epsilon
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
     HashedStrings,
@@ -50,7 +50,7 @@ MECHANISMS = "shared/veilcount_shared/mechanisms/interface.py"
 TREE = "shared/veilcount_shared/mechanisms/range_tree.py"
 EPSILON = "shared/veilcount_shared/epsilon.py"
 COMPOSITION = "shared/veilcount_shared/composition.py"
-BUDGET = "aggregator/veilcount_aggregator/analysis/budget/composition.py"
+GUESSING = "shared/veilcount_shared/guessing.py"
 
 FEW = SubsetSelection.for_epsilon(ONE, 4, 2)
 BIT = SubsetSelection.for_epsilon(ONE, 2, 1)
@@ -200,7 +200,7 @@ def joint(*distributions: dict[Any, Fraction]) -> dict[Any, Fraction]:
     return result
 
 
-@claim(BUDGET, two_values_epsilon, lambda _, epsilon: epsilon)
+@claim(GUESSING, two_values_epsilon, lambda _, epsilon: epsilon)
 def test_add_remove_counts_twice_between_two_values(
     stated: Callable[[Collection, Fraction], Fraction], *, holds: bool
 ) -> None:

@@ -24,13 +24,13 @@ from tests.aggregator.central.release_fixtures import (
     true_values,
     whole,
 )
-from veilcount_aggregator.analysis.budget import distinguishing_probability
-from veilcount_aggregator.analysis.privacy_notice import notice
 from veilcount_aggregator.central import PricedQuery, part_noise
 from veilcount_aggregator.central.query_types.histogram_query import HistogramQuery
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
+from veilcount_shared.guessing import distinguishing_probability
+from veilcount_shared.notice import notice
 from veilcount_shared.periods import Unit
 
 ONE = Fraction(1)
@@ -124,7 +124,7 @@ def test_a_days_equal_events_are_in_one_number() -> None:
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_notice_states_a_true_bound_and_its_adjacency(adjacency: Adjacency) -> None:
     surveyed = survey(adjacency)
-    text = next(part.text for part in notice(surveyed).parts if part.title.endswith("gives away"))
+    text = next(part.text for part in notice(surveyed).texts() if part.title.endswith("gives away"))
     one, every = (float(each) / 100 for each in re.findall(r"at most ([0-9.]+) %", text))
 
     assert success(ask(surveyed, "sum", 1, month=1), 0, 2, 1) <= one

@@ -54,6 +54,7 @@ class ServedIssuer:
     def __init__(self, settings: IssuerSettings, clock: Callable[[], datetime]) -> None:
         self._stack = ExitStack()
         issuer = self._stack.enter_context(opened_issuer(settings, clock))
+        issuer.publish()
         app, _ = create_issuer_app(
             issuer, settings.verifier(), faults=FaultLog(), rate=settings.rate_limit
         )

@@ -10,8 +10,14 @@ from math import prod
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
-from veilcount_shared.composition import MAX_ANSWERS, optimal_composition, shuffle_amplification
+from veilcount_shared.composition import (
+    MAX_ANSWERS,
+    guessing_probability,
+    optimal_composition,
+    shuffle_amplification,
+)
 from veilcount_shared.errors import EpsilonError
 
 HALF, ONE, TWO = Fraction(1, 2), Fraction(1), Fraction(2)
@@ -55,6 +61,21 @@ def test_optimal_composition_gives_the_published_values(
     digit = Fraction(1, 10 ** len(expected.partition(".")[2]))
 
     assert abs(optimal_composition(epsilon, answers, DELTA) - Fraction(expected)) < digit * 6 / 10
+
+
+@pytest.mark.parametrize("answers", [1, 2, 7, 365, MAX_ANSWERS])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), HALF, TWO])
+def test_the_best_guess_is_the_majority_of_randomized_bits(epsilon: Fraction, answers: int) -> None:
+    """Up to the most answers there may be; a tie of even numbers is guessed."""
+    truth = float(power_of_e(epsilon) / (1 + power_of_e(epsilon)))
+    tie = binom.pmf(answers / 2, answers, truth) / 2 if answers % 2 == 0 else 0.0
+    majority = float(binom.sf(answers // 2, answers, truth) + tie)
+    bound = float(guessing_probability(epsilon, answers))
+
+    assert bound == pytest.approx(majority, abs=2e-9)
+    assert abs(float(guessing_probability(epsilon * 11 / 10, answers)) - majority) > 2e-9 or (
+        majority > 1 - 1e-8
+    )
 
 
 @pytest.mark.parametrize("delta", [Fraction(1, 10), Fraction(1, 1000), Fraction(1, 10**9)])

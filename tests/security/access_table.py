@@ -88,7 +88,12 @@ DECIDED = (
 #: the issuer, a process of its own
 ISSUER = (
     *_rules(
-        Kind.OPEN, None, "GET  /v1/token-keys/<fingerprint>  /health/live  /health/ready  /metrics"
+        Kind.OPEN,
+        None,
+        """
+        GET   /v1/token-keys/<fingerprint>   /v1/issued/<fingerprint>
+              /health/live   /health/ready   /metrics
+        """,
     ),
     *_rules(Kind.ACCOUNT, None, "POST  /v1/tokens"),
 )

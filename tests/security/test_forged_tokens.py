@@ -40,6 +40,7 @@ unit = "day"
 from = 2026-12-01
 until = 2026-12-05
 late = 1
+answers = 1
 linkage = "{linkage}"
 {more}
 """

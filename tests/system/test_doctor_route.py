@@ -86,7 +86,10 @@ def test_the_way_through_a_relay(tmp_path: Path) -> None:
 
 
 def test_the_issuer_and_the_account(tmp_path: Path) -> None:
-    file, store = definitions(tmp_path, 'linkage = "token"\n'), f"sqlite:///{tmp_path}/issuer.db"
+    file, store = (
+        definitions(tmp_path, 'linkage = "token"\nanswers = 1\n'),
+        f"sqlite:///{tmp_path}/issuer.db",
+    )
     accounts = str(tmp_path / "account.key")
     assert run(["issuer", "keys", "--collections", str(file), "--store", store]) == 0
     assert run(["issuer", "account-key", accounts]) == 0

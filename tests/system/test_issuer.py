@@ -6,21 +6,30 @@ import json
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import requests
 
 from tests.aggregator.issuer.issuer_fixtures import decode
 from tests.redis_server import RedisServer
 from tests.system.deploy.nginx import in_front_of
-from tests.system.server import Server
+from tests.system.server import Server, wait_until
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.issuer.accounts import read_account_key, sign_account
+from veilcount_aggregator.issuer.issued_numbers import encode_numbers, verify_numbers
+from veilcount_aggregator.issuer.key_vault import StoreVault
+from veilcount_aggregator.issuer.ledger import SlotRequest
+from veilcount_aggregator.issuer.numbers_key import read_private_key, read_public_key
+from veilcount_aggregator.issuer.publication import read_lines
+from veilcount_aggregator.issuer.worker import IssuerSettings, opened_issuer
+from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
 from veilcount_shared.wire import encode_base64
@@ -118,7 +127,7 @@ def store_url(engine: str, folder: Path) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "redis"])
 def deployed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployed]:
-    start = datetime.now(UTC).date()
+    start = datetime.now(UTC).date() + timedelta(days=2)  # nothing is signed once it has begun
     file = FILE.format(start=start, until=start + timedelta(days=PERIODS))
     (tmp_path / "collections.toml").write_text(file)
     with store_url(request.param, tmp_path) as url:
@@ -188,10 +197,110 @@ def test_a_killed_issuer_neither_loses_a_token_nor_gives_two(deployed: Deployed)
 
 #: the changes of nginx.conf that docs/issuer.md names, besides the port
 PROXY = {
-    "^/v1/(reports$|rows/close$|ohttp-keys$)": "^/v1/(tokens$|token-keys/)",
+    "^/v1/(reports$|rows/close$|ohttp-keys$)": "^/v1/(tokens$|token-keys/|issued/)",
     "        location / {\n            proxy_pass": "        location / {\n            deny all;\n"
     "            proxy_pass",
 }
+
+
+@pytest.fixture
+def begun(deployed: Deployed) -> Deployed:
+    """An issuer that went down before its campaign began: two days ago, by another clock."""
+    early = datetime.now(UTC) - timedelta(days=3)
+    start = early.date() + timedelta(days=1)
+    file = FILE.format(start=start, until=start + timedelta(days=PERIODS))
+    deployed.definitions.write_text(file)
+    line = ["issuer", "keys", "--collections", str(deployed.definitions)]
+    assert run([*line, "--store", deployed.store]) == 0
+    settings = IssuerSettings(
+        deployed.store, (deployed.definitions,), account_keys=(deployed.folder / "account.key",)
+    )
+    with opened_issuer(settings, lambda: early) as issuer:
+        issuer.publish()
+        theme = deployed.theme
+        for account, periods in (("one", (0, 1)), ("two", (0, 2))):
+            requests = [SlotRequest(period, b"message") for period in periods]
+            issuer._ledger.record(account, theme, requests, 0)
+    return deployed
+
+
+def test_an_issuer_that_comes_back_publishes_one_file_through_kills(begun: Deployed) -> None:
+    """Two workers find two periods, or three after midnight, without a number."""
+    path = f"/v1/issued/{begun.theme.fingerprint}"
+    key = read_public_key(begun.folder / "token_keys" / "issuer.pem")
+    files: list[bytes] = []
+    for _ in range(3):
+        server = begun.served()
+
+        def is_published(server: Server = server) -> bool:
+            return server.ask("GET", path).content.count(b"\n") >= 2
+
+        wait_until(is_published)
+        files.append(server.ask("GET", path).content)
+        server.kill()
+
+    numbers = verify_numbers(files[-1], key)
+    assert [number.accounts for number in numbers][:2] == [2, 1]
+    assert all(later.startswith(file) for file, later in pairwise(files))
+
+
+def test_a_copy_is_exported_verified_and_compared(
+    begun: Deployed, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A second number for a period is a proof of fraud, in a sentence and with exit code 1."""
+    with begun.served() as server:
+        path = f"/v1/issued/{begun.theme.fingerprint}"
+        wait_until(lambda: server.ask("GET", path).content.count(b"\n") >= 2)
+        downloaded = begun.folder / "downloaded"
+        downloaded.write_bytes(server.ask("GET", path).content)
+    exported, other = begun.folder / "exported", begun.folder / "other"
+    key = ["--key", str(begun.folder / "token_keys" / "issuer.pem")]
+    deployment = ["--collections", str(begun.definitions), "--store", begun.store]
+    assert run(["issuer", "issued", "export", "theme", str(exported), *deployment]) == 0
+    assert exported.read_bytes().startswith(downloaded.read_bytes())
+    assert run(["issuer", "issued", "export", "them", str(exported), *deployment]) == 2
+    other.write_bytes(exported.read_bytes().splitlines(keepends=True)[0])
+    capfd.readouterr()
+    assert run(["issuer", "verify", str(exported), str(other), *key]) == 0
+    assert "the same numbers in all 1 of both" in capfd.readouterr().out
+    with closing(open_store(begun.store)) as store:
+        private = read_private_key(StoreVault(store))
+    first = verify_numbers(other.read_bytes(), private.public_key())[0]
+    lied = msgspec.structs.replace(first, accounts=700).sign(private)
+    other.write_bytes(lied.line() + b"\n")
+    assert run(["issuer", "verify", str(exported), str(other), *key]) == 1
+    shown = capfd.readouterr().err
+    assert "fraud: for period 0 the issuer signed 2 accounts" in shown
+    assert "and 700 accounts" in shown
+    assert run(["issuer", "issued", "import", str(other), *deployment]) == 2
+    assert "another line for period 0 of theme" in capfd.readouterr().err
+    other.write_bytes(exported.read_bytes()[:-1])
+    assert run(["issuer", "verify", str(other), *key]) == 1
+    assert "it has no end: get the file again" in capfd.readouterr().err
+
+
+def test_a_restored_issuer_waits_for_the_published_file(
+    begun: Deployed, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    exported, deployment = tmp_path / "exported", ["--collections", str(begun.definitions)]
+    saved, restored = tmp_path / "backup.db", f"sqlite:///{tmp_path}/restored.db"
+    assert run(["store", "backup", str(saved), "--store", begun.store]) == 0
+    assert run(["store", "restore", str(saved), "--store", restored]) == 0
+    with begun.served() as server:
+        path = f"/v1/issued/{begun.theme.fingerprint}"
+        wait_until(lambda: server.ask("GET", path).content.count(b"\n") >= 2)
+        exported.write_bytes(server.ask("GET", path).content)
+    capfd.readouterr()
+    run(["doctor", "--issuer", str(begun.definitions), "--store", restored, "--json"])
+    assert "the store was restored, and may lack published lines" in capfd.readouterr().out
+    line = ["issuer", "issued", "import", str(exported), *deployment, "--store", restored]
+    assert run(line) == 0
+    run(["doctor", "--issuer", str(begun.definitions), "--store", restored, "--json"])
+
+    assert "may lack published lines" not in capfd.readouterr().out
+    with closing(open_store(restored)) as store:
+        lines = read_lines(store, begun.theme.fingerprint)
+    assert encode_numbers(lines) == exported.read_bytes()
 
 
 def test_through_nginx_devices_reach_what_is_theirs(deployed: Deployed, tmp_path: Path) -> None:
@@ -208,6 +317,7 @@ def test_through_nginx_devices_reach_what_is_theirs(deployed: Deployed, tmp_path
         install = device(deployed, keys, 1)
         path = f"/v1/token-keys/{deployed.theme.fingerprint}"
         assert ask("GET", path).content == server.ask("GET", path).content
+        assert ask("GET", f"/v1/issued/{deployed.theme.fingerprint}").content == b""
         headers = deployed.bearer(install.account)
         reply = ask("POST", "/v1/tokens", json=install.body(0, 2), headers=headers)
         assert len(install.tokens(reply, 0, 2)) == 2
@@ -242,7 +352,8 @@ def test_doctor_finds_what_an_issuer_lacks(
 
     capfd.readouterr()
     whole = examined()
-    assert {whole[name] for name in ("signer", "definitions", "keys", "secret", "ledger")} == {"ok"}
+    names = ("signer", "definitions", "keys", "secret", "ledger", "numbers")
+    assert {whole[name] for name in names} == {"ok"}
     empty = deployed.folder / "empty"
     empty.mkdir(mode=0o700)
     assert examined("--keys", str(empty))["keys"] == "wrong"

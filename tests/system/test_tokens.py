@@ -30,6 +30,7 @@ epsilon = 1
 unit = "day"
 from = {start}
 until = {until}
+answers = {answers}
 linkage = "token"
 """
 
@@ -90,20 +91,22 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
 ) -> None:
     """No server is there at first; later both are killed while devices are at it.
 
+    The devices' days are the aggregator's; to the issuer they have not begun.
+
     What a person who installs the app again records in days that are issued already goes nowhere.
     """
     issuer_store, store = stores
     today = datetime.now(UTC).date()
     file = tmp_path / "collections.toml"
-    start = today - timedelta(days=DAYS - 1)
-    file.write_text(FILE.format(start=start, until=today + timedelta(days=1)))
+    start = today - timedelta(days=DAYS)  # everybody consents on the first day
+    file.write_text(FILE.format(start=start, until=today + timedelta(days=1), answers=DAYS))
     key = tmp_path / "account.key"
     assert run(["issuer", "keys", "--collections", str(file), "--store", issuer_store]) == 0
     assert run(["issuer", "account-key", str(key)]) == 0
     assert run(["init", "--store", store, "--yes"]) == 0
     assert run(["collections", "push", str(file), "--store", store]) == 0
     flags = ["--collections", str(file), "--account-key", str(key)]
-    issuer = Restarted(issuer_store, tmp_path, ("veilcount_aggregator", "issuer"), flags)
+    issuer = Restarted(issuer_store, tmp_path, ("tests.system.early_issuer",), flags)
     aggregator = Restarted(store, tmp_path, ("veilcount_aggregator",), [])
     begin = datetime.combine(start, datetime.min.time(), UTC).timestamp()
     clock = clock_at(begin + HOUR)
@@ -119,7 +122,7 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
 
     with minutes_of(HOUR), closing(issuer), closing(aggregator):
         devices = [device(number, number) for number in range(PEOPLE)]
-        for day in range(DAYS):
+        for day in range(DAYS + 1):
             for hour in (2, 9, 16):
                 pass_time(clock, begin + day * 24 * HOUR + hour * HOUR, *devices)
                 if (day, hour) in {(0, 9), (1, 2)}:
@@ -141,5 +144,5 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
         with closing(open_store(store)) as opened:
             (series,) = load_catalog(opened).series.values()
             counts = {cell.period: n for cell, n in opened.report_counts(series).items()}
-    assert counts == dict.fromkeys(range(DAYS), PEOPLE)
+    assert counts == dict.fromkeys(range(1, DAYS + 1), PEOPLE)
     assert "account-" not in issuer.log + aggregator.log

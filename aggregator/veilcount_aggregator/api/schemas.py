@@ -115,7 +115,7 @@ class SeriesDetail(Struct, rename={"start": "from"}):
     presence: Presence
     segments: list[SegmentValues]
     epsilon: PrivacyFigures
-    promise: Annotated[list[str], Meta(description="what is promised, in plain words")]
+    promise: Annotated[list[str], Meta(description="the privacy notice, a line for each part")]
     figures: SeriesCounts | None
 
 

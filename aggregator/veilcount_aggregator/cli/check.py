@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from veilcount_shared import Collection, lint, load_collections
-from veilcount_shared.collection import Model
+from veilcount_shared.collection import Model, answers_by_consent, describe_answers
 
 from ..analysis.budget import figures
 from ..analysis.counter_memory import memory_at_most, memory_remarks
@@ -68,6 +68,10 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "unit": collection.unit,
             "linkage": collection.linkage,
             "held": collection.held,
+            "answers_by_consent": [
+                {"from": day, "answers": answers} for day, answers in answers_by_consent(collection)
+            ],
+            "answers_left": describe_answers(collection),
             "figures": figures(collection),
             "mechanism": handler_of(collection.mechanism).describe(),
             "message_bits": collection.message_bits,
@@ -120,6 +124,7 @@ def _details(each: dict[str, Any], n: int) -> list[str]:
     scope = each["figures"]["scope"]
     return [
         f"protects {scope}",
+        *([each["answers_left"]] if each["answers_left"] else []),
         each["figures"]["device"],
         each["figures"]["server"],
         f"{each['quantity']} of n = {n:,} reports: {error}, from noise only",

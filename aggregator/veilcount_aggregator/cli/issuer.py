@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -27,37 +27,16 @@ from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX
 from ..structured_logging import log_event
 from . import options
+from .issuer_erasure import erase_account
+from .issuer_numbers import issued, verify
+from .issuer_options import FILE, collections, keys_folder
 from .issuer_server import serve_issuer
 from .main import is_terminal
-from .options import Command
 from .output import print_json, print_lines, print_result
 
 ADDRESS = "127.0.0.1:8430"
-FILE = click.Path(path_type=Path)
 
 
-def collections(*, required: bool) -> Callable[[Command], Command]:
-    """Return the option of definitions files."""
-    return click.option(
-        "--collections",
-        "files",
-        type=FILE,
-        multiple=True,
-        required=required,
-        metavar="FILE",
-        envvar=f"{PREFIX}COLLECTIONS",
-        help="Definitions file; repeatable.",
-    )
-
-
-keys_folder = click.option(
-    "--keys",
-    "folder",
-    type=FILE,
-    metavar="FOLDER",
-    envvar=f"{PREFIX}ISSUER_KEYS",
-    help="Folder of the private keys (default: in the store).",
-)
 passphrase_file = click.option(
     "--passphrase-file", type=FILE, metavar="FILE", help="Its first line encrypts the backup."
 )
@@ -86,7 +65,8 @@ def keys(
     """Make the keys of each collection with linkage = "token"; export, import.
 
     Private keys go into the store or the folder, public ones beside the definitions (token_keys/),
-    and their digest into the file. What is there already stays as it is.
+    and their digest into the file. One more key signs the published numbers of accounts. What is
+    there already stays as it is.
     """
     if context.invoked_subcommand is not None:
         return
@@ -99,6 +79,9 @@ def keys(
         print_json([each._asdict() for each in found])
     else:
         print_lines(map(_describe, found))
+        print_lines(
+            sorted({f"published numbers are signed by {each.numbers_key}" for each in found})
+        )
 
 
 @keys.command("export")
@@ -209,6 +192,11 @@ def serve(
     settings = IssuerSettings(options.required_url(url), files, folder, **accounts)
     announce = _print_json if as_json else _print
     context.exit(serve_issuer(settings, ListenAddress.parse(bind), workers, announce))
+
+
+command.add_command(erase_account)
+command.add_command(issued)
+command.add_command(verify)
 
 
 @contextmanager

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from veilcount_shared import load_collections
+from veilcount_shared.notice import Notice, notice
 
-from ..analysis.privacy_notice import CollectionNotice, notice
-from ..queries import plain
 from . import options
 from .output import print_json, print_lines, terminal_width
 
@@ -27,18 +28,23 @@ MAX_WIDTH = 88
     metavar="OPERATOR",
     help="Who operates the relay that the app sends through; by default, it sends directly.",
 )
+@click.option(
+    "--persons",
+    is_flag=True,
+    help="The app's own server records for many persons, as Client(persons=True) does.",
+)
 @options.as_json
-def command(file: Path, name: str | None, *, relay: str, as_json: bool) -> None:
+def command(file: Path, name: str | None, *, relay: str, persons: bool, as_json: bool) -> None:
     """Print a privacy notice in Markdown for each collection of FILE.
 
-    In plain language: the question and its purpose, what leaves the device, what it reveals and
-    what it does not hide, retention, and the contact.
+    In plain language: the question and its purpose, what is sent, how often and until when, what it
+    reveals and what it does not hide, retention, withdrawal, and the contact.
     """
     family = load_collections(file)
     chosen = list(family.values()) if name is None else [options.find_collection(family, name)]
-    notices = [notice(each, relay) for each in chosen]
+    notices = [notice(each, relay=relay or None, by_app=persons) for each in chosen]
     if as_json:
-        print_json(plain(notices))
+        print_json([_document(each) for each in notices])
         return
     for each in notices:
         print_lines(_lines(each, _width()))
@@ -50,10 +56,20 @@ def _width() -> int | None:
     return None if width is None else min(width, MAX_WIDTH)
 
 
-def _lines(notice_: CollectionNotice, width: int | None) -> Iterator[str]:
+def _document(notice_: Notice) -> dict[str, Any]:
+    return {
+        "app": notice_.app,
+        "collection": notice_.collection,
+        "fingerprint": notice_.fingerprint,
+        "question": notice_.question,
+        "parts": [asdict(part) for part in notice_.texts()],
+    }
+
+
+def _lines(notice_: Notice, width: int | None) -> Iterator[str]:
     yield f"## {notice_.app}: {notice_.collection}"
     yield ""
-    for part in notice_.parts:
-        text = f"**{part.title}.** {part.text}"
+    question = f"\u201c{notice_.question}\u201d"
+    for text in (question, *(f"**{part.title}.** {part.text}" for part in notice_.texts())):
         yield from [text] if width is None else textwrap.wrap(text, width)
         yield ""

@@ -10,6 +10,7 @@ from flask import Response, request
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
+from veilcount_shared.guessing import percent
 from veilcount_shared.mechanisms import Randomizer
 
 from .. import queries
@@ -20,7 +21,6 @@ from ..errors import QueryError
 from ..queries import BudgetQuery
 from ..queries.json_encoding import decimal
 from ..text import number_format
-from ..text.number_format import percent
 from .charts import (
     Chart,
     axis,

@@ -9,9 +9,11 @@ from fractions import Fraction
 from math import floor, isfinite, log10
 from typing import Any
 
+from veilcount_shared.guessing import percent
+
 from ..queries.json_encoding import decimal
 from ..text import number_format
-from ..text.number_format import POINTS, percent, sentence_case
+from ..text.number_format import POINTS, sentence_case
 from ..text.result_columns import spelled
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from flask import Flask, render_template
 
 from veilcount_shared.collection import Model
+from veilcount_shared.notice import notice
 
 from ..queries import Snapshot
 from ..queries.releases import series_releases
-from ..text.privacy_guarantees import epsilons, promise
+from ..text.privacy_guarantees import epsilons
 from . import formatting
 from .collection.definition_history import definition_history
 from .collection.page import collection_content
@@ -54,6 +55,6 @@ def _content(snapshot: Snapshot, name: str) -> Content:
         if collection.model is Model.CENTRAL
         else [],
         "epsilon": epsilons(collection),
-        "promise": promise(collection),
+        "notice": notice(collection).texts(),
         "definitions": definition_history(snapshot, series),
     }

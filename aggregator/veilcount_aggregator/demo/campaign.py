@@ -37,10 +37,14 @@ _SECOND = (
 TRAILS = tuple(f"{first} {second}" for first in _FIRST for second in _SECOND)
 
 
-FILE = "collections.toml"
+FILE, BETA_FILE = "collections.toml", "shared_position.toml"
 VALUES = "trails.txt"
 WRITTEN = ("2026-07-01", "2027-01-01")  # the dates of the file
 BEFORE, LASTS = 4, 6  # months: since it began, and in total
+
+#: the last days of the replay: a beta installs the app, has its tokens a day later, and answers on
+#: one of two days from then on
+BETA_DAYS, BETA_TOKENS, BETA_ANSWERS = 7, 2, 2
 
 SCREEN, SCREENS = "home", ("list", "map")  # a segment: the home screen
 
@@ -97,6 +101,17 @@ class Campaign:
         """Return a day of the replay."""
         return self.start + timedelta(days=number)
 
+    @property
+    def beta_installs(self) -> int:
+        """The day of the replay on which the beta installs the app."""
+        return self.days - 1 - BETA_DAYS
+
+    @property
+    def beta_answers(self) -> range:
+        """The days of the replay on which the beta answers: tokens are issued before them."""
+        first = self.beta_installs + BETA_TOKENS
+        return range(first, first + BETA_ANSWERS)
+
     @cached_property
     def periods(self) -> Mapping[Unit, Ints]:
         """The period that each day of the replay lies in."""
@@ -113,22 +128,31 @@ class Campaign:
     @cached_property
     def source(self) -> DefinitionSource:
         """The definitions as an app would ship them."""
-        return DefinitionSource(self._dated(FILE), {VALUES: "\n".join(TRAILS)})
+        return DefinitionSource(
+            self._dated(FILE, (self.start, self.until)), {VALUES: "\n".join(TRAILS)}
+        )
 
     @cached_property
     def collections(self) -> dict[str, Collection]:
         """The definitions, parsed."""
         return self.source.collections()
 
-    def write(self, folder: Path, name: str = FILE) -> Path:
+    def write(self, folder: Path) -> Path:
         """Write definitions where a device or an aggregator can read them."""
-        for each, text in {name: self._dated(name), **self.source.files}.items():
+        for each, text in {FILE: self.source.text, **self.source.files}.items():
             (folder / each).write_text(text, encoding="utf-8")
-        return folder / name
+        return folder / FILE
 
-    def _dated(self, name: str) -> str:
-        """Return the text of a file, with the dates of this campaign."""
+    def write_beta(self, folder: Path) -> Path:
+        """Write the definition of the beta's question."""
+        days = self.beta_answers
+        dates = self.day(days.start), self.day(days.stop)
+        (folder / BETA_FILE).write_text(self._dated(BETA_FILE, dates), encoding="utf-8")
+        return folder / BETA_FILE
+
+    def _dated(self, name: str, dates: tuple[date, date]) -> str:
+        """Return the text of a file, with other dates."""
         text = files(__package__).joinpath(name).read_text(encoding="utf-8")
-        for written, meant in zip(WRITTEN, (self.start, self.until), strict=True):
+        for written, meant in zip(WRITTEN, dates, strict=True):
             text = text.replace(written, meant.isoformat())
         return text

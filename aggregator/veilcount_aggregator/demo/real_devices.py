@@ -158,11 +158,15 @@ class RelayedDevices:
         self._clients: list[Client] = []
         self._threads = ThreadPoolExecutor(THREADS, "demo-device")
 
-    def answer(self) -> None:
-        """Install the app; everyone consents and records, and nothing leaves for a day."""
+    def install(self) -> None:
+        """Install the app; everyone consents, and asks for tokens within a day."""
         self._clients = list(self._threads.map(self._install, range(len(self._values))))
-        for client, value in zip(self._clients, self._values, strict=True):
+        for client in self._clients:
             client.consent(True)
+
+    def record(self) -> None:
+        """Have everyone record, whose device answers on one of the days."""
+        for client, value in zip(self._clients, self._values, strict=True):
             client.record(self._route.collection.name, value)
 
     def deliver(self, order: Iterable[int]) -> None:

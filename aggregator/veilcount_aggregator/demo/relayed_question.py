@@ -28,7 +28,6 @@ from ..structured_logging import FaultLog
 from .campaign import Campaign, Question
 from .party_logs import PartyLogs
 
-FILE = "shared_position.toml"
 SECRET_BYTES = 32
 
 
@@ -57,7 +56,7 @@ def open_issuer(
     campaign: Campaign, folder: Path, clock: Callable[[], datetime]
 ) -> Iterator[DemoIssuer]:
     """Make the keys of an issuer, and open it on a store in the folder."""
-    definitions = campaign.write(folder, FILE)
+    definitions = campaign.write_beta(folder)
     url = f"sqlite:///{quote(str(folder))}/issuer.db?durability=relaxed"
     with closing(open_store(url, make=True)) as store:
         vault = StoreVault(store)

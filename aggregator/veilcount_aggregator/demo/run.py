@@ -31,7 +31,6 @@ ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its in
 EVENING = time(20, tzinfo=UTC)
 DAYS_A_WEEK = 7
 RELAYED = 200  # devices of a beta, at most as many as real clients
-RELAYED_DAYS = 7  # the last ones: tokens take a day, and reports leave on another
 SHARE_POSITION = 0.3
 ACTOR = "demo"
 
@@ -129,14 +128,12 @@ class DemoRun:
 
     def _relay(self, day: int, devices: RelayedDevices) -> None:
         """In the last week the beta answers; who sends first on an evening is drawn."""
-        if day == self._relayed_from:
-            devices.answer()
-        elif day > self._relayed_from:
+        if day == self.campaign.beta_installs:
+            devices.install()
+        elif day > self.campaign.beta_installs:
+            if day in self.campaign.beta_answers:
+                devices.record()
             devices.deliver(self.generator.permutation(len(self.shares_position)).tolist())
-
-    @property
-    def _relayed_from(self) -> int:
-        return self.campaign.days - 1 - RELAYED_DAYS
 
     def _is_delivery_day(self, day: int) -> bool:
         """Whether simulated devices deliver: once a week, and on the last day."""
@@ -179,7 +176,7 @@ class DemoRun:
     def relayed_answers(self) -> TrueAnswers:
         """The true answers of the beta."""
         people = np.arange(len(self.shares_position))
-        none, day = np.zeros_like(people), np.full_like(people, self._relayed_from)
+        none, day = np.zeros_like(people), np.full_like(people, self.campaign.beta_answers[0])
         return TrueAnswers(people, none, day, none, none, self.shares_position.astype(np.int64))
 
     def simulated(self, name: str) -> TrueAnswers:

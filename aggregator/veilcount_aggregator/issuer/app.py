@@ -1,4 +1,4 @@
-"""The issuer over HTTP: two endpoints for devices, three for whoever operates it."""
+"""The issuer over HTTP: two endpoints for devices, one for everybody, three for its operator."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ from .ledger import SlotRequest
 from .problems import issuer_problem, problem_of_status, refuse, refuse_for
 
 KEYS_PATH, TOKENS_PATH = "/v1/token-keys/<fingerprint>", "/v1/tokens"
+NUMBERS_PATH = "/v1/issued/<fingerprint>"
 LIVE_PATH, READY_PATH, METRICS_PATH = "/health/live", "/health/ready", "/metrics"
 MOST_REQUESTS = 128
 MAX_BODY = 64 << 10  # 128 requests take 48 kB
 REFUSED_A_SECOND = 20  # of a worker: invalid account tokens beyond it get 429
 CACHED = "public, max-age=3600"
+LINES_TYPE = "application/jsonl"
 BEARER = "Bearer "
 _BASE64_LENGTH = -(-TOKEN_BYTES * 8 // 6)
 
@@ -87,6 +89,11 @@ class IssuerEndpoints:
         body = self._issuer.key_list(fingerprint)
         return Response(body, mimetype=JSON_TYPE, headers={"Cache-Control": CACHED})
 
+    def issued_numbers(self, fingerprint: str) -> Response:
+        """Return the published numbers of a collection."""
+        body = self._issuer.issued_numbers(fingerprint)
+        return Response(body, mimetype=LINES_TYPE, headers={"Cache-Control": CACHED})
+
     def tokens(self) -> Response:
         """Sign for an account."""
         account = self._account()
@@ -118,7 +125,8 @@ class IssuerEndpoints:
 
     def metrics(self) -> Response:
         """Return the figures of all workers."""
-        return Response("".join(self._metrics.exposition()), mimetype="text/plain")
+        pending = self._issuer.periods_without_number()
+        return Response("".join(self._metrics.exposition(pending)), mimetype="text/plain")
 
     def _account(self) -> str:
         header = request.headers.get("Authorization", "")
@@ -146,6 +154,7 @@ def create_issuer_app(
     metrics = IssuanceMetrics(issuer.store)
     views = IssuerEndpoints(issuer, verifier, metrics, rate, seconds)
     app.add_url_rule(KEYS_PATH, "token keys", views.keys)
+    app.add_url_rule(NUMBERS_PATH, "issued numbers", views.issued_numbers)
     app.add_url_rule(TOKENS_PATH, "tokens", views.tokens, methods=["POST"])
     app.add_url_rule(LIVE_PATH, "live", views.live)
     app.add_url_rule(READY_PATH, "ready", views.ready)

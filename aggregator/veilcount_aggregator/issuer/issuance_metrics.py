@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..errors import StoreError
 from ..store import ServiceCounter, Store
@@ -52,8 +52,11 @@ class IssuanceMetrics:
                 self._counts.update(taken)
             raise
 
-    def exposition(self) -> Iterator[str]:
-        """Yield the figures over all workers, in the Prometheus text format."""
+    def exposition(self, without_number: Mapping[str, int]) -> Iterator[str]:
+        """Yield the figures over all workers, in the Prometheus text format.
+
+        `without_number` counts the periods that began and are not published, by fingerprint.
+        """
         counts = self._store.service_counts()
         found = {(each.what, each.fingerprint, each.word): n for each, n in counts.items()}
         yield from _metric(
@@ -69,13 +72,21 @@ class IssuanceMetrics:
         requests, microseconds = (found.get((what, "", ""), 0) for what in (REQUESTS, MICROSECONDS))
         yield from _metric("requests_total", "Requests for tokens.", {"": requests})
         yield from _metric("seconds_total", "Time of these requests.", {"": microseconds / 1e6})
+        yield from _metric(
+            "unpublished_periods",
+            "Periods that have begun and whose number of accounts is not published.",
+            {f'fingerprint="{of}"': n for of, n in without_number.items()},
+            kind="gauge",
+        )
 
     def _add(self, counter: ServiceCounter, number: int = 1) -> None:
         with self._lock:
             self._counts[counter] += number
 
 
-def _metric(name: str, help_text: str, values: dict[str, float]) -> Iterator[str]:
-    yield f"# HELP {PREFIX}{name} {help_text}\n# TYPE {PREFIX}{name} counter\n"
+def _metric(
+    name: str, help_text: str, values: dict[str, float], kind: str = "counter"
+) -> Iterator[str]:
+    yield f"# HELP {PREFIX}{name} {help_text}\n# TYPE {PREFIX}{name} {kind}\n"
     for labels, number in sorted(values.items()):
         yield f"{PREFIX}{name}{{{labels}}} {number}\n"

@@ -25,15 +25,19 @@ from ..errors import SigningUnavailable
 from ..series.series import utc_day
 from ..store import DurabilityState, Store, open_store
 from .definition_file import DefinitionFile
+from .issuer import open_publication
 from .key_list_file import read_key_list
-from .key_vault import LEDGER
+from .key_vault import LEDGER, NUMBERS
 from .own_store import require_own_store
 from .period_keys import PeriodKeys
+from .publication import IMPORT, publication_problem, read_lines
 from .signing import require_gmpy2
 from .worker import IssuerSettings
 
 TARGET = "issuer"
 MAKE_KEYS = "run `veilcount issuer keys` with this --collections and this --store or --keys"
+SERVE = "start `veilcount issuer serve`: it publishes what is due"
+OLDER = "the ledger is an older one, and what was published stands: say so to whoever compares"
 RESTORE = "restore them with `veilcount issuer keys import`"
 
 
@@ -82,21 +86,37 @@ def _definitions(subject: IssuerSubject) -> Iterator[CheckResult]:
             yield wrong(f"{each.name} in {file.name} has no keys yet", MAKE_KEYS)
 
 
-@or_ok("the key of every period is there, and is its own")
+@or_ok("the key of every period to come is there, and is its own")
 def _keys(subject: IssuerSubject) -> Iterator[CheckResult]:
     today = utc_day(subject.now)
     for collection, keys in subject.collections():
         missing = set(keys.missing(today))
         if missing:
             yield wrong(f"{collection.name}: {len(missing)} private keys are missing", RESTORE)
-        for period in set(range(keys.oldest(today), collection.periods)) - missing:
+        for period in set(range(keys.unbegun(today), collection.periods)) - missing:
             keys.find(period)  # raises where it is another's, or others may read it
 
 
-@or_ok("the secret of the ledger is there")
+@or_ok("the secrets of the ledger and of the published numbers are there")
 def _secret(subject: IssuerSubject) -> Iterator[CheckResult]:
-    if subject.settings.vault(subject.store).read(LEDGER) is None:
+    vault = subject.settings.vault(subject.store)
+    if vault.read(LEDGER) is None:
         yield wrong("the secret of the ledger is missing: accounts are not known again", RESTORE)
+    if vault.read(NUMBERS) is None:
+        yield wrong("the key of the published numbers is missing: none is published", RESTORE)
+
+
+@or_ok("the number of each period that has begun is published")
+def _numbers(subject: IssuerSubject) -> Iterator[CheckResult]:
+    today = utc_day(subject.now)
+    publication = open_publication(subject.store, subject.settings.vault(subject.store))
+    for collection, keys in subject.collections():
+        if problem := publication_problem(subject.store, collection, keys.unbegun(today)):
+            yield wrong(problem, IMPORT)
+        elif pending := keys.unbegun(today) - len(read_lines(subject.store, keys.fingerprint)):
+            yield wrong(f"{collection.name}: {pending} periods are not published", SERVE)
+        for contradiction in () if keys.is_over(today) else publication.contradictions(collection):
+            yield wrong(contradiction, OLDER)
 
 
 def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
@@ -119,4 +139,5 @@ CHECKS: dict[str, Check[IssuerSubject]] = {
     "keys": _keys,
     "secret": _secret,
     "ledger": _store,
+    "numbers": _numbers,
 }

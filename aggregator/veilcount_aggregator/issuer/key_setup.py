@@ -1,7 +1,8 @@
 """`veilcount issuer keys`: the keys of each collection that is reported with tokens.
 
 In this order, each step durable before the next: private keys into the vault, public keys beside
-the definitions, their digest into the definitions. So what a definition pins is always there; an
+the definitions, their digest into the definitions. The public key of the published numbers, one for
+the whole issuer, is written beside the key lists. So what a definition pins is always there; an
 interruption leaves keys that no definition names, and running it again makes others.
 """
 
@@ -19,7 +20,8 @@ from veilcount_shared.errors import DefinitionError
 from ..store.target_lock import exclusive_file
 from .definition_file import DefinitionFile
 from .key_list_file import read_key_list, write_key_list
-from .key_vault import LEDGER, KeyVault
+from .key_vault import LEDGER, NUMBERS, KeyVault
+from .numbers_key import public_text, write_public_key
 from .period_keys import PeriodKeys, make_keys
 
 SECRET_BYTES = 32
@@ -32,6 +34,7 @@ class KeySet(NamedTuple):
     periods: int
     digest: str
     made: bool
+    numbers_key: str  # of the published numbers
 
 
 def set_up_keys(
@@ -53,15 +56,19 @@ def _set_up(
         raise no_tokens(definitions)
     for collection in file.pinned:
         open_keys(definitions, collection, vault, today)
-        yield KeySet(collection.name, collection.periods, collection.tokens or "", made=False)
-    vault.add({LEDGER: secrets.token_bytes(SECRET_BYTES)})
+    secret, seed = secrets.token_bytes(SECRET_BYTES), secrets.token_bytes(SECRET_BYTES)
+    vault.add({LEDGER: secret, NUMBERS: seed})
+    numbers_key = public_text(write_public_key(definitions, vault))
+    for collection in file.pinned:
+        pinned = collection.tokens or ""
+        yield KeySet(collection.name, collection.periods, pinned, False, numbers_key)
     for collection in file.unpinned:
         begin(collection)
         public, private = make_keys(collection.periods)
         vault.add(private)
         pinned = write_key_list(definitions, public)
         file.pin(collection.name, pinned)
-        yield KeySet(collection.name, collection.periods, pinned, made=True)
+        yield KeySet(collection.name, collection.periods, pinned, True, numbers_key)
 
 
 def open_keys(

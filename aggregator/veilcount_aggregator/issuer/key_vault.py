@@ -1,7 +1,8 @@
 """Where an issuer's secrets are: records of its store, or a folder of owner-only files.
 
-A secret is an entry under a name: one private key a period, and the secret of the ledger. An entry
-is never changed, only added and deleted. In a folder, a copy of the store reveals no account.
+A secret is an entry under a name: one private key a period, the secret of the ledger, and the key
+that signs the published numbers. An entry is never changed, only added and deleted. In a folder, a
+copy of the store reveals no account.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from .owner_files import OTHERS, create_owner_only, read_owner_only
 
 KIND = "issuer-secret"
 LEDGER = "ledger"
+NUMBERS = "issued-numbers"  # the seed of the Ed25519 key that signs them
 
 
 class KeyVault(Protocol):

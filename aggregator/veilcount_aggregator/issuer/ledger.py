@@ -6,9 +6,9 @@ message again is in the ledger already, and free.
 
 Records are found under a keyed hash of account and collection, and marks are keyed hashes too: the
 store alone shows neither an account, nor that two records of two collections are one account's, nor
-a message. Marks of a period are removed once it takes no reports, when the account comes next;
-that it was used stays, since the number of periods is capped as well. Nothing more is issued for it
-then, whatever the clock of another host says.
+a message. Marks of a period are removed once it has begun, when the account comes next: nothing
+more is issued for it then, whatever the clock of another host says. That it was used stays, since
+the number of periods is capped as well, and the accounts of a period are counted and published.
 
 A record is changed by compare-and-set before the signature leaves. What is there already is written
 again: a reply is only given for what the store has confirmed.
@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +36,7 @@ from ..store.records import TRIES, update_records
 KIND = "issued:"
 MARK_BYTES = 16  # nobody can search for a collision: they are keyed
 DELETED_AT_ONCE = 500
+READ_AT_ONCE = 1000
 
 Issued = Mapping[int, Sequence[bytes]]
 _decoder = msgspec.msgpack.Decoder(dict[int, list[bytes]])
@@ -87,22 +90,50 @@ class IssuanceLedger:
         self._secret = secret
 
     def record(
-        self, account: str, collection: Collection, requests: Sequence[SlotRequest], oldest: int
+        self, account: str, collection: Collection, requests: Sequence[SlotRequest], unbegun: int
     ) -> None:
         """Record durably what is to be signed, all or nothing; OverCap: nothing was recorded.
 
-        `oldest` is the oldest period that takes reports: marks of those before it are removed.
+        `unbegun` is the first period that has not begun: marks of those before it are removed.
         """
         fingerprint, caps = collection.fingerprint, Caps.from_collection(collection)
         kind, key = KIND + fingerprint, self._hash("account", fingerprint, account.encode())
         marks = [(each.period, self._mark(fingerprint, each)) for each in requests]
         for _ in range(TRIES):
             found = self._store.records_at(kind, [key]).get(key)
-            issued = _without_marks(_decoder.decode(found) if found else {}, oldest)
+            issued = _without_marks(_decoder.decode(found) if found else {}, unbegun)
             changed = msgspec.msgpack.encode(caps.admit(issued, marks))
             if self._store.change_record(Record(kind, key, changed), found):
                 return
         raise StoreUnavailable("ledger: too many requests of one account at once; retry")
+
+    def accounts(self, fingerprint: str) -> Counter[int]:
+        """Count the accounts that have each period in their record; read in parts."""
+        kind = KIND + fingerprint
+        names = sorted(self._store.record_keys(kind))
+        numbers = Counter[int]()
+        for first in range(0, len(names), READ_AT_ONCE):
+            part = self._store.records_at(kind, names[first : first + READ_AT_ONCE])
+            for content in part.values():
+                numbers.update(_decoder.decode(content).keys())
+        return numbers
+
+    def erase(self, account: str, fingerprint: str) -> bool:
+        """Take an account's name off its record of a collection; False: it has none.
+
+        What stays has a random name and no mark: the number of accounts of each period is final or
+        will be, and must not change. The same account would have its caps once more.
+        """
+        kind, key = KIND + fingerprint, self._hash("account", fingerprint, account.encode())
+        return update_records(self._store, partial(self._renamed, kind, key))
+
+    def _renamed(self, kind: str, key: str) -> tuple[Sequence[Record], bool]:
+        content = self._store.records_at(kind, [key]).get(key)
+        if content is None:
+            return (), False
+        periods = msgspec.msgpack.encode(dict.fromkeys(_decoder.decode(content), ()))
+        nameless = secrets.token_hex(MARK_BYTES)
+        return (Record(kind, key, None), Record(kind, nameless, periods)), True
 
     def delete(self, fingerprint: str) -> None:
         """Delete all records of a collection that is over."""
@@ -121,8 +152,8 @@ class IssuanceLedger:
         return hmac.digest(self._secret, message, hashlib.sha256)[:MARK_BYTES].hex()
 
 
-def _without_marks(issued: Issued, oldest: int) -> Issued:
-    return {period: marks if period >= oldest else () for period, marks in issued.items()}
+def _without_marks(issued: Issued, unbegun: int) -> Issued:
+    return {period: marks if period >= unbegun else () for period, marks in issued.items()}
 
 
 def _decided(records: Sequence[Record]) -> tuple[Sequence[Record], None]:

@@ -1,4 +1,4 @@
-"""The private keys of a collection, one a period: made, found, and deleted when it is over."""
+"""The private keys of a collection, one a period: made, found, and deleted once it has begun."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
 from veilcount_shared import Collection
+from veilcount_shared.retention import GRACE
 from veilcount_shared.tokens import PublicKey, digest, encode_key
 
 from ..errors import StoreUnfit
@@ -54,9 +55,18 @@ class PeriodKeys:
         self._lock = threading.Lock()
         self._read: dict[int, SigningKey] = {}
 
-    def oldest(self, today: date) -> int:
-        """Return the oldest period that takes reports."""
-        return Series(self.collection).open_periods(today)[0]
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the collection."""
+        return self.collection.fingerprint
+
+    def unbegun(self, today: date) -> int:
+        """Return the first period that has not begun: nothing is signed for those before it."""
+        return Series(self.collection).open_periods(today)[1] + 1
+
+    def is_over(self, today: date) -> bool:
+        """Whether no period takes reports any more."""
+        return Series(self.collection).over(self.collection.periods - 1, today)
 
     def find(self, period: int) -> SigningKey | None:
         """Return the key of a period; None: it was deleted."""
@@ -71,18 +81,16 @@ class PeriodKeys:
     def missing(self, today: date) -> list[int]:
         """Return the periods whose key should be in the vault, and is not."""
         names = self._vault.names()
-        periods = range(self.oldest(today), self.collection.periods)
+        periods = range(self.unbegun(today), self.collection.periods)
         return [each for each in periods if self.name(each) not in names]
 
-    def delete_over(self, today: date) -> bool:
-        """Delete the keys of periods that take no reports; return whether all are over."""
-        series = Series(self.collection)
-        over = [each for each in range(self.collection.periods) if series.over(each, today)]
+    def delete_begun(self, today: date) -> None:
+        """Delete the keys of periods that began a day ago: whoever has one signs any votes."""
+        begun = range(self.unbegun(today - GRACE))
         with self._lock:
-            for period in over:
+            for period in begun:
                 self._read.pop(period, None)
-        self._vault.delete({self.name(each) for each in over} & self._vault.names())
-        return len(over) == self.collection.periods
+        self._vault.delete({self.name(period) for period in begun} & self._vault.names())
 
     def name(self, period: int) -> str:
         """Return the name of a period's key in the vault."""

@@ -24,9 +24,9 @@ _KINDS: dict[str, tuple[int, str, str]] = {
     ),
     "not-found": (404, "Not found", "no such path, or no collection of this fingerprint"),
     "wrong-method": (405, "Method not allowed", "use a method that the Allow header names"),
-    "period-over": (
+    "period-begun": (
         409,
-        "A requested period is over",
+        "A requested period has begun",
         "leave out the periods in `over`; nothing was issued",
     ),
     "over-cap": (

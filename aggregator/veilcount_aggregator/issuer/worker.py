@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ from veilcount_shared.wire import JSON_TYPE
 from ..errors import SettingsError
 from ..problem_details import PROBLEM_TYPE
 from ..store import Store, open_store
-from ..structured_logging import FaultLog, configure_logging
+from ..structured_logging import FaultLog, configure_logging, log_event
 from .accounts import AccountVerifier, SignedAccountVerifier, load_verifier, read_account_key
 from .app import LIVE_PATH, create_issuer_app
 from .issuance_metrics import IssuanceMetrics
@@ -95,6 +96,7 @@ class IssuerWorker:
         self._metrics: IssuanceMetrics | None = None
         self._issuer: Issuer | None = None
         self._retire_at = seconds()
+        self._is_compared = False
         self.faults = FaultLog(seconds)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
@@ -116,23 +118,21 @@ class IssuerWorker:
         configure_logging(sys.stderr)
         self.keep_up()
         threading.Thread(target=self._run, daemon=True).start()
-        Finalize(None, self._flush, exitpriority=CLOSING)
+        Finalize(None, self._flush_last, exitpriority=CLOSING)
 
     def keep_up(self) -> None:
-        """Open if that is due, write figures, and delete what is over; a fault is logged."""
+        """Open if that is due, write figures, publish and delete what is due; faults are logged.
+
+        A fault of one step keeps no other from its turn.
+        """
         self.faults.log_ended()
-        try:
-            if self._app is None:
-                self._open()
-            if self._metrics is not None:
-                self._metrics.flush()
-            if self._issuer is not None and self._seconds() >= self._retire_at:
-                self._retire_at = self._seconds() + RETIRE_SECONDS
-                self._issuer.retire()
-        except VeilcountError as error:
-            self.faults.log("store", ENDPOINT, error, reason=str(error))
-        except Exception as error:  # noqa: BLE001 - the thread goes on
-            self.faults.log("failed", ENDPOINT, error)
+        for step in (self._open, self._flush, self._publish, self._retire):
+            try:
+                step()
+            except VeilcountError as error:
+                self.faults.log("store", ENDPOINT, error, reason=str(error))
+            except Exception as error:  # noqa: BLE001 - the thread goes on
+                self.faults.log("failed", ENDPOINT, error)
 
     def _run(self) -> None:
         while True:
@@ -140,6 +140,8 @@ class IssuerWorker:
             self.keep_up()
 
     def _open(self) -> None:
+        if self._app is not None:
+            return
         store = open_store(self._settings.store)
         try:
             vault, verifier = self._settings.vault(store), self._settings.verifier()
@@ -153,7 +155,24 @@ class IssuerWorker:
         )
         self._app = app
 
+    def _publish(self) -> None:
+        if self._issuer is None:
+            return
+        self._issuer.publish()
+        if not self._is_compared:  # once: an older ledger is restored before a start
+            for contradiction in self._issuer.contradictions():
+                log_event("contradiction", logging.ERROR, reason=contradiction)
+            self._is_compared = True
+
+    def _retire(self) -> None:
+        if self._issuer is not None and self._seconds() >= self._retire_at:
+            self._retire_at = self._seconds() + RETIRE_SECONDS
+            self._issuer.retire()
+
     def _flush(self) -> None:
         if self._metrics is not None:
-            with suppress(VeilcountError):  # figures of the last second are lost, no token
-                self._metrics.flush()
+            self._metrics.flush()
+
+    def _flush_last(self) -> None:
+        with suppress(VeilcountError):  # figures of the last second are lost, no token
+            self._flush()

@@ -8,13 +8,9 @@ from datetime import UTC, date, datetime, timedelta
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Linkage
 from veilcount_shared.periods import period_number
+from veilcount_shared.retention import GRACE
 from veilcount_shared.schedule import period_end
 from veilcount_shared.tokens import PublicKey
-
-#: an epoch's spent slots outlive `late` by so many days: a clock that is set back finds them
-GRACE = timedelta(days=1)
-#: rows of a dropped epoch stay for so long: with them a drop by a wrong clock can be undone
-RECOVERABLE = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,15 +94,6 @@ def delta(number: Fraction) -> str:
     return f"{float(number):.15f}".rstrip("0")
 
 
-def percent(chance: Fraction) -> str:
-    """Return a chance as a percentage, rounded up, with as many decimals as keep it below 100."""
-    for decimals in range(1, 7):
-        rounded = Fraction(ceil(chance * 100 * 10**decimals), 10**decimals)
-        if rounded < 100:  # noqa: PLR2004 - percent
-            return f"{float(rounded):.{decimals}f}".removesuffix(".0") + " %"
-    return "100 %"
-
-
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 FORM = "give bytes, or a number with a unit, like 256MB or 2GB"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 from veilcount_shared import Collection, lint, periods
+from veilcount_shared.collection import describe_answers
 from veilcount_shared.collection.canonical import canonical_fields
 from veilcount_shared.errors import format_value
 from veilcount_shared.periods import Unit, period_name
@@ -37,7 +38,7 @@ def compare(new: Collections, old: Collections | None) -> Iterator[DiagnosticRes
         for ok, message in findings:
             yield DiagnosticResult(name, ok, message)
         if not before and old is not None:
-            message = "new: consent does not cover it, ask again where unasked() names it"
+            message = "new: consent does not cover it, ask again where client.must_ask is true"
             yield DiagnosticResult(name, False, message)
         for remark in lint(collection):
             yield DiagnosticResult(name, True, f"remark on {remark.key}: {remark.text}")
@@ -56,6 +57,8 @@ def _compare_one(new: Collection, old: Collection) -> Iterator[Finding]:
 def _describe(new: Collection) -> Iterator[Finding]:
     figures = [f"{format_value(getattr(new, key))} per {unit}" for unit, key in FIGURES]
     yield True, f"epsilon {', '.join(figures)}"
+    if answers := describe_answers(new):
+        yield True, answers
 
 
 def _series(new: Collection, old: Collection) -> Finding:

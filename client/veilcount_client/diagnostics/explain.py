@@ -12,7 +12,7 @@ from veilcount_shared.periods import period_name
 
 from ..clock import instant
 from ..delivery.worker import ClientWorker
-from ..recording.kept_values import KeptValue, Kind, Place, kept_values, unsent_values
+from ..recording.kept_values import KeptKind, KeptValue, Place, kept_values, unsent_values
 from ..recording.known_definitions import period_label
 from ..recording.receipt import DELIVERED, WAITING
 from ..settings import ClientSettings
@@ -144,9 +144,9 @@ def _waiting(worker: ClientWorker, key: bytes, collection: Collection, now: floa
 
 def _describe(value: KeptValue, period: str) -> str:
     report = f"at an instant drawn for {period}"
-    if value.kind is Kind.STATE:
+    if value.kind is KeptKind.STATE:
         return f"the state is kept on this device; the next report is randomized {report}"
-    if value.kind is Kind.VISIT:
+    if value.kind is KeptKind.VISIT:
         return "the last visit is kept on this device; the next period with a visit asks for it"
     end = ", or when this process ends" if value.place is Place.MEMORY else ""
     return f"1 value is waiting; it is reported {report}{end}"

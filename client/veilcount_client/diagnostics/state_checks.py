@@ -18,7 +18,7 @@ from veilcount_shared.verdict import Verdict
 from ..clock import instant
 from ..delivery.replies import VERDICTS, last_reply
 from ..recording import budget_reservation
-from ..recording.kept_values import Kind, kind_on_device
+from ..recording.kept_values import KeptKind, kind_on_device
 from ..settings import ClientSettings
 from ..state import ClientState, Notes, StateError, closed_series
 from ..state.factory import open_state
@@ -184,14 +184,14 @@ def _kept_values(state: ClientState, collections: Collections) -> Iterator[str]:
         collection.fingerprint: kind_on_device(collection) for collection in collections.values()
     }
     kinds = Counter(
-        kinds_by_series.get(value.series, Kind.ANSWER)
+        kinds_by_series.get(value.series, KeptKind.ANSWER)
         for value in state.held_due(math.inf, MOST_KEPT)
     )
-    if values := kinds[Kind.ANSWER] + kinds[Kind.TRUE_VALUE]:
+    if values := kinds[KeptKind.ANSWER] + kinds[KeptKind.TRUE_VALUE]:
         yield f"values that wait for their instants: {values}"
-    if states := kinds[Kind.STATE]:
+    if states := kinds[KeptKind.STATE]:
         yield f"states of trends, kept between reports: {states}"
-    if visits := kinds[Kind.VISIT]:
+    if visits := kinds[KeptKind.VISIT]:
         yield f"last visits, kept for the next: {visits}"
 
 

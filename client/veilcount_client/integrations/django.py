@@ -42,14 +42,18 @@ def record(request: Any, name: str, value: object, /, **segments: object) -> Non
 
 def consent(request: Any) -> Any:
     """Store the answer of a form, consent=yes or consent=no: a view for urlpatterns, POST only."""
+    from django.views.decorators.csrf import csrf_protect  # noqa: PLC0415 - optional dependency
+
+    return csrf_protect(_store_consent)(request)  # also where the middleware is not installed
+
+
+def _store_consent(request: Any) -> Any:
     from django.http import HttpResponse  # noqa: PLC0415 - optional dependency
 
-    found = person(request)
-    answer = {"yes": True, "no": False}.get(request.POST.get("consent", ""))
-    if request.method != "POST" or found is None or answer is None:
-        return HttpResponse(status=405 if request.method != "POST" else 400 if found else 403)
-    found.consent(answer)
-    return HttpResponse(status=204)
+    if request.method != "POST":
+        return HttpResponse(status=405)
+    failed = pages.PrivacyPages(client).decide(person(request), request.POST.get(pages.CONSENT))
+    return HttpResponse(status=failed or 204)
 
 
 def _form_fields(request: Any) -> dict[str, str]:

@@ -14,17 +14,21 @@ from hashlib import sha256
 from html import escape
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
+from veilcount_shared.collection import Linkage, Model
 
 from ..client import Client, Respondent
 from ..recording import receipt_html
-from ..recording.receipt_messages import Texts
+from ..recording.receipt import respondent_notice
+from ..recording.receipt_messages import HtmlTexts
 from ..state import StateError
 
 #: the last parts of the addresses, and the forms' fields
 CONSENT, RECEIPT, FORGET = "consent", "receipt", "forget"
 CONFIRMED = "yes"
-ANSWERS = {"yes": True, "no": False}
+NO = "no"  # to everything
+PLAIN_ANSWERS = ("yes", NO)
+NEW_ANSWERS = ("yes_new", "no_new", NO)  # where some questions came after a yes
+ANSWERS = frozenset({*PLAIN_ANSWERS, *NEW_ANSWERS})
 OK, BAD_REQUEST, FORBIDDEN, UNAVAILABLE = 200, 400, 403, 503
 _STYLE = b64encode(sha256(receipt_html.STYLE.encode()).digest()).decode()
 HEADERS: Mapping[str, str] = {
@@ -54,7 +58,7 @@ class PrivacyPages:
     ) -> None:
         """Take the app's own texts [recording.receipt_messages], perhaps lazily translated."""
         self._client, self._messages, self._language = client, messages, language
-        self._texts = Texts(messages)
+        self._texts = HtmlTexts(messages)
 
     def consent(
         self, person: Respondent | None, fields: Mapping[str, str], *, failed: int = 0
@@ -76,16 +80,25 @@ class PrivacyPages:
 
     def decide(self, person: Respondent | None, answer: str | None) -> int:
         """Store what the form says; return the status of a failure, else 0."""
-        granted = ANSWERS.get(answer or "")
         if person is None:
             return FORBIDDEN
-        if granted is None:
+        if answer not in ANSWERS:
             return BAD_REQUEST
         try:
-            person.consent(granted)
+            self._store(person, answer)
         except StateError:  # of a strict client
             return UNAVAILABLE
-        return 0 if person.consented is granted else UNAVAILABLE
+        is_stored = person.consented is (answer != NO) and not person.must_ask
+        return 0 if is_stored else UNAVAILABLE
+
+    def _store(self, person: Respondent, answer: str) -> None:
+        match answer:
+            case "yes":  # to each question on the page, also to one that was declined before
+                person.consent(True, only=[each.name for each in self._questions()])
+            case "no":
+                person.consent(False)
+            case _:
+                person.consent(answer == "yes_new", only="new")
 
     def forget(
         self, person: Respondent | None, fields: Mapping[str, str], *, failed: int = 0
@@ -93,7 +106,8 @@ class PrivacyPages:
         """Return what a deletion does, and the form for it; otherwise as `consent`."""
         if person is None:
             return self._page("forget_title", ["consent_login"], FORBIDDEN)
-        return self._document("forget_title", self._forget_form(fields, failed), failed or OK)
+        form = self._forget_form(person, fields, failed)
+        return self._document("forget_title", form, failed or OK)
 
     def erase(self, person: Respondent | None, answer: str | None) -> int:
         """Delete what is stored of the person; return the status of a failure, else 0."""
@@ -121,21 +135,28 @@ class PrivacyPages:
         if failed:
             yield f'<p role="alert"><strong>{texts("consent_failed")}</strong></p>'
         yield f"<p>{texts('consent_intro')}</p>"
-        for model in Model:
-            questions = [each.question for each in self._questions() if each.model is model]
-            if questions:
-                items = "".join(f"<li>{escape(each)}</li>" for each in questions)
-                yield f"<p>{texts(f'consent_{model}')}</p><ul>{items}</ul>"
+        for collection in self._questions():
+            yield f"<h2>{escape(collection.question)}</h2>"
+            notice = respondent_notice(collection, self._client().settings)
+            yield from receipt_html.notice_paragraphs(notice, texts)
         yield f"<p>{self._decision(person)}</p>"
-        buttons = ((answer, f"consent_{answer}") for answer in ANSWERS)
-        yield from self._buttons(CONSENT, buttons, fields)
+        answers = NEW_ANSWERS if person.consented and person.must_ask else PLAIN_ANSWERS
+        yield from self._buttons(CONSENT, ((each, f"consent_{each}") for each in answers), fields)
         yield self._link(RECEIPT, "consent_receipt")
         yield self._link(FORGET, "forget_title")
 
-    def _forget_form(self, fields: Mapping[str, str], failed: int) -> Iterator[str]:
+    def _forget_form(
+        self, person: Respondent, fields: Mapping[str, str], failed: int
+    ) -> Iterator[str]:
         if failed:
             yield f'<p role="alert"><strong>{self._texts("forget_failed")}</strong></p>'
-        for key in ("forget_text", "forget_kept"):
+        if rows := person.rows():
+            yield f"<p><strong>{self._texts('forget_rows')}</strong></p>"
+            yield f"<pre>{escape(chr(10).join(map(str, rows)))}</pre>"
+        keys = ["forget_text", "forget_kept"]
+        if any(each.linkage is Linkage.TOKEN for each in self._questions()):
+            keys.append("notice_issuer_erases")
+        for key in keys:
             yield f"<p>{self._texts(key)}</p>"
         yield from self._buttons(FORGET, [(CONFIRMED, "forget_button")], fields)
         yield self._link(RECEIPT, "consent_receipt")

@@ -36,8 +36,9 @@ def answering_periods(person: PersonState, collection: Collection) -> frozenset[
 
     By the root that survives `forget`: who could draw again could answer both of a pair.
     """
-    by_token = collection.linkage is Linkage.TOKEN
-    return _draw_periods(person.root, collection, _first_covered(person, collection) * by_token)
+    is_late = collection.linkage is Linkage.TOKEN  # drawn from the periods that are left
+    first = _first_covered(person, collection) if is_late else 0
+    return _draw_periods(person.root, collection, first)
 
 
 @lru_cache(maxsize=4096)
@@ -54,11 +55,16 @@ def first_period(person: PersonState, collection: Collection) -> int:
     answered; a trend is paid for once, so nothing is left of it.
     """
     coverage = person.coverage.get(collection.fingerprint)
-    barred = period_number(collection, person.barred) + 1
+    barred = _begun(collection, person.barred)
     if coverage is None or (barred and collection.is_trend):
         return collection.periods
-    resumed = period_number(collection, coverage.resumed) + 1
+    resumed = _begun(collection, coverage.resumed)
     return min(max(_first_covered(person, collection), barred, resumed), collection.periods)
+
+
+def _begun(collection: Collection, at: float) -> int:
+    """Return how many periods had begun at an instant; none without one."""
+    return period_number(collection, at) + 1 if at else 0
 
 
 def _first_covered(person: PersonState, collection: Collection) -> int:
@@ -74,10 +80,10 @@ def _first_covered(person: PersonState, collection: Collection) -> int:
 
 def period_number(collection: Collection, at: float) -> int:
     """Return the period of an instant; -1 before the campaign, the number of all after it."""
-    if at >= last_instant(collection):
-        return collection.periods
     period = period_of(collection, at)
-    return -1 if period is None else period
+    if period is not None:
+        return period
+    return collection.periods if at >= last_instant(collection) else -1
 
 
 def period_of(collection: Collection, at: float) -> int | None:

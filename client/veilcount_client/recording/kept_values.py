@@ -36,7 +36,7 @@ SENTENCES = {
 }
 
 
-class Kind(StrEnum):
+class KeptKind(StrEnum):
     """What is kept."""
 
     ANSWER = "answer"  # it is randomized at the person's instant of the period
@@ -56,7 +56,7 @@ class Place(StrEnum):
 class KeptValue:
     """That a value is kept: everything but the value."""
 
-    kind: Kind
+    kind: KeptKind
     place: Place
     when: str  # the period of the next report; "" of a visit
     until: str  # the day by which it is reported or wiped, if the app runs then
@@ -71,11 +71,11 @@ class KeptValue:
         return SENTENCES[self.message_key].format(when=self.when, until=self.until)
 
 
-def kind_on_device(collection: Collection) -> Kind:
+def kind_on_device(collection: Collection) -> KeptKind:
     """Classify the value that the state keeps of a collection."""
     if collection.is_trend:
-        return Kind.STATE
-    return Kind.VISIT if collection.is_retention else _kind_in_memory(collection)
+        return KeptKind.STATE
+    return KeptKind.VISIT if collection.is_retention else _kind_in_memory(collection)
 
 
 def kept_values(recorder: Recorder, person: bytes, collection: Collection) -> Iterator[KeptValue]:
@@ -95,7 +95,7 @@ def unsent_values(recorder: Recorder, person: bytes, collection: Collection) -> 
 
 def _on_device(collection: Collection, value: HeldValue) -> KeptValue:
     kind = kind_on_device(collection)
-    if kind is Kind.VISIT:
+    if kind is KeptKind.VISIT:
         return KeptValue(kind, Place.DEVICE, "", f"{instant(value.due):%Y-%m-%d}")
     until = schedule.period_end(collection, value.period).date()
     return KeptValue(kind, Place.DEVICE, period_label(collection, value.period), f"{until}")
@@ -106,5 +106,5 @@ def _in_memory(collection: Collection, period: int, until: date) -> KeptValue:
     return KeptValue(kind, Place.MEMORY, when, f"{until}")
 
 
-def _kind_in_memory(collection: Collection) -> Kind:
-    return Kind.TRUE_VALUE if collection.model is Model.CENTRAL else Kind.ANSWER
+def _kind_in_memory(collection: Collection) -> KeptKind:
+    return KeptKind.TRUE_VALUE if collection.model is Model.CENTRAL else KeptKind.ANSWER

@@ -7,15 +7,16 @@ from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
+from veilcount_shared.guessing import distinguishing_probability
 
+from ..settings import ClientSettings
 from ..state import SentReport, SpentBudget, StateError, closed_series
 from ..state.losses import Loss
 from .budget_reservation import Reservation, micro
@@ -23,15 +24,12 @@ from .kept_values import KeptValue, kept_values, unsent_values
 from .known_definitions import KnownDefinition, known_definitions
 from .recorder import Recorder
 
+if TYPE_CHECKING:
+    from veilcount_shared.notice import Notice
+
 WAITING = "waiting"  # the status of what has not left yet
 DELIVERED = "delivered"
-MOST_COMPOSED = 1000  # answers of one question: beyond, the plain sum is close to certainty too
 TRUE_VALUE = "the true value, not kept here once it has left"
-NOT_COVERED = (
-    "That you answered, and when, can be seen by the receiver (where presence is not hidden).",
-    "Whoever sees your network address can connect what you send.",
-    "What you have in common with others is learned from them, with or without you.",
-)
 
 
 ADJACENCY = {Adjacency.SUBSTITUTE.value: "substitution", Adjacency.ADD_REMOVE.value: "add-remove"}
@@ -69,28 +67,34 @@ class ReceiptEntry:
     start: str
     until: str
     answers: int | None  # given so far; None if an earlier form gave some of them
-    guess_one: float | None  # a right guess between two answers, at most, from one report
-    guess_all: float | None  # from all so far, if the answer never changed
+    guess_one: Fraction | None  # a right guess between two answers, at most, from one report
+    guess_all: Fraction | None  # from all so far, if the answer never changed
     sent: tuple[Mapping[str, Any], ...]
     closed: bool  # the receiver accepts no more
+    notice: Notice  # what the person was asked to agree to
     delta: str = ""  # the chance that the epsilons do not cover; of some trusted curators
     kept_values: tuple[KeptValue, ...] = ()  # before they are reported
 
     def lines(self) -> list[str]:
         """Return the entry in plain words."""
-        how = "a true value, to a trusted curator" if self.model == "central" else "randomized"
-        figures = f"{self.event} an answer, {self.day} a day, {self.life} in all"
-        if self.delta:
-            figures += f", each with delta {self.delta}"
         answers = "with earlier forms" if self.answers is None else f"{self.answers} answers given"
         return [
             f"{self.question} [{self.name}]",
-            f"  {how}; epsilon ({ADJACENCY[self.adjacency]}) {figures}",
             f"  spent {self.spent:g} of {self.life}; {answers}",
             *(["  closed: no more reports are accepted"] if self.closed else []),
-            *(f"  {each['status']}: {each['when']}, {each['description']}" for each in self.sent),
+            *(f"  {row['status']}: {row['when']}, {row['description']}" for row in self.sent),
             *(f"  {value.line()}" for value in self.kept_values),
+            *(f"  {part.title}: {part.text}" for part in self.notice.texts()),
         ]
+
+    def json(self) -> dict[str, Any]:
+        """Return the entry as JSON values."""
+        chances = {"guess_one": self.guess_one, "guess_all": self.guess_all}
+        return {
+            **asdict(self),
+            **{key: None if chance is None else float(chance) for key, chance in chances.items()},
+            "notice": [asdict(part) for part in self.notice.texts()],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +118,6 @@ class EarlierEntry:
         ]
 
 
-DIRECT, RELAY = "direct", "relay"  # how reports reach the server
-
-
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """All collections of one person.
@@ -132,17 +133,11 @@ class Receipt:
     losses: Mapping[str, int]
     earlier: tuple[EarlierEntry, ...] = ()
     problem: str = ""  # why the receipt is empty
-    route: str = DIRECT
 
     @classmethod
     def empty(cls, problem: str) -> Receipt:
         """Return a receipt that says why it is empty."""
         return cls((), (), 0.0, 0.0, {}, problem=problem)
-
-    @property
-    def is_relayed(self) -> bool:
-        """Whether reports reach the server without showing it an address."""
-        return self.route == RELAY
 
     def html(self, messages: Mapping[str, object] | None = None, language: str = "en") -> str:
         """Return the receipt as a page of its own: no script, nothing to load.
@@ -164,22 +159,19 @@ class Receipt:
             f"  limit on this device: {self.charged:g} of at most {self.ceiling:g}, the plain sum"
             " of the stated epsilons (a safety limit, no privacy figure)"
         )
-        if self.is_relayed:
-            lines.append("Sent through a relay: the server does not see your network address.")
         lines += [f"Not recorded, {reason}: {count}" for reason, count in self.losses.items()]
-        return "\n".join([*lines, "", "What this does not cover:", *NOT_COVERED])
+        return "\n".join(lines)
 
     def json(self) -> dict[str, Any]:
         """Return the receipt as JSON values."""
         return {
-            "collections": [asdict(entry) for entry in self.entries],
+            "collections": [entry.json() for entry in self.entries],
             "spent": [asdict(total) for total in self.spent],
             "charged": self.charged,
             "ceiling": self.ceiling,
             "losses": dict(self.losses),
             "earlier": [asdict(entry) for entry in self.earlier],
             "problem": self.problem,
-            "not_covered": list(NOT_COVERED),
         }
 
 
@@ -200,7 +192,7 @@ def receipt(
     key: bytes,
     collections: Mapping[str, Collection],
     reservation: Reservation,
-    route: str = DIRECT,
+    settings: ClientSettings,
 ) -> Receipt:
     """Return the receipt of a person over all collections."""
     state = recorder.state
@@ -213,6 +205,7 @@ def receipt(
     entries = tuple(
         account.entry(
             collection,
+            respondent_notice(collection, settings),
             closed=collection.fingerprint in over,
             values=(
                 *kept_values(recorder, key, collection),
@@ -228,7 +221,6 @@ def receipt(
         reservation.ceilings.life / EPSILON_GRAIN,
         _losses(recorder, {series: definition.name for series, definition in loaded.items()}),
         tuple(account.earlier(loaded)),
-        route=route,
     )
 
 
@@ -245,6 +237,14 @@ def _losses(recorder: Recorder, names: Mapping[str, str]) -> dict[str, int]:
         f"{reason.value}{f' ({name})' if name else ''}": count
         for (reason, name), count in (+losses).items()
     }
+
+
+def respondent_notice(collection: Collection, settings: ClientSettings) -> Notice:
+    """Return the notice of a collection as this client records and sends it."""
+    from veilcount_shared.notice import notice  # noqa: PLC0415 - no app's start waits for a page
+
+    relay = None if settings.relay is None else ""
+    return notice(collection, relay=relay, by_app=settings.persons)
 
 
 def _lineage(collection: Collection, reservation: Reservation) -> str:
@@ -272,7 +272,12 @@ class _Account:
         return [each for each in self.sent if each.report.fingerprint == fingerprint]
 
     def entry(
-        self, collection: Collection, *, closed: bool, values: tuple[KeptValue, ...]
+        self,
+        collection: Collection,
+        collection_notice: Notice,
+        *,
+        closed: bool,
+        values: tuple[KeptValue, ...],
     ) -> ReceiptEntry:
         definition = self.known[collection.fingerprint]
         budget, reports = self.spent.get(definition.lineage), self.reports(collection.fingerprint)
@@ -296,6 +301,7 @@ class _Account:
             every,
             tuple(_entry_report(collection, definition, each) for each in reports),
             closed,
+            collection_notice,
             "" if collection.delta is None else format_value(collection.delta),
             values,
         )
@@ -339,28 +345,25 @@ class _Account:
             yield SpentTotal(None, None, (self.charged - spent.total()) / EPSILON_GRAIN)
 
 
-_guess = lru_cache(maxsize=256)(guessing_probability)  # a tenth of a second for 1000 answers
-
-
 def _guesses(
     collection: Collection,
     spent: Fraction,
     answers: int,
     is_only_form: bool,  # noqa: FBT001
-) -> tuple[float | None, float | None]:
+) -> tuple[Fraction | None, Fraction | None]:
     """Return the chance of a right guess between two answers, at most: from one report, from all.
 
     Of an unchanging answer; the plain sum of epsilon bounds what several forms reveal together.
     """
     if collection.model is Model.CENTRAL:
         return None, None  # the curator sees the true value
-    one = _guess(collection.unit_epsilon, 1)
+    one = distinguishing_probability(collection)
     if not spent:
-        return float(one), None
+        return one, None
     priced = min(answers, collection.priced_answers)
-    if is_only_form and 1 <= priced <= MOST_COMPOSED:
-        return float(one), float(_guess(collection.unit_epsilon, priced))
-    return float(one), float(_guess(spent, 1))
+    if is_only_form and priced:
+        return one, distinguishing_probability(collection, priced)
+    return one, guessing_probability(spent, 1)
 
 
 def example(collection: Collection) -> ReportExample:

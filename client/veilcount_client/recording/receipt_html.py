@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from html import escape
-from math import ceil
 from typing import TYPE_CHECKING
 
-from .receipt_messages import Texts
+from veilcount_shared.guessing import percent
+from veilcount_shared.notice import Notice
+
+from .receipt_messages import HtmlTexts
 
 if TYPE_CHECKING:
     from .receipt import EarlierEntry, Receipt, ReceiptEntry
@@ -36,6 +38,7 @@ a { color: inherit } button { font: inherit; color: inherit; background: none; c
   border-radius: .375rem }
 :focus-visible { outline: 3px solid var(--bar); outline-offset: 2px }
 """
+HALF = Fraction(1, 2)
 WIDTH, BAR = 600, 16  # of a bar, in its own units
 
 
@@ -62,11 +65,11 @@ def page(
     links: Iterable[str] = (),
 ) -> str:
     """Return the page of a receipt, with links of an app's at its end."""
-    texts = Texts(messages)
+    texts = HtmlTexts(messages)
     return document(texts("receipt_title"), language, (*_body(receipt, texts), *links))
 
 
-def _body(receipt: Receipt, texts: Texts) -> Iterator[str]:
+def _body(receipt: Receipt, texts: HtmlTexts) -> Iterator[str]:
     if receipt.problem:
         yield _paragraph(texts("receipt_problem"))
         return
@@ -81,12 +84,9 @@ def _body(receipt: Receipt, texts: Texts) -> Iterator[str]:
         for earlier in receipt.earlier:
             yield from _earlier(earlier, texts)
     yield from _losses(receipt.losses, texts)
-    yield _heading(texts("not_covered_title"))
-    network = f"not_covered_network{'_relay' * receipt.is_relayed}"
-    yield _list(map(texts, ("not_covered_presence", network, "not_covered_common")))
 
 
-def _spent(entries: Iterable[ReceiptEntry], texts: Texts) -> Iterator[str]:
+def _spent(entries: Iterable[ReceiptEntry], texts: HtmlTexts) -> Iterator[str]:
     most = max((float(Fraction(each.life)) for each in entries), default=0.0)
     if not most:
         return
@@ -103,13 +103,9 @@ def _spent(entries: Iterable[ReceiptEntry], texts: Texts) -> Iterator[str]:
     )
 
 
-def _question(entry: ReceiptEntry, texts: Texts) -> Iterator[str]:
+def _question(entry: ReceiptEntry, texts: HtmlTexts) -> Iterator[str]:
     yield _heading(_named(escape(entry.question), entry.name))
-    is_local = entry.guess_one is not None
-    facts = [
-        texts("question_local" if is_local else "question_central"),
-        texts("question_dates", start=entry.start, until=entry.until),
-    ]
+    facts = []
     if entry.answers is not None:
         facts.append(texts("question_answers", answers=entry.answers))
     if entry.closed:
@@ -122,18 +118,27 @@ def _question(entry: ReceiptEntry, texts: Texts) -> Iterator[str]:
         )
     yield from _guesses(entry, texts)
     yield from _reports(entry.sent, texts)
+    yield f"<details><summary>{texts('question_notice')}</summary>"
+    yield from notice_paragraphs(entry.notice, texts)
+    yield "</details>"
 
 
-def _guesses(entry: ReceiptEntry, texts: Texts) -> Iterator[str]:
+def notice_paragraphs(notice: Notice, texts: HtmlTexts) -> Iterator[str]:
+    """Yield the privacy notice of a question, a paragraph for each part."""
+    for part in notice.texts(texts):
+        yield _paragraph(f"<strong>{part.title}.</strong> {part.text}")
+
+
+def _guesses(entry: ReceiptEntry, texts: HtmlTexts) -> Iterator[str]:
     """Yield the picture of how often a guess between two answers is right."""
-    chances = {"guess_one": entry.guess_one, "guess_all": entry.guess_all}
-    known = {"guess_none": 0.5} | {key: each for key, each in chances.items() if each is not None}
-    if len(known) > 1:
+    bounds = {"guess_one": entry.guess_one, "guess_all": entry.guess_all}
+    chances = {"guess_none": HALF} | {key: p for key, p in bounds.items() if p is not None}
+    if len(chances) > 1:
         yield f"<h3>{texts('guess_title')}</h3>"
-        yield _picture((texts(key), _percent(chance), chance, 1.0) for key, chance in known.items())
+        yield _picture((texts(key), percent(p), float(p), 1.0) for key, p in chances.items())
 
 
-def _reports(sent: Iterable[Mapping[str, object]], texts: Texts) -> Iterator[str]:
+def _reports(sent: Iterable[Mapping[str, object]], texts: HtmlTexts) -> Iterator[str]:
     rows = [
         (
             str(each["when"]),
@@ -154,19 +159,19 @@ def _reports(sent: Iterable[Mapping[str, object]], texts: Texts) -> Iterator[str
     yield "</tbody></table>"
 
 
-def _content(answer: object, texts: Texts) -> str:
+def _content(answer: object, texts: HtmlTexts) -> str:
     if answer is None:  # of a definition that is no longer loaded
         return ""
     return texts("content_randomized", answer=answer) if answer else texts("content_true")
 
 
-def _status(status: str, texts: Texts) -> str:
+def _status(status: str, texts: HtmlTexts) -> str:
     if status in {"waiting", "delivered"}:
         return texts(f"status_{status}")
     return texts("status_dropped", status=status)
 
 
-def _earlier(entry: EarlierEntry, texts: Texts) -> Iterator[str]:
+def _earlier(entry: EarlierEntry, texts: HtmlTexts) -> Iterator[str]:
     question = escape(entry.question) or texts("earlier_unknown")
     yield f"<h3>{_named(question, entry.name)}</h3>"
     facts = [texts("question_dates", start=entry.start, until=entry.until)] if entry.start else []
@@ -176,7 +181,7 @@ def _earlier(entry: EarlierEntry, texts: Texts) -> Iterator[str]:
     yield from _reports(entry.sent, texts)
 
 
-def _losses(losses: Mapping[str, int], texts: Texts) -> Iterator[str]:
+def _losses(losses: Mapping[str, int], texts: HtmlTexts) -> Iterator[str]:
     if losses:
         yield f"<details><summary>{texts('losses_title')}</summary>"
         yield _list(f"{escape(reason)}: {count}" for reason, count in losses.items())
@@ -201,11 +206,6 @@ def _bar(kind: str, share: float) -> str:
     width = f"{(WIDTH - 2) * min(share, 1.0):.1f}"
     paint = 'fill="none" stroke="currentColor"' if kind == "track" else 'fill="currentColor"'
     return f'<rect class="{kind}" x="1" y="1" width="{width}" height="{BAR - 2}" {paint}/>'
-
-
-def _percent(chance: float) -> str:
-    """Return a chance, rounded up: it is stated as a bound."""
-    return f"{ceil(chance * 1000 - 1e-6) / 10:g} %"
 
 
 def _named(question: str, name: str) -> str:

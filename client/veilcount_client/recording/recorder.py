@@ -26,6 +26,7 @@ from . import answer_times
 from .answer_drawing import AnswerDrawer, PersonAnswer
 from .answer_times import (
     CLOCKLESS,
+    answering_periods,
     expiry,
     first_period,
     full_minute,
@@ -261,7 +262,7 @@ class Recorder:
     ) -> Iterator[PersonAnswer]:
         """Yield an absence for each answer whose instant has passed without a record."""
         last, answers = self.state.used(person.key, collection.fingerprint)
-        first = first_period(person, collection)
+        first, drawn = first_period(person, collection), answering_periods(person, collection)
         try:
             today = instant(now).date()
         except CLOCKLESS:
@@ -270,7 +271,7 @@ class Recorder:
             periods.period_number(collection.unit, collection.start, today), collection.periods - 1
         )
         for period in range(max(first, last), current + 1):
-            if expiry(collection, period) <= now or not is_answering(person, collection, period):
+            if period not in drawn or expiry(collection, period) <= now:
                 continue
             first_open = answers if period == last else 0
             for due in instants(person, collection, period)[first_open:]:

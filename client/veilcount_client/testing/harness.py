@@ -160,8 +160,8 @@ class ClientHarness:
         return session
 
     def _ask_consent(self, person: Respondent) -> None:
-        if self.consent is not None and person.must_ask:
-            person.consent(self.consent, only="new")
+        if self.consent is not None and person.must_ask and person.consented is None:
+            person.consent(self.consent)
 
     def _keep_record(self, worker: ClientWorker, record: RecordCall) -> None:
         """List what a person records who consented."""

@@ -13,4 +13,6 @@ from .lint import Remark as Remark
 from .lint import describe_held as describe_held
 from .lint import lint as lint
 from .loading import load_collections as load_collections
+from .token_answers import answers_by_consent as answers_by_consent
+from .token_answers import describe_answers as describe_answers
 from .toml import parse_collections as parse_collections

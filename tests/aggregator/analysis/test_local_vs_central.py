@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ from veilcount_aggregator.analysis.simulation import (
     compare_local_and_central,
     population,
 )
+from veilcount_shared.collection import Linkage
+from veilcount_shared.periods import Unit
 
 
 def rng() -> np.random.Generator:
@@ -52,7 +56,8 @@ def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
 
 
 def test_a_curator_needs_no_tokens() -> None:
-    tokens = question(f'boolean = true\nlinkage = "token"\ntokens = "{"0" * 64}"')
+    tokens = replace(question("boolean = true"), unit=Unit.MONTH, answers=1)
+    tokens = replace(tokens, linkage=Linkage.TOKEN, tokens="0" * 64)
     shown = compare_local_and_central(tokens, Population(np.arange(2), np.array([700, 300])), rng())
 
     assert shown.truth.tolist() == [0.7, 0.3]

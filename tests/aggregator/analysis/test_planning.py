@@ -21,12 +21,12 @@ from veilcount_aggregator.estimation.open_strings import chance
 from veilcount_aggregator.mechanisms.candidate_search import Candidates, found_places
 from veilcount_aggregator.mechanisms.moments import MomentsHandler
 from veilcount_aggregator.text import number_format
-from veilcount_aggregator.text.number_format import percent
 from veilcount_shared import Collection, parse_collections, select_mechanism
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.domain import GRID, OpenStrings
 from veilcount_shared.errors import EpsilonError
+from veilcount_shared.guessing import percent
 from veilcount_shared.mechanisms import Identity, MeanMechanism, Moments, SubsetSelection
 from veilcount_shared.periods import Unit
 

@@ -96,15 +96,15 @@ def test_a_series_says_what_is_promised(deployed: Deployment, analyst: str) -> N
         for name in ("theme", "opened", "alone", "saved")
     }
     promises = {name: " ".join(series["promise"]) for name, series in shown.items()}
-    epsilons = "Epsilon (substitution) 0.5 an event, 1 a UTC day, 30 a user (30 of 30 periods)"
+    epsilons = "epsilon 0.5 for one answer, 1 for one day and 30 for all of them, by substitution"
 
     assert epsilons in promises["opened"]
-    assert "Values only" in promises["opened"]
+    assert "That you answered, when, and how often." in promises["opened"]
     assert "one person's" in promises["theme"]
-    assert "comes twice" in promises["alone"]
+    assert "nobody else can check it" in promises["alone"]
     assert (shown["saved"]["held"], shown["theme"]["held"]) == ("device", None)
-    assert "The running value is kept on the" in promises["saved"]
-    assert "running value" not in promises["theme"]
+    assert "What was recorded so far waits in the app" in promises["saved"]
+    assert "recorded so far" not in promises["theme"]
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,22 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.analysis.privacy_notice import notice
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection import Held, Linkage, Presence, Takes
+from veilcount_shared.notice import notice
 
 from .conftest import Type
 
+QUESTION, SENT = "Why it is asked", "What is sent"
+OFTEN = "How often, and until when"
 TITLES = [
-    "What is asked",
-    "What leaves your device",
-    "How often",
+    QUESTION,
+    SENT,
+    OFTEN,
     "What an answer gives away",
     "What is not hidden",
     "What is kept, and how long",
+    "If you change your mind",
     "Whom to ask",
 ]
 KEPT = "What is kept, and how long"
@@ -29,7 +32,7 @@ IN_MEMORY = ON_DEVICE | {"held": Held.PROCESS}
 
 
 def part_text(collection: Collection, title: str) -> str:
-    return next(part.text for part in notice(collection).parts if part.title == title)
+    return next(part.text for part in notice(collection).texts() if part.title == title)
 
 
 def test_every_collection_says_everything(typed: Type, file: str) -> None:
@@ -39,6 +42,7 @@ def test_every_collection_says_everything(typed: Type, file: str) -> None:
     for each in documents:
         assert [part["title"] for part in each["parts"]] == TITLES
         assert all(part["text"] in printed for part in each["parts"])
+        assert f"\u201c{each['question']}\u201d" in printed
     assert "users" not in printed
 
 
@@ -55,35 +59,40 @@ def test_the_route_of_reports_is_named(typed: Type, file: str) -> None:
     )
 
     assert "Whoever runs the network sees your address" in direct
-    assert "sent through Example e.V., who sees your address and no report" in relayed
+    assert "sent through a relay, whose operator sees your address and no report" in relayed
+    assert "The relay is operated by Example e.V." in relayed
     assert "Whoever runs the network" not in relayed
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "title", "text"),
     [
-        ("theme", {}, "What is asked", "Which theme is active?"),
-        ("theme", {}, "What is asked", "light, dark or system"),
-        ("theme", {}, "What is asked", "To choose the default theme"),
+        ("theme", {}, QUESTION, "light, dark, system"),
+        ("theme", {}, QUESTION, "To choose the default theme. P"),
         ("theme", {}, "Whom to ask", "privacy@acme.example"),
         ("theme", {}, "What an answer gives away", "at most 73.2 % of the time"),  # e / (1 + e)
-        ("theme", {}, "What leaves your device", "changed at random on your device"),
-        ("crash", {}, "What leaves your device", "Your true answer"),
+        ("theme", {}, SENT, "changed at random on your device"),
+        ("crash", {}, SENT, "Your true answer"),
         ("theme", {}, "What is not hidden", "Sent in clear: arm (A, B)"),
         ("theme", {}, "What is not hidden", "Whether you answered."),
         ("theme", {"presence": Presence.HIDDEN, "segments": ()}, "What is not hidden", "is hidden"),
         ("minutes", {"linkage": Linkage.NONE}, "What is not hidden", "a random name of its own"),
-        ("theme", {}, "How often", "Once."),
-        ("minutes", {}, "How often", "At most 4 times a day, on 7 of 60 days"),
+        ("theme", {}, OFTEN, "Once."),
+        ("minutes", {}, OFTEN, "At most 4 times a day, on 7 of the 60 days"),
         ("theme", {}, KEPT, "32 days after the last day"),
         ("theme", {"late": 7}, KEPT, "9 days after the last day"),
-        ("theme", ON_DEVICE, KEPT, "so far is kept on your device's disk, readable by"),
-        ("theme", ON_DEVICE, KEPT, "wiped then, and when you withdraw your consent or"),
-        ("theme", ON_DEVICE, "How often", "What counts is the last value of that time. "),
+        ("theme", ON_DEVICE, KEPT, "so far waits in the app until"),
+        (
+            "theme",
+            ON_DEVICE,
+            KEPT,
+            "on the app's disk, readable by the app's user only; it is",
+        ),
+        ("theme", ON_DEVICE, OFTEN, "What counts is the last value of that time. "),
         ("theme", IN_MEMORY, KEPT, "is in the app's memory only, and lost if the app is killed"),
-        ("theme", IN_MEMORY, "How often", "as far as the first run of the app that recorded one"),
-        ("crash", {}, KEPT, "Until it is delivered, your true answer is in the app's memory only"),
-        ("crash", {"held": Held.DEVICE}, KEPT, "your true answer is kept on your device's disk"),
+        ("theme", IN_MEMORY, OFTEN, "Only the first run of the app in that time that records"),
+        ("crash", {}, KEPT, "until it is delivered. It is in the app's memory only"),
+        ("crash", {"held": Held.DEVICE}, KEPT, "It is kept on the app's disk"),
     ],
 )
 def test_the_notice_is_true_of_the_definition(
@@ -92,10 +101,21 @@ def test_the_notice_is_true_of_the_definition(
     assert text in part_text(replace(load_collections(Path(file))[name], **changes), title)
 
 
+def test_an_app_that_acts_for_many_persons_does_not_speak_of_their_device(
+    typed: Type, file: str
+) -> None:
+    """Its own server sees the true answers, and hides the persons' addresses."""
+    printed = typed("notice", file, "theme", "--persons").out
+
+    assert "The app's own server sees your answer" in printed
+    assert "your address stays with it" in printed
+    assert "your device" not in printed
+
+
 def test_the_notice_claims_nothing_that_is_not_so(file: str) -> None:
     """A true value is never called randomized, and a first value is stored nowhere."""
     family = load_collections(Path(file))
 
-    assert "random on your device" not in part_text(family["crash"], "What leaves your device")
+    assert "random on your device" not in part_text(family["crash"], SENT)
     assert "memory" not in part_text(family["theme"], KEPT)
     assert "disk" not in part_text(family["theme"], KEPT)

@@ -114,7 +114,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         [],
         (
             "Epsilon of one event 0.5 Epsilon of a UTC day 0.5 Epsilon of a user 10",
-            "Each answer is randomized on the device",
+            "Your answer is changed at random on your device",
         ),
     ),
     ("opened/definition", [], ("answers = 20",)),

@@ -176,7 +176,7 @@ def test_held_is_a_line_of_the_definition() -> None:
         'boolean = true\nmeasure = "trend"\nchanges = 1',
         'boolean = true\ntakes = "returning"',
         'boolean = true\ncross = {plan = ["free", "paid"]}',
-        f'boolean = true\nlinkage = "token"\ntokens = "{"a" * 64}"',
+        f'boolean = true\nanswers = 1\nlinkage = "token"\ntokens = "{"a" * 64}"',
     ],
 )
 def test_the_lines_of_a_definition_are_an_equal_file(keys: str) -> None:

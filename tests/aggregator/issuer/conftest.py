@@ -38,5 +38,7 @@ def definitions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def issuance(definitions: Path, store: Store) -> Issuance:
-    return Issuance(definitions, store)
+def issuance(definitions: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Issuance:
+    issuance = Issuance(definitions, store)
+    monkeypatch.setattr(store, "server_times", lambda: [issuance.now])
+    return issuance

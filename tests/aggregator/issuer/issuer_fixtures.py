@@ -49,7 +49,8 @@ epsilon = 1
 unit = "event"
 per_day = 2
 from = 2026-11-02
-until = 2026-11-03
+until = 2026-11-04
+answers = 1
 linkage = "token"
 
 [plain]
@@ -60,8 +61,9 @@ unit = "user"
 from = 2026-11-02
 until = 2026-11-30
 """
-TODAY = date(2026, 11, 2)
-NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
+TODAY = date(2026, 11, 1)
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)  # the day before the campaigns begin
+BEGIN = datetime(2026, 11, 2, tzinfo=UTC)
 ACCOUNT_KEY = HmacAccountKey(bytes(range(32)))
 
 

@@ -16,10 +16,11 @@ from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.issuer.app import METRICS_PATH
 from veilcount_aggregator.issuer.period_keys import make_keys
 from veilcount_aggregator.issuer.signing import SigningKey
+from veilcount_client.delivery.issuer import _left
 from veilcount_shared.tokens import PublicKey, parse_key
 from veilcount_shared.wire import encode_base64
 
-from .issuer_fixtures import Issuance, decode, document, problem
+from .issuer_fixtures import BEGIN, Issuance, decode, document, problem
 
 
 def test_the_access_table_is_what_is_served(issuance: Issuance) -> None:
@@ -102,17 +103,24 @@ def test_what_is_no_blinded_message_is_refused_and_costs_nothing(issuance: Issua
     issuance.tokens("alice", issuance.slots([2, 3]))
 
 
-def test_a_period_of_no_campaign_or_over_is_refused(issuance: Issuance) -> None:
+def test_a_period_of_no_campaign_is_refused(issuance: Issuance) -> None:
     (good,) = issuance.requests(issuance.slots([1]))
     for period in (4, 65_535, 65_536, -1, "1", 1.0, 1.5, True, None, 10**400):
         reply = issuance.ask("alice", [{**good, "period": period}])
         assert (reply.status_code, problem(reply)) == (400, "bad-field"), period
-    issuance.now += timedelta(days=6 + 3)
-    issuance.tokens("alice", issuance.slots([0]))
-    issuance.now += timedelta(days=1)
-    reply = issuance.ask("alice", issuance.requests(issuance.slots([0, 1])))
 
-    assert (problem(reply), document(reply)["over"]) == ("period-over", [0])
+
+def test_nothing_is_signed_for_a_period_that_has_begun(issuance: Issuance) -> None:
+    """Not even what was signed before; the device reads in `over` what it is to leave out."""
+    first, second = issuance.requests(issuance.slots([0, 1]))
+    issuance.now = BEGIN - timedelta(seconds=1)
+    assert issuance.ask("alice", [first]).status_code == 200
+    issuance.now = BEGIN
+    reply = issuance.ask("alice", [first, second])
+
+    assert (problem(reply), document(reply)["over"]) == ("period-begun", [0])
+    assert _left(reply.data, {0, 1}) == {1}
+    assert issuance.ask("alice", [second]).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ app = "acme"
 question = "?"
 boolean = true
 epsilon = 1
-unit = "user"
+unit = "day"
+answers = 1
 from = 2026-11-01
 until = 2026-12-01
 {linkage}
@@ -79,7 +80,8 @@ def test_the_public_list_is_pinned_and_private_files_are_their_owners(definition
     modes = {stat.S_IMODE(each.stat().st_mode) for each in (keys, *keys.iterdir())}
 
     assert modes == {0o700, 0o600}
-    assert len([*keys.iterdir()]) == 4 + 1 + 1  # one a period, and the secret of the ledger
+    others = 2  # the ledger's secret, the key of the numbers
+    assert len([*keys.iterdir()]) == 4 + 2 + others
 
 
 @pytest.mark.parametrize(
@@ -168,22 +170,23 @@ def test_a_key_of_another_period_signs_nothing(copied: Path) -> None:
     assert found.find(1) is not None
 
 
-def test_keys_go_at_the_end_of_their_period(
+def test_keys_go_a_day_after_their_period_began(
     issuance: Issuance, copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three days after its week and a day more, as an epoch's rows do; the last takes the ledger.
+    """Nothing is signed under them; the ledger goes when the last period takes no more reports.
 
     The earliest of the clocks decides: one that is wrong deletes nothing.
     """
     found = Issuance(copied, issuance.store)
     found.tokens("alice", found.slots([0]))
     vault, theme = FolderVault(copied.parent / "keys"), found.theme
-    days = [(0, 32, 4), (10, 32, 4), (11, 10, 4), (11, 32, 3), (32, 11, 3), (32, 25, 1)]
-    for ours, stores, kept in (*days, (32, 33, 0)):
+    days = [(0, 32, 4), (1, 32, 4), (32, 1, 4), (2, 32, 3), (9, 8, 3), (9, 9, 2), (33, 32, 0)]
+    for ours, stores, kept in (*days, (33, 34, 0)):
         found.now = NOON + timedelta(days=ours)
         times = [NOON + timedelta(days=stores)]
         monkeypatch.setattr(found.store, "server_times", lambda times=times: times)
         assert found.store.record_keys(f"issued:{theme.fingerprint}")
+        found.issuer.publish()
         found.issuer.retire()
         assert sum(name.startswith(theme.tokens or "") for name in vault.names()) == kept
     assert not found.store.record_keys(f"issued:{theme.fingerprint}")
@@ -196,7 +199,7 @@ def test_keys_go_at_the_end_of_their_period(
 def test_a_backup(copied: Path, vault: KeyVault, tmp_path: Path, passphrase: bytes | None) -> None:
     original = FolderVault(copied.parent / "keys")
     backup = tmp_path / "backup"
-    assert export_keys(original, backup, passphrase) == 6
+    assert export_keys(original, backup, passphrase) == 8
     assert is_encrypted(backup) is (passphrase is not None)
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     secret = original.read("ledger") or b""
@@ -208,7 +211,7 @@ def test_a_backup(copied: Path, vault: KeyVault, tmp_path: Path, passphrase: byt
     with pytest.raises(SettingsError, match="it exists"):
         export_keys(original, backup, passphrase)
 
-    assert import_keys(vault, backup, passphrase) == 6
+    assert import_keys(vault, backup, passphrase) == 8
     assert import_keys(vault, backup, passphrase) == 0
     assert vault.read("ledger") == secret
     set_up(copied, vault, TODAY)

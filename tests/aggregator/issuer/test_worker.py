@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import shutil
 import subprocess
@@ -15,10 +17,12 @@ from werkzeug.test import Client
 from veilcount_aggregator.catalog.definitions import add_definitions, read_source
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable
 from veilcount_aggregator.issuer.accounts import create_account_key
+from veilcount_aggregator.issuer.issuance_metrics import IssuanceMetrics
 from veilcount_aggregator.issuer.issuer import Issuer
 from veilcount_aggregator.issuer.key_vault import FolderVault
 from veilcount_aggregator.issuer.worker import IssuerSettings, IssuerWorker
 from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.structured_logging import configure_logging
 
 from .issuer_fixtures import NOON, Issuance, problem, set_up
 
@@ -29,7 +33,8 @@ app = "acme-editor"
 question = "Which theme is active?"
 values = ["light", "dark"]
 epsilon = 1
-unit = "user"
+unit = "month"
+answers = 1
 from = {year}-01-01
 until = {next}-01-01
 linkage = "token"
@@ -101,13 +106,40 @@ def test_keys_are_retired_at_the_start_and_each_hour(
     assert retired == [1000.0, 1001.0, 1002.1]
 
 
-def test_an_issuer_without_the_secret_of_its_ledger_does_not_start(
-    definitions: Path, store: Store, tmp_path: Path
+def test_numbers_are_published_whatever_else_fails(
+    settings: IssuerSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would know no account again."""
+    """Figures that cannot be written keep no period waiting; an older ledger is logged once."""
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    rounds = list[str]()
+    open_store(settings.store, make=True).close()
+    monkeypatch.setattr(IssuanceMetrics, "flush", fail)
+    monkeypatch.setattr(Issuer, "publish", lambda _: rounds.append("published"))
+    monkeypatch.setattr(Issuer, "contradictions", lambda _: iter(["the ledger is older"]))
+    log = io.StringIO()
+    configure_logging(log)
+    found = IssuerWorker(settings)
+    for _ in range(3):
+        found.keep_up()
+    contradictions = [line for line in log.getvalue().splitlines() if "contradiction" in line]
+
+    assert rounds == ["published"] * 3
+    assert [json.loads(line)["reason"] for line in contradictions] == ["the ledger is older"]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("ledger", "secret of the ledger"), ("issued-numbers", "key of the publish")]
+)
+def test_an_issuer_without_a_secret_does_not_start(
+    definitions: Path, store: Store, tmp_path: Path, name: str, what: str
+) -> None:
+    """It would know no account again, or publish nothing."""
     shutil.copytree(definitions.parent, tmp_path / "copied")
-    (tmp_path / "copied" / "keys" / "ledger").unlink()
-    with pytest.raises(SettingsError, match="the secret of the ledger is not there"):
+    (tmp_path / "copied" / "keys" / name).unlink()
+    with pytest.raises(SettingsError, match=what):
         Issuance(tmp_path / "copied" / definitions.name, store)
 
 

@@ -74,7 +74,7 @@ def test_fakes_move_the_band_and_not_the_estimate(stocked: Deployment) -> None:
 
 
 def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> None:
-    """Epsilon three times, the unit, what n counts, the promise, the tests for fakes."""
+    """Epsilon three times, the unit, what n counts, the notice, the tests for fakes."""
     answer = estimate(stocked, "theme", view="consistent")
     series, time_range = only(answer)
 
@@ -83,7 +83,7 @@ def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> Non
     assert (series.epsilon.event, series.epsilon.day, series.epsilon.user) == ("2", "2", "24")
     assert (series.unit, series.counts, series.size) == ("month", "answers", 3)
     assert series.fingerprint == stocked.series("theme").fingerprint
-    assert "Epsilon (substitution) 2 an event" in series.promise[1]
+    assert "epsilon 2 for one answer" in " ".join(series.promise)
     assert not series.poisoning_test_failed
     assert "No test tells patient fakes" in series.poisoning_test
     assert sum(row.frequency or 0 for row in time_range.values) == pytest.approx(1)

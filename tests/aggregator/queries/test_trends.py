@@ -111,9 +111,7 @@ def test_faces_show_the_same_figures(premium: Deployment) -> None:
     budget = visitor.get("/collections/premium/budget")
 
     assert page.status == 200
-    assert (
-        "all reports of the campaign together" in visitor.get("/collections/premium/privacy").text
-    )
+    assert "With all of your reports together" in visitor.get("/collections/premium/privacy").text
     assert csv.html.count("at the end of 2026-12-") == 2 * DAYS
     assert "epsilon 4 in the whole campaign: from all reports together" in budget.text
     assert 'measure = "trend" changes = 1' in visitor.get("/collections/premium/definition").text

@@ -245,6 +245,16 @@ def test_one_record_is_changed_if_it_is_as_expected(store: Store) -> None:
         store.change_record(first, None)
 
 
+def test_a_record_that_is_changed_on_its_own_is_exported(store: Store) -> None:
+    """An issuer's ledger and keys are such: a backup without them would be none."""
+    store.change_record(Record("ledger", "a", b"1"), None)
+    pieces = list(store.export_pieces())
+    assert TransferPiece("record", "ledger/a", b"1") in pieces
+    store.import_pieces(pieces)
+
+    assert [piece for piece in store.export_pieces() if piece.kind == "record"] == pieces[:1]
+
+
 def test_concurrent_writers_of_one_record_lose_nothing(url: str, store: Store) -> None:
     def add() -> None:
         own = open_store(url)

@@ -88,7 +88,7 @@ def test_a_true_value_in_memory_is_on_the_way(tmp_path: Path) -> None:
     assert not any("on the way" in each for each in reasons(waiting))
 
 
-def test_a_person_is_told_of_their_own_values_alone(tmp_path: Path) -> None:
+def test_only_ones_own_values_are_named(tmp_path: Path) -> None:
     client = Client(
         NOBODY,
         collections=one_collection("it", **CENTRAL),
@@ -189,7 +189,7 @@ def shown_of_a_visit(place: Path, day: int) -> list[object]:
     return [receipt.text(), receipt.html(), receipt.json(), reasons(visits)]
 
 
-def test_nothing_tells_when_the_last_visit_was(tmp_path: Path) -> None:
+def test_nothing_shows_when_the_last_visit_was(tmp_path: Path) -> None:
     """Only that it is kept, and until when."""
     shown, other = (shown_of_a_visit(tmp_path / str(day), day) for day in (3, 4))
 
@@ -199,7 +199,7 @@ def test_nothing_tells_when_the_last_visit_was(tmp_path: Path) -> None:
 
 def test_a_planted_period_of_a_visit_is_detected(tmp_path: Path) -> None:
     def planted(collection: Collection, value: HeldValue) -> KeptValue:
-        kept = kept_values.Kind.VISIT, kept_values.Place.DEVICE
+        kept = kept_values.KeptKind.VISIT, kept_values.Place.DEVICE
         return KeptValue(*kept, period_label(collection, value.period), "2027-01-30")
 
     with patch.object(kept_values, "_on_device", planted):
@@ -267,7 +267,7 @@ def test_a_frozen_period_ends_on_a_date(unit: str, until: str, period: str, tmp_
     assert reasons(answered) == (f"frozen until {until}: this {period} is answered",)
 
 
-def test_a_clock_that_was_set_back_is_told_by_dates(tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_is_named_by_dates(tmp_path: Path) -> None:
     answered = device(tmp_path, start=at(8, 9))
     answered.send()
     answered.stop()

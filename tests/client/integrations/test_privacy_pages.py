@@ -87,8 +87,8 @@ def test_a_person_decides_and_sees_what_was_sent(veilcount: ClientHarness) -> No
     receipt = ann.get("/privacy/receipt")
 
     assert "You have not decided yet" in before
-    assert "Answers to these are changed at random" in before
-    assert "trusted curator" not in before
+    assert "changes it at random before it is sent to the statistics server" in before
+    assert "Your true answer, to the operator" not in before
     assert "Which theme is active?" in before
     assert (decided.status_code, decided.headers["Location"]) == (303, "consent")
     assert "You agreed" in after
@@ -177,6 +177,30 @@ def test_a_person_is_forgotten_by_a_form_of_our_own(veilcount: ClientHarness) ->
     assert "delivered" in ben.get("/privacy/receipt").text
     for path in ("consent", "receipt"):
         assert 'href="forget"' in ann.get(f"/privacy/{path}").text
+
+
+def test_what_a_withdrawal_cannot_call_back_is_stated() -> None:
+    """Counts; and, only where reports carry tokens, the issuer's record of the account."""
+    tokens = {"linkage": "token", "tokens": "0" * 64}
+    keys = {"from": "2026-01-01", "until": "2030-01-01", "unit": "month", "answers": 2}
+    plain, signed = (browser(site(collections=file(it={**keys, **more}))) for more in ({}, tokens))
+    for path in ("consent", "forget"):
+        assert "counted stay" in plain.get(f"/privacy/{path}").text
+        assert "The issuer" not in plain.get(f"/privacy/{path}").text
+        record = "The issuer&#x27;s record of your account is erased by its operator on request."
+        assert record in signed.get(f"/privacy/{path}").text
+
+
+def test_an_app_may_replace_the_sentences_of_the_notice() -> None:
+    """On the consent page and in the receipt, with the figures of the definition."""
+    german = {"notice_guess_report": "Mit einem Bericht h\u00f6chstens {one}. <b>"}
+    ann = browser(site(messages=german, language="de"))
+    answer(ann, "yes")
+
+    for path in ("consent", "receipt"):
+        page = ann.get(f"/privacy/{path}").text
+        assert "Mit einem Bericht h\u00f6chstens 73.2 %. &lt;b&gt;" in page
+        assert "With one report" not in page
 
 
 def test_only_yes_and_no_are_answers() -> None:

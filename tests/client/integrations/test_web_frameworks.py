@@ -213,9 +213,7 @@ def test_a_django_form_needs_djangos_token(veilcount: ClientHarness, browser: An
     veilcount.consent = None
     browser.handler.enforce_csrf_checks = True
     refused = browser.post("/privacy/consent", {"consent": "yes"})
-    page = browser.get("/privacy/consent").content.decode()
-    (token,) = re.findall('name="csrfmiddlewaretoken" value="([^"]+)"', page)
-    fields = {"csrfmiddlewaretoken": token, "consent": "yes"}
+    fields = {"csrfmiddlewaretoken": csrf_token(browser), "consent": "yes"}
 
     assert refused.status_code == 403
     assert browser.post("/privacy/consent", fields).status_code == 303
@@ -226,6 +224,46 @@ def test_a_django_form_needs_djangos_token(veilcount: ClientHarness, browser: An
     erased = browser.post("/privacy/forget", fields | {"forget": "yes"})
     assert (erased.status_code, b"is deleted, except" in erased.content) == (200, True)
     assert b"You have not decided yet" in browser.get("/privacy/consent").content
+
+
+def csrf_token(browser: Any) -> str:
+    """The token of a form of the site, whose cookie the browser keeps."""
+    page = browser.get("/privacy/consent").content.decode()
+    (token,) = re.findall('name="csrfmiddlewaretoken" value="([^"]+)"', page)
+    return str(token)
+
+
+def test_a_forged_form_stores_no_consent(veilcount: ClientHarness, browser: Any) -> None:
+    """The view `consent`, on a site without the middleware: the site's own form still works."""
+    veilcount.consent = None
+    browser.handler.enforce_csrf_checks = True
+    forged = browser.post("/consent", {"consent": "yes"})
+    browser.get("/theme/light")
+    token = csrf_token(browser)
+    guessed = browser.post("/consent", {"consent": "yes", "csrfmiddlewaretoken": token[::-1]})
+    browser.get("/theme/light")
+
+    assert (forged.status_code, guessed.status_code) == (403, 403)
+    assert veilcount.recorded == []
+    honest = browser.post("/consent", {"consent": "yes", "csrfmiddlewaretoken": token})
+    browser.get("/theme/dark")
+    assert honest.status_code == 204
+    assert veilcount.recorded == [("theme", "dark")]
+    assert browser.post("/consent", {"consent": "no"}).status_code == 403
+    browser.get("/theme/system")
+    assert veilcount.recorded == [("theme", "dark"), ("theme", "system")]
+
+
+def test_without_the_check_a_forged_form_is_detected(
+    veilcount: ClientHarness, browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: the view without its check, as it was."""
+    from django.views.decorators import csrf
+
+    monkeypatch.setattr(csrf, "csrf_protect", lambda view: view)
+
+    with pytest.raises(AssertionError, match="204"):
+        test_a_forged_form_stores_no_consent(veilcount, browser)
 
 
 def test_an_integration_imports_its_framework_lazily() -> None:

@@ -104,7 +104,7 @@ def test_idle_and_active_send_alike(
 
 def added_later(place: Path) -> tuple[list[int], int]:
     """Return the periods that are answered of a hidden question which day 20 adds; and its cost."""
-    device = Device(place, file(first={}), at(0, 7), person="p", **LIMITS)
+    device = Device(place, file(first={}), at(0, 7), person="p", ceiling=999, daily_ceiling=99)
     device.run_until(at(20, 9))
     device.stop()
     device.start(file(first={}, mood={"presence": "hidden"}))

@@ -73,6 +73,18 @@ def test_a_withdrawal_stops_what_is_about_to_leave(tmp_path: Path, keys: dict[st
     assert len(device.wire.attempts) == 1
 
 
+def test_a_withdrawal_stops_what_is_left_of_a_question_that_is_gone(tmp_path: Path) -> None:
+    """A report of an earlier release of the app is on its way when the person withdraws."""
+    device = Device(tmp_path, file(a={}, b={}))
+    device.record()
+    device.stop()
+    device.start(file(c={}))
+    device.wire.during = lambda: device.client.consent(False)
+    device.client.flush()
+
+    assert len(device.wire.attempts) == 1
+
+
 def test_a_new_collection_waits_for_consent(tmp_path: Path) -> None:
     """Consent covers what the definitions held when it was given."""
     device = Device(tmp_path, file(a={}))
@@ -112,7 +124,7 @@ def test_anything_but_true_and_false_stores_nothing(
 
 
 @pytest.mark.parametrize("options", [{"strict": True}, {"development": True}, {}])
-def test_a_developer_is_told_of_a_wrong_decision(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_wrong_decision_raises_for_a_developer(tmp_path: Path, options: dict[str, Any]) -> None:
     """In `strict`, in development, and in tests, whose randomness is seeded."""
     device = Device(tmp_path, one_collection("it"), consent=None, **options)
 
@@ -161,11 +173,11 @@ def test_after_a_yes_the_question_is_put_when_something_is_added(tmp_path: Path)
     """`if client.consented is None: ask` once lost all that a release added, without a word."""
     device = Device(tmp_path, file(a={}))
     client = updated(device, a={}, b={})
-    asked = client.must_ask, client.unasked()
+    question = client.must_ask, client.unasked()
     client.consent(True, only="new")
     device.send()
 
-    assert asked == (True, ["b"])
+    assert question == (True, ["b"])
     assert not client.must_ask
     assert len(device.wire.counted) == 2
 
@@ -179,13 +191,13 @@ def test_a_no_to_what_is_new_keeps_the_rest_and_is_kept_by_name(tmp_path: Path) 
     device.run_until(at(1))
     kept = {NAMES_OF[each.fingerprint] for each in device.wire.counted.values()}
     client = updated(device, a={}, c={"replaces": "b", "epsilon": 2})
-    asked = client.must_ask, client.unasked()
+    question = client.must_ask, client.unasked()
     client.consent(True)
     covers = client.unasked(), covered(device)
     client.consent(True, only=["c"])
 
     assert kept == {"a"}
-    assert asked == (False, [])
+    assert question == (False, [])
     assert covers == ([], {"a"})
     assert covered(device) == {"a", "c"}
 
@@ -227,7 +239,7 @@ def test_a_decision_about_no_question_changes_nothing(tmp_path: Path, only: Any)
     assert device.client.consented is None
 
 
-def test_nobody_is_asked_under_a_kill_switch_or_without_a_state(
+def test_there_is_no_question_under_a_kill_switch_or_without_a_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An opt-out was once asked at each of three starts, on a read-only home too."""
@@ -243,7 +255,7 @@ def test_a_record_that_is_dropped_for_want_of_consent_is_logged_once_a_collectio
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of what was not asked or came later; who said no is no mistake of the app's."""
-    with caplog.at_level(logging.WARNING, "veilcount"):
+    with caplog.at_level(logging.INFO, "veilcount"):
         device = Device(tmp_path, file(a={}), consent=None)
         for _ in range(3):
             device.record()

@@ -61,7 +61,7 @@ NOBODY = [
 
 
 @pytest.mark.parametrize("person", NOBODY, ids=lambda each: type(each).__name__)
-def test_nobody_records_nothing_and_is_not_asked(
+def test_nobody_records_nothing_and_has_no_question(
     tmp_path: Path, person: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """All visitors without a login once shared one consent; a web view must not crash on them."""

@@ -128,7 +128,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("keys", "template", "place", "when", "until"), KEPT)
-def test_what_waits_is_told_with_its_place_and_its_end(  # noqa: PLR0917 - one case
+def test_what_waits_is_named_with_its_place_and_its_end(  # noqa: PLR0917 - one case
     keys: dict[str, object],
     template: str,
     place: tuple[str, str],
@@ -156,7 +156,7 @@ def test_what_waits_is_told_with_its_place_and_its_end(  # noqa: PLR0917 - one c
     assert len(device.wire.reports) == 1
 
 
-def test_a_state_and_a_visit_are_told_as_what_they_are(tmp_path: Path) -> None:
+def test_a_state_and_a_visit_are_named_as_what_they_are(tmp_path: Path) -> None:
     """Until the last report, or until the last period can no longer be reported."""
     short = {"until": "2026-12-03", "late": 1}
     collections = file(
@@ -303,7 +303,7 @@ def test_a_curator_need_not_guess(veilcount: ClientHarness) -> None:
 
     assert local.guess_one is not None
     assert (removable.guess_one, removable.guess_all) == (None, None)
-    assert "sent as it is to a trusted curator" in client.receipt().html()
+    assert "Your true answer, to the operator of the statistics server" in client.receipt().html()
 
 
 # -- the page --------------------------------------------------------------------------------------

@@ -84,10 +84,10 @@ def hidden_answers(place: Path, days: int = 29) -> list[int]:
     return [message for period, message in sorted(answers(device).items()) if period]
 
 
-def test_hidden_presence_tells_no_return_as_none(memory: Path) -> None:
+def test_hidden_presence_reports_no_return_as_none(memory: Path) -> None:
     """A visit after the period's absence was drawn counts for the next period all the same.
 
-    It was not kept: of 72 returns 19 were reported, 15 told as none, and 38 absent.
+    It was not kept: of 72 returns 19 were reported, 15 reported as none, and 38 absent.
     """
     messages = hidden_answers(memory / "hidden")
 

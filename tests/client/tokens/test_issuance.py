@@ -88,7 +88,7 @@ def test_all_tokens_are_requested_once_at_an_instant_that_was_drawn(tmp_path: Pa
     assert periods == tuple(range(1, DAYS))
 
 
-def test_who_consents_before_the_campaign_answers_as_often_as_asked(tmp_path: Path) -> None:
+def test_who_consents_before_the_campaign_gives_all_answers(tmp_path: Path) -> None:
     """Tokens are fetched within a day; each period but one may then be drawn."""
     device = TokenDevice(tmp_path, clock=clock_at(at(-3, 1)))
     device.run_until(at(-1))
@@ -260,7 +260,7 @@ def test_hidden_reports_leave_at_drawn_instants_whatever_was_recorded(
     tmp_path: Path,
     planted: bool,  # noqa: FBT001 - pytest's
 ) -> None:
-    """Within a day of consent as well: the time of a record once told who recorded (31 of 32).
+    """Within a day of consent as well: the time of a record once showed who recorded (31 of 32).
 
     Planted: reports wait for tokens that come within a day of the consent, as they did.
     """

@@ -73,7 +73,7 @@ def test_the_issuer_starts_and_ends_as_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "var/lib/veilcount").mkdir(parents=True)
     at_host = {name: moved(value, tmp_path, 0) for name, value in variables(ISSUER).items()}
     definitions, store = (at_host[f"VEILCOUNT_{name}"] for name in ("COLLECTIONS", "STORE"))
-    Path(definitions).write_text(KNOWN + 'linkage = "token"\n', encoding="utf-8")
+    Path(definitions).write_text(KNOWN + 'linkage = "token"\nanswers = 1\n', encoding="utf-8")
     assert run(["issuer", "keys", "--collections", definitions, "--store", store]) == 0
     assert run(["issuer", "account-key", at_host["VEILCOUNT_ACCOUNT_KEY"]]) == 0
     port = free_port()

@@ -8,7 +8,6 @@ from .composition import ComposedEpsilon as ComposedEpsilon
 from .composition import CrossCollectionBudget as CrossCollectionBudget
 from .composition import compose_campaign as compose_campaign
 from .composition import compose_collections as compose_collections
-from .composition import distinguishing_probability as distinguishing_probability
 from .composition import guessing_curve as guessing_curve
 from .epsilon_levels import UnitComparison as UnitComparison
 from .epsilon_levels import levels as levels

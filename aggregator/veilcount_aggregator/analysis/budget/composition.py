@@ -7,11 +7,7 @@ to a multiple of eps.
 
 The averaging attack is what composition means to someone who sees T answers and guesses. Fresh
 noise averages out; a frozen answer is the same answer however often it is seen. The guesser knows
-the mechanism and holds both truths equally likely; nobody does better [KOV15, Thm 3.1]. Which of
-two values a person gave compares data sets that differ in a value, so an add-remove epsilon counts
-twice. A device randomizes each answer on its own, and its answers compose. A curator may release
-many periods as one number, in which a person's answers add up: of those only the plain sum holds
-(group privacy), which the bound for independent answers falls short of.
+the mechanism and holds both truths equally likely; nobody does better [KOV15, Thm 3.1].
 
 Over several collections of one person there is one total per model and adjacency. Local epsilons
 compare data sets that differ in a value, a curator's what its definition says: their sum would
@@ -169,19 +165,6 @@ def guessing_chance(mechanism: Randomizer, times: int) -> Guess:
         mechanism=min(fresh, Fraction(ceil(own * FINE), FINE)),
         frozen=guessing_probability(mechanism.epsilon, 1),
     )
-
-
-def two_values_epsilon(collection: Collection, epsilon: Fraction) -> Fraction:
-    """Return what one of the collection's epsilons amounts to between two values."""
-    return epsilon * collection.substitution_factor
-
-
-def distinguishing_probability(collection: Collection, answers: int = 1) -> Fraction:
-    """Return an upper bound on guessing right which of two equally likely values was answered."""
-    each = two_values_epsilon(collection, collection.unit_epsilon)
-    if collection.model is Model.CENTRAL:
-        return guessing_probability(each * answers, 1)
-    return guessing_probability(each, answers) if answers <= MAX_ANSWERS else Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,10 @@ from veilcount_shared import Collection, periods
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
+from veilcount_shared.guessing import two_values_epsilon
 from veilcount_shared.periods import Unit
 
 from ..trust_models import ErrorEstimate, Quantity
-from .composition import two_values_epsilon
 
 STOPS = {
     Unit.EVENT: (

@@ -16,6 +16,7 @@ from veilcount_shared import periods
 from veilcount_shared.collection import Measure
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import parse_epsilon
+from veilcount_shared.guessing import percent
 from veilcount_shared.mechanisms import Identity, Randomizer
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
@@ -24,7 +25,7 @@ from ...errors import QueryError
 from ...estimation import CUT, noise_line
 from ...estimation.moments import MomentMeans
 from ...mechanisms import handler_of, share_handler_of
-from ...text.number_format import decimal, delta, percent
+from ...text.number_format import decimal, delta
 from ..budget.composition import ComposedEpsilon, compose_answers
 from ..trust_models.quantity import ErrorEstimate, with_sampling
 from .over_time import TimeStrategy, time_strategies

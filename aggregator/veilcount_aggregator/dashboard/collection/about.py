@@ -1,8 +1,10 @@
-"""The tabs of a collection's promise and of its definitions."""
+"""The tabs of a collection's guarantee and of its definitions."""
 
 from __future__ import annotations
 
-from ...text.privacy_guarantees import epsilons, promise
+from veilcount_shared.notice import notice
+
+from ...text.privacy_guarantees import epsilons
 from ..collection_status import collection_status
 from ..pages import Content, Context, page
 from .definition_history import definition_history
@@ -10,14 +12,14 @@ from .definition_history import definition_history
 
 @page("/collections/<name>/privacy", tab="Privacy", order=6)
 def privacy(context: Context, name: str) -> Content:
-    """Show what a collection guarantees to a person."""
+    """Show what a collection guarantees to a person, and the notice that people read."""
     snapshot = context.aggregator.snapshot()
     series = snapshot.named(name)[0]
     return {
         "collection": series.collection,
         "collection_status": collection_status(series, snapshot.today),
         "epsilon": epsilons(series.collection),
-        "promise": promise(series.collection),
+        "notice": notice(series.collection).texts(),
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from flask import Response, request
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
+from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.errors import VeilcountError, format_value
 from veilcount_shared.schedule import period_end
 
@@ -30,7 +30,6 @@ from ...queries.snapshot import Snapshot
 from ...series.series import Series
 from ...service import Aggregator
 from ...store.restore_lock import release_lock_reason
-from ...text.privacy_guarantees import promise
 from ..formatting import day, short_epsilon
 from ..pages import Content, Context, page, paginate, redirect_to, render, series_choice
 from .view import budget_chart, dry_run_view, place_of, refusal_text, release_entry
@@ -49,6 +48,10 @@ CONFIRM = (
     "Each does so within seconds while its host runs. If one is gone for good, the operator retires"
     " it: veilcount store retire-journal ID."
 )
+NEIGHBOURS = {
+    Adjacency.ADD_REMOVE: "with or without one unit",
+    Adjacency.SUBSTITUTE: "with one unit's answers exchanged for others",
+}
 PAGE_SIZE = 20  # releases of the journal
 RULE = "/collections/<name>/releases"
 
@@ -125,7 +128,7 @@ def _page(  # one for each outcome of the form
         conclusion=_conclusion(context.aggregator, series, ledger),
         budget=budget,
         chart=budget_chart(ledger, [open_until for _, _, open_until in periods], budget),
-        promise=promise(collection)[0],
+        neighbours=NEIGHBOURS[collection.epsilon_adjacency],
     )
 
 

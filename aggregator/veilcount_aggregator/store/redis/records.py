@@ -45,6 +45,10 @@ class RedisRecords:
     def generations(self) -> Mapping[str, int]:
         return {kind: int(number) for kind, number in self._hash(b":generations").items()}
 
+    def kinds(self) -> frozenset[str]:
+        """Return every kind that ever had a record."""
+        return frozenset(kind.decode() for kind in self._ask("SMEMBERS", b":kinds"))
+
     def records(self, kind: str) -> Records:
         return self._hash(_key(kind))
 

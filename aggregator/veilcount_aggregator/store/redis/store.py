@@ -20,7 +20,7 @@ Keys of a shard, each after its base `veilcount:{..}`:
     :counts                   service counters
     :series, :ledgers, :probe
     :confirmed                written to wait for replicas
-and of the records: :identity, :generation, :generations (by kind), :records:KIND
+and of the records: :identity, :generation, :generations (by kind), :kinds, :records:KIND
 """
 
 from __future__ import annotations

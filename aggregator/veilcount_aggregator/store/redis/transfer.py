@@ -74,7 +74,7 @@ class RedisTransfer:
 
     def records(self) -> Iterator[TransferPiece]:
         """Return the records."""
-        for kind in sorted(self._records.generations()):
+        for kind in sorted(self._records.kinds()):
             for record, value in sorted(self._records.records(kind).items()):
                 yield TransferPiece("record", join_key(kind, record), value)
 

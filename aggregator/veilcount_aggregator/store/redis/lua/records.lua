@@ -1,7 +1,9 @@
 -- Small records, changed by whoever saw the latest generation; and the identity of the store.
 
+-- The kinds are a set of their own: a kind whose records are changed one at a time has no generation.
 local function write_record(base, kind, key, value)
   if value then
+    call('SADD', base .. ':kinds', kind)
     call('HSET', base .. ':records:' .. kind, key, value)
   else
     call('HDEL', base .. ':records:' .. kind, key)

@@ -1,0 +1,329 @@
+"""The statements of a notice: which sentences a definition makes true, and their figures.
+
+A statement is a key of MESSAGES with the values that fill it, so that a text in any language states
+the same. Every key of a definition that matters to a person is in one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+
+from ..collection import Collection, Linkage, Model, Presence, Takes
+from ..domain import MAX_LABEL, Boolean, Choice, Cross, Features, Number, OpenStrings
+from ..errors import format_value
+from ..guessing import distinguishing_probability, percent, two_values_epsilon
+from ..periods import Unit
+from ..retention import GRACE, RECOVERABLE
+from .messages import Count, Texts
+
+LISTED = 12  # so many possible answers are named one by one
+CAREFUL, MUCH, SOME = Fraction(1), Fraction(3), Fraction(10)  # the doubt that an epsilon leaves
+SHOWN_DIGITS = 16  # of a fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence or a few: a key of MESSAGES, and the values that fill it."""
+
+    key: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class NoticePart:
+    """One heading, as a key of MESSAGES, and the statements under it."""
+
+    title: str
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeText:
+    """One heading and the text under it, in one language."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The notice of one collection."""
+
+    app: str
+    collection: str
+    fingerprint: str
+    question: str
+    guess_one: Fraction  # a right guess between two answers, at most, from one answer
+    guess_all: Fraction  # from all of them
+    parts: tuple[NoticePart, ...]
+
+    def texts(self, texts: Texts | None = None) -> tuple[NoticeText, ...]:
+        """Return the parts in words, in English by default."""
+        words = texts or Texts()
+        return tuple(
+            NoticeText(
+                words(part.title),
+                " ".join(words(each.key, **each.values) for each in part.statements),
+            )
+            for part in self.parts
+        )
+
+
+def notice(collection: Collection, *, relay: str | None = None, by_app: bool = False) -> Notice:
+    """Return the notice of a collection.
+
+    `relay` is the operator of the relay that reports are sent through, "" if it has no name here,
+    None if there is no relay. `by_app`: the app's server randomizes and sends for many persons.
+    """
+    one = distinguishing_probability(collection)
+    every = distinguishing_probability(collection, collection.priced_answers)
+    parts = {
+        "question": _question(collection),
+        "sent": [_sent(collection, by_app=by_app)],
+        "frequency": _frequency(collection),
+        "guess": _guess(collection, one, every),
+        "public": [*_public(collection), *_route(relay, by_app=by_app)],
+        "kept": _kept(collection),
+        "withdrawal": _withdrawal(collection),
+        "owner": _owner(collection),
+    }
+    return Notice(
+        collection.app,
+        collection.name,
+        collection.fingerprint,
+        collection.question,
+        one,
+        every,
+        tuple(
+            NoticePart(f"notice_title_{key}", tuple(statements))
+            for key, statements in parts.items()
+        ),
+    )
+
+
+def _state(key: str, **values: object) -> Statement:
+    return Statement(f"notice_{key}", values)
+
+
+def _is_central(collection: Collection) -> bool:
+    return collection.model is Model.CENTRAL
+
+
+def _linkage(collection: Collection) -> Linkage:
+    return collection.linkage or Linkage.PERIOD  # filled in at birth
+
+
+def _sentence(text: str) -> str:
+    """Return a text of the definition's author as a sentence."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+# -- the question ----------------------------------------------------------------------------------
+
+
+def _question(collection: Collection) -> Iterator[Statement]:
+    if collection.purpose:
+        yield _state("purpose", purpose=_sentence(collection.purpose))
+    else:
+        yield _state("no_purpose")
+    domain = collection.domain
+    if isinstance(domain, Cross):
+        yield _answers(domain.answer)
+        attributes = [f"{name} ({_labels(choice)})" for name, choice in domain.attributes]
+        yield _state("cross", attributes=", ".join(attributes))
+    else:
+        yield _answers(domain)
+    if collection.measure is not None:
+        yield _state(f"measure_{collection.measure}")
+
+
+def _answers(domain: Boolean | Choice | Number | Features | OpenStrings) -> Statement:
+    match domain:
+        case Boolean():
+            return _state("answers_boolean")
+        case Number():
+            return _state("answers_number", low=_number(domain.low), high=_number(domain.high))
+        case Features():
+            bounds = [f"{name} ({_bounds(number)})" for name, number in domain.features]
+            return _state("answers_features", features=", ".join(bounds))
+        case OpenStrings():
+            key = "answers_discover" if domain.prefixes else "answers_open"
+            return _state(key, length=Count(MAX_LABEL))
+        case Choice():
+            if domain.size > LISTED:
+                return _state("answers_many", size=Count(domain.size))
+            return _state("answers_listed", labels=_labels(domain))
+
+
+def _labels(choice: Choice) -> str:
+    labels = list(map(str, choice.labels[:LISTED]))
+    return ", ".join([*labels, "..."] if choice.size > LISTED else labels)
+
+
+def _bounds(number: Number) -> str:
+    return f"{_number(number.low)} \u2013 {_number(number.high)}"
+
+
+def _number(number: Fraction) -> str:
+    return f"{float(number):g}"
+
+
+def _sent(collection: Collection, *, by_app: bool) -> Statement:
+    if _is_central(collection):
+        return _state("true_value")
+    return _state("randomized_by_app" if by_app else "randomized")
+
+
+# -- how often, and until when ---------------------------------------------------------------------
+
+
+def _frequency(collection: Collection) -> Iterator[Statement]:
+    yield _often(collection)
+    if collection.unit is not Unit.EVENT:
+        yield _state(f"takes_{collection.takes}")
+    if _is_of_first_run(collection):
+        yield _state("first_run")
+    if collection.changes is not None:
+        yield _state("changes", changes=Count(collection.changes))
+    last = collection.until - timedelta(days=1)
+    yield _state("dates", first=str(collection.start), last=str(last))
+    yield _state(f"cap_{_linkage(collection)}")
+    if collection.cohort is not None:
+        yield _state("cohort", of=Count(collection.cohort.of))
+    if collection.twin is not None:
+        yield _state("twin", twin=collection.twin)
+    if collection.replaces is not None:
+        yield _state("replaces", replaces=collection.replaces)
+
+
+def _often(collection: Collection) -> Statement:
+    if collection.unit is Unit.USER:
+        return _state("often_user")
+    drawn = "_drawn" if collection.answering < collection.periods else ""
+    return _state(
+        f"often_{collection.unit}{drawn}",
+        times=Count(collection.per_period),
+        answering=Count(collection.answering),
+        periods=Count(collection.periods),
+    )
+
+
+def _is_of_first_run(collection: Collection) -> bool:
+    """Whether what a later run of the app records is not counted any more."""
+    return collection.takes is not Takes.FIRST and not collection.held_on_device
+
+
+# -- what an answer gives away ---------------------------------------------------------------------
+
+
+def _guess(collection: Collection, one: Fraction, every: Fraction) -> Iterator[Statement]:
+    yield _state("guess")
+    yield _state(f"guess_{_guessed_from(collection)}", one=percent(one))
+    reports = collection.priced_answers
+    if reports > 1:
+        key = "guess_releases" if _is_central(collection) else "guess_reports"
+        yield _state(key, reports=Count(reports), all=percent(every))
+    doubled = two_values_epsilon(collection, collection.epsilon_user)
+    yield _state(
+        f"epsilon_{collection.epsilon_adjacency}",
+        event=format_value(collection.epsilon_event),
+        day=format_value(collection.epsilon_day),
+        user=format_value(collection.epsilon_user),
+        doubled=format_value(doubled),
+    )
+    if collection.delta is not None:
+        yield _state("delta", delta=format_value(collection.delta))
+    yield _state(_doubt(doubled))
+    if collection.unit is Unit.EVENT:
+        yield _state("habit")
+    yield _state("common")
+
+
+def _guessed_from(collection: Collection) -> str:
+    if _is_central(collection):
+        return "release"
+    return "trend" if collection.is_trend else "report"
+
+
+def _doubt(epsilon: Fraction) -> str:
+    """Return the key of what a whole campaign's epsilon is worth."""
+    for most, doubt in ((CAREFUL, "most"), (MUCH, "much"), (SOME, "some")):
+        if epsilon <= most:
+            return f"doubt_{doubt}"
+    return "doubt_little"
+
+
+# -- what is not hidden ----------------------------------------------------------------------------
+
+
+def _public(collection: Collection) -> Iterator[Statement]:
+    if _is_central(collection):
+        yield _state("curator")
+    is_hidden = collection.presence is Presence.HIDDEN
+    yield _state(f"presence_{'hidden' if is_hidden else collection.unit}")
+    for segment, labels in collection.segments:
+        yield _state("segment", segment=segment, labels=", ".join(map(str, labels)))
+    tokens = (collection.tokens or "")[:SHOWN_DIGITS]
+    yield _state(f"linkage_{_linkage(collection)}", tokens=tokens)
+
+
+def _route(relay: str | None, *, by_app: bool) -> Iterator[Statement]:
+    if by_app:
+        yield _state("app_server")
+    elif relay is None:
+        yield _state("direct")
+    else:
+        yield _state("relay")
+        if relay:
+            yield _state("relay_operator", operator=relay)
+
+
+# -- what is kept, and for how long ----------------------------------------------------------------
+
+
+def _kept(collection: Collection) -> Iterator[Statement]:
+    yield _state("counted_true" if _is_central(collection) else "counted")
+    is_linked = collection.linkage is Linkage.COLLECTION
+    days = collection.late + (GRACE + RECOVERABLE).days
+    yield _state("row_campaign" if is_linked else "row_period", days=Count(days))
+    if collection.linkage is Linkage.TOKEN:
+        yield _state("issuer_record")
+    value = _waiting_value(collection)
+    if value:
+        yield _state(f"waits_{value}")
+        yield _state("held_device" if collection.held_on_device else "held_process")
+    yield _state("late", late=Count(collection.late))
+
+
+def _waiting_value(collection: Collection) -> str:
+    """Return what waits until a report is made from it or a curator has it; "" if nothing does."""
+    if _is_central(collection):
+        return "true"
+    if collection.is_trend:
+        return "trend"
+    if collection.is_retention:
+        return "returning"
+    return "" if collection.takes is Takes.FIRST else "running"
+
+
+def _withdrawal(collection: Collection) -> Iterator[Statement]:
+    yield _state("withdrawal")
+    yield _state("stays_counted")
+    if collection.linkage is Linkage.TOKEN:
+        yield _state("issuer_erases")
+
+
+def _owner(collection: Collection) -> Iterator[Statement]:
+    if collection.owner:
+        yield _state("owner", owner=_sentence(collection.owner))
+    else:
+        yield _state("no_owner", app=collection.app)
+    yield _state(
+        "identity",
+        name=collection.name,
+        app=collection.app,
+        fingerprint=collection.fingerprint[:SHOWN_DIGITS],
+    )

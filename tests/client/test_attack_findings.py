@@ -1,0 +1,509 @@
+"""Findings of an attack in combination: each test fails as long as its finding stands."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from veilcount_aggregator.issuer.ledger import IssuanceLedger, SlotRequest
+from veilcount_aggregator.store import open_store
+from veilcount_client.integrations.pages import PrivacyPages
+from veilcount_client.session import Session
+from veilcount_client.state import ConsentDecision, HeldValue, Resumption
+from veilcount_client.state import file_checks
+from veilcount_client.state.sqlite_database import FILE
+from veilcount_shared.verdict import Verdict
+
+from .device_fixtures import HOUR, Device, at, file, one_collection
+from .state.conftest import *  # noqa: F403 - both engines
+from .tokens.signing_issuer import SigningIssuer
+
+LAST = {"takes": "last", "linkage": "collection"}
+
+
+def in_production() -> Any:
+    """Treat misuse as an app with real coins does: it is logged, and nothing is raised."""
+    return patch.object(Session, "is_test", False)
+
+
+def second(device: Device) -> Device:
+    """Start another process with the state of a device, on the same clock and wire."""
+    return Device(
+        device.place, device.collections, device.clock, device.wire, consent=None, **device.options
+    )
+
+
+# -- 1: a decision in another process does not reach what a process holds ---------------------------
+
+
+@pytest.mark.parametrize("name", [["a"], None], ids=["by name", "to all, and yes again"])
+def test_1a_a_no_in_one_process_wipes_what_another_holds_in_memory(
+    tmp_path: Path, name: Any
+) -> None:
+    tables: Any = {"a": LAST, "b": LAST}
+    worker = Device(tmp_path, file(**tables), persons=True)
+    worker.client.person(1).consent(True)
+    other = second(worker)
+    worker.client.person(1).record("a", True)
+    worker.work()
+    other.client.person(1).consent(False, only=name)
+    if name is None:
+        other.client.person(1).consent(True)
+    worker.run_until(at(2))
+
+    assert worker.wire.reports == []
+
+
+def test_1b_what_was_recorded_before_forget_leaves_in_no_process(tmp_path: Path) -> None:
+    """It even leaves under the pseudonym that forget() was to end."""
+    worker = Device(tmp_path, file(a=LAST), persons=True)
+    worker.client.person(1).consent(True)
+    other = second(worker)
+    worker.client.person(1).record("a", True)
+    worker.work()
+    old = {row.pseudonym for row in worker.client.person(1).rows()}
+    other.client.person(1).forget()
+    other.client.person(1).consent(True)
+    worker.run_until(at(2))
+
+    assert (old, worker.wire.reports) == (set(), [])
+
+
+def test_1c_no_engine_holds_or_commits_what_the_consent_does_not_cover(state: Any) -> None:
+    key, series, other = b"k" * 16, "11" * 16, "22" * 16
+    covered = {each: Resumption() for each in (series, other)}
+    state.consent(key, ConsentDecision(1.0, True, covered=covered))
+    state.consent(
+        key, ConsentDecision(2.0, True, withdrawn=frozenset({series}), declined=frozenset({"a"}))
+    )
+
+    assert not state.hold(None, HeldValue(key, series, 0, 0, "true", 1.0, 2.0))
+
+
+# -- 2: a No by name, and earlier forms of the question ---------------------------------------------
+
+
+def test_2a_a_no_by_name_stops_what_is_on_its_way_of_an_earlier_form(tmp_path: Path) -> None:
+    device = Device(tmp_path, file(a={}, b={}))
+    device.client.record("a", True)
+    device.work()
+    device.stop()
+    device.start(file(a={"epsilon": 0.5}, b={}))
+    device.client.consent(False, only=["a"])
+    device.run_until(at(2))
+
+    assert device.wire.reports == []
+
+
+def test_2b_a_no_by_name_holds_when_an_earlier_form_comes_back(tmp_path: Path) -> None:
+    old, new = file(a={}, b={}), file(a={"epsilon": 0.5}, b={})
+    device = Device(tmp_path, old)
+    device.stop()
+    device.start(new)
+    device.client.consent(False, only=["a"])
+    device.stop()
+    device.start(old)
+    device.record("a")
+    device.run_until(at(2))
+
+    assert device.wire.reports == []
+
+
+def test_2c_a_question_that_is_refused_now_can_be_declined(tmp_path: Path) -> None:
+    """And what waits of it leaves no more."""
+    both = file(a={}, b={})
+    device = Device(tmp_path, both)
+    device.client.record("b", True)
+    device.work()
+    device.stop()
+    device.options["ceiling"] = 30
+    device.start(both)
+    with in_production():
+        device.client.consent(False, only=["b"])
+    device.run_until(at(2))
+
+    assert device.wire.reports == []
+
+
+# -- 3: a record from before the yes ----------------------------------------------------------------
+
+
+def test_3_what_was_recorded_before_the_yes_is_no_answer(tmp_path: Path) -> None:
+    device = Device(tmp_path, one_collection("it"), persons=True)
+    person = device.client.person(1)
+    person.record("it", True)  # queued
+    device.clock._now += 0.01
+    person.consent(True)
+    device.work()
+
+    assert device.state.sent(device.client._session.key("id 1")) == []
+
+
+# -- 4: the consent page and a question that is not accepted -----------------------------------------
+
+
+def test_4_a_yes_on_the_page_is_stored_beside_tokens_without_an_issuer(tmp_path: Path) -> None:
+    """Once Django's users, for one: with persons=True no token collection is accepted."""
+    tokens = SigningIssuer(lambda: 0.0).of(answers=29)["it"]
+    collections = file(a={}) | {"it": tokens}
+    device = Device(tmp_path, collections, persons=True)
+    person = device.client.person(1)
+    pages = PrivacyPages(lambda: device.client)
+
+    assert (pages.decide(person, "yes"), person.consented) == (0, True)
+
+
+# -- 5: the page's yes is to what the page showed ----------------------------------------------------
+
+
+def test_5_a_yes_covers_no_question_that_the_form_did_not_show(tmp_path: Path) -> None:
+    """A form of the old version, sent to a process of the new one."""
+    device = Device(tmp_path, file(a={}), persons=True, ceiling=100, daily_ceiling=9)
+    shown = PrivacyPages(lambda: device.client).consent(device.client.person(1), {}).html
+    device.stop()
+    device.start(file(a={}, b={"question": "Since when, may we ask?"}))
+    PrivacyPages(lambda: device.client).decide(device.client.person(1), "yes")
+
+    assert "Since when" not in shown
+    assert device.client.person(1).unasked() == ["b"]
+
+
+# -- 6: two decisions at once ------------------------------------------------------------------------
+
+
+def decide_meanwhile(device: Device, other: Callable[[], None]) -> Any:
+    """Have another process decide between this one's look and its write."""
+    original, state = type(device.state).consent, device.state
+
+    def consent(key: bytes, decision: ConsentDecision) -> None:
+        other()
+        original(state, key, decision)
+
+    return patch.object(state, "consent", consent)
+
+
+def test_6a_of_two_refusals_at_once_none_is_lost(tmp_path: Path) -> None:
+    device = Device(tmp_path, file(a={}, b={}, c={}))
+    other = second(device)
+    with decide_meanwhile(device, lambda: other.client.consent(False, only=["a"])):
+        device.client.consent(False, only=["b"])
+
+    assert device.client.unasked() == []
+
+
+def test_6b_a_refusal_by_name_does_not_undo_a_no_to_everything(tmp_path: Path) -> None:
+    device = Device(tmp_path, file(a={}, b={}))
+    other = second(device)
+    with decide_meanwhile(device, lambda: other.client.consent(False)):
+        device.client.consent(False, only=["a"])
+
+    assert device.state.person(device.key).consented is False
+
+
+# -- 7: one person, two processes --------------------------------------------------------------------
+
+
+def test_7_a_consent_reaches_the_other_processes_of_one_person(tmp_path: Path) -> None:
+    device = Device(tmp_path, one_collection("it"), consent=None)
+    other = second(device)
+    device.client.consent(True)
+    for day in range(1, 4):
+        other.record_at(at(day, 9))
+
+    assert (other.client.must_ask, other.client.consented) == (False, True)
+    assert str(other.client.explain("it")) != "" and device.state.sent(device.key) != []
+
+
+# -- 8: tokens that arrive after forget() ------------------------------------------------------------
+
+
+def test_8_tokens_that_come_after_forget_are_not_kept(tmp_path: Path) -> None:
+    """They name the pseudonyms of the secret that forget() wiped."""
+    issuer = SigningIssuer(lambda: at(0, 9))
+    device = Device(tmp_path, issuer.of(answers=29), issuer=issuer)
+
+    def forgets(signed: list[bytes]) -> list[bytes]:
+        device.client.forget()
+        return signed
+
+    issuer.fault = forgets
+    device.run_until(at(1, 9))
+
+    with device.state._reading() as database:
+        assert database.execute("select count(*) from token").fetchone() == (0,)
+
+
+# -- 9: a reply to what was forgotten ----------------------------------------------------------------
+
+
+def test_9_the_closing_of_a_forgotten_row_does_not_silence_the_next_one(tmp_path: Path) -> None:
+    """Whoever closes a pseudonym must not find the person's next one by its silence."""
+    device = Device(tmp_path, one_collection("it", linkage="collection"))
+
+    def forget_and_return() -> None:
+        device.wire.during = lambda: None
+        device.client.forget()
+        device.client.consent(True)
+
+    device.wire.during = forget_and_return
+    device.wire.verdict = lambda _: Verdict.CLOSED
+    device.send()
+    device.wire.verdict = lambda _: None
+    for day in range(1, 5):
+        device.record_at(at(day, 9))
+    device.run_until(at(6))
+
+    assert len(device.wire.counted) == 4
+
+
+# -- 10: a move that another process has found -------------------------------------------------------
+
+
+def test_10_a_process_that_was_running_learns_of_the_move(tmp_path: Path) -> None:
+    device = Device(tmp_path, one_collection("it", unit="month", until="2027-06-01"))
+    file_checks.write_mark(file_checks.mark_path(tmp_path / FILE), 10_000)  # a restored file
+    other = second(device)
+    other.client.consent(True)
+
+    barred = [each.state.person(device.key).barred > 0 for each in (other, device)]
+
+    assert barred == [True, True]
+
+
+# -- 11: ids and only= that raise --------------------------------------------------------------------
+
+
+def test_11a_a_huge_number_is_no_crash(tmp_path: Path) -> None:
+    device = Device(tmp_path, one_collection("it"), persons=True)
+
+    device.client.person(10**5000).record("it", True)
+
+
+@pytest.mark.parametrize("only", [1, True, object()])
+def test_11b_an_only_that_is_no_list_is_no_crash(tmp_path: Path, only: Any) -> None:
+    device = Device(tmp_path, one_collection("it"), consent=None)
+    with in_production():
+        device.client.consent(True, only=only)
+
+    assert device.client.consented is None
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["00112233445566778899aabbccddeeff", "{00112233-4455-6677-8899-aabbccddeeff}",
+     "urn:uuid:00112233-4455-6677-8899-aabbccddeeff",
+     bytes.fromhex("00112233445566778899aabbccddeeff")],
+)  # fmt: skip
+def test_11c_any_spelling_of_a_uuid_is_one_person(spelling: Any) -> None:
+    """`person()` promises any spelling; databases without uuids keep them as 32 digits."""
+    from uuid import UUID
+
+    from veilcount_client.recording.person_id import person_name
+
+    is_same = person_name(spelling) == str(UUID("00112233-4455-6677-8899-aabbccddeeff"))
+
+    assert is_same
+
+
+# -- 12: a definition that is gone for an hour, where presence is hidden -----------------------------
+
+HIDDEN = {"presence": "hidden", "linkage": "collection"}
+
+
+@pytest.mark.parametrize("how", ["removed", "refused", "redefined"])
+def test_12_who_recorded_before_a_definition_was_gone_is_as_present_as_who_did_not(
+    tmp_path: Path, how: str
+) -> None:
+    with_it, without = file(a=HIDDEN, b={}), file(b={})
+    periods = []
+    for records in (True, False):
+        device = Device(tmp_path / str(records), with_it, person=7, clock=at(0, 0.1))
+        instant = device.instant("a", 1)
+        device.run_until(instant - HOUR)
+        if records:
+            device.record("a")
+        device.stop()
+        if how != "refused":
+            device.start(without if how == "removed" else file(a=HIDDEN | {"epsilon": 0.5}, b={}))
+        else:
+            device.options["daily_ceiling"] = "0.5"
+            device.start()
+        device.run_until(instant - HOUR / 2)
+        device.stop()
+        device.options.pop("daily_ceiling", None)
+        device.start(with_it)
+        device.run_until(at(3))
+        periods.append(sorted(
+            each.period for each in device.wire.reports
+            if each.fingerprint == with_it["a"].fingerprint
+        ))  # fmt: skip
+
+    assert periods[0] == periods[1]
+
+
+# -- 13: instants that fall together -----------------------------------------------------------------
+
+
+def test_13_who_consents_just_before_midnight_does_not_send_everything_at_once(
+    tmp_path: Path,
+) -> None:
+    names = {f"q{i}": HIDDEN for i in range(12)}
+    device = Device(tmp_path, file(**names), clock=at(0, 23, 3570))
+    device.run_until(at(0, 24, 3600))
+    left = sorted(each.instant for each in device.wire.arrivals)
+
+    assert not left or left[-1] - left[0] > HOUR / 2
+
+
+# -- 14: a clock that was ahead at the consent -------------------------------------------------------
+
+
+def test_14_a_clock_that_was_ahead_at_the_consent_loses_no_question_for_ever(
+    tmp_path: Path,
+) -> None:
+    device = Device(tmp_path, one_collection("it"), clock=at(4000))
+    device.stop()
+    device.start_at(at(1, 9))
+    device.client.consent(False)
+    device.client.consent(True)  # nothing that the person does brings it back
+    device.client.forget()
+    device.client.consent(True)
+    for day in range(2, 6):
+        device.record_at(at(day, 9))
+    device.run_until(at(8))
+
+    assert device.wire.reports != [], device.client.explain("it")
+
+
+# -- 15: what is said of a question that was declined by name ----------------------------------------
+
+
+def test_15_of_a_declined_question_nobody_says_ask_again(tmp_path: Path) -> None:
+    device = Device(tmp_path, file(a={}, b={}))
+    device.client.consent(False, only=["a"])
+
+    assert not device.client.must_ask
+    assert "ask again" not in str(device.client.explain("a"))
+
+
+# -- 16: a moved state and tokens --------------------------------------------------------------------
+
+
+def test_16_a_moved_state_does_not_promise_answers_whose_tokens_are_spent(tmp_path: Path) -> None:
+    clock_issuer = SigningIssuer(lambda: at(0, 9))
+    device = Device(tmp_path / "a", clock_issuer.of(answers=29), issuer=clock_issuer)
+    device.run_until(at(1, 9))
+    device.stop()
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    device.place = tmp_path / "b"
+    device.start()
+    device.client.consent(True)
+    device.run_until(at(3))
+    for day in range(3, 6):
+        device.record_at(at(day, 9))
+    device.run_until(at(8))
+    said = str(device.client.explain("it"))
+
+    assert device.wire.reports or "all is well" not in said, said
+
+
+# -- 17: a numbered file that is taken away ----------------------------------------------------------
+
+
+def test_17_a_mended_first_file_answers_no_period_that_the_second_answered(tmp_path: Path) -> None:
+    device = Device(tmp_path, one_collection("it", unit="month", until="2027-06-01"))
+    device.stop()
+    good = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(b"damaged" * 1000)
+    device.start_at(at(1))
+    device.client.consent(True)
+    device.record_at(at(40))
+    device.run_until(at(42))
+    device.stop()
+    (tmp_path / FILE).write_bytes(good)  # the inode and the count are as they were
+    for path in tmp_path.glob("2-*"):
+        path.unlink()
+    device.start_at(at(43))
+    if device.client.must_ask:
+        device.client.consent(True)
+    device.record()
+    device.run_until(at(46))
+    periods = [each.period for each in device.wire.counted.values()]
+
+    assert len(periods) == len(set(periods))
+
+
+# -- 18: a rename that was refused once ---------------------------------------------------------------
+
+
+def test_18_a_refused_rename_in_between_keeps_the_lineage(tmp_path: Path) -> None:
+    device = Device(tmp_path, file(a={}), ceiling=100, daily_ceiling=9)
+    device.client.consent(False, only=["a"])
+    device.stop()
+    device.start(file(b={"replaces": "a", "epsilon": 4}))  # over the ceiling
+    device.stop()
+    device.start(file(c={"replaces": "b"}))
+
+    assert device.client.unasked() == []
+
+
+# -- 19: a Redis that was emptied ---------------------------------------------------------------------
+
+
+def test_19_an_emptied_redis_bars_begun_periods_as_a_damaged_file_does(frail: Any) -> None:
+    import redis as client_of_redis
+    from veilcount_client.state import StateError
+    from veilcount_client.state.factory import open_state
+
+    state = open_state(f"{frail.url}#one")
+    client_of_redis.Redis.from_url(frail.url).flushall()
+    for _ in range(2):
+        try:
+            state.person(b"k" * 16)
+        except StateError:
+            continue
+    barred = state.person(b"k" * 16).barred
+    state.close()
+
+    assert barred > 0
+
+
+# -- 20: an account that is erased while its period is counted ---------------------------------------
+
+
+def test_20_an_account_that_is_erased_meanwhile_is_counted_all_the_same(tmp_path: Path) -> None:
+    """Its record changes its name between the list of names and the look at the records."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}", make=True)) as store:
+        collection = one_collection("it")["it"]
+        ledger = IssuanceLedger(store, b"s" * 32)
+        ledger.record("an account", collection, [SlotRequest(3, b"blinded")], 0)
+        listed = store.record_keys
+
+        def record_keys(kind: str) -> Any:
+            names = listed(kind)
+            with patch.object(store, "record_keys", listed):
+                ledger.erase("an account", collection.fingerprint)
+            return names
+
+        with patch.object(store, "record_keys", record_keys):
+            counted = ledger.accounts(collection.fingerprint)
+
+    assert counted == {3: 1}
+
+
+# -- 21: what one decision costs where many have decided -------------------------------------------
+
+
+def test_21_a_decision_reads_no_other_person(tmp_path: Path) -> None:
+    """9 ms each with 20,000 persons, in the app's request and under the lock of storing."""
+    device = Device(tmp_path, file(a=HIDDEN), persons=True)
+    with patch.object(device.state, "consenting", wraps=device.state.consenting) as consenting:
+        device.client.person(1).consent(True)
+
+    assert consenting.call_count == 0
