@@ -54,13 +54,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests that note it took: of other processes, none of their own time is seen."""
+    """Print the CPU time of the tests that note it, in whichever process they ran."""
     seconds = [
         float(value)
         for reports in terminalreporter.stats.values()
         for report in reports
         for name, value in getattr(report, "user_properties", ())
-        if name == "cpu_seconds" and report.when == "call"
+        if name == "cpu_seconds" and report.when == "teardown"
     ]
     if seconds:
         terminalreporter.write_line(f"combinations: {sum(seconds) / 3600:.3f} CPU-hours")

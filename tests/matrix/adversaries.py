@@ -73,7 +73,7 @@ def pairings(logs: Logs) -> Iterator[tuple[str, str, list[Row], list[Row]]]:
     """
     is_linked = logs.combination.linkage == "collection"
     periods = [None] if is_linked else list(range(PERIODS))
-    series = sorted({row[:2] for row in logs.attempts}, key=lambda each: NAMES.index(each[1]))
+    series = sorted({row[:2] for row in logs.attempts}, key=lambda series: NAMES.index(series[1]))
 
     def rows_of(one: tuple[str, str], period: int | None) -> list[Row]:
         return [row for row in logs.rows(one[1], period) if row[0] == one[0]]
@@ -149,9 +149,9 @@ def _accounts(logs: Logs, fingerprint: str, period: int) -> dict[int, list[Token
         if request.fingerprint == fingerprint and period in request.periods:
             requests.setdefault(request.account, []).append(request)
     return {
-        account: each
-        for account, each in requests.items()
-        if any(request.is_signed for request in each)
+        account: own_requests
+        for account, own_requests in requests.items()
+        if any(request.is_signed for request in own_requests)
     }
 
 
@@ -165,7 +165,10 @@ def _account_guesses(
     reports = np.array([logs.attempts[row][0].instant for row in rows])
     requested, signed = (
         np.array([choose(accounts[account]) for account in order])
-        for choose in (lambda each: each[0].instant, lambda each: _signed(each).instant)
+        for choose in (
+            lambda account_requests: account_requests[0].instant,
+            lambda account_requests: _signed(account_requests).instant,
+        )
     )
     since = np.subtract.outer(reports, signed)
     ranks = [np.argsort(np.argsort(times)) for times in (reports, signed)]

@@ -120,7 +120,7 @@ AXES: Mapping[str, Sequence[str]] = {
 }
 Member = tuple[str, str]  # an axis and one of its members
 Subset = tuple[Member, ...]
-assert list(AXES) == [each.name for each in fields(Combination)]
+assert list(AXES) == [axis.name for axis in fields(Combination)]
 
 
 #: rows in any case: `planted` bugs were found in them, and must be
@@ -188,7 +188,7 @@ def valid_combinations() -> tuple[Combination, ...]:
 
 @cache
 def valid_subsets() -> frozenset[Subset]:
-    return frozenset().union(*(each.subsets for each in valid_combinations()))
+    return frozenset().union(*(combination.subsets for combination in valid_combinations()))
 
 
 def refused_pairs() -> dict[Subset, str]:
@@ -227,7 +227,7 @@ def rows(seed: int = SEED) -> tuple[Combination, ...]:
         rarest = min(uncovered_subsets, key=lambda subset: (len(by_subset[subset]), subset))
         candidates = by_subset[rarest]
         sample = randomness.sample(candidates, min(CANDIDATES, len(candidates)))
-        best = max(sample, key=lambda each: len(each.subsets & uncovered_subsets))
+        best = max(sample, key=lambda combination: len(combination.subsets & uncovered_subsets))
         covering.append(best)
         uncovered_subsets -= best.subsets
     return tuple(covering)
@@ -235,4 +235,4 @@ def rows(seed: int = SEED) -> tuple[Combination, ...]:
 
 def uncovered(covering: Iterable[Combination]) -> frozenset[Subset]:
     """Return the valid pairs and triples that these combinations leave out."""
-    return valid_subsets() - frozenset().union(*(each.subsets for each in covering))
+    return valid_subsets() - frozenset().union(*(combination.subsets for combination in covering))

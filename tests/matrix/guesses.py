@@ -58,7 +58,7 @@ def best(guesses: Iterable[Guess]) -> dict[str, Figure]:
     listed += pooled(listed)
     alpha = ALPHA / max(len(listed), 1)
     figures: dict[str, Figure] = {}
-    for guess in sorted(listed, key=lambda each: -each.p_value):  # the last is the least likely
+    for guess in sorted(listed, key=lambda guess: -guess.p_value):  # the last is the least likely
         chance = _most(guess.distribution, alpha)
         figures[guess.target] = Figure(*guess[:5], chance, guess.p_value)
     return figures
@@ -72,7 +72,7 @@ def pooled(guesses: Iterable[Guess]) -> Iterator[Guess]:
         groups.setdefault((guess.target, rows, guess.way), []).append(guess)
     for (target, rows, way), group in groups.items():
         if len(group) > 1:
-            right, of = sum(each.right for each in group), sum(each.of for each in group)
+            right, of = sum(one.right for one in group), sum(one.of for one in group)
             total = np.ones(1)
             for guess in group:
                 total = np.convolve(total, guess.distribution)

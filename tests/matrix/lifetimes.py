@@ -150,12 +150,16 @@ def drawing_from(source: RandomSource) -> Iterator[None]:
 
     with ExitStack() as stack:
         for owner, name, function in (
-            (Collection, "randomize", lambda each, value, _: randomize(each, value, source)),
-            (Collection, "randomize_absent", lambda each, _: absent(each, source)),
+            (
+                Collection,
+                "randomize",
+                lambda collection, value, _: randomize(collection, value, source),
+            ),
+            (Collection, "randomize_absent", lambda collection, _: absent(collection, source)),
             (
                 TrendMechanism,
                 "report",
-                lambda each, state, value, _: report(each, state, value, source),
+                lambda trend, state, value, _: report(trend, state, value, source),
             ),
             (schedule, "draw_trend", draw_trend),
         ):

@@ -1,8 +1,8 @@
 """A population of real clients in simulated time, for one combination.
 
 People consent at staggered times, some before the campaign. On the evening of the second day, week
-or month each installs a release that changes one question and adds another, and agrees to what is
-new. Two forget, one of whom consents again; one restores a backup, one device crashes.
+or month they install a release that changes one question and adds two, and agree to what is new.
+Two forget, one of whom consents again; one restores a backup, one device crashes.
 """
 
 from __future__ import annotations
@@ -184,7 +184,11 @@ def population(
     first, second = releases(combination)
     calendar = calendar_of(first[QUESTION])
     logs = Logs(combination, calendar)
-    names = {each.fingerprint: name for file in (first, second) for name, each in file.items()}
+    names = {
+        collection.fingerprint: name
+        for file in (first, second)
+        for name, collection in file.items()
+    }
     server = Server(logs, names)
     with simulated_time(calendar), plant():
         for person in range(persons):

@@ -109,9 +109,11 @@ class Server:
             self.logs.relay.append(
                 (now() - number("delay", row, len(attempts)) % 1000 / 1000, person)
             )
-        for each in batch.reports:
-            key = person, name, each.period
-            self.logs.answers.setdefault(key, set()).add((each.pseudonym, each.slot))
+        for report_in_body in batch.reports:
+            key = person, name, report_in_body.period
+            self.logs.answers.setdefault(key, set()).add(
+                (report_in_body.pseudonym, report_in_body.slot)
+            )
         return outcome
 
     def _choose(self, row: Row, tries: int) -> tuple[float, Outcome]:

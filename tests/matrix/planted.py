@@ -28,8 +28,10 @@ def first_consent() -> AbstractContextManager[object]:
 
     def since_the_first(state: SqliteState, key: bytes) -> PersonState:
         stored = person(state, key)
-        first = min((each.since for each in stored.coverage.values()), default=0.0)
-        coverage = {series: replace(each, since=first) for series, each in stored.coverage.items()}
+        first = min((covered.since for covered in stored.coverage.values()), default=0.0)
+        coverage = {
+            series: replace(covered, since=first) for series, covered in stored.coverage.items()
+        }
         return replace(stored, coverage=coverage)
 
     return patch.object(SqliteState, "person", since_the_first)
@@ -47,7 +49,7 @@ def clipped_instants() -> Iterator[None]:
             for answer in range(collection.per_period)
         )
         clipped = (max(instant, since) for instant in instants)
-        return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in clipped))
+        return tuple(sorted(math.ceil(instant / MINUTE) * MINUTE for instant in clipped))
 
     drawn.cache_clear = lambda: None  # type: ignore[attr-defined] # of what it stands in for
     with patch.object(answer_times, "drawn_instants", drawn):
@@ -66,13 +68,13 @@ def tokens_at_once() -> Iterator[None]:
         return max(answer_times.period_number(collection, coverage.since), 0) if coverage else 0
 
     def tokened(uploader: Uploader, outbox: Any, reports: list[QueuedReport]) -> Any:
-        late = [each for each in reports if lacks_token(uploader, each)]
+        late = [report for report in reports if lacks_token(uploader, report)]
         due = uploader.now() + 3 * HOUR
-        outbox.reschedule({each.number: due for each in late}, unsent=True)
-        return original(uploader, outbox, [each for each in reports if each not in late])
+        outbox.reschedule({report.number: due for report in late}, unsent=True)
+        return original(uploader, outbox, [report for report in reports if report not in late])
 
-    def lacks_token(uploader: Uploader, each: QueuedReport) -> bool:
-        return uploader.state.token(each.person, each.report.pseudonym) is None
+    def lacks_token(uploader: Uploader, queued_report: QueuedReport) -> bool:
+        return uploader.state.token(queued_report.person, queued_report.report.pseudonym) is None
 
     original = Uploader._tokened
     with (

@@ -90,7 +90,8 @@ _every_minute = Recorder.next_instant
 def _next_instant(recorder: Recorder, now: float, collections: Any) -> float | None:
     """Return when something is next due: of absences the next instant instead of each minute."""
     shown = [
-        SimpleNamespace(held_on_device=each.held_on_device, presence=None) for each in collections
+        SimpleNamespace(held_on_device=collection.held_on_device, presence=None)
+        for collection in collections
     ]
     dues = [_every_minute(recorder, now, shown), *_absences_due(recorder, now, collections)]  # type: ignore[arg-type] # what it reads of a collection
     return min((due for due in dues if due is not None), default=None)
@@ -99,7 +100,7 @@ def _next_instant(recorder: Recorder, now: float, collections: Any) -> float | N
 def _absences_due(
     recorder: Recorder, now: float, collections: Iterable[Collection]
 ) -> Iterator[float]:
-    hidden = [each for each in collections if each.presence is Presence.HIDDEN]
+    hidden = [collection for collection in collections if collection.presence is Presence.HIDDEN]
     for key in recorder.state.consenting() if hidden else ():
         person = recorder.state.person(key)
         for collection in hidden:

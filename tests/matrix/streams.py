@@ -90,7 +90,11 @@ def emissions(
     clock = clock_at(calendar.at(0) - HOUR)
     logs = Logs(combination, calendar)
     emitted: list[Emission] = []
-    names = {each.fingerprint: name for file in (first, second) for name, each in file.items()}
+    names = {
+        collection.fingerprint: name
+        for file in (first, second)
+        for name, collection in file.items()
+    }
     wire = _wire(combination, clock, names, reply, emitted)
     options: dict[str, Any] = {
         "issuer": Issuer(logs, 0, clock.now),

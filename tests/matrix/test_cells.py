@@ -48,6 +48,6 @@ def test_a_pair_is_refused_or_covered() -> None:
     }
     refused = refused_pairs()
 
-    assert pairs == refused.keys() | {each for each in valid_subsets() if len(each) == 2}
+    assert pairs == refused.keys() | {subset for subset in valid_subsets() if len(subset) == 2}
     assert not refused.keys() & valid_subsets()
     assert all(refused.values())

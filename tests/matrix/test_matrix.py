@@ -79,7 +79,9 @@ def problems_of_lives(combination: Combination, plant: Plant = nullcontext) -> l
     """Return where the exact distributions of whole lives break epsilon, or say too little."""
     bound = exp_lower(lifetimes.short_definition(combination).epsilon_user)
     ratios = [
-        lifetimes.max_ratio(*(lifetimes.distribution(combination, each, plant) for each in pair))
+        lifetimes.max_ratio(
+            *(lifetimes.distribution(combination, stream, plant) for stream in pair)
+        )
         for pair in lifetimes.neighbours(combination)
     ]
     problems = [f"{float(ratio):.3f} > {float(bound):.3f}" for ratio in ratios if ratio > bound]

@@ -30,7 +30,7 @@ class Seen(NamedTuple):
 def seen(logs: Logs, rows: Sequence[Row]) -> Seen:
     attempts = [logs.attempts[row] for row in rows]
     first, last, counts = (
-        np.array([measure(each) for each in attempts])
+        np.array([measure(row_attempts) for row_attempts in attempts])
         for measure in (lambda a: a[0].instant, lambda a: a[-1].instant, lambda a: float(len(a)))
     )
     return Seen(rows, attempts, first, last, counts)
@@ -82,7 +82,7 @@ def after_waits(ones: Seen, others: Seen) -> Costs:
 
 def by_marks(ones: Seen, others: Seen) -> Costs:
     """Pair what has the same length, fields and keys; of these, what is nearest in time."""
-    marks = [[_marks(each) for each in side.attempts] for side in (ones, others)]
+    marks = [[_marks(row_attempts) for row_attempts in side.attempts] for side in (ones, others)]
     differs = np.array([[one != other for other in marks[1]] for one in marks[0]])
     return differs * AFTER + first_seen(ones, others)
 
