@@ -15,6 +15,7 @@ from . import (
     accuracy,
     central,
     client,
+    combinations,
     contrast,
     durability,
     estimate,
@@ -62,6 +63,7 @@ PARTS = {
     "trends": trends.run,
     "central": central.run,
     "linkage": linkage.run,
+    "combinations": combinations.run,
     "memory": memory.run,
     "durability": durability.run,
     "heights": heights.run,
@@ -93,6 +95,8 @@ def main() -> int:
         print(f"\n{tables[name]}", flush=True)
     missed = sum(table.missed for table in tables.values())
     print("\nevery target is met" if not missed else f"\ntargets missed: {missed}")
+    if arguments.markdown and "combinations" in tables:
+        combinations.write(tables["combinations"])
     if arguments.json:
         arguments.json.write_text(as_json(str(datetime.now(UTC).date()), about, tables))
     return 1 if missed else 0
@@ -127,6 +131,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer and shorter repetitions")
     parser.add_argument("--long", action="store_true", help="retention: ten million rows too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    parser.add_argument(
+        "--markdown", action="store_true", help="write `combinations` into docs/threat-model.md"
+    )
     arguments = parser.parse_args()
     if unknown := [part for part in arguments.parts if part not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; there are {names}")

@@ -53,6 +53,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         position[test] += 1
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the CPU time of the tests that note it, in whichever process they ran."""
+    seconds = [
+        float(value)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "cpu_seconds" and report.when == "teardown"
+    ]
+    if seconds:
+        terminalreporter.write_line(f"combinations: {sum(seconds) / 3600:.3f} CPU-hours")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Draw more examples where slower tests are run, too."""
     settings.load_profile("steady" if "not full" in config.option.markexpr else "full")

@@ -52,7 +52,7 @@ def file(app: str = "acme", /, **tables: Mapping[str, object]) -> dict[str, Coll
     lines = [f'app = "{app}"']
     for name, own in tables.items():
         keys = defaults | {key.removesuffix("_"): value for key, value in own.items()}
-        if not {"values", "range", "boolean"} & keys.keys():
+        if not {"values", "range", "boolean", "features"} & keys.keys():
             keys["boolean"] = True
         if keys.get("model") == "central":
             del keys["epsilon"]

@@ -1,4 +1,4 @@
-"""Tables of docs/operating.md are complete: metrics that are exported, settings of `serve`."""
+"""Tables of the docs are complete: metrics, settings of `serve`, combinations of settings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import click
+from bench.combinations import published_combinations
 
 from tests.aggregator.api.deployment_fixtures import FILE, deployment
+from tests.matrix.cells import rows
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.cli import serve
 
@@ -38,3 +40,8 @@ def test_every_setting_of_serve_has_a_row_and_every_row_a_setting() -> None:
     rows = SETTING.findall(PAGE.read_text(encoding="utf-8"))
 
     assert sorted(rows) == sorted(settings)
+
+
+def test_the_threat_model_has_all_rows_of_the_matrix() -> None:
+    """A change of the rows needs new figures: `./dev bench combinations --markdown`."""
+    assert published_combinations() == list(rows())

@@ -18,8 +18,10 @@ from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import RandomSource
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
+    HashedStrings,
     Identity,
     MeanMechanism,
+    Moments,
     ProjectiveGeometry,
     RangeTree,
     SubsetSelection,
@@ -29,7 +31,10 @@ from veilcount_shared.mechanisms import (
 
 from ..device_fixtures import number
 
-RANDOMIZED = SubsetSelection, ProjectiveGeometry, MeanMechanism, DistributionMechanism, RangeTree
+RANDOMIZED = (
+    *(SubsetSelection, ProjectiveGeometry, MeanMechanism, DistributionMechanism, RangeTree),
+    *(Moments, HashedStrings),
+)
 
 
 class ConstantSource(RandomSource):

@@ -1,0 +1,240 @@
+"""What active adversaries reach with the logs of their parties.
+
+Each tries several ways and takes the best. Three targets: rows of two questions of one person, rows
+of one question in two periods, and whose report one is: of which account, and of somebody who
+recorded or not. A figure counts what is right, next to the
+most that a blind guess has right. Where presence is public, so is the hour of a record, and a blind
+guess pairs within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+from scipy.stats import binom
+
+from ..client.device_fixtures import DAY, HOUR, MINUTE
+from .cells import PERIODS
+from .guesses import Figure, Guess, best, blind_pairing
+from .parties import Attempt, Logs, Row, TokenRequest
+from .simulation import NAMES
+from .ways import AFTER, WAYS, assign, circular, seen
+
+FEWEST = 10  # persons in a pairing: all of fewer may be right by chance
+SOON = 4 * HOUR
+SERVER, WITH_ISSUER, WITH_RELAY, ALL = ADVERSARIES = (
+    "server", "server + issuer", "server + relay", "all",
+)  # fmt: skip
+QUESTIONS, PERIOD_ROWS, ACCOUNTS, RECORDERS = TARGETS = (
+    "questions", "periods", "accounts", "recorders",
+)  # fmt: skip
+
+
+# -- pairing rows of one person --------------------------------------------------------------------
+
+
+def pair_guesses(
+    logs: Logs, target: str, where: str, ones: Sequence[Row], others: Sequence[Row]
+) -> Iterator[Guess]:
+    """Yield what each way of pairing has right."""
+    strata = _strata(logs, ones, others)
+    if len(strata) < FEWEST:
+        return
+    sides = seen(logs, ones), seen(logs, others)
+    distribution = blind_pairing(strata)
+    for way in WAYS:
+        pairs = assign(way(*sides))
+        right = _persons(logs, ((ones[i], others[j]) for i, j in pairs))
+        yield Guess(target, where, way.__name__, right, len(strata), distribution)
+
+
+def _persons(logs: Logs, pairs: Iterable[tuple[Row, Row]]) -> int:
+    """Return of how many persons two rows are paired; who forgot has several."""
+    persons = ((logs.person(one), logs.person(other)) for one, other in pairs)
+    return len({person for person, another in persons if person == another})
+
+
+def _strata(logs: Logs, ones: Sequence[Row], others: Sequence[Row]) -> list[tuple[int, int]]:
+    """Return the public hours of each person who has a row on both sides."""
+    hours = [{logs.person(row): logs.hour(row) for row in rows} for rows in (ones, others)]
+    return [(hours[0][person], hours[1][person]) for person in hours[0].keys() & hours[1].keys()]
+
+
+# -- the server ------------------------------------------------------------------------------------
+
+
+def pairings(logs: Logs) -> Iterator[tuple[str, str, list[Row], list[Row]]]:
+    """Yield what is to be paired: the target, a description, and the rows of both sides.
+
+    Where a row is a person's for the whole campaign, nothing is left to pair over periods.
+    """
+    is_linked = logs.combination.linkage == "collection"
+    periods = [None] if is_linked else list(range(PERIODS))
+    series = sorted({row[:2] for row in logs.attempts}, key=lambda series: NAMES.index(series[1]))
+
+    def rows_of(one: tuple[str, str], period: int | None) -> list[Row]:
+        return [row for row in logs.rows(one[1], period) if row[0] == one[0]]
+
+    for place, one in enumerate(series):
+        for other in series[place + 1 :]:
+            for period in periods:
+                where = f"{one[1]} and {other[1]}, period {period}"
+                yield QUESTIONS, where, rows_of(one, period), rows_of(other, period)
+        for period, following in pairwise(periods):
+            where = f"{one[1]}, periods {period} and {following}"
+            yield PERIOD_ROWS, where, rows_of(one, period), rows_of(one, following)
+
+
+def server_guesses(logs: Logs) -> Iterator[Guess]:
+    for target, where, ones, others in pairings(logs):
+        yield from pair_guesses(logs, target, where, ones, others)
+    if logs.combination.presence == "hidden":
+        yield from recorder_guesses(logs)
+
+
+Feature = Callable[[Sequence[Attempt]], float]
+FEATURES: Mapping[str, Feature] = {
+    "first seen": lambda attempts: attempts[0].instant,
+    "last seen": lambda attempts: attempts[-1].instant,
+    "hour": lambda attempts: attempts[0].instant % DAY,
+    "second": lambda attempts: attempts[0].instant % MINUTE,
+    "attempts": len,
+    "length": lambda attempts: attempts[0].length,
+}
+
+
+def recorder_guesses(logs: Logs) -> Iterator[Guess]:
+    """Yield how many rows are rightly called those of somebody who records, or who never does."""
+    groups: dict[tuple[str, int], list[Row]] = {}
+    for row, attempts in logs.attempts.items():
+        groups.setdefault((row[0], attempts[0].period), []).append(row)
+    for name, feature in FEATURES.items():
+        right = of = 0
+        for rows in groups.values():
+            values = np.array([feature(logs.attempts[row]) for row in rows], dtype=float)
+            is_active = np.array([logs.person(row) in logs.active for row in rows])
+            right += int(((values > np.median(values)) == is_active).sum())
+            of += len(rows)
+        distribution = tuple(binom.pmf(np.arange(of + 1), of, 0.5).tolist())
+        for way, number in ((f"late {name}", right), (f"early {name}", of - right)):
+            yield Guess(RECORDERS, "all rows", way, number, of, distribution)
+
+
+# -- the server with the issuer --------------------------------------------------------------------
+
+
+def issuer_guesses(logs: Logs) -> Iterator[Guess]:
+    """Yield what the issuer's log adds: the account whose tokens fit a report's time."""
+    yield from server_guesses(logs)
+    series = {request.fingerprint for request in logs.requests}
+    for fingerprint in sorted(series):
+        for period in range(PERIODS):
+            accounts = _accounts(logs, fingerprint, period)
+            rows = [
+                row
+                for row, attempts in sorted(logs.attempts.items())
+                if row[0] == fingerprint and attempts[0].period == period
+            ]
+            name = rows[0][1] if rows else ""
+            yield from _account_guesses(logs, f"period {period}, {name}", rows, accounts)
+
+
+def _accounts(logs: Logs, fingerprint: str, period: int) -> dict[int, list[TokenRequest]]:
+    """Return the accounts that were given a token of a period, each with all of its requests."""
+    requests: dict[int, list[TokenRequest]] = {}
+    for request in logs.requests:
+        if request.fingerprint == fingerprint and period in request.periods:
+            requests.setdefault(request.account, []).append(request)
+    return {
+        account: own_requests
+        for account, own_requests in requests.items()
+        if any(request.is_signed for request in own_requests)
+    }
+
+
+def _account_guesses(
+    logs: Logs, where: str, rows: Sequence[Row], accounts: Mapping[int, Sequence[TokenRequest]]
+) -> Iterator[Guess]:
+    order = sorted(accounts, key=lambda account: Random(account).random())
+    persons = {logs.person(row) for row in rows} & accounts.keys()
+    if len(persons) < FEWEST:
+        return
+    reports = np.array([logs.attempts[row][0].instant for row in rows])
+    requested, signed = (
+        np.array([choose(accounts[account]) for account in order])
+        for choose in (
+            lambda account_requests: account_requests[0].instant,
+            lambda account_requests: _signed(account_requests).instant,
+        )
+    )
+    since = np.subtract.outer(reports, signed)
+    ranks = [np.argsort(np.argsort(times)) for times in (reports, signed)]
+    ways = {
+        "soon after the tokens": np.where(since < 0, AFTER - since, since),
+        "within hours of the tokens": np.where((since >= 0) & (since < SOON), since, DAY),
+        "soon after the request": np.abs(np.subtract.outer(reports, requested)),
+        "in the order of the tokens": np.abs(np.subtract.outer(*ranks)).astype(float),
+        "at the hour of the tokens": circular(reports, signed, DAY),
+    }
+    distribution = blind_pairing([0] * len(persons))
+    for way, costs in ways.items():
+        pairs = assign(costs)
+        right = len({order[j] for i, j in pairs if logs.person(rows[i]) == order[j]})
+        yield Guess(ACCOUNTS, where, way, right, len(persons), distribution)
+
+
+def _signed(requests: Sequence[TokenRequest]) -> TokenRequest:
+    return next(request for request in requests if request.is_signed)
+
+
+# -- with addresses --------------------------------------------------------------------------------
+
+
+def address_guesses(logs: Logs) -> Iterator[Guess]:
+    """Yield what addresses join: the relay's log and the server's have each request at one time.
+
+    Without a relay the server sees the addresses itself.
+    """
+    log = sorted(logs.relay)
+    instants = np.array([instant for instant, _ in log])
+
+    def address(row: Row) -> int:
+        if not log:
+            return logs.person(row)
+        place = int(np.searchsorted(instants, logs.attempts[row][0].instant, "right"))
+        return log[place - 1][1]
+
+    for target, where, ones, others in pairings(logs):
+        strata = _strata(logs, ones, others)
+        if len(strata) < FEWEST:
+            continue
+        rows = {address(row): row for row in others}
+        matches = [(row, rows[address(row)]) for row in ones if address(row) in rows]
+        right = _persons(logs, matches)
+        yield Guess(target, where, "addresses", right, len(strata), blind_pairing(strata))
+
+
+def relay_guesses(logs: Logs) -> Iterator[Guess]:
+    yield from server_guesses(logs)
+    yield from address_guesses(logs)
+
+
+def all_guesses(logs: Logs) -> Iterator[Guess]:
+    yield from issuer_guesses(logs)
+    yield from address_guesses(logs)
+
+
+GUESSES: Mapping[str, Callable[[Logs], Iterator[Guess]]] = {
+    SERVER: server_guesses,
+    WITH_ISSUER: issuer_guesses,
+    WITH_RELAY: relay_guesses,
+    ALL: all_guesses,
+}
+
+
+def figures(logs: Logs, adversary: str) -> dict[str, Figure]:
+    """Return the best that an adversary reaches at each target."""
+    return best(GUESSES[adversary](logs))

@@ -1,0 +1,244 @@
+"""A population of real clients in simulated time, for one combination.
+
+People consent at staggered times, some before the campaign. On the evening of the second day, week
+or month they install a release that changes one question and adds two, and agree to what is new.
+Two forget, one of whom consents again; one restores a backup, one device crashes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from veilcount_client.delivery.transport import Later, Outcome
+from veilcount_client.state.sqlite_database import FILE
+from veilcount_client.testing import SeededRandomSource, SettableClock
+from veilcount_shared import Collection
+from veilcount_shared.errors import WireError
+
+from ..client.device_fixtures import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Device,
+    clock_at,
+    number,
+    quick,
+    secrets,
+    set_clock,
+)
+from ..client.privacy.relayed_wire import RelayedWire
+from .cells import OWN_HOURS, PERIODS, TWO_HOURS, VALUES, Combination
+from .parties import Issuer, Logs, Server
+from .simulation import (
+    QUESTION,
+    SETTINGS,
+    Calendar,
+    Plant,
+    calendar_of,
+    releases,
+    simulated_time,
+)
+
+PERSONS = 24
+SESSION = 2 * HOUR
+
+
+# -- what happens to each person -------------------------------------------------------------------
+
+
+class Event(NamedTuple):
+    """Something that a person or a device does, as soon as the device runs."""
+
+    instant: float
+    verb: str
+
+
+def events_of(person: int, calendar: Calendar, life: str) -> list[Event]:
+    """Return what happens to a person; all record within one hour, or each at their own."""
+    chance = Random(number("life", person))
+    evening = person % 4 // 2 + chance.uniform(0.8, 0.9)  # of one of the first two days
+    joined = chance.uniform(-0.3, -0.05) if person % 2 else evening
+    events = [Event(calendar.at(joined), "consent")]
+    events.append(Event(calendar.at(1 + chance.uniform(0.9, 0.98)), "release"))
+    morning = chance.uniform(0.1, 0.7) if life == OWN_HOURS else 0.375
+    events += [
+        Event(calendar.at(step + morning) + chance.uniform(0, HOUR), "record")
+        for step in range(PERIODS)
+    ]
+    special: dict[int, list[tuple[float, str]]] = {
+        1: [(2.5, "forget")],
+        2: [(2.55, "forget"), (2.7, "consent")],
+        3: [(1.2, "back up"), (1.5, "restore"), (1.6, "record")],
+        5: [(1.5, "crash")],
+    }
+    events += [Event(calendar.at(step), verb) for step, verb in special.get(person, [])]
+    return sorted(events)
+
+
+def sessions_of(person: int, calendar: Calendar, life: str) -> list[tuple[float, float]]:
+    """Return when a device runs: all the time, or two hours on four days of each step at most."""
+    begin, end = calendar.at(-0.3) - MINUTE, calendar.at(PERIODS) + 2 * DAY
+    if life != TWO_HOURS:
+        return [(begin, end)]
+    hour = Random(number("hours", person)).uniform(0, 22)
+    days = max(1, round(calendar.step / DAY / 4))
+    first = begin // DAY * DAY + hour * HOUR
+    starts = (first + DAY * day for day in range(0, int((end - begin) / DAY) + 1, days))
+    return [(start, start + SESSION) for start in starts]
+
+
+@dataclass
+class Life:
+    """One person's device, while things happen to it."""
+
+    device: Device
+    combination: Combination
+    release: Mapping[str, Collection]
+    person: int
+    records: bool
+    logs: Logs
+    backup: Path
+
+    def happen(self, verb: str) -> None:
+        if verb == "record":
+            if self.records:
+                self._record()
+        else:
+            getattr(self, verb.replace(" ", "_"))()
+        self.device.work()
+
+    def _record(self) -> None:
+        for name in self.device.collections:
+            value = VALUES[self.combination.measure][self.person % 2]
+            self.device.client.record(name, value)
+            instants = self.logs.recorded.setdefault((self.person, name), [])
+            instants.append(self.device.clock.now())
+
+    def consent(self) -> None:
+        self.device.client.consent(True)
+
+    def install(self) -> None:
+        """Start the release; agree to what it adds."""
+        self.device.stop()
+        self.device.start(self.release)
+        if self.device.client.must_ask:
+            self.device.client.consent(True, only="new")
+
+    def forget(self) -> None:
+        self.device.client.forget()
+
+    def crash(self) -> None:
+        self.device.crash()
+        self.device.start()
+
+    def back_up(self) -> None:
+        self.device.stop()
+        shutil.copytree(self.device.place, self.backup)
+        self.device.start()
+
+    def restore(self) -> None:
+        """Put the state's file back, as a backup does, and ask again."""
+        self.device.stop()
+        for path in self.device.place.glob(f"{FILE}*"):
+            path.unlink()
+        shutil.copy(self.backup / FILE, self.device.place / FILE)
+        self.device.start()
+        if self.device.client.must_ask:
+            self.device.client.consent(True)
+
+
+def live(life: Life, calendar: Calendar) -> None:
+    """Let all happen: what falls between two sessions happens in the next one."""
+    device, events = life.device, events_of(life.person, calendar, life.combination.life)
+    if device.runs and life.combination.life == TWO_HOURS:
+        device.stop()
+    for begin, end in sessions_of(life.person, calendar, life.combination.life):
+        set_clock(device.clock, max(begin, device.clock.now()))
+        if not device.runs:
+            device.start()
+            device.work()
+        while events and events[0].instant <= end:
+            event = events.pop(0)
+            device.run_until(max(event.instant, device.clock.now() + 2 * MINUTE))
+            life.happen({"release": "install"}.get(event.verb, event.verb))
+        device.run_until(max(end, device.clock.now()))
+        device.stop()
+
+
+# -- the population --------------------------------------------------------------------------------
+
+
+def population(
+    combination: Combination, persons: int = PERSONS, plant: Plant = nullcontext
+) -> Logs:
+    """Return what all parties log of a population; the plant is a bug in its clients."""
+    first, second = releases(combination)
+    calendar = calendar_of(first[QUESTION])
+    logs = Logs(combination, calendar)
+    names = {
+        collection.fingerprint: name
+        for file in (first, second)
+        for name, collection in file.items()
+    }
+    server = Server(logs, names)
+    with simulated_time(calendar), plant():
+        for person in range(persons):
+            with tempfile.TemporaryDirectory(dir=quick()) as place, secrets(("matrix", person)):
+                _live_one(Path(place), server, person, first, second)
+    for attempts in logs.attempts.values():
+        attempts.sort()
+    return logs
+
+
+def _live_one(
+    place: Path,
+    server: Server,
+    person: int,
+    first: Mapping[str, Collection],
+    second: Mapping[str, Collection],
+) -> None:
+    logs = server.logs
+    clock = clock_at(logs.calendar.at(-0.3) - MINUTE)
+    device = Device(
+        place / "state",
+        first,
+        clock,
+        _wire(server, person, clock),
+        randomness=SeededRandomSource(number("randomness", person)),
+        consent=None,
+        issuer=Issuer(logs, person, clock.now),
+        **SETTINGS,
+    )
+    is_active = logs.combination.presence == "public" or person % 4 in {0, 1}
+    if is_active:
+        logs.active.add(person)
+    life = Life(device, logs.combination, second, person, is_active, logs, place / "backup")
+    live(life, logs.calendar)
+
+
+def _wire(server: Server, person: int, clock: SettableClock) -> Any:
+    """Return a device's network: direct, or through the relay; what is no body is noted."""
+    wires: list[RelayedWire] = []
+    is_relayed = server.logs.combination.route == "relay"
+    reply = partial(server.reply, person, (lambda: wires[0]) if is_relayed else None, clock.now)
+
+    def answer(body: bytes, reports: int) -> Outcome:
+        try:
+            return reply(body, reports)
+        except WireError:
+            server.logs.strays.append(body)
+            return Later("400")
+
+    if not is_relayed:
+        return SimpleNamespace(send=answer)
+    wires.append(RelayedWire(clock, address=person, answer=answer))
+    return wires[0]

@@ -1,0 +1,104 @@
+"""Bugs of earlier clients, put back: the tests of the matrix must find each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from veilcount_client.consent import ConsentDecisions
+from veilcount_client.delivery import issuance
+from veilcount_client.delivery.uploader import Uploader
+from veilcount_client.recording import answer_times
+from veilcount_client.recording.row_names import row_names
+from veilcount_client.recording.visits import Visits
+from veilcount_client.state import PersonState, QueuedReport
+from veilcount_client.state.sqlite import SqliteState
+from veilcount_shared import Collection, schedule
+
+from ..client.device_fixtures import HOUR, MINUTE
+
+
+def first_consent() -> AbstractContextManager[object]:
+    """Wrong, and once so: every question counts from the person's first consent."""
+    person = SqliteState.person
+
+    def since_the_first(state: SqliteState, key: bytes) -> PersonState:
+        stored = person(state, key)
+        first = min((covered.since for covered in stored.coverage.values()), default=0.0)
+        coverage = {
+            series: replace(covered, since=first) for series, covered in stored.coverage.items()
+        }
+        return replace(stored, coverage=coverage)
+
+    return patch.object(SqliteState, "person", since_the_first)
+
+
+@contextmanager
+def clipped_instants() -> Iterator[None]:
+    """Wrong, and once so: instants before the consent fall due at the consent."""
+
+    def drawn(
+        secret: bytes, collection: Collection, period: int, since: float
+    ) -> tuple[float, ...]:
+        instants = (
+            schedule.draw_instant(secret, collection, period, answer).timestamp()
+            for answer in range(collection.per_period)
+        )
+        clipped = (max(instant, since) for instant in instants)
+        return tuple(sorted(math.ceil(instant / MINUTE) * MINUTE for instant in clipped))
+
+    drawn.cache_clear = lambda: None  # type: ignore[attr-defined] # of what it stands in for
+    with patch.object(answer_times, "drawn_instants", drawn):
+        yield
+
+
+@contextmanager
+def tokens_at_once() -> Iterator[None]:
+    """Wrong, and once so: tokens are good in the period of their fetch; reports wait for them."""
+
+    def number_before(collection: Collection, at: float) -> int:
+        return max(answer_times.period_number(collection, at) - 1, -1)
+
+    def first_covered(person: PersonState, collection: Collection) -> int:
+        coverage = person.coverage.get(collection.fingerprint)
+        return max(answer_times.period_number(collection, coverage.since), 0) if coverage else 0
+
+    def tokened(uploader: Uploader, outbox: Any, reports: list[QueuedReport]) -> Any:
+        late = [report for report in reports if lacks_token(uploader, report)]
+        due = uploader.now() + 3 * HOUR
+        outbox.reschedule({report.number: due for report in late}, unsent=True)
+        return original(uploader, outbox, [report for report in reports if report not in late])
+
+    def lacks_token(uploader: Uploader, queued_report: QueuedReport) -> bool:
+        return uploader.state.token(queued_report.person, queued_report.report.pseudonym) is None
+
+    original = Uploader._tokened
+    with (
+        patch.object(answer_times, "_first_covered", first_covered),
+        patch.object(issuance, "period_number", number_before),
+        patch.object(Uploader, "_tokened", tokened),
+    ):
+        yield
+
+
+@contextmanager
+def closing_forget() -> Iterator[None]:
+    """Wrong, and once so: who forgets asks the server to close each of their rows."""
+    forget = ConsentDecisions.forget
+
+    def closing(decisions: ConsentDecisions, key: bytes) -> None:
+        for row in row_names(decisions.worker.state, key):
+            decisions.worker.uploader.transport.send(f"{row}".encode(), 0)
+        forget(decisions, key)
+
+    with patch.object(ConsentDecisions, "forget", closing):
+        yield
+
+
+def lost_visits() -> AbstractContextManager[object]:
+    """Wrong, and once so: a visit after the period's answer was drawn is not kept."""
+    return patch.object(Visits, "_is_answered", lambda *_: False)

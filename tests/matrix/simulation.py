@@ -1,0 +1,127 @@
+"""Simulated time: the steps of a campaign, its releases, and clients that look seldom for work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from veilcount_client.delivery import issuance, loss_reports
+from veilcount_client.recording import answer_times
+from veilcount_client.recording.recorder import Recorder
+from veilcount_shared import Collection, schedule
+from veilcount_shared.collection import Presence
+from veilcount_shared.tokens import SlotSecret
+
+from ..client.device_fixtures import (
+    DAY,
+    HOUR,
+)
+from .cells import PERIODS, Combination, definitions
+
+QUESTION, CHANGED, ADDED, ANOTHER = NAMES = "question", "changed", "added", "another"
+SETTINGS: dict[str, Any] = {"ceiling": 99, "daily_ceiling": 99, "account": "account"}
+LOOKS_FOR_LOSSES = 12  # of a device, in each period: hourly looks would take most of the time
+Plant = Callable[[], AbstractContextManager[object]]
+
+
+# -- the calendar ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Four steps: a period each or, where a user has one, a day each."""
+
+    bounds: tuple[float, ...]
+
+    def at(self, step: float) -> float:
+        """Return the instant after so many steps, whole and in part.
+
+        Before the first and after the last it is counted in steps of the same length.
+        """
+        whole = min(max(int(step // 1), 0), len(self.bounds) - 2)
+        begin, end = self.bounds[whole], self.bounds[whole + 1]
+        return begin + (step - whole) * (end - begin)
+
+    @property
+    def step(self) -> float:
+        return self.bounds[1] - self.bounds[0]
+
+
+def calendar_of(collection: Collection) -> Calendar:
+    begin = schedule.period_start(collection, 0).timestamp()
+    if collection.periods == 1:
+        return Calendar(tuple(begin + DAY * day for day in range(PERIODS + 1)))
+    periods = range(collection.periods)
+    ends = (schedule.period_end(collection, period).timestamp() for period in periods)
+    return Calendar((begin, *ends))
+
+
+# -- quicker clients -------------------------------------------------------------------------------
+
+
+def releases(combination: Combination) -> tuple[dict[str, Collection], dict[str, Collection]]:
+    """Return the questions of the app, and those of its next release."""
+    first = definitions(combination, QUESTION, CHANGED)
+    second = definitions(combination, *NAMES)
+    changed = definitions(combination, CHANGED, epsilon=0.9)
+    return first, second | changed
+
+
+@contextmanager
+def simulated_time(calendar: Calendar) -> Iterator[None]:
+    """Have devices look for absences when one falls due, and seldom for losses: it is quicker."""
+    answer_times.drawn_instants.cache_clear()
+    with (
+        patch.object(Recorder, "next_instant", _next_instant),
+        patch.object(loss_reports, "HOUR", max(HOUR, calendar.step / LOOKS_FOR_LOSSES)),
+        simulated_tokens(),
+    ):
+        yield
+    answer_times.drawn_instants.cache_clear()
+
+
+_every_minute = Recorder.next_instant
+
+
+def _next_instant(recorder: Recorder, now: float, collections: Any) -> float | None:
+    """Return when something is next due: of absences the next instant instead of each minute."""
+    shown = [
+        SimpleNamespace(held_on_device=collection.held_on_device, presence=None)
+        for collection in collections
+    ]
+    dues = [_every_minute(recorder, now, shown), *_absences_due(recorder, now, collections)]  # type: ignore[arg-type] # what it reads of a collection
+    return min((due for due in dues if due is not None), default=None)
+
+
+def _absences_due(
+    recorder: Recorder, now: float, collections: Iterable[Collection]
+) -> Iterator[float]:
+    hidden = [collection for collection in collections if collection.presence is Presence.HIDDEN]
+    for key in recorder.state.consenting() if hidden else ():
+        person = recorder.state.person(key)
+        for collection in hidden:
+            current = answer_times.period_number(collection, now)
+            if current + 1 < collection.periods:  # a trend begins with its period
+                yield schedule.period_start(collection, current + 1).timestamp()
+            for period in range(max(current, 0), min(current + 2, collection.periods)):
+                instants = answer_times.instants(person, collection, period)
+                yield from (instant for instant in instants if instant > now)
+
+
+@contextmanager
+def simulated_tokens() -> Iterator[None]:
+    """Replace blind signatures by names of their slots: who asks when stays as it is."""
+
+    def blind(slot: SlotSecret, _key: object) -> Any:
+        return SimpleNamespace(blinded=slot.pseudonym)
+
+    with (
+        patch.object(SlotSecret, "blind", blind),
+        patch.object(SlotSecret, "finalize", lambda *_: bytes(256)),
+        patch.object(issuance, "check_key_list", lambda keys, *_: keys),
+    ):
+        yield

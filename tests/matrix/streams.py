@@ -1,0 +1,206 @@
+"""One device's life in a combination, under constant randomizers: all that leaves it, to the byte.
+
+Two streams that a promise makes equal are run through the same life: a restart, a backup that is
+put back, a release that adds and changes questions, a forget and a new consent.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from veilcount_client.delivery.transport import Delivered, Later, Outcome
+from veilcount_client.state.sqlite_database import FILE
+from veilcount_client.testing import SettableClock
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import decode_binary
+
+from ..client.device_fixtures import HOUR, MINUTE, Device, Wire, clock_at, device_in_memory
+from ..client.privacy.paired_runs import ConstantSource, constant_randomizers, coupled
+from ..client.privacy.relayed_wire import UNKNOWN_KEY, RelayedWire
+from .cells import PERIODS, VALUES, Combination
+from .parties import Issuer, Logs
+from .simulation import (
+    CHANGED,
+    QUESTION,
+    SETTINGS,
+    Calendar,
+    Plant,
+    calendar_of,
+    releases,
+    simulated_time,
+)
+
+JITTER_WORD = 1 << 62  # of all the uploader's jitter
+RECORDED = 0.4  # of a step
+BACKUP = "backup"
+Stream = Callable[[int], Sequence[object]]  # what is recorded in a step, in this order
+Reply = Callable[[str, int], Outcome | None]  # to a question's n-th body; None: count it
+
+
+class Emission(NamedTuple):
+    """One attempt to send: when, what, and what the relay's gateway sees beside the body."""
+
+    instant: float
+    body: bytes
+    marks: bytes
+
+
+def idle(_step: int) -> Sequence[object]:
+    return ()
+
+
+def recording(combination: Combination, *places: int) -> Stream:
+    """Record one of the measure's values in each step, in turn."""
+    values = VALUES[combination.measure]
+    return lambda step: (values[places[step % len(places)]],)
+
+
+def count_all(_name: str, _tries: int) -> Outcome | None:
+    return None
+
+
+def turn_away(name: str, tries: int) -> Outcome | None:
+    """Answer one question's bodies in every way; count those of the others."""
+    if name != CHANGED:
+        return None
+    replies = (
+        Later("503", 900.0),
+        UNKNOWN_KEY,
+        Later("SSLError"),
+        Delivered((Verdict.FULL,)),
+        Delivered((Verdict.CLOSED,)),
+    )
+    return replies[tries % len(replies)]
+
+
+def emissions(
+    combination: Combination,
+    stream: Stream,
+    *,
+    reply: Reply = count_all,
+    plant: Plant = nullcontext,
+    series: Callable[[str], str] = str,
+) -> tuple[list[Emission], Logs]:
+    """Return all that leaves a device in its life, and what the issuer logs of it."""
+    first, second = releases(combination)
+    calendar = calendar_of(first[QUESTION])
+    clock = clock_at(calendar.at(0) - HOUR)
+    logs = Logs(combination, calendar)
+    emitted: list[Emission] = []
+    names = {
+        collection.fingerprint: name
+        for file in (first, second)
+        for name, collection in file.items()
+    }
+    wire = _wire(combination, clock, names, reply, emitted)
+    options: dict[str, Any] = {
+        "issuer": Issuer(logs, 0, clock.now),
+        "randomness": ConstantSource(JITTER_WORD),
+    }
+    with (
+        simulated_time(calendar),
+        constant_randomizers(),
+        coupled(1, series),
+        device_in_memory(
+            "a person", first, clock, minute=MINUTE, plant=plant, wire=wire, **options, **SETTINGS
+        ) as device,
+    ):
+        for instant, happen in _events(calendar, stream, second):
+            device.run_until(instant)
+            happen(device)
+            device.work()
+        device.run_until(calendar.at(PERIODS) + 9 * HOUR)
+        device.stop()
+    return emitted, logs
+
+
+def _wire(
+    combination: Combination,
+    clock: SettableClock,
+    names: dict[str, str],
+    reply: Reply,
+    emitted: list[Emission],
+) -> Any:
+    tries: dict[str, int] = {}
+    is_relayed = combination.route == "relay"
+
+    def answer(body: bytes, _reports: int) -> Outcome:
+        reports = decode_binary(body).reports
+        emitted.append(Emission(clock.now(), body, wire.marks))
+        name = names[reports[0].fingerprint] if reports else ""
+        tries[name] = tries.get(name, -1) + 1
+        outcome = reply(name, tries[name])
+        if outcome is UNKNOWN_KEY and not is_relayed:
+            outcome = Later("429", 60.0)
+        return outcome or Delivered((Verdict.COUNTED,) * len(reports))
+
+    wire: Any = RelayedWire(clock, answer=answer) if is_relayed else Wire(clock)
+    if not is_relayed:
+        wire.send = answer
+    return wire
+
+
+def _events(
+    calendar: Calendar, stream: Stream, release: Any
+) -> list[tuple[float, Callable[[Device], None]]]:
+    """Return what happens, in time."""
+
+    def record(step: int) -> Callable[[Device], None]:
+        def happen(device: Device) -> None:
+            for value in stream(step):
+                for name in device.collections:
+                    device.client.record(name, value)
+
+        return happen
+
+    events: list[tuple[float, Callable[[Device], None]]] = [
+        (calendar.at(step + RECORDED), record(step)) for step in range(PERIODS)
+    ]
+    events += [
+        (calendar.at(0.2), _back_up),
+        (calendar.at(0.7), Device.restart),
+        (calendar.at(1.9), lambda device: _install(device, release)),
+        (calendar.at(2.6), _restore),
+        (calendar.at(3.6), lambda device: device.client.forget()),
+        (calendar.at(3.7), lambda device: device.client.consent(True)),
+    ]
+    return sorted(events, key=lambda event: event[0])
+
+
+def _back_up(device: Device) -> None:
+    device.stop()
+    shutil.copy(device.place / FILE, device.place / BACKUP)
+    device.start()
+
+
+def _install(device: Device, release: Any) -> None:
+    device.stop()
+    device.start(release)
+    if device.client.must_ask:
+        device.client.consent(True, only="new")
+
+
+def _restore(device: Device) -> None:
+    device.stop()
+    for path in device.place.glob(f"{FILE}*"):
+        path.unlink()
+    shutil.copy(device.place / BACKUP, device.place / FILE)
+    device.start()
+    if device.client.must_ask:
+        device.client.consent(True)
+
+
+def bodies_of(
+    names: Sequence[str], emitted: Sequence[Emission], combination: Combination
+) -> list[Emission]:
+    """Return the emissions that carry reports of these questions."""
+    first, second = releases(combination)
+    series = {file[name].fingerprint for file in (first, second) for name in names if name in file}
+    return [
+        emission
+        for emission in emitted
+        if {report.fingerprint for report in decode_binary(emission.body).reports} & series
+    ]

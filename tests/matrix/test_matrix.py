@@ -1,0 +1,164 @@
+"""Every promise on linkage, presence, tokens and relay, over the rows of all combinations.
+
+By default a tenth of the rows and all planted bugs; with --full all rows, their CPU time printed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import cache
+
+import pytest
+
+from veilcount_shared.epsilon import exp_lower
+
+from ..client.privacy.relayed_wire import one_memory_of_keys
+from ..client.privacy.test_active_joiner import one_back_off
+from ..client.state.test_moved_state import begins_anew
+from . import lifetimes, planted, promises
+from .cells import FIRST_ROWS, Combination, rows
+from .lives import PERSONS, population
+from .simulation import (
+    CHANGED,
+    NAMES,
+    Plant,
+)
+from .streams import bodies_of, count_all, emissions, idle, recording, turn_away
+
+WATCHED = [name for name in NAMES if name != CHANGED]
+in_rows = pytest.mark.parametrize("combination", rows(), ids=str)
+enumerable = [row for row in rows() if lifetimes.is_enumerable(row)]
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Log nothing: thousands of warnings of simulated devices take longer than the devices."""
+    caplog.set_level(logging.CRITICAL, "veilcount")
+
+
+@pytest.fixture(autouse=True)
+def cpu_time(record_property: Callable[[str, object], None]) -> Iterator[None]:
+    """Note what a test takes; the sum is printed at the end."""
+    begin = time.process_time()
+    yield
+    record_property("cpu_seconds", time.process_time() - begin)
+
+
+# -- what the tests look for -----------------------------------------------------------------------
+
+
+@cache
+def joined(combination: Combination, plant: Plant = nullcontext) -> list[str]:
+    """Return what breaks a promise in a population: joins, stray requests, second answers."""
+    logs = population(combination, PERSONS, plant)
+    assert len(logs.attempts) >= PERSONS, "a population that says nothing"
+    problems = [
+        f"{promise.target}, {promise.adversary}: {figure} by {figure.way}, {figure.where}"
+        for promise, figure in promises.broken(logs)
+    ]
+    problems += [f"no report: {body!r}" for body in logs.strays]
+    problems += [f"answered twice: {answer}" for answer in promises.answered_twice(logs)]
+    return problems
+
+
+def is_moved_by_replies(combination: Combination, plant: Plant = nullcontext) -> bool:
+    """Whether a reply to one question's rows changes a byte or an instant of the others."""
+    stream = recording(combination, 0)
+    watched = [
+        bodies_of(WATCHED, emissions(combination, stream, reply=reply, plant=plant)[0], combination)
+        for reply in (count_all, turn_away)
+    ]
+    assert watched[0]
+    return watched[0] != watched[1]
+
+
+def problems_of_lives(combination: Combination, plant: Plant = nullcontext) -> list[str]:
+    """Return where the exact distributions of whole lives break epsilon, or say too little."""
+    bound = exp_lower(lifetimes.short_definition(combination).epsilon_user)
+    ratios = [
+        lifetimes.max_ratio(
+            *(lifetimes.distribution(combination, stream, plant) for stream in pair)
+        )
+        for pair in lifetimes.neighbours(combination)
+    ]
+    problems = [f"{float(ratio):.3f} > {float(bound):.3f}" for ratio in ratios if ratio > bound]
+    if max(ratios) <= bound / 2:
+        problems.append(f"at most {float(max(ratios)):.3f}: a life that says less than it may")
+    if min(ratios) == 1:
+        problems.append("two different streams that nothing tells apart")
+    return problems
+
+
+# -- the promises ----------------------------------------------------------------------------------
+
+
+@pytest.mark.one_in(10)
+@in_rows
+def test_nobody_joins_what_a_promise_keeps_apart(combination: Combination) -> None:
+    assert joined(combination) == []
+
+
+@pytest.mark.one_in(10)
+@in_rows
+def test_no_value_and_no_hidden_use_shows(combination: Combination) -> None:
+    """To the byte and the instant, through restart, backup, release and forget."""
+    usual, logs = emissions(combination, recording(combination, 0))
+    streams = {"another value": recording(combination, 1), "odd": recording(combination, 2, 1)}
+    if combination.presence == "hidden":
+        streams["idle"] = idle
+
+    assert usual
+    for name, stream in streams.items():
+        emitted, others = emissions(combination, stream)
+        assert emitted == usual, name
+        assert others.requests == logs.requests, name
+
+
+@pytest.mark.one_in(10)
+@in_rows
+def test_no_reply_to_one_question_moves_another(combination: Combination) -> None:
+    assert not is_moved_by_replies(combination)
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("combination", enumerable, ids=str)
+def test_a_whole_life_keeps_epsilon_and_reaches_it(combination: Combination) -> None:
+    """Every outcome of every draw, exactly: within e^epsilon of the user, and over half of it."""
+    assert problems_of_lives(combination) == []
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+
+MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED = FIRST_ROWS
+
+
+@pytest.mark.parametrize(
+    ("combination", "plant"),
+    [
+        (MONTHLY, planted.first_consent),
+        (MONTHLY, planted.clipped_instants),
+        (TOKENS, planted.tokens_at_once),
+        (WEEKLY, begins_anew),
+        (DAILY, planted.closing_forget),
+    ],
+)
+def test_the_joiner_finds(combination: Combination, plant: Plant) -> None:
+    assert joined(combination) == []
+    assert joined(combination, plant)
+
+
+@pytest.mark.parametrize(
+    ("combination", "plant"), [(WEEKLY, one_back_off), (RELAYED, one_memory_of_keys)]
+)
+def test_a_device_that_remembers_a_reply_is_found(combination: Combination, plant: Plant) -> None:
+    assert not is_moved_by_replies(combination)
+    assert is_moved_by_replies(combination, plant)
+
+
+def test_a_visit_that_is_not_kept_is_found() -> None:
+    assert problems_of_lives(VISITS) == []
+    assert problems_of_lives(VISITS, planted.lost_visits)
