@@ -51,7 +51,7 @@ def _check(made: Deployment, redis: RedisServer) -> None:
     assert young.status == 400  # a question is missing, and the key was taken
     assert (old.status, old.problem) == (wrong.status, wrong.problem) == (503, "unavailable")
     assert (page, old_page) == (200, 503)
-    assert (sending, no_longer) == ("unknown-version", "unavailable")
+    assert (sending, no_longer) == ("unsupported", "unavailable")
     assert "veilcount_verdicts_total{" in whole
     assert (some.status, none.status) == (200, 503)
     assert 'veilcount_shard_up{shard="0"} 0' in lines

@@ -198,8 +198,8 @@ def test_a_killed_issuer_neither_loses_a_token_nor_gives_two(deployed: Deployed)
 #: the changes of nginx.conf that docs/issuer.md names, besides the port
 PROXY = {
     "^/v1/(reports$|rows/close$|ohttp-keys$)": "^/v1/(tokens$|token-keys/|issued/)",
-    "        location / {\n            proxy_pass": "        location / {\n            deny all;\n"
-    "            proxy_pass",
+    "        location / {\n            limit_req": "        location / {\n            deny all;\n"
+    "            limit_req",
 }
 
 

@@ -311,11 +311,17 @@ def _cover(
 ) -> None:
     """Cover a series. No instant is left behind that lies ahead: a clock was, and is set right."""
     database.execute(
-        "insert into coverage values (?1, ?2, ?3, ?4, 1, 0) on conflict do update set"
-        " since = min(since, ?3),"
-        " resumed = min(case when is_current then resumed else max(resumed, ?5) end, ?3),"
+        "insert into coverage values (:key, :series, :at, :resumed, 1, 0)"
+        " on conflict do update set since = min(since, :at),"
+        " resumed = min(case when is_current then resumed else max(resumed, :again) end, :at),"
         " is_current = 1",
-        (key, series, at, *resumption),
+        {
+            "key": key,
+            "series": series,
+            "at": at,
+            "resumed": resumption.if_new,
+            "again": resumption.if_returning,
+        },
     )
 
 

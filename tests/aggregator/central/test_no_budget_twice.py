@@ -66,6 +66,9 @@ class MemoryRecords:
         self.before()
         return self.state[2]
 
+    def losses(self) -> list[str]:
+        return []
+
     def incarnation(self) -> str:
         self.before()
         return str(self.lives)

@@ -67,13 +67,13 @@ def desk() -> Any:
     made.loop.close()
 
 
-def has_room_beside_garbage(desk: Desk) -> bool:
+def accepts_devices_during_garbage(desk: Desk) -> bool:
     """Whether a device's request has a place while every connection of a relay sends garbage."""
     try:
-        for _ in range(4):
+        for _ in range(LANE_BYTES // MAX_BODY):
             desk.submit(b"garbage".ljust(MAX_BODY, b"."))
     except Overloaded:
-        pytest.fail("the first large bodies have room")
+        pytest.fail("the first large bodies have a place")
     with pytest.raises(Overloaded):
         desk.submit(b"garbage".ljust(MAX_BODY, b"."))
     try:
@@ -86,20 +86,20 @@ def has_room_beside_garbage(desk: Desk) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("planted", "has_room"),
+    ("planted", "accepts"),
     [
         (nullcontext(), True),
         (patch.object(opening_queue, "SMALL_BYTES", MAX_BODY), False),  # one lane for all
     ],
 )
-def test_garbage_on_every_connection_of_a_relay_leaves_room_for_devices(
-    desk: Desk, planted: AbstractContextManager[object], *, has_room: bool
+def test_garbage_on_every_connection_of_a_relay_leaves_places_to_devices(
+    desk: Desk, planted: AbstractContextManager[object], *, accepts: bool
 ) -> None:
     with planted:
-        assert has_room_beside_garbage(desk) is has_room
+        assert accepts_devices_during_garbage(desk) is accepts
 
 
-def test_what_does_not_fit_is_asked_to_come_back_and_has_room_once_others_are_open(
+def test_a_full_lane_refuses_for_some_seconds_and_takes_more_once_it_is_opened(
     desk: Desk,
 ) -> None:
     waiting = [desk.submit(b"x" * SMALL_BYTES) for _ in range(LANE_BYTES // SMALL_BYTES)]

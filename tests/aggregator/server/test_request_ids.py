@@ -38,7 +38,7 @@ def made(tmp_path: Path) -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def behind_proxy(tmp_path: Path) -> Iterator[Deployment]:
+def proxied(tmp_path: Path) -> Iterator[Deployment]:
     with deployment(tmp_path, FILE, proxy_request_ids=True) as deployed:
         yield deployed
 
@@ -51,9 +51,9 @@ def log() -> Iterator[io.StringIO]:
     configure_logging(io.StringIO())
 
 
-def refused(made: Deployment, method: str, path: str, given: str = CHOSEN) -> str:
+def refused(made: Deployment, method: str, path: str, sent: str = CHOSEN) -> str:
     """Return the id in the problem document of a request that gives one itself."""
-    reply = made.ask(method, path, b"nothing", environ={ENVIRON_NAME: given})
+    reply = made.ask(method, path, b"nothing", environ={ENVIRON_NAME: sent})
     return name_of(reply)
 
 
@@ -92,14 +92,14 @@ def test_a_device_cannot_choose_the_id_of_its_request(
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
 def test_the_id_is_the_proxys_where_the_operator_says_so(
-    behind_proxy: Deployment, method: str, path: str
+    proxied: Deployment, method: str, path: str
 ) -> None:
-    assert refused(behind_proxy, method, path) == CHOSEN
+    assert refused(proxied, method, path) == CHOSEN
 
 
-@pytest.mark.parametrize("given", ["", "7", CHOSEN.upper(), CHOSEN + "0", 'a" ' + CHOSEN, "é" * 32])
-def test_what_is_no_id_of_the_proxy_is_not_taken(behind_proxy: Deployment, given: str) -> None:
-    assert refused(behind_proxy, "POST", "/v1/reports", given) != given
+@pytest.mark.parametrize("sent", ["", "7", CHOSEN.upper(), CHOSEN + "0", 'a" ' + CHOSEN, "é" * 32])
+def test_what_is_no_id_of_the_proxy_is_not_taken(proxied: Deployment, sent: str) -> None:
+    assert refused(proxied, "POST", "/v1/reports", sent) != sent
 
 
 def test_a_fault_has_one_id_in_its_problem_document_and_in_its_log_line(
@@ -142,17 +142,15 @@ RESPOND = ReportsEndpoint.respond
     [(nullcontext(), 0), (patch.object(ReportsEndpoint, "respond", logs_each), 3)],
 )
 def test_an_accepted_report_has_no_id_and_leaves_no_line(
-    behind_proxy: Deployment,
+    proxied: Deployment,
     log: io.StringIO,
     planted: AbstractContextManager[object],
     lines: int,
 ) -> None:
     """In any way that it comes, whatever id the proxy gives."""
-    worker = Worker(behind_proxy)
+    worker = Worker(proxied)
     with planted, patch.object(secrets, "token_hex", wraps=secrets.token_hex) as drawn:
-        over_wsgi = behind_proxy.send(
-            Batch((behind_proxy.report("alone"),)), environ={ENVIRON_NAME: CHOSEN}
-        )
+        over_wsgi = proxied.send(Batch((proxied.report("alone"),)), environ={ENVIRON_NAME: CHOSEN})
         on_loop = worker.run(lambda: worker.direct(worker.body()))
         relayed = worker.run(lambda: worker.relayed(worker.body()))
 
@@ -160,12 +158,12 @@ def test_an_accepted_report_has_no_id_and_leaves_no_line(
     assert len(log.getvalue().splitlines()) == drawn.call_count == lines
 
 
-def test_no_id_is_stored(behind_proxy: Deployment, tmp_path: Path) -> None:
+def test_no_id_is_stored(proxied: Deployment, tmp_path: Path) -> None:
     """Neither of an accepted report nor of a refused one."""
     headers = {ENVIRON_NAME: CHOSEN}
-    behind_proxy.send(Batch((behind_proxy.report("alone"),)), environ=headers)
-    assert refused(behind_proxy, "POST", "/v1/reports") == CHOSEN
-    behind_proxy.aggregator.flush()
+    proxied.send(Batch((proxied.report("alone"),)), environ=headers)
+    assert refused(proxied, "POST", "/v1/reports") == CHOSEN
+    proxied.aggregator.flush()
     written = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
 
     assert CHOSEN.encode() not in written

@@ -174,17 +174,19 @@ def test_the_thread_outlives_an_odd_clock(odd: float, tmp_path: Path, sink: Serv
 # -- threads, network, files, logs -----------------------------------------------------------------
 
 
-def test_no_thread_and_no_network_before_a_consent(tmp_path: Path, sink: Server) -> None:
-    """Making a client, asking it anything, recording, flushing, forgetting: nothing is sent."""
+def test_no_thread_before_a_record_and_no_network_before_a_consent(
+    tmp_path: Path, sink: Server
+) -> None:
+    """A recorded value waits for a consent, which another process may store; nothing is sent."""
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "veilcount.db").write_bytes(b"junk" * 4096)  # a loss to report
     before = threading.active_count()
     with closing(client_of(sink.url, tmp_path)) as client:
-        client.record("event", True)
         client.receipt()
         client.explain("event")
-
         assert threading.active_count() == before
+
+        client.record("event", True)
         client.flush(0.2)
         client.forget()
         client.flush(0.2)
