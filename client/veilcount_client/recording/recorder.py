@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, ValuesView
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from veilcount_shared import Collection, periods
 from veilcount_shared.collection import Presence, Takes
@@ -38,7 +39,7 @@ from .held_values import decode, encode, merge
 from .trend_states import TrendStates, next_report
 from .visits import Visits
 
-MOST_HELD = 1000  # values that are drawn in one commit
+MOST_DRAWN = 1000  # answers that are drawn in one commit: other processes wait for no more
 
 Collections = ValuesView[Collection]
 
@@ -106,13 +107,15 @@ class Recorder:
         minute = full_minute(now)  # instants are whole minutes: nothing falls due within one
         if hidden and minute != self._absences_drawn:
             self._trends.begin(now, hidden)
-            self.drawer.store(self._absences(now, hidden))
+            absences = self._absences(now, hidden)
+            while some := list(islice(absences, MOST_DRAWN)):
+                self.drawer.store(some)
             self._absences_drawn = minute
 
     def _sweep_device(self, now: float, collections: Collections) -> None:
         """Draw what is held on the device and due."""
         known = {each.fingerprint: each for each in collections if each.held_on_device}
-        while known and (held := self.state.held_due(now, MOST_HELD)):
+        while known and (held := self.state.held_due(now, MOST_DRAWN)):
             trends = [each for each in held if each.series in known and known[each.series].is_trend]
             self._trends.report(((known[each.series], each) for each in trends), now)
             values = [each for each in held if each not in trends]

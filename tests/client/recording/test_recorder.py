@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilcount_client.delivery.body_packing import SIZES
-from veilcount_client.state import StateError
+from veilcount_client.recording import recorder
+from veilcount_client.state import DrawOutcome, ReportDraw, StateError
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import schedule
@@ -185,6 +186,32 @@ def test_periods_in_which_the_app_did_not_run_are_caught_up(tmp_path: Path) -> N
         device.run_until(at(11, 3))
 
     assert sorted({*periods(device)} - {1, 11}) == [0, 5, 6, 7, 8, 9, 10]
+
+
+def test_many_absences_that_are_due_at_once_are_stored_in_small_commits(tmp_path: Path) -> None:
+    """Other processes wait for one of them and not for all; what fails is drawn again later."""
+    collections = one_collection("it", presence="hidden", late=7)
+    device = Device(tmp_path, collections, persons=True, lazy=True)
+    for number in range(20):
+        device.client.person(number).consent(True)
+    device.clock.advance(days=4)
+    commit, sizes = device.state.commit, list[int]()
+
+    def noted(draws: Sequence[ReportDraw]) -> list[DrawOutcome]:
+        sizes.append(len(draws))
+        if len(sizes) == 2:
+            raise StateError("disk full")
+        return commit(draws)
+
+    with (
+        minutes_of(HOUR),
+        patch.object(recorder, "MOST_DRAWN", 16),
+        patch.object(device.state, "commit", noted),
+    ):
+        device.run_until(at(5))
+
+    assert max(sizes) <= 16
+    assert [Counter(periods(device))[day] for day in range(4)] == [20] * 4
 
 
 def test_no_period_before_consent_is_caught_up(tmp_path: Path) -> None:
