@@ -43,6 +43,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
         started.append(RedisServer(tmp_path / name, repl_diskless_sync_delay="0"))
     master, replica = started
     replica.follow(master)
+    wait_until(lambda: not replica.rewriting)  # which a synchronization starts, and makes unfit
     yield master, replica
     for each in started:
         each.thaw()
