@@ -5,7 +5,6 @@ Counted, not timed. `./dev bench worst-body` measures what it takes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.call_count import count_calls
 from tests.security.hostile_bodies import Body, define, makers, report
 from veilcount_aggregator.ingest import body_limit, pipeline, token_check
 from veilcount_aggregator.ingest.decode import RequestBody, decode
@@ -60,20 +60,8 @@ def intake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Intake]:
 
 
 def work(intake: Intake, body: Body) -> int:
-    """Return how many functions, of Python or C, a body has entered or left."""
-    count = 0
-
-    def profile(*_: object) -> None:
-        nonlocal count
-        count += 1
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        intake.take(body)
-    finally:
-        sys.setprofile(before)
-    return count
+    """Return how many calls a body takes."""
+    return count_calls(lambda: intake.take(body))
 
 
 def test_no_body_makes_a_worker_do_much_more_than_a_device_does(intake: Intake) -> None:

@@ -7,7 +7,6 @@ error at the same place. Only among many reports no place is searched for.
 from __future__ import annotations
 
 import random
-import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from tests.call_count import count_calls
 from tests.properties.test_wire import BAD, GOOD, Vector, body_of, text
 from tests.security.hostile_bodies import WIDE_REPORTS, unknown
 from tests.strategies import batches
@@ -249,7 +249,7 @@ def test_refusing_the_longest_body_costs_little(name: str) -> None:
     """Neither work nor memory grows with what fills it."""
     refuse = partial(refused, HOSTILE[name])
 
-    assert calls(refuse) < MOST_CALLS
+    assert count_calls(refuse) < MOST_CALLS
     assert peak_bytes(refuse) < MOST_BYTES
 
 
@@ -259,24 +259,7 @@ def test_a_search_for_the_place_among_all_reports_would_cost_more(
     """Planted: so the bound above can be missed."""
     monkeypatch.setattr(decode, "EXPLAINED_REPORTS", MAX_REPORTS)
 
-    assert calls(partial(refused, HOSTILE["many reports, one byte too many"])) > MOST_CALLS
-
-
-def calls(act: Callable[[], object]) -> int:
-    """Return how many functions, of Python or C, are entered or left."""
-    count = 0
-
-    def profile(*_: object) -> None:
-        nonlocal count
-        count += 1
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
-    return count
+    assert count_calls(partial(refused, HOSTILE["many reports, one byte too many"])) > MOST_CALLS
 
 
 def peak_bytes(act: Callable[[], object]) -> int:
@@ -304,7 +287,7 @@ def test_a_further_report_takes_no_call() -> None:
         batch = Batch(tuple(replace(REPORT, slot=slot, message=b"\1") for slot in range(reports)))
         raw = encode_binary(batch)
         READ(raw)  # caches the layout of its rows
-        return calls(partial(READ, raw))
+        return count_calls(partial(READ, raw))
 
     assert cost(100) <= cost(1)
 
@@ -315,7 +298,7 @@ def test_a_further_series_takes_few_calls() -> None:
     def cost(series: int, widths: int) -> int:
         raw = unknown(series, widths)
         READ(raw)
-        return calls(partial(READ, raw))
+        return count_calls(partial(READ, raw))
 
     for widths in (1, 200):
         assert cost(202, widths) - cost(2, 1) <= 200 * MOST_CALLS_A_SERIES
