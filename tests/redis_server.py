@@ -103,6 +103,11 @@ class RedisServer:
             connection.publish("nobody", "")  # is sent to replicas, and kept nowhere
             return bool(connection.execute_command("WAIT", "1", "1000"))
 
+    def calls_of(self, command: str) -> int:
+        """Return how often it was called since the server was started."""
+        found = self._info("commandstats").get(f"cmdstat_{command}", {})
+        return int(found.get("calls", 0))
+
     @property
     def rewriting(self) -> bool:
         """Whether its append-only file is being rewritten, or will be next."""

@@ -16,7 +16,8 @@ On the same connection, in the same round trip, the writes of a group to one ser
 
 Both come once, behind the last write: one after the other, four shards of a server whose replica
 hangs would take four times as long, which is longer than a commit may take. What has to be sent
-again (its keys moved, the library was missing) is sent by itself, and waited for by itself.
+again (its keys moved, the library was missing, a height was not compared) is sent like the first
+time: admitted, in groups, and waited for once.
 
 Every call that is acknowledged writes something (a report that is not counted adds to a service
 counter), so that the answer to a retry, `duplicate`, waits for what the first attempt wrote.
@@ -32,7 +33,6 @@ from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from .config_check import DURABLE, ServerIdentity, settings_of, weak_syncing
 from .connections import Host, Wait, Words, require_all
 from .durability import DurabilityMonitor
-from .error_mapping import is_repeatable
 from .heights import Raised, RedisHeights
 from .lua_library import call
 from .shard_client import Command, ShardClient
@@ -73,10 +73,7 @@ class DurableWriter:
 
     def execute_each(self, commands: Sequence[Command], wait: Wait = Wait.COMMIT) -> list[Any]:
         """Return the answers to writes that are durable; in place of any other, a StoreError."""
-        refused = [self._refusal(command.base) for command in commands]
-        admitted = [each for each, error in zip(commands, refused, strict=True) if error is None]
-        confirmed = iter(self._confirmed(admitted, wait))
-        return [next(confirmed) if error is None else error for error in refused]
+        return self._servers.execute_with(self._admitted, commands, wait)
 
     def execute_one(self, command: Command, wait: Wait = Wait.COMMIT) -> Any:
         """Return one answer, or raise why there is none."""
@@ -99,23 +96,22 @@ class DurableWriter:
             return error
         return None
 
-    def _confirmed(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
-        """Ask, and ask behind the writes to each server whether they are durable."""
-        answers = self._in_groups(commands, wait)
-        again = [at for at, answer in enumerate(answers) if is_repeatable(answer)]
-        for at in again:
-            answers[at] = self._alone(commands[at], wait)
-        return answers
+    def _admitted(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
+        """Ask those whose server is fit."""
+        refused = [self._refusal(command.base) for command in commands]
+        admitted = [each for each, error in zip(commands, refused, strict=True) if error is None]
+        confirmed = iter(self._confirmed(admitted, wait))
+        return [next(confirmed) if error is None else error for error in refused]
 
-    def _in_groups(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
-        """Ask all at once, each server's writes confirmed together."""
+    def _confirmed(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
+        """Ask all at once, and behind the writes to each server whether they are durable."""
         groups: dict[Host | None, list[int]] = {}  # None: no server has the keys
         for at, command in enumerate(commands):
             groups.setdefault(self._host(command), []).append(at)
         sent_by_server = [
             self._followed([commands[at] for at in places]) for places in groups.values()
         ]
-        replies = iter(self._servers.execute_each(list(chain(*sent_by_server)), wait, mend=False))
+        replies = iter(self._servers.execute_once(list(chain(*sent_by_server)), wait))
         answers: list[Any] = [None] * len(commands)
         for (host, places), sent in zip(groups.items(), sent_by_server, strict=True):
             found = list(islice(replies, len(sent)))
@@ -150,14 +146,6 @@ class DurableWriter:
         if self._host(command) == host:
             return None
         return StoreUnavailable("a shard moved while it was written: ask again")
-
-    def _alone(self, command: Command, wait: Wait) -> Any:
-        """Ask one, with what confirms it; both again where its server could not do it."""
-        sent = self._followed([command])
-        found = self._servers.execute_each(sent, wait)
-        if isinstance(found[0], StoreError):
-            return found[0]
-        return self._refused(sent, found) or self._result(command, found[0])
 
     def _host(self, command: Command) -> Host | None:
         try:

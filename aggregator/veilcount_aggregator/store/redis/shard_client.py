@@ -23,6 +23,7 @@ from .error_mapping import (
     is_library_missing,
     is_life_new,
     is_moved,
+    is_repeatable,
     reply_error,
 )
 from .lua_library import LIFE_PLACE, source
@@ -41,6 +42,9 @@ class Command(NamedTuple):
     confirms: bool = False  # checks the command before it, and is sent again if that is
     guarded: bool = False  # names the life of the shard in which heights were compared
     raises: bool = False  # its answer has the height and the life before the result
+
+
+Executor = Callable[[Sequence[Command], Wait], list[Any]]  # an answer or a StoreError for each
 
 
 class CommandExecutor(Protocol):
@@ -142,24 +146,29 @@ class ShardClient:
         """Return one answer."""
         return self.execute_all([command], wait)[0]
 
-    def execute_each(
-        self, commands: Sequence[Command], wait: Wait = Wait.READ, *, mend: bool = True
-    ) -> list[Any]:
+    def execute_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
         """Return the answers; in place of one that did not come or is an error, a StoreError."""
-        answers = self._ask(commands, wait)
-        for _ in range(MENDS if mend else 0):
-            again = _again(commands, answers)
-            failed = ((commands[at].base, answers[at]) for at in again)
-            errors = [(base, error) for base, error in failed if isinstance(error, ResponseError)]
-            if not self._mend(errors):
-                break
-            repeated = self._ask([commands[at] for at in again], wait)
-            for at, answer in zip(again, repeated, strict=True):
-                answers[at] = answer
+        return self.execute_with(self.execute_once, commands, wait)
+
+    def execute_once(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
+        """Do so without sending anything again."""
         return [
             self._error(command, answer) if isinstance(answer, ResponseError) else answer
-            for command, answer in zip(commands, answers, strict=True)
+            for command, answer in zip(commands, self._ask(commands, wait), strict=True)
         ]
+
+    def execute_with(self, execute: Executor, commands: Sequence[Command], wait: Wait) -> list[Any]:
+        """Execute commands, and again those of which a server answers that it did not."""
+        answers = execute(commands, wait)
+        for _ in range(MENDS):
+            again = [at for at, answer in enumerate(answers) if is_repeatable(answer)]
+            if not again:
+                break
+            self._mend([(commands[at].base, answers[at].__cause__) for at in again])
+            repeated = execute([commands[at] for at in again], wait)
+            for at, answer in zip(again, repeated, strict=True):
+                answers[at] = answer
+        return answers
 
     # -- inside --------------------------------------------------------------------------------
 
@@ -196,12 +205,11 @@ class ShardClient:
         mapped.__cause__ = error
         return mapped
 
-    def _mend(self, errors: Sequence[tuple[bytes, ResponseError]]) -> bool:
-        """Do what lets these be sent again, if anything does."""
-        has_moved = self.address.cluster and any(is_moved(error) for _, error in errors)
+    def _mend(self, errors: Sequence[tuple[bytes, object]]) -> None:
+        """Do what lets these be sent again."""
         lacking = [base for base, error in errors if is_library_missing(error)]
         begun = [base for base, error in errors if is_life_new(error)]
-        if has_moved:
+        if any(is_moved(error) for _, error in errors):
             with suppress(StoreError):  # sent again, each fails with its own error
                 self.look()
         for base in lacking:
@@ -210,7 +218,6 @@ class ShardClient:
         if begun and self.heights is not None:
             with suppress(StoreError):  # sent again, each is refused for its own reason
                 self.heights.compare(begun)
-        return has_moved or bool(lacking) or bool(begun)
 
     def _look_if_doubtful(self) -> None:
         """Look again while a server is away. Whoever has an older answer goes on with that."""
@@ -251,14 +258,3 @@ def _load_library(server: RedisNode) -> None:
     (answer,) = execute_all([(server, ("FUNCTION", "LOAD", source()))])
     if isinstance(answer, ResponseError) and not is_library_loaded(answer):
         raise reply_error(str(server), answer) from answer
-
-
-def _again(commands: Sequence[Command], answers: Sequence[Any]) -> list[int]:
-    """Return the places of errors, and of what confirms them: that has to follow on the new try."""
-    places: list[int] = []
-    failed = False
-    for at, (command, answer) in enumerate(zip(commands, answers, strict=True)):
-        failed = isinstance(answer, ResponseError) or (failed and command.confirms)
-        if failed:
-            places.append(at)
-    return places

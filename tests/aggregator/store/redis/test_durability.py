@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -19,7 +19,7 @@ from veilcount_aggregator.store.redis.config_check import NodeConfig
 from veilcount_aggregator.store.redis.connections import RedisNode, Wait
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
 from veilcount_aggregator.store.redis.durable_writes import WAIT_MILLISECONDS, DurableWriter
-from veilcount_aggregator.store.redis.shard_client import Command
+from veilcount_aggregator.store.redis.shard_client import Command, ShardClient
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.redis.url import RedisUrl
 
@@ -153,19 +153,19 @@ def test_where_config_is_forbidden_no_settings_are_read_after_a_write(server: Re
     server.ask("ACL", "DELUSER", "app")
 
 
-@dataclass
-class Recorder:
+class Recorder(ShardClient):
     """A shard client whose servers answer as a Redis 7.2 would: here is none."""
 
-    address: RedisUrl
-    servers: dict[bytes, str]
-    confirms: object = 0
-    commands: list[Command] = field(default_factory=list)
+    def __init__(self, address: RedisUrl, servers: dict[bytes, str], confirms: object) -> None:
+        super().__init__(address)
+        self.servers = servers
+        self.confirms = confirms
+        self.commands: list[Command] = []
 
     def owner(self, base: bytes) -> RedisNode:
         return RedisNode.at((self.servers[base], 6379), self.address)
 
-    def execute_each(self, commands: list[Command], wait: Wait, *, mend: bool) -> list[object]:
+    def execute_once(self, commands: Sequence[Command], wait: Wait) -> list[object]:
         self.commands += commands
         return [self.confirms if each.confirms else b"OK" for each in commands]
 
@@ -177,9 +177,9 @@ def test_from_redis_7_2_on_disks_are_waited_for(
 ) -> None:
     """Of the master and of so many replicas, once behind all of each server's writes."""
     client = Recorder(RedisUrl((("db", 6379),), replicas=1), servers, confirms)
-    monitor = DurabilityMonitor(client)  # type: ignore[arg-type] # no more is called
+    monitor = DurabilityMonitor(client)
     monitor.has_waitaof = True
-    writer = DurableWriter(client, monitor, None)  # type: ignore[arg-type] # likewise
+    writer = DurableWriter(client, monitor, None)  # type: ignore[arg-type] # no height is kept
     answers = writer.execute_each([Command(b"a", ("SET",)), Command(b"b", ("SET",))])
     if confirms == [1, 1]:
         assert answers == [b"OK"] * 2

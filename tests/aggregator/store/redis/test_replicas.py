@@ -18,7 +18,7 @@ from tests.aggregator.store.redis.simulated_rows import count, is_taken, row_rep
 from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
-from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
+from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED
 from veilcount_aggregator.store.redis import durable_writes
 from veilcount_aggregator.store.redis.lua_library import LIBRARY
@@ -106,6 +106,24 @@ def test_a_write_that_is_tried_again_is_waited_for_on_the_second_try(
 
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
             count(store, rows(10, 1))
+
+
+def test_a_master_without_its_replica_is_waited_for_once(
+    pair: tuple[RedisServer, RedisServer],
+) -> None:
+    """One that was promoted: the shard has a new life there, so that it is sent again."""
+    master, replica = pair
+    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
+        assert count(store, rows(40, 1)) == 40
+        replica.kill()
+        master.kill()
+        master.start()
+        wait_until(lambda: not master.rewriting)
+        with pytest.raises(StoreError):
+            count(store, rows(40, 2))
+
+    waits = (master.calls_of(name) for name in ("wait", "waitaof"))
+    assert sum(waits) <= 1
 
 
 def test_without_enough_replicas_nothing_is_written_until_there_are(
