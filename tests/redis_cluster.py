@@ -13,7 +13,7 @@ from pathlib import Path
 from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 
-from .redis_server import HOST, PortTaken, RedisServer
+from .redis_server import HOST, REDIS, PortTaken, RedisServer
 
 SLOTS = 16384
 TRIES = 5
@@ -35,9 +35,17 @@ def free_port() -> int:
 class RedisCluster:
     """Three masters with a third of the slots each, and the replicas of each."""
 
-    def __init__(self, folder: Path, nodes: int = 3, *, replicas: int = 0, **settings: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        nodes: int = 3,
+        *,
+        replicas: int = 0,
+        program: str = REDIS,
+        **settings: str,
+    ) -> None:
         """Start it, and wait until all agree who has what."""
-        self._folder, self._settings = folder, settings
+        self._folder, self._settings, self._program = folder, settings, program
         self.nodes = [self._node(folder / str(number), settings) for number in range(nodes)]
         self.replicas = [
             [self._node(folder / f"{number}-{each}", settings) for each in range(replicas)]
@@ -127,8 +135,7 @@ class RedisCluster:
 
         return lines["cluster_state"] == "ok" and known == len(self._all)
 
-    @staticmethod
-    def _node(folder: Path, settings: dict[str, str]) -> RedisServer:
+    def _node(self, folder: Path, settings: dict[str, str]) -> RedisServer:
         folder.mkdir(parents=True, exist_ok=True)
         cluster = {
             "cluster_enabled": "yes",
@@ -137,7 +144,9 @@ class RedisCluster:
         }
         for _ in range(TRIES):
             with suppress(PortTaken, NoConnection):
-                return RedisServer(folder, port=free_port(), **cluster | settings)
+                return RedisServer(
+                    folder, port=free_port(), program=self._program, **cluster | settings
+                )
         raise OSError("no port is free")
 
 

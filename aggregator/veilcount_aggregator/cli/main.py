@@ -167,6 +167,15 @@ def _exit_code(error: VeilcountError) -> int:
     return EXIT_UNREACHABLE if unreachable else EXIT_USAGE
 
 
+def warn(command: str, reason: str) -> None:
+    """Print a warning; log it where a command's stderr is a log."""
+    if command != SERVE or is_terminal():
+        _print(f"warning: {reason}")
+        return
+    configure_logging(sys.stderr)
+    log_event("warning", logging.WARNING, reason=reason)
+
+
 def _print(why: str) -> None:
     sys.stderr.write(f"{NAME}: {escape_controls(why)}\n")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection.toml import MAX_ABSOLUTE
@@ -20,8 +22,19 @@ from veilcount_shared.errors import VeilcountError, format_value
 
 from ..catalog.definitions import load_catalog
 from ..errors import SettingsError
-from ..settings import PREFIX, Setting, Settings, declarations, option_name, variable_name
+from ..settings import (
+    STORE,
+    STORE_FILE,
+    Setting,
+    Settings,
+    declarations,
+    option_name,
+    store_url,
+    variable_name,
+)
 from ..store import Store, open_store
+from ..store.url import has_password, read_url_file
+from .main import warn
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -76,12 +89,46 @@ def load_collection(path: Path, wanted: str) -> Collection:
     return find_collection(load_collections(path), wanted)
 
 
+class StoreUrl(click.ParamType[str]):
+    """The URL of a store, or @FILE for the one line of a file, with which no password is typed."""
+
+    name = "URL"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read the file, or warn of a password that other users of this machine can see."""
+        if param is None or ctx is None or ctx.resilient_parsing:
+            return value
+        if value.startswith("@"):
+            return read_url_file(value[1:], param.get_error_hint(ctx))
+        typed = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if typed and has_password(value):
+            warn(ctx.info_name or "", VISIBLE_PASSWORD)
+        return value
+
+
+class StoreOption(click.Option):
+    """An option whose default is the store of the environment."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Return the URL that VEILCOUNT_STORE has, or the file of VEILCOUNT_STORE_FILE."""
+        with suppress(SettingsError) if ctx.resilient_parsing else nullcontext():
+            return store_url(os.environ) or None
+        return None
+
+
+VISIBLE_PASSWORD = (
+    "`ps` shows this password to every user of this machine: write the URL into"
+    f" a file that only you can read, and give @FILE or {STORE_FILE}=FILE; then change the password"
+)
 store = click.option(
     "--store",
     "url",
-    envvar=variable_name("store"),
+    cls=StoreOption,
+    type=StoreUrl(),
+    envvar=STORE,
     metavar="URL",
-    help=f"URL of the store: sqlite:////path.db, redis://... (default: {PREFIX}STORE).",
+    help="URL of the store: sqlite:////path.db, redis://..., or @FILE, a file whose one line it is"
+    f" (default: {STORE}, or the file {STORE_FILE}).",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 level = click.option(
@@ -134,7 +181,7 @@ def _reader(setting: Setting) -> Callable[[Any], Any]:
 def required_url(url: str | None) -> str:
     """Return the store's URL, or say how to give it."""
     if not url:
-        raise SettingsError("--store", "", f"give the store's URL, here or as {PREFIX}STORE")
+        raise SettingsError("--store", "", f"give the store's URL, here or as {STORE}")
     return url
 
 

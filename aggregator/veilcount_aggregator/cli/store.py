@@ -21,10 +21,10 @@ from ..series.series import Series
 from ..settings import PREFIX, Settings
 from ..store import DurabilityState, Record, Store, open_store
 from ..store.backup import backup, restore
-from ..store.factory import redact_url
 from ..store.migrate import CopyProgress, copy_store, outgoing_copy
 from ..store.records import update_records
 from ..store.restore_lock import release_lock_reason
+from ..store.url import redact_url
 from . import options
 from .confirmation import require_terminal
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
@@ -70,13 +70,14 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
 
 
 @command.command("copy")
-@click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
+@click.argument("source", metavar="FROM", type=options.StoreUrl())
+@click.argument("target", metavar="TO", type=options.StoreUrl())
 @options.as_json
 def copy(source: str, target: str, *, as_json: bool) -> None:
     """Copy a store into a new one, of any engine; FROM becomes read-only.
 
-    Run it again to continue an interrupted copy.
+    Each is a URL, or @FILE for a file whose one line it is. Run it again to continue an interrupted
+    copy.
     """
     done = CopyProgress(0, 0)
     with (

@@ -17,8 +17,10 @@ from ..store.redis.config_check import (
     DURABLE,
     KEEPING,
     SETTINGS,
+    program_version,
     read_configs,
     refuse_old,
+    set_command,
     weak_settings,
 )
 from ..store.redis.connections import RedisNode, Wait
@@ -44,7 +46,6 @@ from .finding import (
 
 RESPONDS = "responds"  # only reported where a server does not
 NEARLY, FULL = 0.75, 0.9  # of the memory
-FIX = "redis-cli -h {host} -p {port} CONFIG SET {name} {value}, and add it to redis.conf"
 COVERAGE = "cluster-require-full-coverage"
 KEY_PREFIX = b"veilcount:"
 SCAN_KEYS, MOST_SCANS = 1_000, 100  # a call of SCAN takes less than a millisecond
@@ -98,8 +99,7 @@ class RedisProbe:
 
     def fix(self, name: str, value: object) -> str:
         """Return the command that changes a setting."""
-        host, port = self.server.host
-        return FIX.format(host=host, port=port, name=name, value=value)
+        return f"{set_command(self.server, name, value)}, and add it to its configuration"
 
     def number(self, name: str) -> int:
         """Return a number of INFO, 0 if it is missing."""
@@ -138,7 +138,7 @@ def _unavailable(target: str, error: VeilcountError) -> Finding:
 
 def _version(node: RedisProbe) -> Iterator[CheckResult]:
     refuse_old(node.server, node.info)
-    yield ok(f"version {node.info['redis_version']}")
+    yield ok(program_version(node.info))
 
 
 def _settings(node: RedisProbe) -> Iterator[CheckResult]:
@@ -251,7 +251,7 @@ def _password(node: RedisProbe) -> Iterator[CheckResult]:
     else:
         yield warn(
             "no password: whoever reaches it can read pseudonyms, and change or delete the store",
-            "set requirepass in redis.conf, and give it in the store's URL: redis://:PASSWORD@host",
+            "set requirepass in its configuration, and give it in the store's URL: redis://:PASSWORD@host",
         )
     finally:
         stranger.disconnect(idle=False)

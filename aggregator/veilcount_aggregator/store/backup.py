@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from ..errors import SettingsError, StoreUnfit, system_reason
 from .acknowledged import ENDING
 from .durable_files import sync_path
-from .factory import open_store, redact_url
+from .factory import open_store
 from .migrate import copy_store
 from .restore_lock import lock_releases
 from .sqlite import SqliteStore
@@ -35,6 +35,7 @@ from .sqlite.transfer import absorb, merge
 from .sqlite.wal_guard import remove_links
 from .target_lock import exclusive_file
 from .transfer_format import read_spool, write_spool
+from .url import redact_url
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
 

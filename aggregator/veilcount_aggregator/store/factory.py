@@ -1,14 +1,14 @@
-"""Open a store by its URL, and show the URL without its password."""
+"""Open a store by its URL."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..errors import SettingsError
 from .acknowledged import AcknowledgedHeights
 from .interface import Store
+from .url import redact_url
 
 ENGINES = "sqlite:///path/to/file.db, redis://host:port/0 or redis-cluster://host:port"
 
@@ -30,14 +30,4 @@ def open_store(url: str, *, make: bool = False, heights: Path | None = None) -> 
         from .redis import open_redis  # noqa: PLC0415
 
         return open_redis(url, make=make, acknowledged=AcknowledgedHeights(heights))
-    raise SettingsError("store", url, f"give {ENGINES}")
-
-
-_QUERIED = re.compile(r"(?<=password=)[^&#]*", re.IGNORECASE)
-
-
-def redact_url(url: str) -> str:
-    """Return a URL with stars for its password."""
-    password = urlsplit(url).password
-    bare = url.replace(f":{password}@", ":***@", 1) if password else url
-    return _QUERIED.sub("***", bare)
+    raise SettingsError("store", redact_url(url), f"give {ENGINES}")

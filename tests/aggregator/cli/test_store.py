@@ -17,7 +17,6 @@ from veilcount_aggregator.central.budget_ledger import load_releases
 from veilcount_aggregator.central.store_confirmation import registered_journals
 from veilcount_aggregator.retention.retention_guard import read_confirmed_day
 from veilcount_aggregator.store import ServiceCounter, open_store
-from veilcount_aggregator.store.factory import redact_url
 from veilcount_aggregator.store.sqlite import SqliteStore
 
 from .conftest import Type, typed_by_hand
@@ -73,13 +72,6 @@ def test_a_store_stays_read_only_until_somebody_says_that_the_copy_is_gone(
     assert typed("keys", "create", "--role", "analyst", "--store", store).code == 0
     typed("store", "copy", store, f"sqlite:///{tmp_path}/again.db")
     assert typed(*words, "--yes").code == 0
-
-
-def test_no_password_is_shown() -> None:
-    assert redact_url("redis://me:secret@host:1/0") == "redis://me:***@host:1/0"
-    assert redact_url("redis://:s%40e@host:1/0") == "redis://:***@host:1/0"
-    assert redact_url("redis://host/0?password=secret&db=1") == "redis://host/0?password=***&db=1"
-    assert redact_url("sqlite:////var/lib/x.db") == "sqlite:////var/lib/x.db"
 
 
 # -- retention -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 from tests.aggregator.store.engines import ENGINES, Empty
 from tests.redis_cluster import RedisCluster
-from tests.redis_server import RedisServer
+from tests.redis_server import REDIS, VALKEY, RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.store import Store, open_store
 
@@ -23,11 +23,13 @@ def served(engine: str, memory: Path) -> Iterator[Empty]:
 
 
 #: a cluster with one shard has the shard of one server and the routing of three shards, which
-#: redis/test_shards.py runs the battery over: with --full
+#: redis/test_shards.py runs the battery over, and Valkey has some of it in redis/test_valkey.py
+BY_DEFAULT = {"sqlite", "redis"}
 ENGINE_PARAMS = [
-    pytest.param(name, marks=pytest.mark.full) if name == "redis-cluster" else name
-    for name in ENGINES
+    name if name in BY_DEFAULT else pytest.param(name, marks=pytest.mark.full) for name in ENGINES
 ]
+#: the programs that the tests in redis/ run on
+PROGRAMS = [REDIS, pytest.param(VALKEY, marks=pytest.mark.full)]
 
 
 @pytest.fixture(scope="package", params=ENGINE_PARAMS)
@@ -66,10 +68,10 @@ def target(another: Empty) -> Iterator[Store]:
 # -- servers: each test finds them empty -----------------------------------------------------------
 
 
-@pytest.fixture(scope="package")
-def running(memory: Path) -> Iterator[RedisServer]:
+@pytest.fixture(scope="package", params=PROGRAMS)
+def running(request: pytest.FixtureRequest, memory: Path) -> Iterator[RedisServer]:
     with TemporaryDirectory(dir=memory) as folder:
-        started = RedisServer(Path(folder))
+        started = RedisServer(Path(folder), program=request.param)
         yield started
         started.kill()
 
@@ -81,10 +83,10 @@ def server(running: RedisServer) -> RedisServer:
     return running
 
 
-@pytest.fixture(scope="package")
-def together(memory: Path) -> Iterator[RedisCluster]:
+@pytest.fixture(scope="package", params=PROGRAMS)
+def together(request: pytest.FixtureRequest, memory: Path) -> Iterator[RedisCluster]:
     with TemporaryDirectory(dir=memory) as folder:
-        started = RedisCluster(Path(folder))
+        started = RedisCluster(Path(folder), program=request.param)
         yield started
         started.close()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 from tests.redis_cluster import RedisCluster
-from tests.redis_server import RedisServer
+from tests.redis_server import REDIS, VALKEY, RedisServer
 
 #: gives the URL of an empty store; the one before may be gone by then
 Empty = Callable[[], str]
@@ -21,8 +22,8 @@ def sqlite(folder: Path) -> Iterator[Empty]:
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator[Empty]:
-    server = RedisServer(folder)
+def one_server(program: str, folder: Path) -> Iterator[Empty]:
+    server = RedisServer(folder, program=program)
 
     def empty() -> str:
         server.ask("FLUSHALL")
@@ -35,12 +36,12 @@ def redis(folder: Path) -> Iterator[Empty]:
 
 
 @contextmanager
-def redis_cluster(folder: Path) -> Iterator[Empty]:
-    """Three masters, likewise. One shard: several divide a period's limit between them.
+def three_masters(program: str, folder: Path) -> Iterator[Empty]:
+    """A cluster, likewise. One shard: several divide a period's limit between them.
 
     What is true of several is in redis/test_shards.py.
     """
-    cluster = RedisCluster(folder)
+    cluster = RedisCluster(folder, program=program)
 
     def empty() -> str:
         for node in cluster.nodes:
@@ -56,6 +57,8 @@ def redis_cluster(folder: Path) -> Iterator[Empty]:
 #: by name: started once for a run, in a folder of its own
 ENGINES: dict[str, Callable[[Path], AbstractContextManager[Empty]]] = {
     "sqlite": sqlite,
-    "redis": redis,
-    "redis-cluster": redis_cluster,
+    "redis": partial(one_server, REDIS),
+    "redis-cluster": partial(three_masters, REDIS),
+    "valkey": partial(one_server, VALKEY),
+    "valkey-cluster": partial(three_masters, VALKEY),
 }

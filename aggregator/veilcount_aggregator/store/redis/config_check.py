@@ -77,10 +77,12 @@ class NodeConfig:
     replicas: tuple[tuple[str, int], ...] = field(default=())  # those that are connected
 
     @property
-    def version(self) -> tuple[int, int]:
-        """Major and minor version."""
+    def has_waitaof(self) -> bool:
+        """Whether it has WAITAOF. Every Valkey has, and tells clients a version of Redis."""
+        if "valkey_version" in self.info:
+            return True
         major, minor, *_ = [*self.info.get("redis_version", "0.0").split("."), "0"]
-        return int(major), int(minor)
+        return (int(major), int(minor)) >= WAITAOF
 
     @property
     def identity(self) -> ServerIdentity:
@@ -158,13 +160,27 @@ def weak_syncing(server: RedisNode, settings: Mapping[str, str]) -> Weakness | N
     return None
 
 
+def program_version(info: Mapping[str, str]) -> str:
+    """Return the server's program and version: Valkey 8.1.8, Redis 7.0.15."""
+    if version := info.get("valkey_version"):
+        return f"Valkey {version}"
+    return f"Redis {info['redis_version']}"
+
+
 def weakness(server: RedisNode, name: str, value: str, needed: RequiredSetting) -> Weakness:
     """Return what is wrong with a setting, and the command that mends it."""
-    fix = (
-        f"Run: redis-cli -h {server.host[0]} -p {server.host[1]} CONFIG SET {name} {needed.value}"
-        " (and write it into redis.conf)"
-    )
+    fix = f"Run: {set_command(server, name, needed.value)} (and write it into its configuration)"
     return Weakness(f"{name} {value}: {needed.otherwise}", f"Redis at {server}", fix)
+
+
+def set_command(server: RedisNode, name: str, value: object) -> str:
+    """Return the command that changes a setting; redis-cli asks for a password itself."""
+    address, (host, port) = server.address, server.host
+    login = f" --user {address.username}" if address.username else ""
+    login += " --askpass" if address.password else ""
+    tls = " --tls" if address.tls else ""
+    tls += f" --cacert {address.ca}" if address.ca else ""
+    return f"redis-cli -h {host} -p {port}{login}{tls} CONFIG SET {name} {value}"
 
 
 def hidden_settings_hint(nodes: Iterable[NodeConfig]) -> str:

@@ -24,9 +24,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.retry import Retry
 
-from ...errors import StoreError, StoreUnavailable, StoreUnfit, system_reason
+from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from .circuit_breaker import CircuitBreaker
-from .error_mapping import BROKEN, START_REDIS, connection_error, reply_error
+from .error_mapping import BROKEN, connection_error, connection_reason, reply_error
 from .url import RedisUrl
 
 CONNECTIONS = 1 << 16
@@ -107,7 +107,7 @@ class RedisNode:
             finally:
                 self.pool(Wait.PROBE).release(connection)
         except (*BROKEN, ResponseError) as error:
-            self.breaker.failed(f"{system_reason(error)}: {START_REDIS}")
+            self.breaker.failed(connection_reason(error, tls=self.address.tls))
         except BaseException:
             self.breaker.failed("the probe was stopped")
             raise
@@ -131,8 +131,11 @@ class RedisNode:
 
     def _pool(self, timeout: Timeout) -> redis.ConnectionPool:
         address = self.address
+        # Stated, since older releases of the library do not check the host by default.
+        tls: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
         return redis.ConnectionPool(
             connection_class=redis.SSLConnection if address.tls else redis.Connection,
+            **(tls | {"ssl_ca_certs": address.ca} if address.tls else {}),
             max_connections=CONNECTIONS,
             host=self.host[0],
             port=self.host[1],
@@ -249,7 +252,7 @@ class _Call:
         except AuthenticationError:
             raise
         except BROKEN as error:
-            self._server.breaker.failed(f"{system_reason(error)}: {START_REDIS}")
+            self._server.breaker.failed(connection_reason(error, tls=self._server.address.tls))
             raise
 
     def _answer(self) -> Any:
@@ -264,7 +267,8 @@ class _Call:
         if self.timed_out and self._wait is not Wait.PROBE:
             self._server.breaker.failed(f"no answer within {TIMEOUTS[self._wait].read:g} s")
         self._server.disconnect(idle=True)  # they rest on what may have died with it
-        self._error = connection_error(str(self._server), error)
+        tls = self._server.address.tls
+        self._error = connection_error(str(self._server), error, tls=tls)
         self._error.__cause__ = error
 
 

@@ -28,7 +28,6 @@ from ...errors import StoreUnfit
 from ..health import Durability, DurabilityState, Weakness
 from .config_check import (
     IS_DURABLE,
-    WAITAOF,
     NodeConfig,
     ServerIdentity,
     hidden_settings_hint,
@@ -155,7 +154,7 @@ class DurabilityMonitor:
         self._looked, self._suspected = self._seconds(), False
         self.settings_are_seen = all(node.settings is not None for node in nodes)
         self.identities_are_seen = all(node.identity.run for node in nodes)
-        self.has_waitaof = address.durable and all(node.version >= WAITAOF for node in nodes)
+        self.has_waitaof = address.durable and all(node.has_waitaof for node in nodes)
         self._look_at_replicas(nodes)
         self._count_incomplete(nodes)
         found = [(node.server.host, each) for node in nodes for each in self._weaknesses(node)]

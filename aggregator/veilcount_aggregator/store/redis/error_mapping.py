@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import redis
 from redis.exceptions import (
     AuthenticationError,
@@ -22,6 +24,11 @@ from ...errors import (
 )
 
 START_REDIS = "start it, or check the address, the network and what its log says"
+EXPECT_TLS = "if it speaks TLS, write rediss://, or tls=on with redis-cluster://"
+EXPECT_TLS_PORT = f"{START_REDIS}, and that this port speaks TLS"
+MEND_TRUST = (
+    "end the store's URL in ca=FILE of the CA that signed it, and write a host as it is named there"
+)
 _NO_FUNCTION = "Function not found"
 _LOADED = "already exists"
 #: by how the answer begins; the first three are errors of the library itself
@@ -94,13 +101,26 @@ def reply_error(place: str, error: Exception) -> StoreError:
     return StoreUnavailable(f"Redis at {place} refused the command: {text}")
 
 
-def connection_error(place: str, error: BaseException) -> StoreError:
+def connection_error(place: str, error: BaseException, *, tls: bool) -> StoreError:
     """Map a connection error: whether anything was written is not known."""
     if isinstance(error, AuthenticationError):
         return StoreUnfit(f"Redis at {place} refuses this user: {error}")
+    if isinstance(error.__context__, ssl.SSLCertVerificationError):
+        return StoreUnfit(f"Redis at {place} is not trusted: {connection_reason(error, tls=tls)}")
     return StoreUnavailable(
-        f"Redis at {place} does not answer: {system_reason(error)}: {START_REDIS}"
+        f"Redis at {place} does not answer: {connection_reason(error, tls=tls)}"
     )
+
+
+def connection_reason(error: BaseException, *, tls: bool) -> str:
+    """Return why a connection failed, and the fix; the library keeps the cause as the context."""
+    cause = error.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate: {cause.verify_message.rstrip('.')}: {MEND_TRUST}"
+    if isinstance(cause, ConnectionResetError) and not tls:
+        return f"{system_reason(cause)}: {START_REDIS}; {EXPECT_TLS}"
+    fix = EXPECT_TLS_PORT if tls and isinstance(cause, ssl.SSLError | TimeoutError) else START_REDIS
+    return f"{system_reason(error)}: {fix}"
 
 
 #: raised by a connection while it is opened, written or read

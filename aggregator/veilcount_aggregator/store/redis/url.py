@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from ...errors import SettingsError
+from ...errors import SettingsError, system_reason
+from ..url import redact_url
 
 FORM = (
     "give redis://host:port/0 (rediss:// with TLS) or redis-cluster://host:port,host:port,"
-    " with user:password@ before the host where one is needed"
+    " with user:password@ before the host where one is needed (percent-encode their / ? # @)"
 )
 PORT = 6379
 MOST_SHARDS = 256
@@ -29,6 +31,7 @@ class RedisUrl:
     hosts: tuple[tuple[str, int], ...]
     cluster: bool = False
     tls: bool = False
+    ca: str | None = None  # file of a private CA, in addition to the system's
     database: int = 0
     username: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -40,12 +43,10 @@ class RedisUrl:
     @classmethod
     def parse(cls, url: str) -> RedisUrl:
         """Parse a URL; errors never repeat a password."""
-        parts = urlsplit(url)
-        shown = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
         try:
-            return _read(parts)
+            return _read(urlsplit(url))
         except ValueError as error:
-            raise SettingsError("store", shown, str(error)) from None
+            raise SettingsError("store", redact_url(url), str(error)) from None
 
     def __str__(self) -> str:
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
@@ -55,8 +56,9 @@ def _read(parts: SplitResult) -> RedisUrl:
     login, _, hosts = parts.netloc.rpartition("@")
     username, _, password = login.partition(":")
     cluster = parts.scheme == "redis-cluster"
-    known = {"durability", "durable", "replicas"} | ({"shards", "tls"} if cluster else set())
-    parameters = _parameters(parts.query, known)
+    names = {"ca", "durability", "durable", "replicas"} | ({"shards", "tls"} if cluster else set())
+    parameters = _parameters(parts.query, names)
+    tls = parts.scheme == "rediss" or "tls" in parameters
     if parts.fragment or (cluster and parts.path not in {"", "/"}):
         raise ValueError(FORM)
     servers = tuple(_host(host) for host in hosts.split(","))
@@ -66,7 +68,8 @@ def _read(parts: SplitResult) -> RedisUrl:
     return RedisUrl(
         hosts=servers,
         cluster=cluster,
-        tls=parts.scheme == "rediss" or "tls" in parameters,
+        tls=tls,
+        ca=_certificate_authority(parameters, tls=tls),
         database=_number(parts.path.removeprefix("/") or "0", 0, 1 << 16, FORM),
         username=unquote(username) or None,
         password=unquote(password) or None,
@@ -77,10 +80,25 @@ def _read(parts: SplitResult) -> RedisUrl:
     )
 
 
-def _parameters(query: str, known: set[str]) -> Mapping[str, str]:
+def _certificate_authority(parameters: Mapping[str, str], *, tls: bool) -> str | None:
+    """Return the file of `ca`, if it can be read and has certificates."""
+    if (file := parameters.get("ca")) is None:
+        return None
+    if not tls:
+        raise ValueError("ca: write rediss://, or redis-cluster:// with tls=on, or leave it out")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
+    except OSError as error:
+        reason = "no certificate" if isinstance(error, ssl.SSLError) else system_reason(error)
+        fix = "give a file of PEM certificates that this user can read"
+        raise ValueError(f"ca: {reason}: {fix}") from None
+    return file
+
+
+def _parameters(query: str, names: set[str]) -> Mapping[str, str]:
     parameters = dict(parse_qsl(query, keep_blank_values=True))
-    if not parameters.keys() <= known:
-        raise ValueError(f"the parameters are {', '.join(sorted(known))}")
+    if not parameters.keys() <= names:
+        raise ValueError(f"the parameters are {', '.join(sorted(names))}")
     if parameters.get("durability", "relaxed") != "relaxed" or parameters.get("tls", "on") != "on":
         raise ValueError("write durability=relaxed and tls=on, or leave them out")
     if parameters.get("durable", "managed") != "managed" or {"durability", "durable"} <= set(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+import certifi
 import pytest
 
 from tests.aggregator.store.redis.simulated_rows import count, rows
@@ -14,8 +15,8 @@ from tests.system.server import wait_until
 from veilcount_aggregator.errors import SettingsError, StoreUnfit
 from veilcount_aggregator.store import DurabilityState
 from veilcount_aggregator.store.redis import lua_library, shard_health
-from veilcount_aggregator.store.redis.config_check import refuse_old
-from veilcount_aggregator.store.redis.connections import RedisNode
+from veilcount_aggregator.store.redis.config_check import refuse_old, set_command
+from veilcount_aggregator.store.redis.connections import RedisNode, Wait
 from veilcount_aggregator.store.redis.lua_library import LIBRARY, body, name_of, source
 from veilcount_aggregator.store.redis.shard_health import FULL, WriteProbe
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
@@ -166,6 +167,47 @@ def test_a_url_is_read(url: str, parsed: RedisUrl) -> None:
 def test_what_is_wrong_is_refused_with_a_fix(url: str) -> None:
     with pytest.raises(SettingsError, match="store = "):
         RedisUrl.parse(url)
+
+
+def test_a_private_ca_is_trusted_and_the_host_is_checked() -> None:
+    """Whatever the library's release does by default."""
+    ca = certifi.where()
+    for url in (f"rediss://db/0?ca={ca}", f"redis-cluster://db?tls=on&ca={ca}"):
+        address = RedisUrl.parse(url)
+        options = RedisNode.at(("db", 6379), address).pool(Wait.READ).connection_kwargs
+
+        assert address.ca == ca
+        assert options["ssl_ca_certs"] == ca
+        assert (options["ssl_cert_reqs"], options["ssl_check_hostname"]) == ("required", True)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("redis://db/0?ca=/etc/hosts", "ca: write rediss://"),
+        ("redis-cluster://db?ca=/etc/hosts", "with tls=on"),
+        ("rediss://:hunter2@db/0?ca=/none/ca.crt", "ca: No such file or directory: give"),
+        ("rediss://:hunter2@db/0?ca=", "ca: No such file or directory: give"),
+        ("rediss://:hunter2@db/0?ca=/etc/hosts", "ca: no certificate: give a file of PEM"),
+    ],
+)
+def test_a_private_ca_that_cannot_be_used_is_refused_with_a_fix(url: str, problem: str) -> None:
+    with pytest.raises(SettingsError, match="store = ") as refusal:
+        RedisUrl.parse(url)
+
+    assert problem in str(refusal.value)
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_the_command_that_mends_a_setting_connects_as_the_store_does() -> None:
+    """Its password is asked for: it is in no message, and on no command line."""
+    address = RedisUrl((("db", 7000),), tls=True, ca="/ca.crt", username="me", password="hunter2")
+    command = set_command(RedisNode.at(("db", 7000), address), "appendonly", "yes")
+
+    assert command == (
+        "redis-cli -h db -p 7000 --user me --askpass --tls --cacert /ca.crt"
+        " CONFIG SET appendonly yes"
+    )
 
 
 def test_no_password_is_repeated() -> None:

@@ -195,9 +195,19 @@ def test_from_redis_7_2_on_disks_are_waited_for(
     assert [each.base for each in client.commands] == [b"a", *[b"a"] * apart, b"b", b"b"]
 
 
-def test_a_version_is_read() -> None:
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        ({"redis_version": "7.0.15"}, False),
+        ({"redis_version": "7.2.4"}, True),
+        ({"redis_version": "8.0"}, True),
+        ({"redis_version": "7.0.0", "valkey_version": "9.1.2"}, True),
+        ({}, False),
+    ],
+)
+def test_redis_has_waitaof_from_7_2_on_and_every_valkey(
+    info: dict[str, str], *, expected: bool
+) -> None:
     server = RedisNode.at(("db", 6379), RedisUrl((("db", 6379),)))
-    versions = {"7.0.15": (7, 0), "7.2.4": (7, 2), "8.0": (8, 0)}
 
-    for text, version in versions.items():
-        assert NodeConfig(server, {"redis_version": text}, None).version == version
+    assert NodeConfig(server, info, None).has_waitaof is expected

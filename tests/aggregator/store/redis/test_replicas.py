@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.aggregator.store.conftest import PROGRAMS
 from tests.aggregator.store.redis.simulated_rows import count, is_taken, row_reports, rows
 from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import RedisServer
@@ -35,12 +36,16 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durable_writes, "WAIT_MILLISECONDS", 600)
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
+@pytest.fixture(params=PROGRAMS)
+def pair(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[RedisServer, RedisServer]]:
     started = []
     for name in ("master", "replica"):
         (tmp_path / name).mkdir()
-        started.append(RedisServer(tmp_path / name, repl_diskless_sync_delay="0"))
+        started.append(
+            RedisServer(tmp_path / name, program=request.param, repl_diskless_sync_delay="0")
+        )
     master, replica = started
     replica.follow(master)
     wait_until(lambda: not replica.rewriting)  # which a synchronization starts, and makes unfit
