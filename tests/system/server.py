@@ -39,20 +39,25 @@ class Server:
 
     def __init__(
         self,
-        store: str,
+        store: str | Path,
         folder: Path,
         *flags: str,
         port: int | None = None,
         environ: dict[str, str] | None = None,
         program: tuple[str, ...] = ("veilcount_aggregator",),
     ) -> None:
-        """Start it, and wait until it takes requests; `flags` are those of `veilcount serve`."""
+        """Start it, and wait until it takes requests; `flags` are those of `veilcount serve`.
+
+        A store that is a path is a file whose one line is the URL.
+        """
         self.port = port or free_port()
         self.log = folder / f"server-{self.port}.log"
         self._session = requests.Session()
         self._session.trust_env = False
         command = [sys.executable, "-m", *program, "serve", "--json"]
-        place = ["--store", store, "--bind", f"{HOST}:{self.port}"]
+        place = ["--bind", f"{HOST}:{self.port}"]
+        place += ["--store", store] if isinstance(store, str) else []
+        file = {"VEILCOUNT_STORE_FILE": str(store)} if isinstance(store, Path) else {}
         inherited = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
         path = {"PYTHONPATH": os.pathsep.join(sys.path)}
         with self.log.open("ab") as log:
@@ -60,7 +65,7 @@ class Server:
                 [*command, *place, *flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=inherited | LIMITS | path | (environ or {}),
+                env=inherited | LIMITS | path | file | (environ or {}),
                 start_new_session=True,
             )
         self.ready = self._ready()

@@ -83,16 +83,34 @@ def server(running: RedisServer) -> RedisServer:
     return running
 
 
-@pytest.fixture(scope="package", params=PROGRAMS)
-def together(request: pytest.FixtureRequest, memory: Path) -> Iterator[RedisCluster]:
+@contextmanager
+def masters(program: str, memory: Path) -> Iterator[RedisCluster]:
     with TemporaryDirectory(dir=memory) as folder:
-        started = RedisCluster(Path(folder), program=request.param)
+        started = RedisCluster(Path(folder), program=program)
         yield started
         started.close()
 
 
-@pytest.fixture
-def cluster(together: RedisCluster) -> RedisCluster:
-    for node in together.nodes:
+@pytest.fixture(scope="package")
+def redis_masters(memory: Path) -> Iterator[RedisCluster]:
+    with masters(REDIS, memory) as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def valkey_masters(memory: Path) -> Iterator[RedisCluster]:
+    with masters(VALKEY, memory) as started:
+        yield started
+
+
+@pytest.fixture(params=PROGRAMS)
+def cluster(request: pytest.FixtureRequest) -> RedisCluster:
+    name = {REDIS: "redis_masters", VALKEY: "valkey_masters"}[request.param]
+    started: RedisCluster = request.getfixturevalue(name)
+    return emptied(started)
+
+
+def emptied(started: RedisCluster) -> RedisCluster:
+    for node in started.nodes:
         node.ask("FLUSHALL")
-    return together
+    return started

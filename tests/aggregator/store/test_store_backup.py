@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.aggregator.store.conftest import emptied
 from tests.aggregator.store.redis.simulated_rows import count, rows
 from tests.aggregator.store.series_fixtures import (
     LINKED,
@@ -44,7 +45,7 @@ COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/store.db"
-    return f"{request.getfixturevalue('cluster').url}?shards=6"
+    return f"{emptied(request.getfixturevalue('redis_masters')).url}?shards=6"
 
 
 sqlite_only = pytest.mark.parametrize("address", ["sqlite"], indirect=True)

@@ -16,7 +16,7 @@ PROGRAM = "/opt/veilcount/bin/veilcount"
 ADDRESS = "127.0.0.1:8420"
 
 #: an image by its own short name, pinned
-IMAGE = re.compile(r"(python|redis|veilcount):\d[\w.-]*")
+IMAGE = re.compile(r"(python|valkey/valkey|veilcount):\d[\w.-]*")
 
 Unit = dict[str, list[str]]
 

@@ -12,7 +12,10 @@ On the same connection, in the same round trip, the writes of a group to one ser
   place since it was examined, on a connection that lives on or a new one, until it was examined.
 - with `?replicas=N`, `WAIT N`: the number of replicas that have this connection's last write, and
   with it all writes before it in the stream. A replica that syncs always sends its word after its
-  sync. From Redis 7.2 on `WAITAOF 1 N`, which promises just that, of the master's own disk too.
+  sync. Valkey, and Redis from 7.2 on, then get `WAITAOF 1 N` too, which promises just that, of the
+  master's own disk too. Never by itself: a replica that is asked in the same turn in which it reads
+  a write answers what it had synced before that turn, and again only after a second. Asked behind
+  `WAIT`, it has synced already.
 
 Both come once, behind the last write: one after the other, four shards of a server whose replica
 hangs would take four times as long, which is longer than a commit may take. What has to be sent
@@ -160,7 +163,7 @@ class DurableWriter:
         if address.durable and self._monitor.settings_are_seen:
             questions.append(CONFIG_GET)
         if address.replicas:
-            questions.append(self._wait_for(address.replicas + self._incomplete_replicas(last)))
+            questions += self._wait_for(address.replicas + self._incomplete_replicas(last))
         if address.durable and self._monitor.identities_are_seen:
             # Last: a replica may be synchronized during the wait.
             questions.append(call("identity", last))
@@ -170,10 +173,11 @@ class DurableWriter:
         host = self._host(Command(base, ()))
         return self._monitor.incomplete_replicas(host) if host else 0
 
-    def _wait_for(self, replicas: int) -> Words:
-        if self._monitor.has_waitaof:
-            return WAITAOF, 1, replicas, WAIT_MILLISECONDS
-        return WAIT, replicas, WAIT_MILLISECONDS
+    def _wait_for(self, replicas: int) -> list[Words]:
+        if not self._monitor.has_waitaof:
+            return [(WAIT, replicas, WAIT_MILLISECONDS)]
+        disks = WAIT_MILLISECONDS // 3  # of the same time in all
+        return [(WAIT, replicas, WAIT_MILLISECONDS - disks), (WAITAOF, 1, replicas, disks)]
 
     def _refused(self, commands: Sequence[Command], answers: Sequence[Any]) -> StoreError | None:
         """Return why the writes among these are not acknowledged; None: all are confirmed."""

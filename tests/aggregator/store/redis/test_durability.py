@@ -167,7 +167,8 @@ class Recorder(ShardClient):
 
     def execute_once(self, commands: Sequence[Command], wait: Wait) -> list[object]:
         self.commands += commands
-        return [self.confirms if each.confirms else b"OK" for each in commands]
+        answers = {"WAIT": 1, "WAITAOF": self.confirms}
+        return [answers.get(str(command.words[0]), b"OK") for command in commands]
 
 
 @pytest.mark.parametrize("servers", [{b"a": "one", b"b": "other"}, {b"a": "one", b"b": "one"}])
@@ -188,11 +189,14 @@ def test_from_redis_7_2_on_disks_are_waited_for(
         assert all("of 1 replicas" in str(each) for each in answers)
 
     apart = len(set(servers.values())) == 2
-    names = ["SET", "WAITAOF", "SET", "WAITAOF"] if apart else ["SET", "SET", "WAITAOF"]
-    assert [each.words[0] for each in client.commands] == names
-    confirmation = Command(b"b", ("WAITAOF", 1, 1, WAIT_MILLISECONDS), confirms=True)
-    assert client.commands[-1] == confirmation
-    assert [each.base for each in client.commands] == [b"a", *[b"a"] * apart, b"b", b"b"]
+    waits = ["WAIT", "WAITAOF"]
+    names = ["SET", *waits, "SET", *waits] if apart else ["SET", "SET", *waits]
+    assert [command.words[0] for command in client.commands] == names
+    memory, disks = client.commands[-2:]
+    assert (memory.words[:-1], disks.words[:-1]) == (("WAIT", 1), ("WAITAOF", 1, 1))
+    assert (memory.confirms, disks.confirms) == (True, True)
+    assert int(memory.words[-1]) + int(disks.words[-1]) == WAIT_MILLISECONDS
+    assert [command.base for command in client.commands] == [b"a", *[b"a"] * 2 * apart, *[b"b"] * 3]
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,9 @@ def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: 
 
 @pytest.mark.parametrize("many", [1, 300, 6_000])
 def test_the_account_is_what_redis_says(server: RedisServer, store: RedisStore, many: int) -> None:
-    """Within a half above it, and never a tenth below, however full the pages are."""
+    """At most 0.7 above it (Valkey packs pages more tightly), and never a tenth below, however full
+    the pages are.
+    """
     which = million(32)
     for first in range(0, many, 2_000):
         size = min(2_000, many - first)
@@ -148,7 +150,7 @@ def test_the_account_is_what_redis_says(server: RedisServer, store: RedisStore, 
 
     taken = store.memory_use().total
     assert recounted(store, which.fingerprint) == taken
-    assert usage(server) / 1.1 < taken < 1.6 * usage(server)
+    assert usage(server) / 1.1 < taken < 1.7 * usage(server)
 
 
 def test_the_account_of_small_tallies_is_what_redis_says(
