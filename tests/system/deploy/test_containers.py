@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.redis_server import REDIS
 from tests.system.deploy.files import DEPLOY, IMAGE, containers, documents, text
 from tests.system.deploy.recording_upstream import recording_upstream
-from tests.system.deploy.redises import answers, redis_of
-from tests.system.server import HOST, free_port, wait_until
+from tests.system.deploy.redises import Secrets, answers, server_of
+from tests.system.server import free_port, wait_until
 from veilcount_aggregator.cli import serve
-from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 
 (COMPOSE,) = documents("compose.yml")
@@ -105,33 +105,50 @@ def test_each_service_may_do_little(name: str) -> None:
     assert IMAGE.fullmatch(service["image"]) or service["image"] in OUR_OWN
 
 
-def test_redis_is_reached_from_within_alone_and_the_aggregator_by_a_proxy() -> None:
-    (inside,) = SERVICES["redis"]["networks"]
+def test_the_store_is_reached_from_within_alone_and_the_aggregator_by_a_proxy() -> None:
+    (inside,) = SERVICES["valkey"]["networks"]
 
-    assert "ports" not in SERVICES["redis"]
+    assert "ports" not in SERVICES["valkey"]
     assert COMPOSE["networks"][inside] == {"internal": True}
     assert all(port.startswith("127.0.0.1:") for port in SERVICES["aggregator"]["ports"])
 
 
 def test_all_that_is_kept_is_on_a_volume() -> None:
     """The store, and the journal of releases that a Redis needs."""
-    settings = Settings.from_environment(SERVICES["aggregator"]["environment"])
+    journal = Path(SERVICES["aggregator"]["environment"]["VEILCOUNT_JOURNAL"])
 
-    assert settings.journal is not None
-    for name, folder in (("aggregator", str(settings.journal.parent)), ("redis", "/data")):
+    for name, folder in (("aggregator", str(journal.parent)), ("valkey", "/data")):
         (volume,) = SERVICES[name]["volumes"]
         kept, _, where = volume.partition(":")
         assert kept in COMPOSE["volumes"]
         assert where == folder
-    assert settings.store == "redis://redis:6379/0"
 
 
-def test_a_store_is_content_with_the_redis_of_compose(tmp_path: Path) -> None:
+def test_each_service_has_its_own_secrets_where_it_looks_for_them() -> None:
+    """The aggregator has no key of the server's; no password is in a variable or a command."""
+    given = {
+        name: {secret["target"]: secret["source"] for secret in service["secrets"]}
+        for name, service in SERVICES.items()
+    }
+    variables = SERVICES["aggregator"]["environment"]
+    (settings,) = SERVICES["valkey"]["configs"]
+    read = set(re.findall(r"/run/secrets/\S+", text("valkey.conf")))
+
+    assert set(given["aggregator"].values()) == {"url", "ca.crt"}
+    assert given["aggregator"][variables["VEILCOUNT_STORE_FILE"]] == "url"
+    assert "VEILCOUNT_STORE" not in variables
+    assert given["valkey"].keys() - read == {"/run/secrets/valkey/password"}  # the health check's
+    assert read <= given["valkey"].keys()
+    assert settings["target"] in SERVICES["valkey"]["command"]
+    assert COMPOSE["configs"] == {settings["source"]: {"file": "valkey.conf"}}
+
+
+def test_a_store_is_content_with_the_server_of_compose(tmp_path: Path) -> None:
     port = free_port()
-    command = SERVICES["redis"]["command"]
-    with redis_of(tmp_path / "redis", *command, "--port", str(port), "--bind", HOST):
-        wait_until(lambda: answers(HOST, port))
-        with closing(open_store(f"redis://{HOST}:{port}/0", make=True)) as store:
+    secrets = Secrets.make(tmp_path / "secrets", f"localhost:{port}")
+    with server_of(REDIS, text("valkey.conf"), tmp_path / "store", secrets, port):
+        wait_until(lambda: answers(port, secrets))
+        with closing(open_store(secrets.url, make=True)) as store:
             health = store.health()
 
     assert health.durable == "yes", health

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 import redis
 
 from tests.redis_cluster import free_port
+from tests.redis_server import REDIS
 from tests.system.deploy.files import IMAGE, containers, documents, text
-from tests.system.deploy.redises import redis_of
+from tests.system.deploy.redises import Secrets, command_lines, redis_of
 from tests.system.server import wait_until
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.errors import StoreUnfit
@@ -77,14 +79,36 @@ def test_what_selects_pods_finds_them_and_what_is_mounted_is_there() -> None:
         assert {each["name"] for each in container["volumeMounts"]} == volumes
 
 
-def test_nothing_speaks_to_redis_but_aggregators_and_other_nodes() -> None:
-    (rule,) = named("NetworkPolicy", "redis")["spec"]["ingress"]
+def test_each_pod_has_its_own_secrets_as_the_commands_make_them() -> None:
+    """An aggregator and the job have the URL and the CA, and no key of the server's."""
+    written = re.sub(r"\\\n# +", "", text("kubernetes.yml"))
+    commands = re.findall(r"create secret generic (\S+) (.*)", written)
+    made = {name: set(re.findall(r"--from-file=secrets/(\S+)", rest)) for name, rest in commands}
+    mounted = {
+        container["name"]: (volume["secret"]["secretName"], mount["mountPath"])
+        for container, pod in containers()
+        for volume in pod["volumes"]
+        for mount in container["volumeMounts"]
+        if "secret" in volume and mount["name"] == volume["name"]
+    }
+    read = set(re.findall(r"/run/secrets/valkey/([\w.]+)", str(named("ConfigMap", "valkey"))))
+
+    assert mounted == {
+        "aggregator": ("veilcount-store", "/run/secrets/veilcount"),
+        "init": ("veilcount-store", "/run/secrets/veilcount"),
+        "valkey": ("valkey", "/run/secrets/valkey"),
+    }
+    assert made == {"veilcount-store": {"url", "ca.crt"}, "valkey": read}
+
+
+def test_nothing_speaks_to_the_store_but_aggregators_and_other_nodes() -> None:
+    (rule,) = named("NetworkPolicy", "valkey")["spec"]["ingress"]
     nothing = named("NetworkPolicy", "nothing")["spec"]
 
     allowed = [each["podSelector"]["matchLabels"]["app"] for each in rule["from"]]
-    assert allowed == ["veilcount", "veilcount-init", "redis"]
+    assert allowed == ["veilcount", "veilcount-init", "valkey"]
     assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-    for name in ("veilcount", "redis"):
+    for name in ("veilcount", "valkey"):
         assert named("PodDisruptionBudget", name)["spec"]["maxUnavailable"] == 1
 
 
@@ -98,7 +122,7 @@ def test_the_steps_of_the_file_lead_to_a_server_and_a_key(
         variable["value"]
         for each, _ in containers()
         for variable in each.get("env", ())
-        if variable["name"] == "VEILCOUNT_STORE"
+        if variable["name"] == "VEILCOUNT_STORE_FILE"
     }
     url = f"sqlite:///{tmp_path}/store.db"
     monkeypatch.setenv("VEILCOUNT_STORE", url)
@@ -115,64 +139,89 @@ def test_the_steps_of_the_file_lead_to_a_server_and_a_key(
 
 
 class Nodes:
-    """The three Redis of the cluster as they are written, at addresses of the loopback."""
+    """The three nodes of the cluster as they are written, at addresses of the loopback."""
 
     def __init__(self, folder: Path) -> None:
-        """Write the files of the ConfigMap, and a name service that knows them."""
+        """Run the documented command, and write the files of the ConfigMap and a name service."""
         self.folder, self.port = folder, free_port()
-        self._nodes = [each for each, _ in containers() if each["name"] == "redis"]
-        for name, written in named("ConfigMap", "redis")["data"].items():
-            (folder / name).write_text(written.replace("6379", str(self.port)))
+        (self._node,) = [each for each, _ in containers() if each["name"] == "valkey"]
+        hosts = self.variables()["PEERS"].split()
+        self.secrets = Secrets.make(folder / "secrets", *(f"{h}:{self.port}" for h in hosts))
+        for name, written in named("ConfigMap", "valkey")["data"].items():
+            (folder / name).write_text(self.moved(written).replace("6379", str(self.port)))
         self.names = folder / "names"
         (folder / "getent").write_text(f'#!/bin/sh\ngrep " $2$" {self.names}\n')
-        (folder / "getent").chmod(0o755)
+        (folder / "valkey-cli").write_text('#!/bin/sh\nexec redis-cli "$@"\n')
+        for program in ("getent", "valkey-cli"):
+            (folder / program).chmod(0o755)
+
+    def variables(self) -> dict[str, str]:
+        return {each["name"]: each["value"] for each in self._node["env"] if "value" in each}
+
+    def moved(self, text_: str) -> str:
+        return self.secrets.moved(text_).replace("/etc/valkey", str(self.folder))
 
     @contextmanager
-    def running(self, first: int) -> Iterator[None]:
+    def running(self, first: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Start them at 127.0.0.first and the two behind it, and have them join."""
-        hosts = [f"127.0.0.{first + number}" for number in range(3)]
-        lines = [f"{host} redis-{number}.redis\n" for number, host in enumerate(hosts)]
-        self.names.write_text("".join(lines))
+        hosts = {f"valkey-{number}.valkey": f"127.0.0.{first + number}" for number in range(3)}
+        self.names.write_text("".join(f"{host} {name}\n" for name, host in hosts.items()))
+        monkeypatch.setattr(socket, "getaddrinfo", resolver(hosts))
         with ExitStack() as nodes, ThreadPoolExecutor() as joining:
-            for number, host in enumerate(hosts):
-                nodes.enter_context(self._node(number, host))
-            list(joining.map(self._join, range(3), hosts))
-            wait_until(lambda: all(self._agrees(host) for host in hosts), 30)
+            for number, host in enumerate(hosts.values()):
+                nodes.enter_context(self._running(number, host))
+            list(joining.map(self._join, range(3), hosts.values()))
+            wait_until(lambda: all(self._agrees(name) for name in hosts), 30)
             yield
 
-    def url(self, first: int) -> str:
-        return f"redis-cluster://127.0.0.{first}:{self.port}"
-
-    def _node(self, number: int, host: str) -> AbstractContextManager[None]:
-        (node,) = self._nodes
+    def _running(self, number: int, host: str) -> AbstractContextManager[None]:
         place = self.folder / str(number)
-        here = {"/etc/redis": str(self.folder), "/data": str(place), "$(ADDRESS)": host}
-        command = "\n".join(node["command"])
+        here = {"/data": str(place), "$(ADDRESS)": host, "$(NAME)": f"valkey-{number}"}
+        command = self.moved("\n".join(self._node["command"]))
         for there, words in here.items():
             command = command.replace(there, words)
-        return redis_of(place, *command.split("\n"), "--bind", host)
+        _, *arguments = command.split("\n")
+        return redis_of(place, REDIS, *arguments, "--bind", host)  # a Valkey with TLS is not here
 
     def _join(self, number: int, host: str) -> None:
         environment = {
-            "NAME": f"redis-{number}",
+            **self.variables(),
+            "NAME": f"valkey-{number}",
             "ADDRESS": host,
             "PORT": str(self.port),
-            "PEERS": "redis-0.redis redis-1.redis redis-2.redis",
             "PATH": f"{self.folder}:/usr/bin:/bin",
         }
         script = self.folder / "join.sh"
         subprocess.run(["sh", str(script)], env=environment, capture_output=True, check=True)
 
-    def _agrees(self, host: str) -> bool:
-        with redis.Redis(host, self.port) as node:
+    def _agrees(self, name: str) -> bool:
+        ca = str(self.secrets.file("ca.crt"))
+        password = self.secrets.password
+        with redis.Redis(name, self.port, password=password, ssl=True, ssl_ca_certs=ca) as node:
             result = node.execute_command("CLUSTER INFO")
         return {name: result[name] for name in AGREED} == AGREED
 
 
+def resolver(hosts: dict[str, str]) -> Callable[..., Any]:
+    """Return a name service that also knows these hosts."""
+    system = socket.getaddrinfo
+
+    def resolve(host: str, *rest: Any, **named_: Any) -> Any:
+        return system(hosts.get(host, host), *rest, **named_)
+
+    return resolve
+
+
 @pytest.mark.full
-def test_three_nodes_become_a_cluster_and_again_under_other_addresses(tmp_path: Path) -> None:
-    """As all pods do when a cluster starts again; what was kept is found."""
+def test_three_nodes_become_a_cluster_and_again_under_other_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As all pods do when a cluster starts again; what was kept is found. Each is reached by the
+    name in its certificate, and no command line has the password.
+    """
     nodes = Nodes(tmp_path)
     for first in (2, 12):
-        with nodes.running(first), closing(open_store(nodes.url(first), make=first == 2)) as store:
-            assert store.health().durable == "yes"
+        with monkeypatch.context() as patch, nodes.running(first, patch):
+            with closing(open_store(nodes.secrets.url, make=first == 2)) as store:
+                assert store.health().durable == "yes"
+            assert not any(nodes.secrets.password in line for line in command_lines().values())

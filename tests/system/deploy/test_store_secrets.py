@@ -158,7 +158,9 @@ def test_planted_a_password_on_the_command_line_is_seen_and_warned_of(
 # -- refusals --------------------------------------------------------------------------------------
 
 
-@RUNS
+@pytest.mark.parametrize(
+    "store", [REDIS, pytest.param(VALKEY, marks=pytest.mark.full)], indirect=True
+)
 def test_what_does_not_fit_is_refused_with_a_sentence_of_its_own(
     store: SecuredStore, tmp_path: Path
 ) -> None:
