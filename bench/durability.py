@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from tests.aggregator.store.redis.simulated_rows import row_reports, rows
 from tests.proxy import Mood, Proxy
-from tests.redis_server import RedisServer
+from tests.redis_server import REDIS, VALKEY, RedisServer
 
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.store import COUNTED, Store, open_store
@@ -29,6 +30,8 @@ NOTES = (
     "  one thread, whose CPU it is; the least of rounds that take turns, and its ratio to the",
     "  first mode of the same run. relaxed: nothing is asked behind a write; durable: the settings",
     "  are, in the same round trip; replicas=1: WAIT too, for a replica that is 2 ms away.",
+    "wait: a write on Valkey and what asks for its replica, in one round trip, without a delay of the",
+    "  network; the median of writes that take turns, and its ratio to WAIT. The store sends both.",
     "lost: eight writers commit groups of 20 reports, the network to the replica is cut, the",
     "  master killed by kill -9, its replica promoted. What was acknowledged is sent again: what",
     "  counts then had been lost.",
@@ -47,20 +50,23 @@ def run(*, quick: bool) -> Table:
         folder = Path(name)
         for reports in (1, 100):
             found += _costs(folder / f"cost{reports}", reports, 6 if quick else 20)
+        found += _waits(folder / "waits", 20 if quick else 100)
         for mode in ("durable", "replicas=1"):
             found.append(_loss(folder / f"loss-{mode}", mode, 3 if quick else 10))
     return Table("durability: what it costs, and what a promotion loses", COLUMNS, found, NOTES)
 
 
 @contextmanager
-def _pair(folder: Path) -> Iterator[tuple[RedisServer, RedisServer, Proxy]]:
+def _pair(
+    folder: Path, program: str = REDIS, latency: float = LATENCY
+) -> Iterator[tuple[RedisServer, RedisServer, Proxy]]:
     """Yield a master, its replica, and the network between them."""
     servers = []
     for name in ("master", "replica"):
         (folder / name).mkdir(parents=True)
-        servers.append(RedisServer(folder / name, repl_diskless_sync_delay="0"))
+        servers.append(RedisServer(folder / name, program=program, repl_diskless_sync_delay="0"))
     master, replica = servers
-    between = Proxy(master.port, LATENCY)
+    between = Proxy(master.port, latency)
     replica.follow(master, through=between.port)
     try:
         yield master, replica, between
@@ -107,6 +113,32 @@ def _took(store: Store, reports: int, seed: int, commits: int = 100) -> _Took:
             store.commit([group], {})
     took = time.thread_time() - cpu, time.perf_counter() - wall
     return _Took(*(each / commits * 1e6 for each in took))
+
+
+# -- what asks for a replica's disk ---------------------------------------------------------------
+
+WAITS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "WAIT": (("WAIT", "1", "1500"),),
+    "WAITAOF": (("WAITAOF", "1", "1", "1500"),),
+    "WAIT, WAITAOF": (("WAIT", "1", "1000"), ("WAITAOF", "1", "1", "500")),
+}
+
+
+def _waits(folder: Path, writes: int) -> Iterator[Row]:
+    took: dict[str, list[float]] = {mode: [] for mode in WAITS}
+    with _pair(folder, VALKEY, 0.0) as (master, *_), master.connection() as connection:
+        for _ in range(writes):
+            for mode, questions in WAITS.items():
+                pipeline = connection.pipeline(transaction=False)
+                for words in (("SET", "key", "value"), *questions):
+                    pipeline.execute_command(*words)
+                begun = time.perf_counter()
+                pipeline.execute()
+                took[mode].append((time.perf_counter() - begun) * 1e6)
+    for mode, times in took.items():
+        value = median(times)
+        ratio = value / median(took["WAIT"])
+        yield {"what": "wait for a replica, us, wall", "mode": mode, "value": value, "ratio": ratio}
 
 
 # -- what a promotion loses ------------------------------------------------------------------------

@@ -152,11 +152,27 @@ def test_systemd_understands_every_line(tmp_path: Path) -> None:
         if file.suffix in {".service", ".timer"}:
             (tmp_path / file.name).write_text(moved(file.read_text(), tmp_path, 0))
     names = sorted(each.name for each in tmp_path.iterdir())
+    drop_in = tmp_path / "veilcount.service.d"
+    drop_in.mkdir()
+    (drop_in / "store.conf").write_text(text("systemd/veilcount-store.conf"))
     verified = analyzed("verify", "--man=no", *(str(tmp_path / name) for name in names))
 
     services = [f"veilcount{each}.service" for each in ("-backup", "-issuer", "")]
     assert names == sorted([*services, "veilcount-backup.timer"])
     assert (verified.returncode, verified.stderr) == (0, "")
+
+
+def test_a_store_elsewhere_is_named_by_a_file_that_the_service_alone_reads() -> None:
+    """The drop-in takes the unit's own store away: two stores would be refused."""
+    drop_in = unit("veilcount-store.conf")
+    variables_ = variables(SERVICE) | variables(drop_in)
+    name, _, path = drop_in["LoadCredential"][0].partition(":")
+
+    assert variables_["VEILCOUNT_STORE"] == ""
+    assert variables_["VEILCOUNT_STORE_FILE"] == f"%d/{name}"
+    assert path.startswith("/etc/veilcount/")
+    assert "VEILCOUNT_JOURNAL" in variables_
+    assert drop_in["IPAddressAllow"] != SERVICE["IPAddressAllow"]
 
 
 def test_the_program_is_the_one_that_is_installed() -> None:
