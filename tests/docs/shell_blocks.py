@@ -170,6 +170,12 @@ def _program(name: str) -> list[str]:
     }.get(name, [name])
 
 
+def _script(words: Sequence[str]) -> Done:
+    """Run a script of this repository in the page's folder."""
+    script, *arguments = words
+    return _pipeline([["sh", str(ROOT / script), *arguments]])
+
+
 def _install(words: Sequence[str]) -> Done:
     """Return 0 if the distribution has this name and these extras."""
     requirement = words[-1]
@@ -194,4 +200,5 @@ OURS: dict[str, Callable[[Sequence[str]], Done]] = {
     "veilcount": lambda words: _in_process(lambda: run_veilcount(words)),
     "pip": _install,
     "./dev": _develop,
+    "sh": _script,
 }
