@@ -18,7 +18,7 @@ from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 from .errors import SettingsError
 from .store.acknowledged import ENDING as HEIGHTS
 from .store.memory_limit import SERIES_MEMORY
-from .store.url import read_url_file
+from .store.store_url import read_url_file
 from .text.number_format import parse_bytes
 
 PREFIX = "VEILCOUNT_"

@@ -28,7 +28,7 @@ from ..issuer.signing import require_gmpy2
 from ..queries import plain
 from ..server.background import BackgroundThread
 from ..service import Aggregator
-from ..store.url import redact_url
+from ..store.store_url import redact_url
 from . import options
 from .main import EXIT_OK
 from .output import print_json, print_lines, print_table

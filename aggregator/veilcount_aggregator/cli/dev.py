@@ -24,7 +24,7 @@ from ..server.development import serve_development
 from ..server.listen_address import ListenAddress
 from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX, Settings
-from ..store.url import redact_url
+from ..store.store_url import redact_url
 from . import options
 from .main import escape_controls
 from .new import FILE

@@ -17,7 +17,7 @@ from ..server.worker_processes import (
     run_workers,
 )
 from ..server.wsgi_threads import WsgiThreads
-from ..store.url import redact_url
+from ..store.store_url import redact_url
 from ..structured_logging import configure_logging
 
 

@@ -33,7 +33,7 @@ from ..settings import (
     variable_name,
 )
 from ..store import Store, open_store
-from ..store.url import has_password, read_url_file
+from ..store.store_url import has_password, read_url_file
 from .main import warn
 
 Command = TypeVar("Command", bound=Callable[..., Any])

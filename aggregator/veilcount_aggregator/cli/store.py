@@ -24,7 +24,7 @@ from ..store.backup import backup, restore
 from ..store.migrate import CopyProgress, copy_store, outgoing_copy
 from ..store.records import update_records
 from ..store.restore_lock import release_lock_reason
-from ..store.url import redact_url
+from ..store.store_url import redact_url
 from . import options
 from .confirmation import require_terminal
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult

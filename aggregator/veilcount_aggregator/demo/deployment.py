@@ -32,7 +32,7 @@ from ..server.listen_address import ListenAddress
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import open_store
-from ..store.url import redact_url
+from ..store.store_url import redact_url
 from .campaign import Campaign
 from .party_logs import PartyLogs
 from .real_devices import FILES_EACH, RelayedRoute

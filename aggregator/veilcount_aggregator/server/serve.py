@@ -26,7 +26,7 @@ from ..errors import StoreError, StoreUnavailable
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import DurabilityState
-from ..store.url import redact_url
+from ..store.store_url import redact_url
 from ..structured_logging import configure_logging, log_event
 from .analysis_process.forwarding import Forwarder
 from .analysis_process.supervisor import AnalysisProcess

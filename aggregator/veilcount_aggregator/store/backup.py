@@ -33,9 +33,9 @@ from .sqlite.records import set_read_only
 from .sqlite.schema import APPLICATION, STEPS, refuse_newer
 from .sqlite.transfer import absorb, merge
 from .sqlite.wal_guard import remove_links
+from .store_url import redact_url
 from .target_lock import exclusive_file
 from .transfer_format import read_spool, write_spool
-from .url import redact_url
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from ..errors import SettingsError
 from .acknowledged import AcknowledgedHeights
 from .interface import Store
-from .url import redact_url
+from .store_url import redact_url
 
 ENGINES = "sqlite:///path/to/file.db, redis://host:port/0 or redis-cluster://host:port"
 

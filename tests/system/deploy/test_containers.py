@@ -126,7 +126,7 @@ def test_all_that_is_kept_is_on_a_volume() -> None:
 
 def test_each_service_has_its_own_secrets_where_it_looks_for_them() -> None:
     """The aggregator has no key of the server's; no password is in a variable or a command."""
-    given = {
+    secrets = {
         name: {secret["target"]: secret["source"] for secret in service["secrets"]}
         for name, service in SERVICES.items()
     }
@@ -134,11 +134,11 @@ def test_each_service_has_its_own_secrets_where_it_looks_for_them() -> None:
     (settings,) = SERVICES["valkey"]["configs"]
     read = set(re.findall(r"/run/secrets/\S+", text("valkey.conf")))
 
-    assert set(given["aggregator"].values()) == {"url", "ca.crt"}
-    assert given["aggregator"][variables["VEILCOUNT_STORE_FILE"]] == "url"
+    assert set(secrets["aggregator"].values()) == {"url", "ca.crt"}
+    assert secrets["aggregator"][variables["VEILCOUNT_STORE_FILE"]] == "url"
     assert "VEILCOUNT_STORE" not in variables
-    assert given["valkey"].keys() - read == {"/run/secrets/valkey/password"}  # the health check's
-    assert read <= given["valkey"].keys()
+    assert secrets["valkey"].keys() - read == {"/run/secrets/valkey/password"}  # the health check's
+    assert read <= secrets["valkey"].keys()
     assert settings["target"] in SERVICES["valkey"]["command"]
     assert COMPOSE["configs"] == {settings["source"]: {"file": "valkey.conf"}}
 

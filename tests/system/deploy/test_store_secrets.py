@@ -66,7 +66,7 @@ def store(
 # -- what the command makes ------------------------------------------------------------------------
 
 
-def test_the_command_makes_each_file_that_a_container_is_given(tmp_path: Path) -> None:
+def test_the_command_makes_the_file_of_each_secret(tmp_path: Path) -> None:
     """The one at the top of compose.yml, in a folder that its owner alone can enter."""
     (command,) = re.findall(r"# +(sh deploy/store-secrets.sh .*)\n", text("compose.yml"))
     folder = tmp_path / "secrets"
@@ -200,7 +200,7 @@ def test_nothing_is_answered_in_plain(store: SecuredStore) -> None:
 def test_the_health_check_knows_the_password_from_its_file(
     store: SecuredStore, tmp_path: Path
 ) -> None:
-    """The program that it calls is told by a variable; without the password it fails."""
+    """It reaches the program in a variable; without the password it fails."""
     arguments = tmp_path / "arguments"
     shim = tmp_path / "valkey-cli"
     shim.write_text(

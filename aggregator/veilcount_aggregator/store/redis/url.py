@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ...errors import SettingsError, system_reason
-from ..url import redact_url
+from ..store_url import redact_url
 
 FORM = (
     "give redis://host:port/0 (rediss:// with TLS) or redis-cluster://host:port,host:port,"
