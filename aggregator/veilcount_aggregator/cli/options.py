@@ -99,7 +99,7 @@ class StoreUrl(click.ParamType[str]):
         if param is None or ctx is None or ctx.resilient_parsing:
             return value
         if value.startswith("@"):
-            return read_url_file(value[1:], param.get_error_hint(ctx))
+            return read_url_file(value[1:], param.get_error_hint(ctx).strip("'"))
         typed = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
         if typed and has_password(value):
             warn(ctx.info_name or "", VISIBLE_PASSWORD)
