@@ -8,10 +8,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
 from .catalog.cache import CatalogCache, CatalogSnapshot
+from .catalog.counter_admission import require_memory
 from .catalog.definitions import DefinitionSource, add_definitions, read_source
 from .central.curator import Curator
 from .central.privacy_filter import PrivacyFilter
@@ -29,7 +31,7 @@ from .retention.clock_guard import Clock, ClockGuard
 from .retention.retention_guard import DROPPED, RetentionGuard, delete_rows
 from .series.series import utc_day
 from .settings import Settings
-from .store import VERDICTS, MemoryLimits, Store, open_store
+from .store import VERDICTS, Store, open_store
 
 HOUR = 3600
 
@@ -71,7 +73,7 @@ class Aggregator:
     ) -> Aggregator:
         catalog_cache = CatalogCache(store, seconds)
         for file in settings.collections:
-            _load(store, catalog_cache, read_source(file), clock())
+            _load(store, catalog_cache, read_source(file), clock(), settings.max_counter_memory)
         service_counters = ServiceCounters(seconds)
         limit = PseudonymLimit(
             settings.max_new_pseudonyms,
@@ -79,9 +81,8 @@ class Aggregator:
             settings.max_new_pseudonyms_per_hour,
             settings.max_pseudonyms_per_body,
         )
-        memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
         writer = StoreWriter(store, service_counters, seconds)
-        pipeline = IntakePipeline(writer.commit, service_counters, limit, memory)
+        pipeline = IntakePipeline(writer.commit, service_counters, limit)
         settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
         curator = Curator(PrivacyFilter(store, ReleaseJournal.from_settings(settings), settling))
         guard = ClockGuard(store, clock, seconds)
@@ -97,6 +98,19 @@ class Aggregator:
             guard,
             retention,
         )
+
+    def push(self, source: DefinitionSource, actor: str) -> list[Collection]:
+        """Store a definitions file; return its new collections, whose reports count from now on."""
+        read, limit = self.catalog_cache.catalog.read, self.settings.max_counter_memory
+        new = add_definitions(self.store, source, self.clock(), actor, read, counter_limit=limit)
+        self.catalog_cache.refresh()
+        return new
+
+    def require_memory(self, source: DefinitionSource) -> None:
+        """Refuse a definitions file as `push` does if its counters do not fit."""
+        known, limit = self.known().catalog.series, self.settings.max_counter_memory
+        new = [each for each in source.series() if each.fingerprint not in known]
+        require_memory(self.store, known.values(), new, self.today(), limit)
 
     def known(self) -> CatalogSnapshot:
         """Return the current definitions and keys."""
@@ -202,11 +216,15 @@ class Aggregator:
 
 
 def _load(
-    store: Store, catalog_cache: CatalogCache, source: DefinitionSource, now: datetime
+    store: Store,
+    catalog_cache: CatalogCache,
+    source: DefinitionSource,
+    now: datetime,
+    counter_limit: int | None,
 ) -> None:
     """Load a definitions file; while records are unavailable, all of it has to be known already."""
     try:
-        add_definitions(store, source, now, "start")
+        add_definitions(store, source, now, "start", counter_limit=counter_limit)
         catalog_cache.refresh()
     except StoreUnavailable:
         known = catalog_cache.known().catalog.series

@@ -13,11 +13,12 @@ from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.verdict import Verdict
 
+from ..catalog.counter_admission import AdmittedMemory
 from ..ingest.pipeline import BY_BODY, LOSS
 from ..mechanisms import poisoning_test
 from ..series.series import Series
 from ..service import Aggregator
-from ..store import BY_HOUR, BY_MEMORY, LIMITED, VERDICT, MemoryLimits, ServiceCounter, Store
+from ..store import BY_HOUR, LIMITED, VERDICT, ServiceCounter, Store
 from ..text.privacy_guarantees import counts_are_public
 from .exposition import Labels, gauge, metric
 
@@ -33,7 +34,7 @@ class VerdictCounts:
     def full(self) -> dict[str, int]:
         """Return how many reports were answered `full`, by the limit that was reached."""
         of_period = self.verdicts[Verdict.FULL] - self.limited.total()
-        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR, BY_MEMORY)}
+        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR)}
         return found | {"period": of_period}
 
     def with_counted(self, reports: int) -> dict[str, int]:
@@ -134,24 +135,19 @@ def pseudonym_metrics(
 
 
 def memory_metrics(
-    aggregator: Aggregator, store: Store, series: Mapping[str, Series], *, public: bool
+    aggregator: Aggregator, store: Store, series: Mapping[str, Series]
 ) -> Iterator[str]:
-    """Yield the memory of counters: of a collection, its largest series, since each has a limit."""
-    use, settings = store.memory_use(), aggregator.settings
-    limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
-    taken: Counter[Labels] = Counter()
-    for fingerprint, each in series.items():
-        if counts_are_public(each.collection):
-            label = (("collection", each.collection.name),)
-            taken[label] = max(taken[label], use.series.get(fingerprint, 0))
-    most = dict.fromkeys(taken, use.series_limit(limits))
-    says, limit = "Bytes of a series' counters.", "Bytes beyond which reports are full."
-    yield from metric("series_memory_bytes", "gauge", says, taken.items())
-    yield from metric("series_memory_limit_bytes", "gauge", limit, most.items())
-    total = use.store_limit(limits)
-    if public and total is not None:
-        yield from gauge("store_memory_bytes", "Bytes of all.", use.total)
-        yield from gauge("store_memory_limit_bytes", limit, total)
+    """Yield what the counters of each collection can need, and the limit on the sum."""
+    limit = aggregator.settings.max_counter_memory
+    admitted = AdmittedMemory.from_store(store, series.values(), aggregator.today(), limit)
+    needs: Counter[Labels] = Counter()
+    for fingerprint, needed in admitted.series.items():
+        needs[(("collection", series[fingerprint].collection.name),)] += needed
+    says = "Bytes that the counters of a collection can need."
+    yield from metric("counter_memory_bytes", "gauge", says, needs.items())
+    if admitted.limit is not None:
+        says = "Bytes that the counters of all collections may need."
+        yield from gauge("counter_memory_limit_bytes", says, admitted.limit)
 
 
 def poisoning_metrics(

@@ -96,7 +96,7 @@ def exposition(
         yield from report_metrics(store, series, counts)
         yield from pseudonym_metrics(store, series, counts)
         yield from _dropped(noted)
-        yield from memory_metrics(aggregator, store, series, public=not secret)
+        yield from memory_metrics(aggregator, store, series)
     yield from poisoning_metrics(store, series, flags)
     if not secret:
         yield from queue_metrics(waiting)

@@ -47,7 +47,7 @@ LIMITS: Mapping[Verdict, VerdictLimit] = {
     Verdict.FULL: VerdictLimit(
         0.0,
         "`veilcount_full_total` shows the limit: raise --max-new-pseudonyms,"
-        " --max-new-pseudonyms-per-hour or --max-series-memory of `veilcount serve`;"
+        " --max-new-pseudonyms-per-hour of `veilcount serve`;"
         " if unexpected, look for a flood",
     ),
     Verdict.UNKNOWN_COLLECTION: VerdictLimit(
