@@ -319,16 +319,15 @@ def many_dropped(made: Deployment) -> None:
     made.aggregator.store.commit([], {DROPPED: 100})
 
 
-@acted("SeriesMemory", max_series_memory=400)
-def series_memory(made: Deployment) -> None:
-    """A definition's counters take four fifths of what they may."""
-    made.verdicts(made.report("theme"))
-
-
-@acted("CountersMemory", max_store_memory=1200)
-def counters_memory(made: Deployment) -> None:
-    """The counters of all definitions do."""
-    made.verdicts(*map(made.report, ("theme", "alone", "opened")))
+@state("CountersMemory")
+def counters_memory(folder: Path) -> Timeline:
+    """The definitions were admitted, and then `maxmemory` is lowered."""
+    with on_redis(folder) as (found, redis):
+        for at, limit in ((0, "1gb"), (MINUTE, "1kb")):
+            redis.ask("CONFIG", "SET", "maxmemory", limit)
+            found.scrape(at)
+        redis.ask("CONFIG", "SET", "maxmemory", "0")
+    return found.timeline
 
 
 @acted("ReleasesWait")
