@@ -18,7 +18,7 @@ from ..ingest.pipeline import BY_BODY, LOSS
 from ..mechanisms import poisoning_test
 from ..series.series import Series
 from ..service import Aggregator
-from ..store import BY_HOUR, LIMITED, VERDICT, ServiceCounter, Store
+from ..store import BY_HOUR, LIMITED, VERDICT, Cell, ServiceCounter, Store
 from ..text.privacy_guarantees import counts_are_public
 from .exposition import Labels, gauge, metric
 
@@ -90,21 +90,30 @@ def is_tested(series: Series) -> bool:
 
 
 UNKNOWN = "(unknown)"  # no collection can be named so
+ReportsByCell = Mapping[str, Mapping[Cell, int]]  # by fingerprint
+
+
+def public_report_counts(store: Store, series: Mapping[str, Series]) -> ReportsByCell:
+    """Return the reports of each series by cell, where their number is public."""
+    return {
+        fingerprint: store.report_counts(each)
+        for fingerprint, each in series.items()
+        if counts_are_public(each.collection)
+    }
 
 
 def report_metrics(
-    store: Store, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
+    reports_by_cell: ReportsByCell,
+    series: Mapping[str, Series],
+    counts: Mapping[str, VerdictCounts],
 ) -> Iterator[str]:
     """Yield reports and losses by collection, summed over its series."""
     verdicts: Counter[Labels] = Counter()
     losses: Counter[Labels] = Counter()
-    for fingerprint, each in series.items():
-        if not counts_are_public(each.collection):
-            continue
-        reports = sum(store.report_counts(each).values())
+    for fingerprint, reports in reports_by_cell.items():
         found = counts.get(fingerprint, VerdictCounts())
-        collection = ("collection", each.collection.name)
-        for verdict, number in found.with_counted(reports).items():
+        collection = ("collection", series[fingerprint].collection.name)
+        for verdict, number in found.with_counted(sum(reports.values())).items():
             verdicts[collection, ("verdict", verdict)] += number
         for word, number in found.losses.items():
             reason, _, digits = word.partition(":")
@@ -135,19 +144,21 @@ def pseudonym_metrics(
 
 
 def memory_metrics(
-    aggregator: Aggregator, store: Store, series: Mapping[str, Series]
+    aggregator: Aggregator, series: Mapping[str, Series], reports_by_cell: ReportsByCell
 ) -> Iterator[str]:
-    """Yield what the counters of each collection can need, and the limit on the sum."""
-    limit = aggregator.settings.max_counter_memory
-    admitted = AdmittedMemory.from_store(store, series.values(), aggregator.today(), limit)
-    needs: Counter[Labels] = Counter()
-    for fingerprint, needed in admitted.series.items():
-        needs[(("collection", series[fingerprint].collection.name),)] += needed
-    says = "Bytes that the counters of a collection can need."
-    yield from metric("counter_memory_bytes", "gauge", says, needs.items())
+    """Yield what the counters of all collections can need, and the limit."""
+    admitted = AdmittedMemory.from_store(
+        aggregator.store,
+        series.values(),
+        aggregator.today(),
+        aggregator.settings.max_counter_memory,
+        lambda each: reports_by_cell[each.fingerprint],
+    )
+    needs = "Bytes that the counters of all collections can need."
+    yield from gauge("counter_memory_bytes", needs, admitted.needs)
     if admitted.limit is not None:
-        says = "Bytes that the counters of all collections may need."
-        yield from gauge("counter_memory_limit_bytes", says, admitted.limit)
+        limit_text = "Bytes that they may need: definitions are admitted by it."
+        yield from gauge("counter_memory_limit_bytes", limit_text, admitted.limit)
 
 
 def poisoning_metrics(

@@ -37,6 +37,7 @@ from .collection_metrics import (
     memory_metrics,
     poisoning_metrics,
     pseudonym_metrics,
+    public_report_counts,
     report_metrics,
 )
 from .endpoint import Api, endpoint
@@ -93,10 +94,11 @@ def exposition(
     yield from _clock(aggregator)
     if complete:
         counts = counts_by_series(noted)
-        yield from report_metrics(store, series, counts)
+        reports_by_cell = public_report_counts(store, series)
+        yield from report_metrics(reports_by_cell, series, counts)
         yield from pseudonym_metrics(store, series, counts)
         yield from _dropped(noted)
-        yield from memory_metrics(aggregator, store, series)
+        yield from memory_metrics(aggregator, series, reports_by_cell)
     yield from poisoning_metrics(store, series, flags)
     if not secret:
         yield from queue_metrics(waiting)

@@ -7,7 +7,7 @@ whatever reports arrive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -25,44 +25,45 @@ from ..text.privacy_guarantees import counts_are_public
 RAISE = "--max-counter-memory; by default 60 % of Redis's maxmemory"
 
 
+ReportCounts = Callable[[Series], Mapping[Cell, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class AdmittedMemory:
-    """What the counters of definitions can need, by fingerprint, and the limit on the sum."""
+    """What the counters of all definitions can need, and the limit on it."""
 
-    series: Mapping[str, int]
+    needs: int
     limit: int | None  # None: there is none
 
     @classmethod
     def from_store(
-        cls, store: Store, series: Iterable[Series], day: date, limit: int | None
+        cls,
+        store: Store,
+        series: Iterable[Series],
+        day: date,
+        limit: int | None,
+        report_counts: ReportCounts | None = None,
     ) -> AdmittedMemory:
-        """Sum up what the store holds and what it can still get."""
-        needs = {each.fingerprint: needed_bytes(store, each, day) for each in series}
-        return cls(needs, effective_limit(store, limit))
+        """Sum up what the store holds and can still get; a limit of None is the engine's own.
 
-    @property
-    def total(self) -> int:
-        """What all of them can need together."""
-        return sum(self.series.values())
+        `report_counts` returns counts that were read before.
+        """
+        counts, shards = report_counts or store.report_counts, store.shard_count()
+        needs = sum(needed_bytes(each, day, shards, counts) for each in series)
+        return cls(needs, store.counter_limit() if limit is None else limit)
 
     @property
     def fits(self) -> bool:
         """Whether the counters fit the limit, whatever reports arrive."""
-        return self.limit is None or self.total <= self.limit
+        return self.limit is None or self.needs <= self.limit
 
 
-def effective_limit(store: Store, limit: int | None) -> int | None:
-    """Return the operator's limit; the engine's own where the operator sets none."""
-    return store.counter_limit() if limit is None else limit
-
-
-def needed_bytes(store: Store, series: Series, day: date) -> int:
+def needed_bytes(series: Series, day: date, shards: int, report_counts: ReportCounts) -> int:
     """Return what the counters of a series can need from a day on.
 
     A period that takes reports can be filled; an earlier one keeps what it has. Where the number of
     reports is secret, all periods are reckoned full: the figure is the same whatever was sent.
     """
-    shards = store.shard_count()
     if not counts_are_public(series.collection):
         return worst_case(series.collection, shards)
     periods = series.collection.periods
@@ -70,7 +71,7 @@ def needed_bytes(store: Store, series: Series, day: date) -> int:
     needs = (periods - first) * period_bytes(series.collection, shards)
     if first == 0:
         return needs
-    return needs + _kept_bytes(series, store.report_counts(series), first, shards)
+    return needs + _kept_bytes(series, report_counts(series), first, shards)
 
 
 def _kept_bytes(series: Series, reports: Mapping[Cell, int], before: int, shards: int) -> int:
@@ -87,23 +88,25 @@ def require_memory(
     store: Store, known: Iterable[Series], new: Sequence[Series], day: date, limit: int | None
 ) -> None:
     """Refuse new definitions whose counters do not fit next to those that are known."""
-    if not new or (total := effective_limit(store, limit)) is None:
+    total = store.counter_limit() if new and limit is None else limit
+    if not new or total is None:
         return
-    bytes_left = total - sum(needed_bytes(store, series, day) for series in known)
+    shards = store.shard_count()
+    bytes_left = total - AdmittedMemory.from_store(store, known, day, total).needs
     for series in new:
-        needs = needed_bytes(store, series, day)
+        needs = needed_bytes(series, day, shards, store.report_counts)
         if needs > bytes_left:
-            raise _refusal(series.collection, store.shard_count(), needs, bytes_left, total)
+            raise _refusal(series.collection, shards, needs, bytes_left, total)
         bytes_left -= needs
 
 
 def _refusal(
     collection: Collection, shards: int, needs: int, bytes_left: int, total: int
 ) -> CounterMemoryExceeded:
-    each = f" in each of {shards} shards" if shards > 1 else ""
+    of_shards = f" in each of {shards} shards" if shards > 1 else ""
     return CounterMemoryExceeded(
         f"{collection.name}: its counters can need {format_bytes(needs)}"
-        f" ({_dimensions(collection)}{each}), and {format_bytes(max(0, bytes_left))} of"
+        f" ({_dimensions(collection)}{of_shards}), and {format_bytes(max(0, bytes_left))} of"
         f" {format_bytes(total)} are left: define fewer values or cells, a shorter time from `from`"
         f" to `until`, or raise the limit ({RAISE})"
     )

@@ -90,7 +90,7 @@ def memory(stored: StoreSnapshot) -> Iterator[CheckResult]:
         stored.today,
         stored.settings.max_counter_memory,
     )
-    needs = f"counters can need {format_bytes(admitted.total)}"
+    needs = f"counters can need {format_bytes(admitted.needs)}"
     if admitted.limit is None:
         yield ok(f"{needs}; no limit is set")
     elif admitted.fits:

@@ -25,6 +25,7 @@ from veilcount_aggregator.catalog.definitions import (
     load_catalog,
 )
 from veilcount_aggregator.errors import CounterMemoryExceeded
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Record, Store
 from veilcount_aggregator.store.tally_size import PAGE, period_bytes, tally_bytes, worst_case
 
@@ -49,6 +50,10 @@ def push(store: Store, text: str, limit: int | None, now: datetime = NOW) -> Seq
     source = DefinitionSource(text)
     new = add_definitions(store, source, now, "cli", counter_limit=limit)
     return [collection.name for collection in new]
+
+
+def needs_of(store: Store, which: Series, day: date) -> int:
+    return needed_bytes(which, day, store.shard_count(), store.report_counts)
 
 
 def refusal(store: Store, text: str, limit: int, now: datetime = NOW) -> str:
@@ -113,7 +118,7 @@ def test_what_has_ended_or_was_closed_keeps_what_it_holds(store: Store) -> None:
 
     assert refusal(store, NEXT, held + ONE)
     assert refusal(store, later, held + ONE - 1, LATER)
-    assert needed_bytes(store, theme, date(2026, 12, 2)) == ONE  # the first is not over yet
+    assert needs_of(store, theme, date(2026, 12, 2)) == ONE  # the first is not over yet
     assert push(store, later, held + ONE, LATER) == ["sound"]
     close_collection(store, "theme", NOW, "cli")
     assert push(store, FILE, held + ONE) == []
@@ -125,11 +130,11 @@ def test_a_large_tally_that_is_over_is_reckoned_by_its_reports(store: Store, wha
     """A few reports touch a few pages; many, no more than there are."""
     which, chance = series(what), random.Random(what)
     day = which.due(3)
-    empty = needed_bytes(store, which, day)
+    empty = needs_of(store, which, day)
     send(store, which, report(1, message=message(which, chance)))
-    few = needed_bytes(store, which, day) - empty
+    few = needs_of(store, which, day) - empty
     send(store, which, *(report(n, message=message(which, chance)) for n in range(2, 400)))
-    many = needed_bytes(store, which, day) - empty
+    many = needs_of(store, which, day) - empty
     over, _ = which.open_periods(day)
 
     assert which.counters > PAGE
@@ -140,10 +145,10 @@ def test_a_large_tally_that_is_over_is_reckoned_by_its_reports(store: Store, wha
 def test_a_secret_number_of_reports_shows_in_no_figure(store: Store) -> None:
     secret = series("plain", "per_day = 2", unit="event")
     day = secret.due(3)
-    before = needed_bytes(store, secret, day)
+    before = needs_of(store, secret, day)
     send(store, secret, report(1), report(2, 1))
 
-    assert needed_bytes(store, secret, day) == before == worst_case(secret.collection)
+    assert needs_of(store, secret, day) == before == worst_case(secret.collection)
 
 
 def test_what_check_says_is_the_worst_case_of_a_shard() -> None:
@@ -187,4 +192,4 @@ def test_the_sum_is_compared_with_the_limit(store: Store) -> None:
     admitted = AdmittedMemory.from_store(store, known, NOW.date(), ONE)
     lowered = AdmittedMemory.from_store(store, known, NOW.date(), ONE - 1)
 
-    assert (admitted.total, admitted.fits, lowered.fits) == (ONE, True, False)
+    assert (admitted.needs, admitted.fits, lowered.fits) == (ONE, True, False)

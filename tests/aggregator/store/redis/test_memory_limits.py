@@ -26,7 +26,7 @@ from tests.aggregator.store.series_fixtures import (
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.catalog import counter_admission
-from veilcount_aggregator.catalog.counter_admission import needed_bytes, require_memory
+from veilcount_aggregator.catalog.counter_admission import AdmittedMemory, require_memory
 from veilcount_aggregator.errors import CounterMemoryExceeded, StoreFull
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import COUNTED, UNDECIDED, Cell, Store
@@ -94,14 +94,14 @@ def set_maxmemory(servers: Sequence[RedisServer], size: int) -> None:
 def require_maxmemory(servers: Sequence[RedisServer], store: Store, new: Series) -> None:
     """Set the least `maxmemory` with which a definition is admitted next to `DAILY`.
 
-    A server has one shard here, which is why a share of the needs is asked of each.
+    A server has one shard here, which is why a share of the needs is set for each.
     """
-    needs = sum(needed_bytes(store, each, TODAY) for each in (DAILY, new))
-    asked = int((needs / len(servers) + 1) / SHARE) + 1
-    set_maxmemory(servers, asked - asked // 100)
+    needs = AdmittedMemory.from_store(store, [DAILY, new], TODAY, None).needs
+    least = int((needs / len(servers) + 1) / SHARE) + 1
+    set_maxmemory(servers, least - least // 100)
     with pytest.raises(CounterMemoryExceeded, match="theme: its counters can need"):
         require_memory(store, [DAILY], [new], TODAY, None)
-    set_maxmemory(servers, asked)
+    set_maxmemory(servers, least)
     require_memory(store, [DAILY], [new], TODAY, None)
 
 
