@@ -109,8 +109,7 @@ class Aggregator:
     def require_memory(self, source: DefinitionSource) -> None:
         """Refuse a definitions file as `push` does if its counters do not fit."""
         known, limit = self.known().catalog.series, self.settings.max_counter_memory
-        new = [each for each in source.series() if each.fingerprint not in known]
-        require_memory(self.store, known.values(), new, self.today(), limit)
+        require_memory(self.store, known, source.series(), self.today(), limit)
 
     def known(self) -> CatalogSnapshot:
         """Return the current definitions and keys."""

@@ -7,7 +7,7 @@ whatever reports arrive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -85,15 +85,20 @@ def _kept_bytes(series: Series, reports: Mapping[Cell, int], before: int, shards
 
 
 def require_memory(
-    store: Store, known: Iterable[Series], new: Sequence[Series], day: date, limit: int | None
+    store: Store,
+    known: Mapping[str, Series],
+    supplied: Iterable[Series],
+    day: date,
+    limit: int | None,
 ) -> None:
-    """Refuse new definitions whose counters do not fit next to those that are known."""
+    """Refuse definitions that are not known yet and whose counters do not fit next to the known."""
+    new = {each.fingerprint: each for each in supplied if each.fingerprint not in known}
     total = store.counter_limit() if new and limit is None else limit
     if not new or total is None:
         return
     shards = store.shard_count()
-    bytes_left = total - AdmittedMemory.from_store(store, known, day, total).needs
-    for series in new:
+    bytes_left = total - AdmittedMemory.from_store(store, known.values(), day, total).needs
+    for series in new.values():
         needs = needed_bytes(series, day, shards, store.report_counts)
         if needs > bytes_left:
             raise _refusal(series.collection, shards, needs, bytes_left, total)

@@ -241,7 +241,7 @@ def add_definitions(
             return [], []
         known = read().series
         news = [each for each in supplied if each.fingerprint not in known]
-        require_memory(store, known.values(), news, utc_day(now), counter_limit)
+        require_memory(store, known, supplied, utc_day(now), counter_limit)
         names = ", ".join(each.collection.name for each in news) or "(texts only)"
         return [
             source.record(len(kept)),
