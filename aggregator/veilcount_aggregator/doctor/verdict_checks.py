@@ -46,7 +46,7 @@ LIMITS: Mapping[Verdict, VerdictLimit] = {
     ),
     Verdict.FULL: VerdictLimit(
         0.0,
-        "`veilcount_full_total` shows the limit: raise --max-new-pseudonyms,"
+        "`veilcount_full_total` shows the limit: raise --max-new-pseudonyms or"
         " --max-new-pseudonyms-per-hour of `veilcount serve`;"
         " if unexpected, look for a flood",
     ),
