@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from tests.aggregator.store.sqlite.sqlite_fixtures import Writer, is_sound, open
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit, StoreWentBack
 from veilcount_aggregator.store import LOG_RESTORED, Cell, ServiceCounter
 from veilcount_aggregator.store.sqlite import SqliteStore, wal_guard
+from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.height import SqliteHeight
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 from veilcount_shared.verdict import Verdict
@@ -74,15 +75,30 @@ def test_a_removed_log_is_put_back_by_the_commit_under_way_and_by_the_check_of_e
     assert inode(path, "-wal") == before
 
 
-def test_a_new_reader_puts_a_removed_log_back_before_it_opens_one(
-    path: Path, store: SqliteStore
-) -> None:
-    """SQLite opens the log by its name: a reader without it would see an older state."""
-    before = inode(path, "-wal")
-    remove(path, *PUBLIC)
+@pytest.fixture
+def other_log(path: Path) -> Iterator[SqliteStore]:
+    """A store without open connections, whose log was removed while another process wrote to it."""
+    writer = Writer(path)
+    with closing(open_at(path)) as store:
+        store.file.before_fork()  # closes them
+        store.file.after_fork_in_parent()
+        writer.count(1)
+        remove(path, *PUBLIC)
+        yield store
+    writer.kill()
 
-    assert store.report_counts(LINKED) == {Cell(0, 0): 1}
-    assert inode(path, "-wal") == before
+
+def test_a_new_reader_puts_a_removed_log_back_before_it_opens_one(other_log: SqliteStore) -> None:
+    assert other_log.report_counts(LINKED) == {Cell(0, 0): 1}
+
+
+def test_a_reader_that_opens_the_log_unchecked_does_not_see_what_was_acknowledged(
+    other_log: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error that the test above would find, planted."""
+    monkeypatch.setattr(SqliteDatabase, "keep_log", lambda _: None)
+
+    assert other_log.report_counts(LINKED) == {}
 
 
 @dataclass
