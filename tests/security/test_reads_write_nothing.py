@@ -132,7 +132,7 @@ def unused_keys(store: Store) -> int:
     return sum(not key.used for key in load_api_keys(store).keys.values())
 
 
-def test_what_reads_leave_behind_is_written_by_the_tick(deployed: Deployment) -> None:
+def test_counters_and_key_uses_of_reads_are_written_by_the_tick(deployed: Deployment) -> None:
     store, aggregator = deployed.aggregator.store, deployed.aggregator
     writes_of(deployed, ESTIMATE)
     unused, counts = unused_keys(store), store.service_counts()[COUNTER]
