@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
+from .auth.key_uses import KeyUses
 from .catalog.cache import CatalogCache, CatalogSnapshot
 from .catalog.counter_admission import require_memory
 from .catalog.definitions import DefinitionSource, add_definitions, read_source
@@ -49,6 +50,7 @@ class Aggregator:
     clock: Clock
     guard: ClockGuard
     retention: RetentionGuard
+    key_uses: KeyUses = field(default_factory=KeyUses)
 
     @classmethod
     def open(
@@ -120,9 +122,7 @@ class Aggregator:
         return utc_day(self.clock())
 
     def snapshot(self) -> Snapshot:
-        """Return the snapshot that queries read, as of now."""
-        with suppress(StoreError):  # a read-only store can still be read
-            self.flush()
+        """Return the snapshot that queries read. Service counters are those of the last second."""
         return Snapshot(self.known().catalog, self.store, self.today())
 
     def take(self, body: DecodedBody, origin: RequestOrigin | None = None) -> list[Verdict]:
@@ -197,7 +197,8 @@ class Aggregator:
             self.curator.filter.tick(self.clock())
 
     def flush(self) -> None:
-        """Write the service counters that are still in memory."""
+        """Write the service counters and the days of keys' use that are still in memory."""
+        self.key_uses.write(self.store, self.clock())
         counts = self.service_counters.take(now=True)
         try:
             if counts:

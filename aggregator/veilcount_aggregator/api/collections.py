@@ -87,7 +87,6 @@ def list_definitions(api: Api) -> LoadedDefinitions:
 def show_collection(api: Api, name: str) -> CollectionDetail:
     """One collection's series: what each guarantees, and its reports so far."""
     aggregator, series = api.aggregator, series_of(api, name)
-    aggregator.flush()
     counts = counts_by_series(aggregator.store.service_counts())
     return CollectionDetail(name, [_detail(aggregator, each, counts) for each in series])
 

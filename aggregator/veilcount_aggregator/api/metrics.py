@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
 
 from flask import Response
 
@@ -62,9 +61,6 @@ def _lines(api: Api) -> list[str]:
         return lines
     try:
         health = _bounded_health(api.probe)
-        if health is not None:
-            with suppress(StoreError):  # written with the next second; what is written is shown
-                aggregator.flush()
         lines += list(exposition(aggregator, health, api.fake_report_flags, api.intake.waiting))
     except StoreError:  # no shard responds, or one just went away: the lines above show it
         lines += _complete(complete=False)

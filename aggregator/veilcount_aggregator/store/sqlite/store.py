@@ -190,7 +190,11 @@ class SqliteStore(SqliteRecords):
             accept_losses(database, now)
 
     def durability(self) -> Durability:
-        """Return what was decided when the file was opened, unless it lacks commits by now."""
+        """Return what was decided when the file was opened, unless it lacks commits by now.
+
+        Each process calls it every second, so a removed log is put back where nothing is committed.
+        """
+        self.file.keep_log()
         self.height.sync()
         if losses := self.losses():
             return Durability(DurabilityState.NO, LACKS_COMMITS, weaknesses(losses), blocked=True)
