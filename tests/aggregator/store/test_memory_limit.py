@@ -25,9 +25,7 @@ from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Cell, MemoryLimits, Store
 from veilcount_aggregator.store.memory_limit import TALLY_BYTES, tally_bytes
 from veilcount_aggregator.store.sqlite import SqliteStore
-from veilcount_aggregator.store.sqlite.connection import SqliteUrl
-from veilcount_aggregator.store.sqlite.database import SqliteDatabase
-from veilcount_aggregator.store.sqlite.schema import PART_BYTES, STEPS
+from veilcount_aggregator.store.sqlite.schema import PART_BYTES
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL
@@ -172,27 +170,3 @@ def test_the_account_is_what_the_rows_have(tmp_path: Path) -> None:
     assert target.memory_use().total == recounted(target)
     store.close()
     target.close()
-
-
-def test_an_older_store_is_counted_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    old = SqliteDatabase(SqliteUrl(path), STEPS[:1])
-    old.open(make=True)
-    with old.writing() as database:
-        database.execute("insert into series (number, fingerprint) values (1, 'a'), (2, 'b')")
-        database.execute("insert into tally values (1, 0, 0, 3, zeroblob(24), 0)")
-        database.execute("insert into tally values (1, 1, 0, 3, zeroblob(24), 0)")
-        database.execute("insert into tally values (2, 0, 0, 3, x'', 1)")
-        database.execute(
-            "insert into part (series, period, segment, level, dense, body)"
-            " values (2, 0, 0, 0, 0, zeroblob(48))"
-        )
-    old.close()
-
-    store = open_at(path)
-    assert store.memory_use().series == {
-        "a": 2 * (TALLY_BYTES + 24),
-        "b": TALLY_BYTES + PART_BYTES + 48,
-    }
-    assert store.memory_use().total == recounted(store)
-    store.close()
