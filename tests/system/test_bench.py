@@ -1,11 +1,15 @@
-"""Requests that the bench times are still accepted: their figures are of what a server does."""
+"""What the bench times is still accepted: its figures are of what a server or a client does."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
-from bench import redeem, tokens
+from bench import randomize, redeem, tokens
 
+ROOT = Path(__file__).parents[2]
 MOMENT = 1e-9  # seconds: one call
 
 
@@ -22,3 +26,18 @@ def test_the_issuer_signs_what_tokens_times(tmp_path: Path) -> None:
     timed = [row["what"] for row in tokens._issuing(tmp_path, MOMENT)]  # refuses all but 200
 
     assert f"issuer: request of {tokens.ANSWERS}" in timed
+
+
+def test_the_persons_whose_records_are_timed_have_consented(tmp_path: Path) -> None:
+    """In a process of its own, as the bench does: the client is left open."""
+    words = ("-m", "bench.client_worker", "record_persons", "http://127.0.0.1:9", str(tmp_path))
+    done = subprocess.run([sys.executable, *words, "20"], cwd=ROOT, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr  # it counts the answers that were stored
+    assert json.loads(done.stdout)["p50"] > 0
+
+
+def test_every_case_that_randomize_times_can_be_defined() -> None:
+    cases = list(randomize._cases())
+
+    assert {case.selected_by for case in cases} >= {"1 of 2", "mean", "distribution", "ranges"}
