@@ -31,7 +31,9 @@ def test_the_issuer_signs_what_tokens_times(tmp_path: Path) -> None:
 def test_the_persons_whose_records_are_timed_have_consented(tmp_path: Path) -> None:
     """In a process of its own, as the bench does: the client is left open."""
     words = ("-m", "bench.client_worker", "record_persons", "http://127.0.0.1:9", str(tmp_path))
-    done = subprocess.run([sys.executable, *words, "20"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, *words, "20"], check=False, cwd=ROOT, capture_output=True, text=True
+    )
 
     assert done.returncode == 0, done.stderr  # it counts the answers that were stored
     assert json.loads(done.stdout)["p50"] > 0
