@@ -187,7 +187,7 @@ def checked(intake: Intake, monkeypatch: pytest.MonkeyPatch) -> int:
     return sum(sizes)
 
 
-def test_reports_beyond_the_limit_of_a_body_are_not_checked(
+def test_excess_reports_of_a_body_are_not_checked(
     intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repeats = -(-MAX_REPORTS // (DEFINITIONS * KEYLESS_BODY_PSEUDONYMS))
