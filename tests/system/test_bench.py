@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import randomize, redeem, tokens
+from bench import client, randomize, redeem, tokens
 
 ROOT = Path(__file__).parents[2]
 MOMENT = 1e-9  # seconds: one call
@@ -28,15 +28,31 @@ def test_the_issuer_signs_what_tokens_times(tmp_path: Path) -> None:
     assert f"issuer: request of {tokens.ANSWERS}" in timed
 
 
-def test_the_persons_whose_records_are_timed_have_consented(tmp_path: Path) -> None:
-    """In a process of its own, as the bench does: the client is left open."""
-    words = ("-m", "bench.client_worker", "record_persons", "http://127.0.0.1:9", str(tmp_path))
+def worked(*words: str) -> str:
+    """Run a part of `client` in a process of its own, as the bench does; return what it prints."""
     done = subprocess.run(
-        [sys.executable, *words, "20"], check=False, cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "bench.client_worker", *words],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
 
-    assert done.returncode == 0, done.stderr  # it counts the answers that were stored
-    assert json.loads(done.stdout)["p50"] > 0
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_persons_whose_records_are_timed_have_consented(tmp_path: Path) -> None:
+    printed = worked("record_persons", "http://127.0.0.1:9", str(tmp_path), "20")
+
+    assert json.loads(printed)["p50"] > 0  # it has counted the answers that were stored
+
+
+def test_every_report_whose_sending_is_timed_arrives(tmp_path: Path) -> None:
+    with client.Listener(client._counting) as sink:
+        worked("send_alone", sink.url, str(tmp_path), "5")
+
+    assert sink.reports == 5
 
 
 def test_every_case_that_randomize_times_can_be_defined() -> None:
