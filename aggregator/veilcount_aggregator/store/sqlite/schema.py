@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 
 from ...errors import StoreUnfit
-from ..memory_limit import TALLY_BYTES
 
 #: of the tables; a file of another format is refused, so every change of them adds 1
 FORMAT = 7
@@ -13,10 +12,7 @@ FORMAT = 7
 #: "veil": what tells a store from another program's database
 APPLICATION = 0x7665696C
 
-#: what a part of a large tally takes besides its body: its row, and its place in the index
-PART_BYTES = 64
-
-_TABLES = """
+_SCRIPT = """
 create table state (
     generation integer not null,
     read_only integer not null,
@@ -37,8 +33,7 @@ create table record_kind (kind text primary key, generation integer not null) st
 -- were dropped at the moments that `drop_mark` keeps, and their rows are whole
 create table series (
     number integer primary key, fingerprint text not null unique,
-    dropped integer not null default 0, deleted integer not null default 0,
-    bytes integer not null default 0
+    dropped integer not null default 0, deleted integer not null default 0
 ) strict;
 
 create table drop_mark (
@@ -89,34 +84,6 @@ COUNT = (
     "insert into service_counter (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
     " on conflict do update set times = times + excluded.times"
 )
-
-#: a statement that changes a series' account
-_CHARGE = "update series set bytes = bytes + {} where number = {}.series"
-
-
-def _trigger(name: str, event: str, rows: str, by: str) -> str:
-    """Return a trigger that keeps the account; in one line: the script is cut at line ends."""
-    return f"create trigger {name} after {event} begin {_CHARGE.format(by, rows)}; end"
-
-
-#: bytes that counters take, accounted by series with every write. The figures are written into the
-#: triggers: whoever changes one changes the format.
-_MEMORY = ";\n".join(
-    [
-        _trigger("tally_made", "insert on tally", "new", f"{TALLY_BYTES} + length(new.counters)"),
-        _trigger(
-            "tally_grown",
-            "update of counters on tally when length(new.counters) <> length(old.counters)",
-            "new",
-            "length(new.counters) - length(old.counters)",
-        ),
-        _trigger("tally_gone", "delete on tally", "old", f"-{TALLY_BYTES} - length(old.counters)"),
-        _trigger("part_made", "insert on part", "new", f"{PART_BYTES} + length(new.body)"),
-        _trigger("part_gone", "delete on part", "old", f"-{PART_BYTES} - length(old.body)"),
-    ]
-)
-
-_SCRIPT = f"{_TABLES};\n{_MEMORY}"
 
 
 def prepare_tables(database: sqlite3.Connection, name: str, *, make: bool) -> None:
