@@ -17,6 +17,7 @@ from typing import Any
 
 from veilcount_client import Client
 from veilcount_client.delivery.worker import ClientWorker
+from veilcount_client.state import ConsentDecision, Resumption, sqlite
 from veilcount_client.state.key_derivation import person_key
 from veilcount_shared import Collection, parse_collections
 
@@ -67,12 +68,10 @@ def client_of(url: str, folder: str, question: Collection, persons: int) -> Clie
 def _consent_all(client: Client, question: Collection, persons: int) -> None:
     """What `person(id).consent(True)` does, for all of them in one transaction."""
     state: Any = worker_of(client).state
-    rows = (
-        (person_key(state.root, TOKEN.format(number)), os.urandom(16), question.fingerprint, 1.0)
-        for number in range(persons)
-    )
+    decision = ConsentDecision(1.0, consented=True, covered={question.fingerprint: Resumption()})
     with state._writing() as database:
-        database.executemany("insert into person values (?, ?, 1, ?, ?)", rows)
+        for number in range(persons):
+            sqlite.consent(database, person_key(state.root, TOKEN.format(number)), decision)
 
 
 def worker_of(client: Client) -> ClientWorker:
@@ -159,13 +158,12 @@ def send_persons(url: str, folder: str, reports: int) -> dict[str, float]:
 def send_alone(url: str, folder: str, reports: int) -> dict[str, float]:
     """Deliver the reports of one person, a body each: every one is due before the next comes."""
     client = client_of(url, folder, collection("event", EVENTS), 0)
-    worker = worker_of(client)
     taken = 0.0
     for _ in range(reports):
         client.record("bench", True)
         assert client.flush(until="stored")
         start = time.perf_counter()
-        worker.uploader.run(hurry=True)
+        assert client.flush(timeout=60)  # delivered: an uploader only hands to threads
         taken += time.perf_counter() - start
     return {"rate": reports / taken}
 

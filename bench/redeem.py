@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,7 +46,7 @@ tokens = "{pinned}"
 COMMON = """question = "Is it on?"
 boolean = true
 epsilon = 1
-unit = "day"
+unit = "month"
 from = {start}
 until = {until}
 """
@@ -84,14 +84,16 @@ class Intake:
 
     def __init__(self, folder: Path) -> None:
         self._signer = rsa.generate_private_key(65537, 2048)
-        key = encode_key(PublicKey(self._signer.public_key().public_numbers().n))
+        signers = self._signer, rsa.generate_private_key(65537, 2048)  # each period has its own
+        keys = [encode_key(PublicKey(each.public_key().public_numbers().n)) for each in signers]
         start = datetime.now(UTC).date().replace(day=1)
-        common = COMMON.format(start=start, until=start.replace(year=start.year + 1))
+        until = (start + timedelta(days=62)).replace(day=1)  # two months
+        common = COMMON.format(start=start, until=until)
         file = folder / "bench.toml"
-        file.write_text(FILE.format(common=common, pinned=digest([key])))
-        path = folder / key_list_name(digest([key]))
+        file.write_text(FILE.format(common=common, pinned=digest(keys)))
+        path = folder / key_list_name(digest(keys))
         path.parent.mkdir()
-        path.write_text(encode_key_list([key]))
+        path.write_text(encode_key_list(keys))
         url = f"sqlite:///{folder}/store.db"
         open_store(url, make=True).close()
         self._aggregator = Aggregator.open(Settings(url, (file,)))

@@ -24,7 +24,6 @@ from veilcount_shared.wire import decode_binary
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("aggregator", "client", "shared")
-BEFORE = "6cce60e"  # as long as there is no tag
 WORKERS = ("--workers", "2")
 PATIENCE = 60.0  # seconds, on a machine that is busy
 
@@ -37,10 +36,10 @@ class RevisionMissing(RuntimeError):
 
 
 def previous_revision() -> str:
-    """Return the revision to start from: the one asked for, the newest tag, or `BEFORE`."""
+    """Return the revision to start from: the one asked for, the newest tag, or the last commit."""
     try:
         tags = _git("tag", "--sort=-creatordate").split()
-        revision = os.environ.get("UPGRADE_FROM") or [*tags, BEFORE][0]
+        revision = os.environ.get("UPGRADE_FROM") or [*tags, "HEAD"][0]
         return _git("rev-parse", "--short", "--verify", "--quiet", revision + "^{commit}").strip()
     except (OSError, subprocess.CalledProcessError) as error:
         raise RevisionMissing(

@@ -48,7 +48,7 @@ def fetch_running(url: str, key: str, now: datetime) -> list[Collection]:
     document: dict[str, Any] = response.json()
     newest: dict[str, Collection] = {}
     for source in document["sources"]:
-        newest |= DefinitionSource(**source).collections(legacy=True)
+        newest |= DefinitionSource(**source).collections()
     found = [
         each
         for each in newest.values()

@@ -43,7 +43,7 @@ def _doctor(options: argparse.Namespace) -> Iterable[DiagnosticResult]:
 
 
 def _check(options: argparse.Namespace) -> Iterable[DiagnosticResult]:
-    old = None if options.was is None else load_collections(options.was, legacy=True)
+    old = None if options.was is None else load_collections(options.was)
     return compare(load_collections(options.file), old)
 
 

@@ -37,7 +37,7 @@ PYTEST = {
 }
 
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
-_REQUIREMENT = re.compile(r"veilcount(?:\[([\w,-]+)\])?")
+_CHECKOUT = re.compile(r"\.(?:\[([\w,-]+)\])?")  # no package index has the distribution yet
 _DEV = re.compile(r"^(\w+)(?:\)| \|)", re.MULTILINE)
 
 Done = tuple[int, str]  # an exit code, and what was printed
@@ -177,10 +177,10 @@ def _script(words: Sequence[str]) -> Done:
 
 
 def _install(words: Sequence[str]) -> Done:
-    """Return 0 if the distribution has this name and these extras."""
+    """Return 0 if a checkout is installed, with extras that it has."""
     requirement = words[-1]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = _REQUIREMENT.fullmatch(requirement)
+    named = _CHECKOUT.fullmatch(requirement)
     extras = set((named[1] or "").split(",")) - {""} if named else set()
     if not named or not extras <= project["optional-dependencies"].keys():
         return 1, f"nothing installs {requirement}"

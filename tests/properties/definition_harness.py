@@ -48,9 +48,9 @@ def no_values_file(_: str) -> NoReturn:
     raise AssertionError("no values_file is named")
 
 
-def parse_definition(lines: str, *, legacy: bool = False) -> Collection:
+def parse_definition(lines: str) -> Collection:
     """Return the collection [q] of these lines."""
-    return parse_collections(definition_file(lines), no_values_file, legacy=legacy)["q"]
+    return parse_collections(definition_file(lines), no_values_file)["q"]
 
 
 def epsilons(collection: Collection) -> tuple[Fraction | int, ...]:

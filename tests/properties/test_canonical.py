@@ -14,7 +14,6 @@ import pytest
 from tests.properties.definition_harness import no_values_file, parse_definition
 from veilcount_shared.collection import Collection, parse_collections
 from veilcount_shared.collection.canonical import canonical_bytes
-from veilcount_shared.errors import DefinitionError
 
 _FILE = Path(__file__).parents[1] / "vectors" / "definitions.json"
 VECTORS: list[dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))["vectors"]
@@ -29,9 +28,9 @@ def filled(vector: dict[str, Any], text: str) -> str:
 
 
 def collection(vector: dict[str, Any]) -> Collection:
-    """Return the collection that the vector's TOML defines, which an earlier release wrote."""
+    """Return the collection that the vector's TOML defines."""
     text = filled(vector, "\n".join(vector["toml"]))
-    return parse_collections(text, no_values_file, legacy=True)[vector["collection"]]
+    return parse_collections(text, no_values_file)[vector["collection"]]
 
 
 def canonical(vector: dict[str, Any]) -> str:
@@ -122,18 +121,3 @@ def test_held_is_in_the_form_where_the_device_holds_a_value() -> None:
 
     assert device == {**default, "held": "device"}
     assert process == default
-
-
-def test_a_long_unit_with_a_running_value_needs_the_legacy_reading_and_no_other_vector() -> None:
-    refused = []
-    for vector in VECTORS:
-        try:
-            parse_collections(filled(vector, "\n".join(vector["toml"])), no_values_file)
-        except DefinitionError as error:
-            refused.append((vector["title"], error.key))
-
-    assert refused == [
-        ("range, mean, of fractions", "held"),
-        ("range, distribution", "held"),
-        ("week, some weeks", "held"),
-    ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.properties.definition_harness import definition_file, parse_definition
+from tests.properties.definition_harness import parse_definition
 from veilcount_shared.collection import (
     Adjacency,
     Cohort,
@@ -22,7 +21,6 @@ from veilcount_shared.collection import (
     Presence,
     Takes,
     describe_held,
-    load_collections,
     parse_collections,
 )
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
@@ -216,21 +214,6 @@ def test_a_value_is_held_where_the_definition_states(unit: str, held: Held) -> N
         collection = parse_definition(f'{lines}\nunit = "{unit}"\nheld = "{held}"')
 
         assert (collection.held, collection.held_on_device) == (held, held is Held.DEVICE)
-
-
-@pytest.mark.parametrize("unit", LONG)
-def test_a_file_of_an_earlier_release_means_process(unit: str, tmp_path: Path) -> None:
-    """It had no `held`: its series goes on, read as it was meant."""
-    lines = f'{LAST}\nunit = "{unit}"'
-    path = tmp_path / "old.toml"
-    path.write_text(definition_file(lines), encoding="utf-8")
-
-    for read in (parse_definition(lines, legacy=True), load_collections(path, legacy=True)["q"]):
-        assert read == parse_definition(f'{lines}\nheld = "process"')
-    for refused in (lambda: parse_definition(lines), lambda: load_collections(path)):
-        with pytest.raises(DefinitionError, match=r"held = \(missing\)"):
-            refused()
-    assert parse_definition(f'{lines}\nheld = "device"', legacy=True).held is Held.DEVICE
 
 
 PROCESS = (

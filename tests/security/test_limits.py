@@ -185,13 +185,6 @@ def test_a_request_of_http_1_1_names_a_host(server: Server, path: str) -> None:
     assert older.statuses in ([200], [405])
 
 
-def test_a_bare_line_feed_ends_a_line_and_hides_no_request(server: Server) -> None:
-    """As RFC 9112, section 2.2, allows: the server's library reads it so, and nginx too."""
-    lines = head("GET", "/healthz") + head("GET", "/readyz", CLOSE)
-
-    assert say(server.port, lines.replace(b"\r\n", b"\n")).statuses == [200, 200]
-
-
 # -- heads -----------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from tests.aggregator.cli.server_fixtures import listening
 from tests.client.delivery.server_fixtures import nobody
 
 from .supply import __main__ as supply
-from .supply.bill import bill, licence, unfree
+from .supply.bill import ELSEWHERE, bill, licence, unfree, unknown
 from .supply.lock import PROJECT, flaws, pinned
 
 PARTS = pinned(supply.LOCKS[0])
@@ -76,9 +76,31 @@ def test_what_is_shipped_along_is_free_to_use(monkeypatch: pytest.MonkeyPatch) -
     assert {"requests", "flask", "granian", "numpy"} <= names
     assert not {"pytest", "locust", "mypy"} & names
     assert unfree(shipped) == []
-    assert licence("requests")
     monkeypatch.setattr("tests.security.supply.bill.licence", lambda _: "AGPL-3.0-only")
     assert unfree(PARTS) == [f"{part.name}: AGPL-3.0-only" for part in shipped]
+
+
+def test_no_part_of_the_bill_has_an_unknown_licence() -> None:
+    """Parts of other systems included; of another release of them, nothing is assumed."""
+    licensed = [each["name"] for each in bill(PARTS)["components"] if each.get("licenses")]
+    elsewhere = next(part for part in PARTS if part.name == "pywin32")
+
+    assert licensed == [part.name for part in PARTS]
+    assert unknown(PARTS) == []
+    assert ELSEWHERE.keys() <= {part.purl for part in PARTS}
+    assert unknown([replace(elsewhere, version="0.0.1")]) == ["pywin32"]
+
+
+def test_an_unknown_licence_fails_the_check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(ELSEWHERE, "pkg:pypi/pywin32@312")
+    licence.cache_clear()
+    with database({}) as service:
+        assert supply.main(service) == supply.FOUND
+    licence.cache_clear()
+
+    assert "licence of pywin32 is unknown" in capsys.readouterr().out
 
 
 def test_the_bill_lists_every_part_and_who_needs_it() -> None:

@@ -43,11 +43,8 @@ class DefinitionSource:
         """The digest in its record's key."""
         return hashlib.sha256(self._bytes()).hexdigest()
 
-    def collections(self, *, legacy: bool = False) -> dict[str, Collection]:
-        """Return its collections, or refuse it as a device would.
-
-        `legacy`: as the version that accepted it understood them.
-        """
+    def collections(self) -> dict[str, Collection]:
+        """Return its collections, or refuse it as a device would."""
 
         def read_values(name: str) -> list[str]:
             if name not in self.files:  # a path on our own disk is never read for a client
@@ -56,13 +53,12 @@ class DefinitionSource:
                 )
             return _lines(self.files[name].removeprefix("\ufeff"))
 
-        return parse_collections(self.text, read_values, legacy=legacy)
+        return parse_collections(self.text, read_values)
 
-    def series(self, *, legacy: bool = False) -> list[Series]:
+    def series(self) -> list[Series]:
         """Return the series of its collections, each with the keys of its tokens."""
         return [
-            Series(each, token_keys=self._token_keys(each))
-            for each in self.collections(legacy=legacy).values()
+            Series(each, token_keys=self._token_keys(each)) for each in self.collections().values()
         ]
 
     def _token_keys(self, collection: Collection) -> tuple[PublicKey, ...]:
@@ -151,7 +147,7 @@ def parse_catalog(sources: Records, closed: Container[str]) -> Catalog:
 
 def _series(key: str, value: bytes) -> tuple[Series, ...]:
     try:
-        return tuple(DefinitionSource(**json.loads(value)).series(legacy=True))
+        return tuple(DefinitionSource(**json.loads(value)).series())
     except DefinitionError as error:
         why = f"the kept definitions {key[:14]} cannot be read by this version: {error}"
         raise StoreUnfit(f"{why}; run the version that loaded them, or a newer one") from error

@@ -80,9 +80,8 @@ class Release:
 
 
 def _part(content: Mapping[str, Any]) -> PartNoise:
-    """Return the noise on a part; releases of earlier versions are of Laplace noise."""
-    kind = NoiseKind(content.get("distribution", NoiseKind.LAPLACE))
-    return PartNoise(**{**content, "distribution": kind})
+    """Return the noise on a part."""
+    return PartNoise(**{**content, "distribution": NoiseKind(content["distribution"])})
 
 
 def _tuples(value: Any) -> Any:

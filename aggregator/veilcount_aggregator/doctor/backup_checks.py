@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..central.release_journal import ENDING
-from ..store.sqlite.schema import APPLICATION, STEPS
+from ..store.sqlite.schema import APPLICATION, FORMAT, format_of
 from .file_checks import exposed
 from .finding import (
     Check,
@@ -122,12 +122,15 @@ def _read(path: Path) -> CheckResult:
     url = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
     with closing(sqlite3.connect(url, uri=True)) as database:
         (application,) = database.execute("pragma application_id").fetchone()
-        (version,) = database.execute("pragma user_version").fetchone()
+        number = format_of(database)
         (sound,) = database.execute("pragma quick_check(1)").fetchone()
     if application != APPLICATION:
         return wrong(f"{path.name} is not a veilcount store", MAKE)
-    if version > len(STEPS):
-        return wrong(f"{path.name} was written by a newer veilcount", "upgrade this one")
+    if number != FORMAT:
+        return wrong(
+            f"{path.name} has format {number}; this version reads {FORMAT}",
+            "restore it with the version that wrote it",
+        )
     if sound != "ok":
         return wrong(f"{path.name} is damaged: {sound}", MAKE)
     return ok(f"{path.name} is intact and can be restored")

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..errors import StoreUnfit
 from ..store.sqlite.connection import SqliteUrl, connect
 from ..store.sqlite.database import WAL_PAGES, SqliteDatabase
-from ..store.sqlite.schema import STEPS
+from ..store.sqlite.schema import format_of
 from .finding import (
     Check,
     CheckResult,
@@ -34,10 +34,10 @@ RESTORE = "stop the servers, and restore the newest intact backup"
 
 def _schema(url: str) -> Iterator[CheckResult]:
     with closing(SqliteDatabase(SqliteUrl.parse(url))) as file, file.reading() as database:
-        version = database.execute("pragma user_version").fetchone()[0]
+        number = format_of(database)
         mode = database.execute("pragma journal_mode").fetchone()[0]
     if mode == "wal":
-        yield ok(f"schema {version} of {len(STEPS)}, journal mode WAL")
+        yield ok(f"format {number}, journal mode WAL")
     else:
         yield wrong(f"journal mode {mode}", "start `veilcount serve` once: it sets WAL")
 

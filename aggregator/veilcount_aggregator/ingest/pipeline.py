@@ -165,23 +165,36 @@ class IntakePipeline:
             self._count_losses(losses, known)
         refused = _untrusted(judged, known, days)
         admitted = within_limit(group, self.limit.for_body(origin))
+        unknown = 0
         for columns in group.series_columns:
             series = known.get(columns.fingerprint)
             if series is None:
-                self._count("", Verdict.UNKNOWN_COLLECTION, len(columns))
+                unknown += len(columns)
                 continue
-            codes = self._check(series, columns, admitted)
-            if series.has_tokens:
-                oldest, newest = series.open_periods(days.day)
-                reject_invalid_tokens(series, columns, codes, range(oldest, newest + 1))
-            verdicts[columns.places] = codes
-            accepted = codes == COUNTED
-            if not accepted.all():
-                self._count_rejected(series, codes)
+            within = self._within(columns, admitted, verdicts)
+            if not len(within):  # a body may name every definition
+                continue
+            accepted = self._accepted(series, within, days.day, verdicts)
             if refused is not None:
-                accepted &= ~refused[columns.places]
-            judged.batches.extend(self._by_limit(series, columns, accepted, days.day, origin))
+                accepted &= ~refused[within.places]
+            judged.batches.extend(self._by_limit(series, within, accepted, days.day, origin))
+        if unknown:
+            self._count("", Verdict.UNKNOWN_COLLECTION, unknown)
         return judged
+
+    def _accepted(
+        self, series: Series, columns: ReportColumns, day: date, verdicts: Codes
+    ) -> Chosen:
+        """Check reports by their definition; return which of them the store has to decide."""
+        codes = check_reports(series, columns)
+        if series.has_tokens:
+            oldest, newest = series.open_periods(day)
+            reject_invalid_tokens(series, columns, codes, range(oldest, newest + 1))
+        verdicts[columns.places] = codes
+        accepted: Chosen = codes == COUNTED
+        if not accepted.all():
+            self._count_rejected(series, codes)
+        return accepted
 
     def _by_limit(
         self,
@@ -207,22 +220,22 @@ class IntakePipeline:
             reports = to_series_reports(series, columns, group, day, limit, quota=quota)
             yield columns.places[group], reports
 
-    def _check(self, series: Series, columns: ReportColumns, admitted: Chosen | None) -> Codes:
-        """Check reports by their definition; answer `full` to those beyond the limit of a body."""
+    def _within(
+        self, columns: ReportColumns, admitted: Chosen | None, verdicts: Codes
+    ) -> ReportColumns:
+        """Return the reports within their body's limit; the others are `full`, and not checked."""
         if admitted is None:
-            return check_reports(series, columns)
-        excess = ~admitted[columns.places]
-        if excess.all():  # a body may name every definition, and none of them is worth a look
-            codes = np.full(len(columns), COUNTED)
-        else:
-            codes = check_reports(series, columns)
-            excess &= codes == COUNTED
-        codes[excess] = CODES[Verdict.FULL]
-        if number := int(excess.sum()):
-            self.service_counters.count(
-                ServiceCounter(LIMITED, series.fingerprint, -1, BY_BODY), number
-            )
-        return codes
+            return columns
+        chosen = admitted[columns.places]
+        excess = len(columns) - int(np.count_nonzero(chosen))
+        if not excess:
+            return columns
+        verdicts[columns.places[~chosen]] = CODES[Verdict.FULL]
+        self._count(columns.fingerprint, Verdict.FULL, excess)
+        self.service_counters.count(
+            ServiceCounter(LIMITED, columns.fingerprint, -1, BY_BODY), excess
+        )
+        return columns.select(chosen)
 
     def _count_rejected(self, series: Series, codes: Codes) -> None:
         for code, number in enumerate(np.bincount(codes).tolist()):

@@ -30,7 +30,7 @@ from .sqlite.connection import SqliteUrl, store_error
 from .sqlite.database import SqliteDatabase
 from .sqlite.height import renew_id
 from .sqlite.records import set_read_only
-from .sqlite.schema import APPLICATION, STEPS, refuse_newer
+from .sqlite.schema import APPLICATION, refuse_other_format
 from .sqlite.transfer import absorb, merge
 from .sqlite.wal_guard import remove_links
 from .store_url import redact_url
@@ -69,7 +69,7 @@ def restore(backed_up: Path, url: str) -> None:
                 raise SettingsError("store", url, f"{path} exists: move it away first")
         with _temporary(target) as part:
             _write(SqliteUrl(backed_up.absolute()), part)
-            _refuse_newer(part, backed_up)
+            _refuse_other_format(part, backed_up)
             _lock(part)
             remove_links(target)
 
@@ -85,10 +85,10 @@ def _require_backup(file: Path) -> None:
         raise SettingsError("FILE", str(file), f"{what}: {_FIX}")
 
 
-def _refuse_newer(part: Path, backed_up: Path) -> None:
-    """Refuse a newer store by the name of its backup."""
+def _refuse_other_format(part: Path, backed_up: Path) -> None:
+    """Refuse a store of another version by the name of its backup."""
     with closing(sqlite3.connect(part)) as database:
-        refuse_newer(database, str(backed_up), STEPS)
+        refuse_other_format(database, str(backed_up))
 
 
 def _is_redis(url: str) -> bool:

@@ -81,14 +81,7 @@ class SqliteState(SqliteFile):
 
     def consent(self, key: bytes, decision: ConsentDecision) -> None:
         with self._writing() as database:
-            _add_person(database, key)
-            _decide(database, key, decision)
-            if decision.consented is False:
-                _withdraw(database, key)
-            for series in decision.withdrawn:
-                _withdraw_series(database, key, bytes.fromhex(series))
-            for series, resumption in decision.covered.items():
-                _cover(database, key, bytes.fromhex(series), decision.at, resumption)
+            consent(database, key, decision)
 
     def forget(self, key: bytes) -> None:
         with self._writing() as database:
@@ -278,6 +271,18 @@ class SqliteState(SqliteFile):
     def keep(self, name: str, value: str) -> None:
         with self._writing() as database:
             keep(database, name, value)
+
+
+def consent(database: sqlite3.Connection, key: bytes, decision: ConsentDecision) -> None:
+    """Store a person's decision, and wipe what it withdraws."""
+    _add_person(database, key)
+    _decide(database, key, decision)
+    if decision.consented is False:
+        _withdraw(database, key)
+    for series in decision.withdrawn:
+        _withdraw_series(database, key, bytes.fromhex(series))
+    for series, resumption in decision.covered.items():
+        _cover(database, key, bytes.fromhex(series), decision.at, resumption)
 
 
 def _add_person(database: sqlite3.Connection, key: bytes) -> None:

@@ -15,19 +15,14 @@ from .toml import parse_collections
 NOT_UTF8 = "not UTF-8 text: save it as UTF-8"
 
 
-def load_collections(
-    path: str | os.PathLike[str], *, legacy: bool = False
-) -> dict[str, Collection]:
-    """Return the collections of a TOML file, by name, in file order.
-
-    `legacy` accepts a file of an earlier release, as `parse_collections` does.
-    """
+def load_collections(path: str | os.PathLike[str]) -> dict[str, Collection]:
+    """Return the collections of a TOML file, by name, in file order."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise _unreadable("file", file.name, error) from error
-    return parse_collections(text, partial(read_values, file.parent), file.name, legacy=legacy)
+    return parse_collections(text, partial(read_values, file.parent), file.name)
 
 
 def read_values(folder: Path, name: str) -> list[str]:

@@ -82,7 +82,8 @@ def retention(collection: Collection) -> None:
 def held(collection: Collection) -> None:
     """`held` is required where a value is pending for long, and refused where none is pending."""
     where = collection.held
-    if where is None and needs_held(collection.unit, collection.takes):
+    # An app that restarts within a long period would silently report its first run only.
+    if where is None and collection.unit in LONG and collection.takes is not Takes.FIRST:
         raise DefinitionError(
             "held",
             None,
@@ -98,11 +99,6 @@ def held(collection: Collection) -> None:
             'only where takes is not "first", or for model = "central", does a value wait:'
             " remove held",
         )
-
-
-def needs_held(unit: Unit, takes: Takes) -> bool:
-    """Whether an app that restarts within a period would silently report its first run only."""
-    return unit in LONG and takes is not Takes.FIRST
 
 
 def presence(collection: Collection) -> None:

@@ -31,27 +31,22 @@ from ..errors import DefinitionError
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
-from .reporting_rules import needs_held
 from .validation import ENUMS
 
 MAX_ABSOLUTE = 10**50
 ReadValues = Callable[[str], Iterable[str]]
 
 
-def parse_collections(
-    text: str, read_values: ReadValues, file: str = "", *, legacy: bool = False
-) -> dict[str, Collection]:
+def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dict[str, Collection]:
     """Return the collections of a TOML text, by name, in file order.
 
     `read_values` maps a `values_file` entry to its lines: this module does no I/O.
-    `legacy` accepts what earlier releases accepted: `held` may be missing, and means "process".
     """
     try:
         tables = tomllib.loads(text, parse_float=_exact)
         app = _text("app", tables.pop("app", None))
         collections = {
-            name: _parse_table(app, name, table, read_values, legacy=legacy)
-            for name, table in tables.items()
+            name: _parse_table(app, name, table, read_values) for name, table in tables.items()
         }
         return link_collections(collections)
     except DefinitionError as error:
@@ -85,18 +80,14 @@ def _exact(text: str) -> Fraction | _InvalidNumber:
 # -- one table -------------------------------------------------------------------------------------
 
 
-def _parse_table(
-    app: str, name: str, table: object, read_values: ReadValues, *, legacy: bool
-) -> Collection:
+def _parse_table(app: str, name: str, table: object, read_values: ReadValues) -> Collection:
     try:
-        return _parse_collection(app, name, table, read_values, legacy=legacy)
+        return _parse_collection(app, name, table, read_values)
     except DefinitionError as error:
         raise error.with_location(collection=name) from error
 
 
-def _parse_collection(
-    app: str, name: str, value: object, read_values: ReadValues, *, legacy: bool
-) -> Collection:
+def _parse_collection(app: str, name: str, value: object, read_values: ReadValues) -> Collection:
     if not isinstance(value, dict):
         raise DefinitionError(name, value, "only app may be outside a [collection]")
     table: dict[str, Any] = value
@@ -117,8 +108,6 @@ def _parse_collection(
         fields = {"takes": Takes.LAST, "held": Held.DEVICE, "presence": Presence.HIDDEN} | fields
     if fields.get("takes") is Takes.RETURNING:
         fields = {"held": Held.DEVICE, "linkage": Linkage.PERIOD} | fields
-    if legacy and needs_held(fields["unit"], fields.get("takes", Takes.FIRST)):
-        fields.setdefault("held", Held.PROCESS)
     open_to = f"{app}/{name}/{fields['start']}"
     domain = _open_strings(table, open_to) if _is_open(table) else _domain(table, read_values)
     return Collection(app=app, name=name, domain=domain, **fields)

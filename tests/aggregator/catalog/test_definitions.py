@@ -20,7 +20,6 @@ from veilcount_aggregator.catalog.definitions import (
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import Record, Store
 from veilcount_shared import Collection, load_collections
-from veilcount_shared.collection import Held
 from veilcount_shared.errors import DefinitionError
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
@@ -89,21 +88,15 @@ def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store
     assert SENT.collections()["plugin"].fingerprint == device["plugin"].fingerprint
 
 
-def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Store) -> None:
-    """As a new file it is refused; but devices still report it, and the store stays readable."""
+def test_kept_definitions_that_this_version_refuses_are_refused_with_their_fault(
+    store: Store,
+) -> None:
+    """They are not read as an earlier build would have: it had no `held`."""
     text = FILE.replace('unit = "day"', 'unit = "week"\ntakes = "last"')
-    earlier = DefinitionSource(text, SENT.files)
-    stated = DefinitionSource(
-        text.replace('takes = "last"', 'takes = "last"\nheld = "process"'), SENT.files
-    )
-    store.change_records(store.generation(), [earlier.record(0)])
+    store.change_records(store.generation(), [DefinitionSource(text, SENT.files).record(0)])
 
-    assert {each.collection.held for each in load_catalog(store).series.values()} == {Held.PROCESS}
-    with pytest.raises(DefinitionError, match="needs it"):
-        add_definitions(store, earlier, NOW, "cli")
-    assert (
-        add_definitions(store, stated, NOW, "cli") == []
-    )  # the same series: they only state it now
+    with pytest.raises(StoreUnfit, match=r"held = \(missing\).*; run the version that loaded them"):
+        load_catalog(store)
 
 
 @pytest.mark.parametrize(

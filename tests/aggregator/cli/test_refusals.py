@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.server import free_port
-from veilcount_aggregator.store.sqlite.schema import APPLICATION, STEPS
+from veilcount_aggregator.store.sqlite.schema import APPLICATION, FORMAT
 
 from .conftest import Type
 
@@ -113,7 +113,7 @@ def test_a_refusal_names_what_is_wrong_and_the_fix(
         refused = typed(*shlex.split(words))
 
     shown = plain(refused.err.strip())
-    shown = shown.replace(f"knows {len(STEPS)}", "knows SCHEMA")
+    shown = shown.replace(f"reads {FORMAT}:", "reads FORMAT:")
     for name, place in names.items():
         shown = shown.replace(place, name).replace(place.removeprefix("sqlite:///"), f"{name}.db")
     assert FINGERPRINT.sub("FINGERPRINT", shown) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
 from contextlib import closing
@@ -13,8 +14,10 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, deployment
 from tests.aggregator.store.series_fixtures import drop_and_delete
+from tests.aggregator.store.sqlite.sqlite_fixtures import set_format
 from veilcount_aggregator.doctor import Finding, Severity, examine_backups
 from veilcount_aggregator.store.backup import backup
+from veilcount_aggregator.store.sqlite.schema import FORMAT
 
 from .doctor_fixtures import examine_deployment
 
@@ -76,9 +79,14 @@ def test_the_newest_backup_is_verified(tmp_path: Path) -> None:
     (folder / "tuesday.db").write_bytes((folder / "monday.db").read_bytes()[:-4096])
     os.utime(folder / "tuesday.db", (now.timestamp() + 9, now.timestamp() + 9))
     *_, cut = newest(folder, now)
+    shutil.copy(folder / "monday.db", folder / "wednesday.db")
+    set_format(folder / "wednesday.db", FORMAT - 1)
+    os.utime(folder / "wednesday.db", (now.timestamp() + 19, now.timestamp() + 19))
+    *_, other = newest(folder, now)
     (missing,) = newest(tmp_path / "none", now)
 
-    assert {empty.state, too_late.state, cut.state, missing.state} == {Severity.WRONG}
+    assert {each.state for each in (empty, too_late, cut, other, missing)} == {Severity.WRONG}
     assert {fresh.state, intact.state} == {Severity.OK}
     assert late.state is Severity.WARN
     assert "tuesday.db" in cut.what
+    assert f"wednesday.db has format {FORMAT - 1}; this version reads {FORMAT}" in other.what

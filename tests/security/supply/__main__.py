@@ -54,6 +54,7 @@ def main(service: str = SERVICE) -> int:
     wrong = [f"{lock.name}: {flaw}" for lock in LOCKS for flaw in flaws(lock.read_text())]
     parts = pinned(LOCKS[0])
     wrong += [*strangers(parts), *(f"licence of {each}" for each in unfree(parts))]
+    wrong += [f"licence of {each} is unknown: add it to ELSEWHERE" for each in unknown(parts)]
     write(parts, BILL)
     try:
         known, unasked = advisories([*parts, *pinned(LOCKS[1])], service), ""
@@ -80,9 +81,7 @@ def write(parts: Sequence[Pinned], to: Path) -> None:
     to.parent.mkdir(exist_ok=True)
     to.write_text(json.dumps(bill(parts), indent=1) + "\n", encoding="utf-8")
     shipped = sum(not part.developing for part in parts)
-    untold = ", ".join(unknown(parts)) or "none"
     print(f"{to.parent.name}/{to.name}: {len(parts)} parts, {shipped} of them shipped along")
-    print(f"licence unknown here: {untold}")
 
 
 def _installed(name: str) -> str:

@@ -22,6 +22,14 @@ FREE = re.compile(
     re.IGNORECASE,
 )
 UNKNOWN = ""
+#: of releases that only other systems and Pythons install, as their own metadata on PyPI states it;
+#: by release, so that a new one is read again
+ELSEWHERE = {
+    "pkg:pypi/async-timeout@5.0.1": "Apache Software License",
+    "pkg:pypi/colorama@0.4.6": "BSD License",
+    "pkg:pypi/pywin32@312": "Python Software Foundation License",
+    "pkg:pypi/tzdata@2026.6": "Apache-2.0",
+}
 _MOST = 80  # letters: more is a licence's text, and not its name
 _OF = "License :: "
 
@@ -42,7 +50,7 @@ def bill(parts: Sequence[Pinned]) -> dict[str, Any]:
 
 
 def _component(part: Pinned) -> dict[str, Any]:
-    terms = licence(part.name)
+    terms = licence(part)
     return {
         "type": "library",
         "bom-ref": part.purl,
@@ -65,12 +73,12 @@ def _dependencies(parts: Sequence[Pinned]) -> list[dict[str, Any]]:
 
 
 @cache
-def licence(name: str) -> str:
-    """Return a package's licence in a word; nothing if it is not installed or does not say."""
+def licence(part: Pinned) -> str:
+    """Return a package's licence in a word; nothing if neither it nor `ELSEWHERE` states one."""
     try:
-        message = metadata(name)
+        message = metadata(part.name)
     except PackageNotFoundError:
-        return UNKNOWN
+        return ELSEWHERE.get(part.purl, UNKNOWN)
     classified = [each for each in message.get_all("Classifier", []) if each.startswith(_OF)]
     named = [each.rpartition(" :: ")[2] for each in classified if not each.endswith("OSI Approved")]
     (text,) = message.get_all("License", [""])
@@ -80,14 +88,14 @@ def licence(name: str) -> str:
 
 
 def unfree(parts: Iterable[Pinned]) -> list[str]:
-    """Return what is shipped along, is installed here, and is under other terms."""
-    message = ((part, licence(part.name)) for part in parts if not part.developing)
+    """Return what is shipped along and is under other terms."""
+    message = ((part, licence(part)) for part in parts if not part.developing)
     return [f"{part.name}: {terms}" for part, terms in message if terms and not FREE.search(terms)]
 
 
 def unknown(parts: Iterable[Pinned]) -> list[str]:
-    """Return what nothing is known of: not installed on this system, or without a word on it."""
-    return [part.name for part in parts if not licence(part.name)]
+    """Return the parts whose licence is neither in their metadata nor in `ELSEWHERE`."""
+    return [part.name for part in parts if not licence(part)]
 
 
 def _named_in(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from struct import Struct
 from typing import NamedTuple
 
@@ -136,18 +136,25 @@ def _all_columns(body: bytes, head: _Head) -> tuple[ReportColumns, ...] | None:
         return None
     order = np.argsort(rows["series"], kind="stable")
     whole, starts = _columns(_Series(b"", 0), order, rows[order]), offsets[order] + _REPORT
-    bounds = pairwise([0, *np.bincount(rows["series"]).cumsum().tolist()])
-    return tuple(
-        _part(whole, slice(*bound), series, raw, starts)
-        for series, bound in zip(head.series, bounds, strict=True)
-    )
+    parts = [
+        slice(*bound) for bound in pairwise([0, *np.bincount(rows["series"]).cumsum().tolist()])
+    ]
+    sizes = {series.size for series in head.series}
+    if len(sizes) == 1:
+        gathered = _gather(raw, starts, sizes.pop())
+        varying = [gathered[part] for part in parts]
+    else:
+        varying = [
+            _gather(raw, starts[part], series.size)
+            for part, series in zip(parts, head.series, strict=True)
+        ]
+    return tuple(map(_part, repeat(whole), parts, head.series, varying))
 
 
 def _part(
-    whole: ReportColumns, rows: slice, series: _Series, raw: NDArray[np.uint8], starts: Places
+    whole: ReportColumns, rows: slice, series: _Series, varying: NDArray[np.uint8]
 ) -> ReportColumns:
-    """Return the rows of one series, with the messages and tokens that start there in the body."""
-    varying = _gather(raw, starts[rows], series.size)
+    """Return the rows of one series, with their messages and tokens."""
     return ReportColumns(
         series.name.hex(),
         whole.places[rows],
@@ -161,15 +168,19 @@ def _part(
 
 
 def _offsets(body: bytes, head: _Head) -> Places | None:
-    """Return where each report begins: its first byte tells its length."""
+    """Return where each report begins: its first byte tells its length, if that varies."""
     lengths = [_REPORT + series.size for series in head.series]
-    offsets = [head.end]
+    if len(set(lengths)) == 1:
+        end = head.end + lengths[0] * head.reports
+        return np.arange(head.end, end, lengths[0], dtype=np.intp) if _ends(body, end) else None
+    offsets, end = [], head.end
     try:
         for _ in range(head.reports):
-            offsets.append(offsets[-1] + lengths[body[offsets[-1]]])
+            offsets.append(end)
+            end += lengths[body[end]]
     except IndexError:  # beyond the body, or of a series that is not there
         return None
-    return np.array(offsets[:-1], np.intp) if _ends(body, offsets[-1]) else None
+    return np.array(offsets, np.intp) if _ends(body, end) else None
 
 
 def _gather(raw: NDArray[np.uint8], offsets: Places, size: int) -> NDArray[np.uint8]:

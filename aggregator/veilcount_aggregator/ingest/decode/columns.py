@@ -32,6 +32,19 @@ class ReportColumns:
         """How many reports."""
         return len(self.places)
 
+    def select(self, rows: slice | NDArray[np.bool_]) -> ReportColumns:
+        """Return some of the reports."""
+        return ReportColumns(
+            self.fingerprint,
+            self.places[rows],
+            self.pseudonyms[rows],
+            self.periods[rows],
+            self.segments[rows],
+            self.slots[rows],
+            self.messages[rows],
+            self.tokens[rows],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DecodedBody:

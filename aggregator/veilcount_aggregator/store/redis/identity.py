@@ -81,7 +81,7 @@ def parse_identity(servers: ShardClient, kept: dict[bytes, bytes]) -> StoreIdent
     if kept[b"format"] != FORMAT:
         raise StoreUnfit(
             f"Redis at {servers.address}: a store of format {kept[b'format'].decode()}; this"
-            f" version reads {FORMAT.decode()}: run the version that made it, or a newer one"
+            f" version reads {FORMAT.decode()}: run the version that made it, or make a new store"
         )
     shards = int(kept[b"shards"])
     if servers.address.shards not in {None, shards}:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from threading import Lock, get_ident
 from weakref import WeakSet
@@ -39,7 +39,7 @@ from .connection import (
 from .file_lock import FileLock
 from .health import PAGES_FOR_SECONDS, WriteHealth, is_damaged
 from .height import SqliteHeight
-from .schema import COUNT, STEPS, migrate_schema, refuse_newer
+from .schema import COUNT, prepare_tables, refuse_other_format
 from .wal_guard import WalGuard
 
 #: how long a fork waits for other threads' calls
@@ -55,10 +55,9 @@ NO_FILE = (0, 0)
 class SqliteDatabase:
     """One store's file."""
 
-    def __init__(self, place: SqliteUrl, steps: Sequence[str] = STEPS) -> None:
+    def __init__(self, place: SqliteUrl) -> None:
         self.place = place
         self.condition = WriteHealth()
-        self._steps = steps
         self._make = False
         self._identity = NO_FILE
         self._writer: sqlite3.Connection | None = None
@@ -90,7 +89,7 @@ class SqliteDatabase:
             database = self._database()
             database.execute("begin immediate")
             # Whoever upgraded this store did not end this process first: it writes no more.
-            refuse_newer(database, str(self.place.path), self._steps)
+            refuse_other_format(database, str(self.place.path))
             restored = self._count_restored_logs(database)
             before = database.total_changes
             yield database
@@ -247,7 +246,7 @@ class SqliteDatabase:
         database = connect(path, "rw")
         try:
             found = path.stat()
-            migrate_schema(database, str(path), self._steps, make=self._make)
+            prepare_tables(database, str(path), make=self._make)
             enable_wal(database, path)
             for setting in self._settings():
                 database.execute(setting)

@@ -1,26 +1,44 @@
-"""The tables of a store, and their migrations."""
+"""The tables of a store, and the format that a file of them has."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 
 from ...errors import StoreUnfit
+
+#: of the tables; a file of another format is refused, so every change of them adds 1
+FORMAT = 7
 
 #: "veil": what tells a store from another program's database
 APPLICATION = 0x7665696C
 
-_FIRST = """
-create table state (generation integer not null, read_only integer not null) strict;
-insert into state values (0, 0);
+_SCRIPT = """
+create table state (
+    generation integer not null,
+    read_only integer not null,
+    id text not null, -- random
+    height integer not null, -- how many changes were committed
+    accepted integer not null -- when a loss was accepted last: microseconds since 1970
+) strict;
+insert into state values (0, 0, lower(hex(randomblob(16))), 0, 0);
 
 create table record (
     kind text, key text, value blob not null, primary key (kind, key)
 ) strict, without rowid;
 
+-- the generation of the last change of each kind of record
+create table record_kind (kind text primary key, generation integer not null) strict, without rowid;
+
+-- rows of the epochs below `deleted` are deleted, now or soon; the epochs from there to `dropped`
+-- were dropped at the moments that `drop_mark` keeps, and their rows are whole
 create table series (
-    number integer primary key, fingerprint text not null unique, dropped integer not null default 0
+    number integer primary key, fingerprint text not null unique,
+    dropped integer not null default 0, deleted integer not null default 0
 ) strict;
+
+create table drop_mark (
+    series integer, epochs integer, at integer not null, primary key (series, epochs)
+) strict, without rowid;
 
 -- one bit a slot, slot 0 in the lowest of the first byte
 create table ledger (
@@ -30,6 +48,12 @@ create table ledger (
 
 create table new_rows (
     series integer, period integer, rows integer not null, primary key (series, period)
+) strict, without rowid;
+
+-- new rows by hour, series and source, for quotas; deleted when the hour is over
+create table hourly (
+    hour integer, series integer, source text, rows integer not null,
+    primary key (hour, series, source)
 ) strict, without rowid;
 
 -- how many rows have spent 1, 2, .. slots
@@ -61,81 +85,42 @@ COUNT = (
     " on conflict do update set times = times + excluded.times"
 )
 
-# new rows by hour, series and source, for quotas; deleted when the hour is over
-_HOURLY = """
-create table hourly (
-    hour integer, series integer, source text, rows integer not null,
-    primary key (hour, series, source)
-) strict, without rowid
-"""
 
-#: rows of the epochs below `deleted` are deleted, now or soon; the epochs from there to `dropped`
-#: were dropped at the moments that `drop_mark` keeps, and their rows are whole
-_RECOVERABLE = """
-alter table series add column deleted integer not null default 0;
-update series set deleted = dropped;
-
-create table drop_mark (
-    series integer, epochs integer, at integer not null, primary key (series, epochs)
-) strict, without rowid
-"""
-
-#: the generation of the last change of each kind of record
-_KINDS = """
-create table record_kind (kind text primary key, generation integer not null) strict, without rowid;
-insert into record_kind select distinct kind, generation from record, state
-"""
-
-#: the store's random id, and the height: how many changes were committed (`acknowledged`)
-_HEIGHT = """
-alter table state add column id text not null default '';
-update state set id = lower(hex(randomblob(16)));
-alter table state add column height integer not null default 0;
-alter table state add column accepted integer not null default 0
-"""
-
-#: from each version to the next; a step that was released never changes
-STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _KINDS, _HEIGHT)
-
-
-def migrate_schema(
-    database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool
-) -> None:
-    """Make the tables of a new store, or bring an older one up to date; refuse a newer one."""
-    _refuse_strange(database, name, make=make)
-    refuse_newer(database, name, steps)
-    for number in range(_version(database), len(steps)):
-        _step(database, steps[number], number + 1)
-
-
-def refuse_newer(database: sqlite3.Connection, name: str, steps: Sequence[str]) -> None:
-    """Refuse tables that are newer than these steps: what they mean is not known here."""
-    version = _version(database)
-    if version > len(steps):
-        raise StoreUnfit(
-            f"{name} was written by a newer veilcount (schema {version}, this one knows"
-            f" {len(steps)}): upgrade this one"
-        )
-
-
-def _version(database: sqlite3.Connection) -> int:
-    return int(database.execute("pragma user_version").fetchone()[0])
-
-
-def _refuse_strange(database: sqlite3.Connection, name: str, *, make: bool) -> None:
-    application = int(database.execute("pragma application_id").fetchone()[0])
+def prepare_tables(database: sqlite3.Connection, name: str, *, make: bool) -> None:
+    """Refuse what is not a store of this format; make the tables of an empty file on request."""
     empty = not database.execute("select count(*) from sqlite_schema").fetchone()[0]
-    if not (make and empty) and application != APPLICATION:
-        if empty:
-            raise StoreUnfit(f"{name} is empty: make a store of it with `veilcount init`")
+    if make and empty:
+        _make(database)
+    application = int(database.execute("pragma application_id").fetchone()[0])
+    if application == APPLICATION:
+        refuse_other_format(database, name)
+    elif empty:
+        raise StoreUnfit(f"{name} is empty: make a store of it with `veilcount init`")
+    else:
         raise StoreUnfit(f"{name} is not a veilcount store: give the path of one, or a new path")
 
 
-def _step(database: sqlite3.Connection, step: str, version: int) -> None:
-    """One step is one transaction: who is interrupted goes on from the last whole one."""
+def refuse_other_format(database: sqlite3.Connection, name: str) -> None:
+    """Refuse a store of another version: what its tables mean is not known here."""
+    number = format_of(database)
+    if number != FORMAT:
+        raise StoreUnfit(
+            f"{name} is a store of format {number}; this version reads {FORMAT}: run the version"
+            " that made it, or make a new store"
+        )
+
+
+def format_of(database: sqlite3.Connection) -> int:
+    """Read the format of a store's tables."""
+    return int(database.execute("pragma user_version").fetchone()[0])
+
+
+def _make(database: sqlite3.Connection) -> None:
+    """Make all tables in one transaction; of two that come at once, the second finds them."""
     database.execute("begin immediate")
-    for statement in step.split(";\n"):
-        database.execute(statement)
-    database.execute(f"pragma application_id = {APPLICATION}")
-    database.execute(f"pragma user_version = {version}")
+    if not format_of(database):
+        for statement in _SCRIPT.split(";\n"):
+            database.execute(statement)
+        database.execute(f"pragma application_id = {APPLICATION}")
+        database.execute(f"pragma user_version = {FORMAT}")
     database.execute("commit")

@@ -17,6 +17,7 @@ from veilcount_aggregator.store import DurabilityState
 from veilcount_aggregator.store.redis import lua_library, shard_health
 from veilcount_aggregator.store.redis.config_check import refuse_old, set_command
 from veilcount_aggregator.store.redis.connections import RedisNode, Wait
+from veilcount_aggregator.store.redis.identity import FORMAT
 from veilcount_aggregator.store.redis.lua_library import LIBRARY, body, name_of, source
 from veilcount_aggregator.store.redis.shard_health import FULL, WriteProbe
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
@@ -96,10 +97,13 @@ def test_a_store_that_was_made_by_half_is_finished(server: RedisServer, store: R
     finished.close()
 
 
-def test_a_format_of_the_future_is_refused(server: RedisServer, store: RedisStore) -> None:
-    server.ask("HSET", "veilcount:{records}:identity", "format", "4")
+@pytest.mark.parametrize("number", [int(FORMAT) - 1, int(FORMAT) + 1])
+def test_a_store_of_another_format_is_refused(
+    server: RedisServer, store: RedisStore, number: int
+) -> None:
+    server.ask("HSET", "veilcount:{records}:identity", "format", str(number))
 
-    with pytest.raises(StoreUnfit, match="format 4"):
+    with pytest.raises(StoreUnfit, match=f"format {number}; this version reads {FORMAT.decode()}"):
         open_redis(server.url, make=False)
 
 

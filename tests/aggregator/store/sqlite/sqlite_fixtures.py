@@ -6,9 +6,10 @@ import multiprocessing
 import os
 import resource
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from shutil import which
@@ -98,3 +99,9 @@ def _write(path: Path, pipe: Connection) -> None:
     pipe.send("open")
     while True:
         pipe.send(send(store, LINKED, report(pipe.recv())))
+
+
+def set_format(path: Path, number: int) -> None:
+    """Give a store the format of another version."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"pragma user_version = {number}")

@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.store.series_fixtures import DAILY, LINKED, report, send
-from tests.aggregator.store.sqlite.sqlite_fixtures import FORK, in_child, is_sound, open_at
+from tests.aggregator.store.sqlite.sqlite_fixtures import (
+    FORK,
+    in_child,
+    is_sound,
+    open_at,
+    set_format,
+)
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import (
     SettingsError,
@@ -24,11 +30,10 @@ from veilcount_aggregator.errors import (
     StoreWentBack,
 )
 from veilcount_aggregator.store import DurabilityState, Record, open_store
-from veilcount_aggregator.store.sqlite import SqliteStore, connection
+from veilcount_aggregator.store.sqlite import SqliteStore, connection, schema
 from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite.connection import SqliteUrl
-from veilcount_aggregator.store.sqlite.database import SqliteDatabase
-from veilcount_aggregator.store.sqlite.schema import APPLICATION, STEPS
+from veilcount_aggregator.store.sqlite.schema import APPLICATION, FORMAT
 from veilcount_aggregator.store.sqlite.wal_guard import ENDS, WalGuard
 from veilcount_shared.verdict import Verdict
 
@@ -104,7 +109,7 @@ def test_only_a_relaxed_store_does_not_wait_for_the_disk(
         health = store.health()
 
     assert list(found.values()) == ["wal", synchronous, 1, APPLICATION]
-    assert version == len(STEPS)
+    assert version == FORMAT
     assert health.durable is (DurabilityState.NO if mode else DurabilityState.YES)
     assert ("relaxed" in health.why) == bool(mode)
 
@@ -149,64 +154,59 @@ def test_a_damaged_file_is_refused(path: Path, store: SqliteStore) -> None:
             open_at(path, make=False)
 
 
-# -- versions --------------------------------------------------------------------------------------
-
-FIRST = (
-    "create table state (generation integer not null, read_only integer not null) strict;\n"
-    "insert into state values (7, 0);\n"
-    "create table record (kind text, key text, value text, primary key (kind, key)) strict;\n"
-    "insert into record values ('key', 'a', 'b')"
-)
-SECOND = (
-    "alter table record rename to old;\n"
-    "create table record (kind text, key text, value blob not null, primary key (kind, key))"
-    " strict;\n"
-    "insert into record select kind, key, cast(value as blob) from old;\n"
-    "drop table old"
-)
-BROKEN = "drop table record;\ninsert into nowhere values (1)"
+# -- formats ---------------------------------------------------------------------------------------
 
 
-def records_of(path: Path, *steps: str, make: bool = False) -> list[object]:
-    """Open a file with these steps, and return its records."""
-    database = SqliteDatabase(SqliteUrl(path), steps)
-    with closing(database):
-        database.open(make=make)
-        with database.reading() as connection:
-            found = connection.execute("select value from record").fetchall()
-    return [value for (value,) in found]
+@pytest.mark.parametrize("number", [FORMAT - 1, FORMAT + 1])
+@pytest.mark.parametrize("make", [False, True])
+def test_a_store_of_another_format_is_refused_and_left_as_it_is(
+    path: Path, store: SqliteStore, number: int, *, make: bool
+) -> None:
+    store.close()
+    set_format(path, number)
+    before = path.read_bytes()
+
+    with pytest.raises(StoreUnfit, match=rf"of format {number}; this version reads {FORMAT}: run"):
+        open_at(path, make=make)
+    assert path.read_bytes() == before
 
 
-def test_an_older_store_is_brought_up_to_date_and_a_newer_one_refused(path: Path) -> None:
-    """Step by step, with what it holds; an older program would not know what it writes."""
-    assert records_of(path, FIRST, make=True) == ["b"]
-    assert records_of(path, FIRST, SECOND) == [b"b"]
-    assert records_of(path, FIRST, SECOND) == [b"b"]
-    with pytest.raises(StoreUnfit, match=r"newer veilcount .*upgrade"):
-        records_of(path, FIRST)
+def written_under_another_format(path: Path, store: SqliteStore) -> list[Verdict]:
+    """Send a report after another version took the store that this program has open."""
+    assert send(store, DAILY, report(1)) == [COUNTED]
+    set_format(path, FORMAT + 1)
+    return send(store, DAILY, report(2))
 
 
-def test_a_step_is_done_whole_or_not_at_all(path: Path) -> None:
-    records_of(path, FIRST, make=True)
+def test_a_program_that_runs_while_another_version_takes_the_store_writes_nothing(
+    path: Path, store: SqliteStore
+) -> None:
+    """It does not know what the tables mean now."""
+    with pytest.raises(StoreUnfit, match="run the version that made it"):
+        written_under_another_format(path, store)
+    set_format(path, FORMAT)
 
-    with pytest.raises(StoreUnavailable):
-        records_of(path, FIRST, BROKEN)
-    assert records_of(path, FIRST) == ["b"]
+    assert send(store, DAILY, report(1), report(2)) == [DUPLICATE, COUNTED]
 
 
-def test_what_an_older_version_dropped_is_never_restored(path: Path) -> None:
-    """It deleted rows at once: their slots would be free again."""
-    older = SqliteDatabase(SqliteUrl(path), STEPS[:1])
-    older.open(make=True)
-    with older.writing() as database:
-        values = (DAILY.fingerprint, 3)
-        database.execute("insert into series (fingerprint, dropped) values (?, ?)", values)
-    older.close()
+def test_a_program_that_looks_at_the_format_only_once_is_noticed(
+    path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "refuse_other_format", lambda *_: None)
 
-    with closing(open_at(path, make=False)) as store:
-        assert store.restore_dropped(DAILY) == 0
-        reports = [report(1, 2), report(1, 3)]
-        assert send(store, DAILY, *reports) == [Verdict.STALE, COUNTED]
+    assert written_under_another_format(path, store) == [COUNTED]
+
+
+def test_tables_are_made_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(schema, "_SCRIPT", f"{schema._SCRIPT};\ninsert into nowhere values (1)")
+        with pytest.raises(StoreUnavailable):
+            open_at(path)
+    with closing(sqlite3.connect(path)) as database:
+        tables = database.execute("select count(*) from sqlite_schema").fetchone()
+
+    assert tables == (0,)
+    open_at(path).close()
 
 
 # -- the file under the store ----------------------------------------------------------------------

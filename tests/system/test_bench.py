@@ -1,0 +1,61 @@
+"""What the bench times is still accepted: its figures are of what a server or a client does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import client, randomize, redeem, tokens
+
+ROOT = Path(__file__).parents[2]
+MOMENT = 1e-9  # seconds: one call
+
+
+def test_the_intake_counts_what_redeem_times(tmp_path: Path) -> None:
+    intake = redeem.Intake(tmp_path)
+    row = intake.row(2, 1)  # refuses every verdict but `counted`
+    intake.close()
+
+    assert int(str(row["bytes with tokens"])) - int(str(row["bytes bare"])) == 256 + 2
+
+
+def test_the_issuer_signs_what_tokens_times(tmp_path: Path) -> None:
+    """A request for one answer, and one for all that an account may have."""
+    timed = [row["what"] for row in tokens._issuing(tmp_path, MOMENT)]  # refuses all but 200
+
+    assert f"issuer: request of {tokens.ANSWERS}" in timed
+
+
+def worked(*words: str) -> str:
+    """Run a part of `client` in a process of its own, as the bench does; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.client_worker", *words],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_persons_whose_records_are_timed_have_consented(tmp_path: Path) -> None:
+    printed = worked("record_persons", "http://127.0.0.1:9", str(tmp_path), "20")
+
+    assert json.loads(printed)["p50"] > 0  # it has counted the answers that were stored
+
+
+def test_every_report_whose_sending_is_timed_arrives(tmp_path: Path) -> None:
+    with client.Listener(client._counting) as sink:
+        worked("send_alone", sink.url, str(tmp_path), "5")
+
+    assert sink.reports == 5
+
+
+def test_every_case_that_randomize_times_can_be_defined() -> None:
+    cases = list(randomize._cases())
+
+    assert {case.selected_by for case in cases} >= {"1 of 2", "mean", "distribution", "ranges"}
