@@ -45,13 +45,14 @@ class Server:
         port: int | None = None,
         environ: dict[str, str] | None = None,
         program: tuple[str, ...] = ("veilcount_aggregator",),
+        python: Path = Path(sys.executable),
     ) -> None:
         """Start it, and wait until it takes requests; `flags` are those of `veilcount serve`."""
         self.port = port or free_port()
         self.log = folder / f"server-{self.port}.log"
         self._session = requests.Session()
         self._session.trust_env = False
-        command = [sys.executable, "-m", *program, "serve", "--json"]
+        command = [str(python), "-m", *program, "serve", "--json"]
         place = ["--store", store, "--bind", f"{HOST}:{self.port}"]
         inherited = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
         path = {"PYTHONPATH": os.pathsep.join(sys.path)}
