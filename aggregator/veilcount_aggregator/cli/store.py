@@ -28,7 +28,7 @@ from ..store.restore_lock import UNCERTAIN_LEDGER, release_lock_reason
 from . import options
 from .confirmation import confirm_by_typing, require_terminal
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
-from .output import Facts, print_json, print_lines, print_result, print_table, spinner, status_line
+from .output import Facts, print_json, print_result, print_table, spinner, status_line
 
 AGREED, ACCEPTED, ACTOR = "destroyed", "accept", "cli"
 

@@ -23,11 +23,10 @@ from .problems import refuse
 from .publication import Publication, read_lines
 from .signing import SigningKey, require_gmpy2
 
-
 #: why nothing is issued from a ledger that may lack tokens
 UNCERTAIN = (
-    "the ledger may lack tokens that were issued: the store was restored, or the keys are older than"
-    " it. Nothing is issued: put the newest ledger back; or, only if accounts may have their caps"
+    "the ledger may lack tokens that were issued: the store was restored, or is newer than the"
+    " keys. Nothing is issued: put the newest ledger back; or, only if accounts may have their caps"
     " once more, `veilcount issuer accept`"
 )
 

@@ -32,7 +32,7 @@ FLUSH_SECONDS = 1.0
 RETIRE_SECONDS = 3600.0
 CLOSING = 100  # priority of the finalizer
 ENDPOINT = "issuer"
-HEIGHTS = ".height"  # with the keys: what this host has issued from a ledger in Redis (`acknowledged`)
+HEIGHTS = ".height"  # next to the keys: how far this host has issued from a ledger in Redis
 
 
 @dataclass(frozen=True, slots=True)

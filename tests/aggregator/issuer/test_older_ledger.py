@@ -13,7 +13,6 @@ from tests.aggregator.store.engines import Empty
 from tests.redis_server import RedisServer
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.doctor.finding import Severity
-from veilcount_aggregator.errors import StoreUnfit, StoreWentBack
 from veilcount_aggregator.issuer import issuer as issuer_module
 from veilcount_aggregator.issuer.issuer_checks import CHECKS, IssuerSubject
 from veilcount_aggregator.issuer.key_setup import begin_ledger
@@ -22,7 +21,7 @@ from veilcount_aggregator.issuer.worker import IssuerSettings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
 
-from .issuer_fixtures import NOON, Issuance, document, problem
+from .issuer_fixtures import NOON, Issuance, problem
 
 ACCOUNT = "account"
 
@@ -119,7 +118,7 @@ def test_doctor_names_a_ledger_that_may_lack_tokens(restored: Issuance) -> None:
         restored.url, (restored.definitions,), restored.definitions.parent / "keys"
     )
     subject = IssuerSubject(settings, restored.store, NOON)
-    before = [*CHECKS["ledger"](subject)][0]
+    before = next(iter(CHECKS["ledger"](subject)))
     accept(restored)
 
     assert (before.state, "issuer accept" in before.fix) == (Severity.WRONG, True)

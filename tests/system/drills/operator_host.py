@@ -12,7 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -126,7 +126,7 @@ class Host:
 
     def run(self, line: str) -> str:
         """Run a command line of the page; return what it prints."""
-        words = shlex.split(line)
+        words = shlex.split(self.here(line))
         if words[0] == "systemctl":
             self._control(words[1], words[2])
             return ""

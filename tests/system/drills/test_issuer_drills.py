@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
 import requests
 
 from tests.aggregator.issuer.issuer_fixtures import decode
 from tests.system.server import wait_until
-from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.issuer import issuer as issuer_module
 from veilcount_aggregator.issuer.accounts import read_account_key, sign_account
-from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.tokens import SlotSecret, check_key_list
@@ -40,6 +37,7 @@ until = {until}
 answers = 1
 linkage = "token"
 """
+TOKENS, TOKENS_2 = "/etc/veilcount/tokens.toml", "/etc/veilcount/tokens-2.toml"
 DAYS = 4
 ISSUED = 8  # accounts that have their token before a drill goes on
 
@@ -55,7 +53,7 @@ def write_definitions(file: Path, name: str = "theme", *, days_ahead: int = 2) -
 def issuing(folder: Path, *, days_ahead: int = 2, program: tuple[str, ...] = ()) -> Iterator[Host]:
     """Issue for a campaign on a host."""
     with Host(folder, ISSUER, flags=("--rate-limit", "0", "--workers", "2")) as host:
-        definitions = host.path("/etc/veilcount/tokens.toml")
+        definitions = host.path(TOKENS)
         account_key = host.path("/etc/veilcount/account.key")
         write_definitions(definitions, days_ahead=days_ahead)
         host.write_settings(
@@ -81,7 +79,7 @@ class Accounts:
     statuses: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, host: Host, file: str = "/etc/veilcount/tokens.toml", name: str = "theme") -> Accounts:
+    def of(cls, host: Host, file: str = TOKENS, name: str = "theme") -> Accounts:
         theme = load_collections(host.path(file))[name]
         return cls(host, theme, host.path("/etc/veilcount/account.key"))
 
@@ -164,9 +162,9 @@ def test_an_account_key_is_replaced_and_nobody_gets_a_token_twice(tmp_path: Path
         assert accounts.ask(0, 0)[0] == 401
 
 
-def restore_drill(folder: Path) -> tuple[Accounts, list[int]]:
+def restore_drill(folder: Path, program: tuple[str, ...] = ()) -> tuple[Accounts, list[int]]:
     """Carry out the restore; return the accounts that got a second token from the older ledger."""
-    with issuing(folder) as host:
+    with issuing(folder, program=program) as host:
         accounts = Accounts.of(host)
         with Drill("Restore an issuer's ledger", host) as drill:
             with accounts.living():
@@ -192,6 +190,12 @@ def test_a_restored_ledger_gives_no_account_a_second_token(tmp_path: Path) -> No
     assert seconds == []
 
 
+def test_planted_an_issuer_that_trusts_an_older_ledger_gives_second_tokens(tmp_path: Path) -> None:
+    _, seconds = restore_drill(tmp_path, ("tests.system.drills.trusting_issuer",))
+
+    assert len(seconds) >= ISSUED
+
+
 def verdict(host: Host, report: Report) -> Verdict:
     """Return what a server answers to a report."""
     body = encode_binary(Batch((report,)))
@@ -212,20 +216,25 @@ def report_of(collection: Collection, slot: SlotSecret, token: bytes) -> Report:
     )
 
 
+def estimates(host: Host) -> list[object]:
+    """Return what is estimated of each value; whether a period is open changes with a close."""
+    (series,) = json.loads(host.run("veilcount estimate theme --json"))["series"]
+    return [(each["n"], each["estimates"]) for each in series["time_ranges"]]
+
+
 def test_what_a_leaked_token_key_signs_counts_no_more_and_what_was_counted_stays(
     tmp_path: Path,
 ) -> None:
     """The issuer's clock is a month behind, so that it issues for days that have begun."""
     early = ("tests.system.early_issuer",)
-    flags = ("--dev",)
     with (
         issuing(tmp_path / "issuer", days_ahead=-2, program=early) as issuer,
-        Host(tmp_path / "aggregator", AGGREGATOR, flags=flags) as aggregator,
+        Host(tmp_path / "aggregator", AGGREGATOR, flags=("--dev",)) as aggregator,
     ):
-        for shipped in ("/etc/veilcount/tokens.toml", "/etc/veilcount/tokens-2.toml"):
+        for shipped in (TOKENS, TOKENS_2):
             aggregator.names[shipped] = str(issuer.path(shipped))
         assert run(["init", "--store", aggregator.store, "--yes"]) == 0
-        aggregator.run("veilcount collections push /etc/veilcount/tokens.toml")
+        aggregator.run(f"veilcount collections push {TOKENS}")
         aggregator.run("systemctl start veilcount")
         accounts = Accounts.of(issuer)
         with accounts.living():
@@ -234,19 +243,19 @@ def test_what_a_leaked_token_key_signs_counts_no_more_and_what_was_counted_stays
             verdict(aggregator, report_of(accounts.theme, accounts.slot(account), token))
             for account, token in accounts.tokens.items()
         ]
-        before = aggregator.run("veilcount estimate theme --json")
+        before = estimates(aggregator)
         _, leaked = accounts.ask(900, 900)  # what whoever has the key can make of it
         with Drill("A token key has leaked", aggregator, issuer) as drill:
             drill.block()
-            write_definitions(issuer.path("/etc/veilcount/tokens-2.toml"), "theme_2", days_ahead=-2)
+            write_definitions(issuer.path(TOKENS_2), "theme_2", days_ahead=-2)
             drill.block(ISSUER)
             drill.block()
             forged = report_of(accounts.theme, accounts.slot(900), leaked)
             wait_until(lambda: verdict(aggregator, forged) is Verdict.CLOSED)
-        again = Accounts.of(issuer, "/etc/veilcount/tokens-2.toml", "theme_2")
+        again = Accounts.of(issuer, TOKENS_2, "theme_2")
         _, token = again.ask(0, 0)
         fresh = verdict(aggregator, report_of(again.theme, again.slot(0), token))
 
         assert counted == [Verdict.COUNTED] * len(accounts.tokens)
         assert fresh is Verdict.COUNTED
-        assert aggregator.run("veilcount estimate theme --json") == before
+        assert estimates(aggregator) == before

@@ -61,7 +61,7 @@ def send_more(population: Population, reports: int = SENT) -> None:
 
 
 def secret(printed: str) -> str:
-    return printed.split()[-1]
+    return printed.rsplit(maxsplit=1)[-1]
 
 
 def identity(host: Host, label: str) -> str:
@@ -109,7 +109,8 @@ def test_a_leaked_key_opens_nothing_while_devices_send(tmp_path: Path) -> None:
 
         def status(bearer: str) -> int:
             headers = {"Authorization": f"Bearer {bearer}"}
-            return requests.get(f"{host.url}/v1/collections", headers=headers, timeout=30).status_code
+            url = f"{host.url}/v1/collections"
+            return requests.get(url, headers=headers, timeout=30).status_code
 
         population = Population.create(campaign, host.service.port, seed=2)
         with population.living(), Drill("A key has leaked", host) as drill:

@@ -16,14 +16,13 @@ from tests.system.faults.store_verification import assert_consistent
 from .operator_host import Drill
 from .test_key_drills import aggregator, send_more
 
-TARGET = "redis://redis.example.org:6379/0"
+TARGET = "redis-cluster://redis.example.org:6379"
 
 
 def test_a_store_moves_to_more_shards_and_every_estimate_stays(tmp_path: Path) -> None:
     """Devices wait from the copy on, and go on by themselves."""
-    for name in ("old", "new"):
-        (tmp_path / name).mkdir()
-    old, new = RedisServer(tmp_path / "old"), RedisServer(tmp_path / "new")
+    (tmp_path / "old").mkdir()
+    old, new = RedisServer(tmp_path / "old"), RedisCluster(tmp_path / "new")
     try:
         with aggregator(tmp_path, old.url) as (host, campaign):
             host.names[TARGET] = new.url
@@ -43,7 +42,7 @@ def test_a_store_moves_to_more_shards_and_every_estimate_stays(tmp_path: Path) -
             assert_consistent(host.store, campaign, population.acknowledged)
     finally:
         old.kill()
-        new.kill()
+        new.close()
 
 
 @pytest.mark.full

@@ -49,7 +49,7 @@ def install(host: Host, wheels: Path) -> None:
     pip.write_text(f'#!/bin/sh\nexec {python} -m pip "$@"\n')
     pip.chmod(0o700)
     host.write_settings(
-        PIP_NO_INDEX="1", PIP_NO_DEPS="1", PIP_FIND_LINKS=str(wheels), PIP_NO_WARN_SCRIPT_LOCATION="1"
+        PIP_NO_INDEX="1", PIP_NO_DEPS="1", PIP_NO_COMPILE="1", PIP_FIND_LINKS=str(wheels)
     )
     host.run(f"/opt/veilcount/bin/pip install --quiet --ignore-installed veilcount=={OLD}")
     host.names |= {"OLD_VERSION": OLD, "NEW_VERSION": NEW, "SERVICE": host.unit}
