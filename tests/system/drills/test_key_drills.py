@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -170,12 +171,17 @@ def waiting(device: Device) -> int:
     return device.state.waiting(device.clock.now())
 
 
+def flushed(device: Device) -> bool:
+    device.client.flush()
+    return waiting(device) == 0
+
+
 def deliver(*devices: Device) -> None:
     """Record on each device, and flush until the gateway has all; the relay loses replies."""
     for device in devices:
         device.record()
     for device in devices:
-        wait_until(lambda device=device: (device.client.flush(), waiting(device) == 0)[1])
+        wait_until(partial(flushed, device))
 
 
 def test_the_gateway_s_key_is_replaced_and_no_report_is_lost(tmp_path: Path) -> None:
@@ -208,7 +214,7 @@ def test_the_gateway_s_key_is_replaced_and_no_report_is_lost(tmp_path: Path) -> 
             for device in (*olds, *news):
                 device.stop()
             updated = relayed_device(tmp_path / "2", definitions, new, url)
-            wait_until(lambda: (updated.client.flush(), waiting(updated) == 0)[1])
+            wait_until(partial(flushed, updated))
             updated.stop()
         host.service.stop()
         with closing(open_store(host.store)) as opened:
