@@ -154,7 +154,7 @@ class Issuance:
     def tokens(self, account: str, slots: Sequence[SlotSecret], name: str = "theme") -> list[bytes]:
         """Ask, and return finished tokens: a signature that is none raises."""
         reply = self.ask(account, self.requests(slots, name), name)
-        assert reply.status_code == 200, reply.text
+        assert reply.status_code == 200, reply.text + self.log.getvalue()
         keys = self.keys(self.collections[name])
         signed = map(decode, document(reply)["signatures"])
         return [

@@ -42,9 +42,8 @@ def ask_again(issuance: Issuance) -> int:
     return issuance.ask(ACCOUNT, issuance.requests(issuance.slots([0], person=1))).status_code
 
 
-def accept(issuance: Issuance) -> int:
-    keys = str(issuance.definitions.parent / "keys")
-    return run(["issuer", "accept", "--store", issuance.url, "--keys", keys, "--yes"])
+def accept(issuance: Issuance, *options: str) -> int:
+    return run(["issuer", "accept", "--store", issuance.url, "--yes", *options])
 
 
 def test_a_restored_ledger_issues_nothing_until_it_is_accepted(restored: Issuance) -> None:
@@ -174,7 +173,13 @@ def test_a_redis_that_is_put_back_issues_nothing_after_a_restart(
             refused = ask_again(Issuance(definitions, store, url=redis.url))
         with closing(open_store(redis.url)) as store:
             planted = ask_again(Issuance(definitions, store, url=redis.url))
+        with closing(kept.open_store()) as store:
+            issuance = Issuance(definitions, store, url=redis.url)
+            still_refused = ask_again(issuance)
+            accept(issuance, "--keys", str(kept.keys))
+        with closing(kept.open_store()) as store:
+            accepted = ask_again(Issuance(definitions, store, url=redis.url))
     finally:
         redis.kill()
 
-    assert (refused, planted) == (503, 200)
+    assert (refused, planted, still_refused, accepted) == (503, 200, 503, 200)
