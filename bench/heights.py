@@ -1,23 +1,26 @@
-"""What the guards of a store cost a commit: its height, and on Redis the identity of its server."""
+"""What the guards of a store cost: its height, its log, and on Redis the identity of its server."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
 import numpy as np
+from tests.aggregator.curator_fixtures import AGE, OVER, curator, fill, wanted
 from tests.aggregator.store.redis.simulated_rows import row_reports, rows
 
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.redis.heights import RedisHeights
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.sqlite.height import SqliteHeight
+from veilcount_aggregator.store.sqlite.store import open_sqlite
+from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 
 from .ingest_servers import engine
 from .table import Cell, Row, Table
@@ -27,9 +30,12 @@ NOTES = (
     "us: CPU of this process for one durable commit; Redis's own is not in it.",
     "ratio: with the guards over without them, the median of rounds that take turns in one run.",
     "Without: no height is compared or kept, and no identity is read behind a write.",
+    "look-ups: calls of os.stat; checks: comparisons of the names of a SQLite store's log.",
 )
 GROUPS = (1, 32)
 MOST_RATIO = 1.35
+#: by what is done: the most look-ups and checks
+MOST_CALLS = {"reading": (1, 0), "commit": (5, 1), "central release": (40, 1)}
 
 
 def run(*, quick: bool) -> Table:
@@ -45,7 +51,36 @@ def run(*, quick: bool) -> Table:
             ):
                 for reports in GROUPS:
                     lines += _compared(store, kind, reports, rounds, commits)
+        lines += _calls(Path(name) / "calls.db")
     return Table("heights: what the guards of a store cost a commit", COLUMNS, lines, NOTES)
+
+
+def _calls(file: Path) -> Iterator[Row]:
+    """Count the look-ups and checks of one reading, one commit and one central release."""
+    with closing(open_sqlite(f"sqlite:///{file}", make=True)) as store:
+        central = curator(store, file.with_name("releases.jsonl"))
+        for period in range(2):
+            fill(store, AGE, [3, 2, 1, 0], period)
+        central.answer(AGE, wanted("histogram", 1), OVER, "bench")  # connects a reader, confirms
+        actions: dict[str, Callable[[], object]] = {
+            "reading": store.generation,
+            "commit": lambda: store.commit([row_reports(rows(1, 1))], {}),
+            "central release": lambda: central.answer(AGE, wanted("histogram", 1, 1), OVER, "b"),
+        }
+        for name, act in actions.items():
+            for kind, count, most in zip(
+                ("look-ups", "checks"), _counted(act), MOST_CALLS[name], strict=True
+            ):
+                target: dict[str, Cell] = {"target": f"<= {most}", "met": count <= most}
+                yield {"what": kind, "value": count, "where": f"sqlite, one {name}", **target}
+
+
+def _counted(act: Callable[[], object]) -> tuple[int, int]:
+    stat = patch.object(os, "stat", wraps=os.stat)
+    intact = patch.object(WalGuard, "intact", autospec=True, side_effect=WalGuard.intact)
+    with stat as lookups, intact as checks:
+        act()
+    return lookups.call_count, checks.call_count
 
 
 def _compared(store: Store, kind: str, reports: int, rounds: int, commits: int) -> Iterator[Row]:

@@ -24,11 +24,11 @@ from tests.redis_server import RedisServer
 
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.store.backup import backup
-from veilcount_aggregator.store.memory_limit import COUNTER_BYTES, PAGE
 from veilcount_aggregator.store.redis.queries import figure_key
 from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.series_reports import Bytes
+from veilcount_aggregator.store.tally_size import COUNTER_BYTES, PAGE
 
 from .table import Row, Table
 

@@ -10,6 +10,7 @@ VeilcountError
     x RetentionTooEarly      an epoch that the store's own clock does not let drop yet
   x Overloaded               the server is overloaded: retry later
   x ClockUntrusted           this host's clock is not trusted for this decision
+  x CounterMemoryExceeded    a definition whose counters do not fit the limit on memory
   x SettingsError            a flag, a variable or a URL that cannot be used
   x QueryError               an invalid query: which parameter, and the fix
   x NoiseUnavailable         OpenDP, which draws central noise, is not installed
@@ -83,6 +84,10 @@ class Overloaded(VeilcountError):
     def __init__(self, seconds: int, why: str) -> None:
         super().__init__(why)
         self.seconds = seconds
+
+
+class CounterMemoryExceeded(VeilcountError):
+    """A definition whose counters do not fit the limit on memory: its bytes, and the fix."""
 
 
 class SettingsError(VeilcountError, ValueError):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
+from .auth.key_uses import KeyUses
 from .catalog.cache import CatalogCache, CatalogSnapshot
+from .catalog.counter_admission import require_memory
 from .catalog.definitions import DefinitionSource, add_definitions, read_source
 from .central.curator import Curator
 from .central.privacy_filter import PrivacyFilter
@@ -29,7 +32,7 @@ from .retention.clock_guard import Clock, ClockGuard
 from .retention.retention_guard import DROPPED, RetentionGuard, delete_rows
 from .series.series import utc_day
 from .settings import Settings
-from .store import VERDICTS, MemoryLimits, Store, open_store
+from .store import VERDICTS, Store, open_store
 
 HOUR = 3600
 
@@ -47,6 +50,7 @@ class Aggregator:
     clock: Clock
     guard: ClockGuard
     retention: RetentionGuard
+    key_uses: KeyUses = field(default_factory=KeyUses)
 
     @classmethod
     def open(
@@ -71,7 +75,7 @@ class Aggregator:
     ) -> Aggregator:
         catalog_cache = CatalogCache(store, seconds)
         for file in settings.collections:
-            _load(store, catalog_cache, read_source(file), clock())
+            _load(store, catalog_cache, read_source(file), clock(), settings.max_counter_memory)
         service_counters = ServiceCounters(seconds)
         limit = PseudonymLimit(
             settings.max_new_pseudonyms,
@@ -79,9 +83,8 @@ class Aggregator:
             settings.max_new_pseudonyms_per_hour,
             settings.max_pseudonyms_per_body,
         )
-        memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
         writer = StoreWriter(store, service_counters, seconds)
-        pipeline = IntakePipeline(writer.commit, service_counters, limit, memory)
+        pipeline = IntakePipeline(writer.commit, service_counters, limit)
         settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
         curator = Curator(PrivacyFilter(store, ReleaseJournal.from_settings(settings), settling))
         guard = ClockGuard(store, clock, seconds)
@@ -98,6 +101,18 @@ class Aggregator:
             retention,
         )
 
+    def push(self, source: DefinitionSource, actor: str) -> list[Collection]:
+        """Store a definitions file; return its new collections, whose reports count from now on."""
+        read, limit = self.catalog_cache.catalog.read, self.settings.max_counter_memory
+        new = add_definitions(self.store, source, self.clock(), actor, read, counter_limit=limit)
+        self.catalog_cache.refresh()
+        return new
+
+    def require_memory(self, source: DefinitionSource) -> None:
+        """Refuse a definitions file as `push` does if its counters do not fit."""
+        known, limit = self.known().catalog.series, self.settings.max_counter_memory
+        require_memory(self.store, known, source.series(), self.today(), limit)
+
     def known(self) -> CatalogSnapshot:
         """Return the current definitions and keys."""
         return self.catalog_cache.known()
@@ -107,9 +122,7 @@ class Aggregator:
         return utc_day(self.clock())
 
     def snapshot(self) -> Snapshot:
-        """Return the snapshot that queries read, as of now."""
-        with suppress(StoreError):  # a read-only store can still be read
-            self.flush()
+        """Return the snapshot that queries read. Service counters are those of the last second."""
         return Snapshot(self.known().catalog, self.store, self.today())
 
     def take(self, body: DecodedBody, origin: RequestOrigin | None = None) -> list[Verdict]:
@@ -184,7 +197,8 @@ class Aggregator:
             self.curator.filter.tick(self.clock())
 
     def flush(self) -> None:
-        """Write the service counters that are still in memory."""
+        """Write the service counters and the days of keys' use that are still in memory."""
+        self.key_uses.write(self.store, self.clock())
         counts = self.service_counters.take(now=True)
         try:
             if counts:
@@ -202,11 +216,15 @@ class Aggregator:
 
 
 def _load(
-    store: Store, catalog_cache: CatalogCache, source: DefinitionSource, now: datetime
+    store: Store,
+    catalog_cache: CatalogCache,
+    source: DefinitionSource,
+    now: datetime,
+    counter_limit: int | None,
 ) -> None:
     """Load a definitions file; while records are unavailable, all of it has to be known already."""
     try:
-        add_definitions(store, source, now, "start")
+        add_definitions(store, source, now, "start", counter_limit=counter_limit)
         catalog_cache.refresh()
     except StoreUnavailable:
         known = catalog_cache.known().catalog.series

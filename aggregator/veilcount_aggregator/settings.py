@@ -17,7 +17,6 @@ from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 
 from .errors import SettingsError
 from .store.acknowledged import ENDING as HEIGHTS
-from .store.memory_limit import SERIES_MEMORY
 from .text.number_format import parse_bytes
 
 PREFIX = "VEILCOUNT_"
@@ -39,7 +38,6 @@ class Setting:
     read: Callable[[str], Any]
     write: Callable[[Any], str]
     check: Callable[[Any], str]
-    default_text: str
 
 
 def parse_number(text: str) -> int:
@@ -88,10 +86,9 @@ def _setting(
     read: Callable[[str], Any] = parse_number,
     write: Callable[[Any], str] = str,
     check: Callable[[Any], str] = lambda _: "",
-    default_text: str = "",
 ) -> Any:
     """Return the field of a setting."""
-    declared = Setting(text, metavar, read, write, check, default_text)
+    declared = Setting(text, metavar, read, write, check)
     return field(default=default, metadata={"setting": declared})
 
 
@@ -162,16 +159,9 @@ class Settings:
         read=lambda text: text == "1",
         write=lambda on: "1" if on else "",
     )
-    max_series_memory: int = _setting(
-        "Memory for the counters of one definition; reports beyond it get `full`.",
-        "SIZE",
-        default=SERIES_MEMORY,
-        read=parse_bytes,
-        check=_check_bytes,
-        default_text="256MB",
-    )
-    max_store_memory: int | None = _setting(
-        "Memory for all counters (default: 60 % of Redis's maxmemory; SQLite: no limit).",
+    max_counter_memory: int | None = _setting(
+        "Memory that the counters of all definitions may need: a definition that needs more is"
+        " refused when it is pushed (default: 60 % of Redis's maxmemory; SQLite: no limit).",
         "SIZE",
         default=None,
         read=parse_bytes,

@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     CLOSED = "closed"
     #: no message of this series
     MALFORMED = "malformed"
-    #: a limit is reached: on new pseudonyms of the period, hour or body, or on memory of counters
+    #: a limit is reached: on new pseudonyms of the period, hour or body
     FULL = "full"
     #: the aggregator has no such definition (yet)
     UNKNOWN_COLLECTION = "unknown_collection"

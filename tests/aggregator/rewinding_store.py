@@ -18,7 +18,7 @@ from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import ReleaseRefused, StoreUnavailable
 from veilcount_aggregator.store import Store, open_store
-from veilcount_aggregator.store.sqlite.records import ENDING
+from veilcount_aggregator.store.acknowledged import ENDING
 
 AOF = "appendonlydir"
 
@@ -46,7 +46,9 @@ class Rewindable:
         self._while_down(self._save)
 
     def rewind(self) -> None:
+        """Put older files back, and accept them as an operator does who wants them."""
         self._while_down(self._put_back)
+        self.open().accept_losses(OVER)
 
     def close(self) -> None:
         for store in self.opened:
@@ -67,7 +69,7 @@ class Rewindable:
             _copy(each, saved / each.name)
 
     def _files(self, folder: Path) -> list[Path]:
-        """Return the store's own: what an operator puts back, without the file beside it."""
+        """Return what an operator puts back: all but what the host has acknowledged."""
         return [each for each in folder.glob(self.names) if not each.name.endswith(ENDING)]
 
     def _put_back(self, folder: Path) -> None:

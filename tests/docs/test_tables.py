@@ -21,7 +21,7 @@ SETTING = re.compile(r"^\| `(--[\w-]+)` \| `(VEILCOUNT_\w+)` \|", re.MULTILINE)
 
 
 def test_every_metric_has_a_row_and_every_row_a_metric(tmp_path: Path) -> None:
-    with deployment(tmp_path, FILE, max_store_memory=1 << 30) as deployed:
+    with deployment(tmp_path, FILE, max_counter_memory=1 << 30) as deployed:
         answer = deployed.ask("GET", "/metrics", key=deployed.key(Role.ANALYST))
     exported = TYPE.findall(answer.body.decode())
     rows = METRICS.findall(PAGE.read_text(encoding="utf-8"))

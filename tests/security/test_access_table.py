@@ -13,11 +13,9 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Deployment, Response, deployment
 from tests.aggregator.dashboard.page_fixtures import logged_in
-from tests.system.server import wait_until
 from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, revoke_key
 from veilcount_aggregator.auth.sessions import begin_session
 from veilcount_aggregator.errors import StoreUnavailable
-from veilcount_aggregator.store import Store
 
 from .access_table import DECIDED, AccessRule, Kind, of_kind, served
 
@@ -101,12 +99,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         guarded_app = Guarded(made, keys, revoked, sessions, over)
         for endpoint in (GUARDED[0], GUARDED[2], GUARDED[-1]):  # a key's first use is written down
             guarded_app.knock(endpoint, key=keys[endpoint.role or Role.ADMIN])
-        wait_until(lambda: all(_used(store, each) for each in ids.values()))  # by another thread
+        made.aggregator.flush()
         yield guarded_app
-
-
-def _used(store: Store, identity: str) -> bool:
-    return any(key.used for key in load_api_keys(store).keys.values() if key.id == identity)
 
 
 @pytest.fixture(autouse=True)

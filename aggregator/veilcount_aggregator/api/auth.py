@@ -6,12 +6,10 @@ fail closed: after a while without a refresh from the store they may have been r
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
-from ..auth.api_keys import ApiKey, ApiKeys, Role, record_key_use
+from ..auth.api_keys import ApiKey, ApiKeys, Role
 from ..auth.rate_limit import RateLimits
 from ..catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
 from ..problem_details import ProblemError
@@ -36,8 +34,6 @@ class Authenticator:
         share = aggregator.settings.rate_limit / aggregator.settings.workers
         self._devices = RateLimits(share, seconds)
         self._guesses = RateLimits(GUESSES, seconds)
-        self._lock = threading.Lock()
-        self._marked: dict[str, str] = {}  # by a key's id: the day on which it was last marked
 
     def admit_device(self, authorization: str) -> str:
         """Return the id of a device key ("": none is required), or refuse; enforces its rate.
@@ -47,10 +43,7 @@ class Authenticator:
         cache, key_id = self._aggregator.catalog_cache, NOBODY
         if not cache.current.api_keys.intake_is_open:
             cache.require_recent(DEVICE_KEYS_SECONDS)
-            key = self._key(authorization, Role.DEVICE, cache.current.api_keys)
-            if self._is_unmarked(key):
-                threading.Thread(target=self._mark, args=(key,), daemon=True).start()
-            key_id = key.id
+            key_id = self._key(authorization, Role.DEVICE, cache.current.api_keys).id
         seconds = self._devices.wait(key_id)
         if seconds:
             raise refusal("too-many", Retry_After=str(seconds))
@@ -58,17 +51,15 @@ class Authenticator:
 
     def admit(self, authorization: str, role: Role) -> ApiKey:
         """Return the key of a request, or refuse one without this role."""
-        return self._marked_key(authorization, role, KEYS_SECONDS)
+        return self._fresh_key(authorization, role, KEYS_SECONDS)
 
     def admit_with_stale_keys(self, authorization: str) -> ApiKey:
         """Return an analyst's key for status of the service only: accepted while keys are stale."""
-        return self._marked_key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
+        return self._fresh_key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
 
-    def _marked_key(self, authorization: str, role: Role, most_seconds: float) -> ApiKey:
+    def _fresh_key(self, authorization: str, role: Role, most_seconds: float) -> ApiKey:
         self._aggregator.catalog_cache.require_fresh(most_seconds)
-        key = self._key(authorization, role, self._aggregator.known().api_keys)
-        self._mark(key)
-        return key
+        return self._key(authorization, role, self._aggregator.known().api_keys)
 
     def _key(self, authorization: str, role: Role, keys: ApiKeys) -> ApiKey:
         scheme, _, secret = authorization.partition(" ")
@@ -77,6 +68,7 @@ class Authenticator:
             raise self._unknown(shown=bool(authorization))
         if not found.role.opens(role):
             raise refusal("wrong-role", f"this endpoint requires a key of role {role}")
+        self._aggregator.key_uses.add(found, self._aggregator.today().isoformat())
         return found
 
     def _unknown(self, *, shown: bool) -> ProblemError:
@@ -86,16 +78,3 @@ class Authenticator:
             return refusal("too-many", Retry_After=str(seconds))
         why = ', error="invalid_token"' if shown else ""
         return refusal("no-key", WWW_Authenticate=_REALM + why)
-
-    def _is_unmarked(self, key: ApiKey) -> bool:
-        day = self._aggregator.today().isoformat()
-        return key.used < day and self._marked.get(key.id) != day
-
-    def _mark(self, key: ApiKey) -> None:
-        """Record the day on which a key was used; a failure to write it refuses nothing."""
-        with self._lock:
-            if not self._is_unmarked(key):
-                return
-            self._marked[key.id] = self._aggregator.today().isoformat()
-        with suppress(Exception):
-            record_key_use(self._aggregator.store, key, self._aggregator.clock())

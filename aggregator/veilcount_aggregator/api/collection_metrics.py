@@ -13,11 +13,12 @@ from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.verdict import Verdict
 
+from ..catalog.counter_admission import AdmittedMemory
 from ..ingest.pipeline import BY_BODY, LOSS
 from ..mechanisms import poisoning_test
 from ..series.series import Series
 from ..service import Aggregator
-from ..store import BY_HOUR, BY_MEMORY, LIMITED, VERDICT, MemoryLimits, ServiceCounter, Store
+from ..store import BY_HOUR, LIMITED, VERDICT, Cell, ServiceCounter, Store
 from ..text.privacy_guarantees import counts_are_public
 from .exposition import Labels, gauge, metric
 
@@ -33,7 +34,7 @@ class VerdictCounts:
     def full(self) -> dict[str, int]:
         """Return how many reports were answered `full`, by the limit that was reached."""
         of_period = self.verdicts[Verdict.FULL] - self.limited.total()
-        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR, BY_MEMORY)}
+        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR)}
         return found | {"period": of_period}
 
     def with_counted(self, reports: int) -> dict[str, int]:
@@ -89,21 +90,30 @@ def is_tested(series: Series) -> bool:
 
 
 UNKNOWN = "(unknown)"  # no collection can be named so
+ReportsByCell = Mapping[str, Mapping[Cell, int]]  # by fingerprint
+
+
+def public_report_counts(store: Store, series: Mapping[str, Series]) -> ReportsByCell:
+    """Return the reports of each series by cell, where their number is public."""
+    return {
+        fingerprint: store.report_counts(each)
+        for fingerprint, each in series.items()
+        if counts_are_public(each.collection)
+    }
 
 
 def report_metrics(
-    store: Store, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
+    reports_by_cell: ReportsByCell,
+    series: Mapping[str, Series],
+    counts: Mapping[str, VerdictCounts],
 ) -> Iterator[str]:
     """Yield reports and losses by collection, summed over its series."""
     verdicts: Counter[Labels] = Counter()
     losses: Counter[Labels] = Counter()
-    for fingerprint, each in series.items():
-        if not counts_are_public(each.collection):
-            continue
-        reports = sum(store.report_counts(each).values())
+    for fingerprint, reports in reports_by_cell.items():
         found = counts.get(fingerprint, VerdictCounts())
-        collection = ("collection", each.collection.name)
-        for verdict, number in found.with_counted(reports).items():
+        collection = ("collection", series[fingerprint].collection.name)
+        for verdict, number in found.with_counted(sum(reports.values())).items():
             verdicts[collection, ("verdict", verdict)] += number
         for word, number in found.losses.items():
             reason, _, digits = word.partition(":")
@@ -134,24 +144,21 @@ def pseudonym_metrics(
 
 
 def memory_metrics(
-    aggregator: Aggregator, store: Store, series: Mapping[str, Series], *, public: bool
+    aggregator: Aggregator, series: Mapping[str, Series], reports_by_cell: ReportsByCell
 ) -> Iterator[str]:
-    """Yield the memory of counters: of a collection, its largest series, since each has a limit."""
-    use, settings = store.memory_use(), aggregator.settings
-    limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
-    taken: Counter[Labels] = Counter()
-    for fingerprint, each in series.items():
-        if counts_are_public(each.collection):
-            label = (("collection", each.collection.name),)
-            taken[label] = max(taken[label], use.series.get(fingerprint, 0))
-    most = dict.fromkeys(taken, use.series_limit(limits))
-    says, limit = "Bytes of a series' counters.", "Bytes beyond which reports are full."
-    yield from metric("series_memory_bytes", "gauge", says, taken.items())
-    yield from metric("series_memory_limit_bytes", "gauge", limit, most.items())
-    total = use.store_limit(limits)
-    if public and total is not None:
-        yield from gauge("store_memory_bytes", "Bytes of all.", use.total)
-        yield from gauge("store_memory_limit_bytes", limit, total)
+    """Yield what the counters of all collections can need, and the limit."""
+    admitted = AdmittedMemory.from_store(
+        aggregator.store,
+        series.values(),
+        aggregator.today(),
+        aggregator.settings.max_counter_memory,
+        lambda each: reports_by_cell[each.fingerprint],
+    )
+    needs = "Bytes that the counters of all collections can need."
+    yield from gauge("counter_memory_bytes", needs, admitted.needs)
+    if admitted.limit is not None:
+        limit_text = "Bytes that they may need: definitions are admitted by it."
+        yield from gauge("counter_memory_limit_bytes", limit_text, admitted.limit)
 
 
 def poisoning_metrics(

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from veilcount_shared.schedule import period_start
 
 from ..auth.api_keys import Role
-from ..catalog.definitions import DefinitionSource, add_definitions, load_sources
+from ..catalog.definitions import DefinitionSource, load_sources
 from ..catalog.definitions import close_collection as close_series
 from ..series.series import Series
 from ..service import Aggregator
-from ..store.memory_limit import worst_case
+from ..store.tally_size import worst_case
 from ..text.privacy_guarantees import counts_are_public, epsilons, promise
 from .collection_metrics import VerdictCounts, counts_by_series
 from .endpoint import Api, endpoint
@@ -57,7 +57,7 @@ def list_collections(api: Api) -> CollectionList:
     other_bodies={TOML_TYPE: definitions_from_toml},
     returns=PushResult,
     statuses=(200, 201),
-    problems=("bad-definition",),
+    problems=("bad-definition", "counter-memory"),
     computes=True,
 )
 def push_definitions(api: Api, body: Definitions) -> tuple[PushResult, int]:
@@ -66,16 +66,9 @@ def push_definitions(api: Api, body: Definitions) -> tuple[PushResult, int]:
     Value lists that the file names are sent along; nothing is read from the server's disk.
     """
     aggregator = api.aggregator
-    source = DefinitionSource(body.text, body.files)
-    new = add_definitions(
-        aggregator.store,
-        source,
-        aggregator.clock(),
-        api.key.id,
-        aggregator.catalog_cache.catalog.read,
-    )
-    aggregator.catalog_cache.refresh()
-    pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each)) for each in new]
+    new = aggregator.push(DefinitionSource(body.text, body.files), api.key.id)
+    shards = aggregator.store.shard_count()
+    pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each, shards)) for each in new]
     return PushResult(pushed), 201 if new else 200
 
 
@@ -94,7 +87,6 @@ def list_definitions(api: Api) -> LoadedDefinitions:
 def show_collection(api: Api, name: str) -> CollectionDetail:
     """One collection's series: what each guarantees, and its reports so far."""
     aggregator, series = api.aggregator, series_of(api, name)
-    aggregator.flush()
     counts = counts_by_series(aggregator.store.service_counts())
     return CollectionDetail(name, [_detail(aggregator, each, counts) for each in series])
 

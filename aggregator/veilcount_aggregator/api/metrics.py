@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
 
 from flask import Response
 
@@ -37,6 +36,7 @@ from .collection_metrics import (
     memory_metrics,
     poisoning_metrics,
     pseudonym_metrics,
+    public_report_counts,
     report_metrics,
 )
 from .endpoint import Api, endpoint
@@ -61,9 +61,6 @@ def _lines(api: Api) -> list[str]:
         return lines
     try:
         health = _bounded_health(api.probe)
-        if health is not None:
-            with suppress(StoreError):  # written with the next second; what is written is shown
-                aggregator.flush()
         lines += list(exposition(aggregator, health, api.fake_report_flags, api.intake.waiting))
     except StoreError:  # no shard responds, or one just went away: the lines above show it
         lines += _complete(complete=False)
@@ -93,10 +90,11 @@ def exposition(
     yield from _clock(aggregator)
     if complete:
         counts = counts_by_series(noted)
-        yield from report_metrics(store, series, counts)
+        reports_by_cell = public_report_counts(store, series)
+        yield from report_metrics(reports_by_cell, series, counts)
         yield from pseudonym_metrics(store, series, counts)
         yield from _dropped(noted)
-        yield from memory_metrics(aggregator, store, series, public=not secret)
+        yield from memory_metrics(aggregator, series, reports_by_cell)
     yield from poisoning_metrics(store, series, flags)
     if not secret:
         yield from queue_metrics(waiting)

@@ -22,6 +22,7 @@ from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 
 from ..errors import (
     ClockUntrusted,
+    CounterMemoryExceeded,
     InsufficientBudget,
     JournalMissing,
     NoiseUnavailable,
@@ -108,6 +109,11 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "Invalid definition",
         "fix the key that the detail names; `veilcount_client check` finds the same offline",
     ),
+    "counter-memory": (
+        409,
+        "Counters do not fit the memory",
+        "define fewer values or cells, a shorter time, or have the operator raise the limit",
+    ),
     "open-period": (
         409,
         "A requested period is still open",
@@ -177,6 +183,7 @@ _BY_ERROR: Mapping[type[Exception], str] = {
     WrongLength: "wrong-length",
     BadField: "bad-field",
     DefinitionError: "bad-definition",
+    CounterMemoryExceeded: "counter-memory",
     SettingsError: "bad-field",
     QueryError: "bad-field",
     Overloaded: "busy",

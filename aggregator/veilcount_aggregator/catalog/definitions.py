@@ -22,9 +22,10 @@ from veilcount_shared.tokens import PublicKey, check_key_list, decode_key_list, 
 
 from ..auth.audit_log import audit_record
 from ..errors import StoreUnfit, system_reason
-from ..series.series import Series
+from ..series.series import Series, utc_day
 from ..store import Record, Records, Store
 from ..store.records import update_records
+from .counter_admission import require_memory
 
 SOURCE = "source"
 CLOSED = "closed"
@@ -223,12 +224,15 @@ def add_definitions(
     now: datetime,
     actor: str,
     read: ReadCatalog | None = None,
+    *,
+    counter_limit: int | None = None,
 ) -> list[Collection]:
     """Store a definitions file; return its collections that are new.
 
-    `read` returns the store's catalog as of now: a reader's, where one is kept.
+    `read` returns the store's catalog as of now: a reader's, where one is kept. The counters must
+    fit `counter_limit` bytes, or the engine's own limit where none is given.
     """
-    supplied = [each.collection for each in source.series()]
+    supplied = source.series()
     read = read or CatalogReader(store).read
 
     def decide() -> tuple[list[Record], list[Collection]]:
@@ -237,11 +241,12 @@ def add_definitions(
             return [], []
         known = read().series
         news = [each for each in supplied if each.fingerprint not in known]
-        names = ", ".join(each.name for each in news) or "(texts only)"
+        require_memory(store, known, supplied, utc_day(now), counter_limit)
+        names = ", ".join(each.collection.name for each in news) or "(texts only)"
         return [
             source.record(len(kept)),
             audit_record(store, now, actor, "collections push", names),
-        ], news
+        ], [each.collection for each in news]
 
     return update_records(store, decide)
 

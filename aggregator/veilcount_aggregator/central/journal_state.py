@@ -1,9 +1,8 @@
 """The state file of a release journal: who it is, and what its host has seen in the store.
 
-A journal alone proves what the store must still hold. The state file (`<journal>.id`) proves
-how far the store had come: which other journals were registered there, and a digest of the store's
-audit log, to which every release and every act of an operator adds an entry. It is durable before
-its host confirms anything, so a store that lacks what is written here went back.
+A journal alone proves which releases the store must still hold. The state file (`<journal>.id`)
+remembers which other journals were registered there: a store that lacks one is not released from
+before that one has confirmed it. It is durable before its host confirms anything.
 
 The file is replaced as a whole, under a lock that all processes of the host take. A journal that is
 carried to another machine takes its state file along; it is never used by two hosts at once, which
@@ -13,14 +12,13 @@ would answer for each other.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import platform
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -49,10 +47,7 @@ class JournalState:
     id: str
     label: str  # the host's name, for operators
     joined: str  # when the identity was made
-    acts: int = 0
-    digest: str = ""  # of the first so many entries of the audit log
     members: Mapping[str, str] = field(default_factory=dict)  # registered journals: id to label
-    unlocks: Sequence[str] = ()
 
     @classmethod
     def new(cls, now: datetime) -> JournalState:
@@ -66,10 +61,6 @@ class JournalState:
     def renewed(self, now: datetime) -> JournalState:
         """Return the state of a new journal that has seen the same."""
         return replace(self, id=secrets.token_hex(ID_BYTES), joined=now.isoformat())
-
-    def others(self) -> dict[str, str]:
-        """Return the other registered journals that this host has seen."""
-        return {id_: label for id_, label in self.members.items() if id_ != self.id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +140,6 @@ class StateFile:
                 time.sleep(POLL_SECONDS)
             else:
                 return
-
-
-def audit_digest(entries: Sequence[bytes]) -> str:
-    """Return a digest of these entries in this order."""
-    lengths = b"".join(len(entry).to_bytes(8, "big") for entry in entries)
-    return hashlib.sha256(lengths + b"".join(entries)).hexdigest()
 
 
 def _label(name: str) -> str:

@@ -15,7 +15,6 @@ may have made one, and the store may have forgotten one. What was read before is
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
@@ -51,14 +50,11 @@ from .release_journal import DigestCache, ReleaseJournal, encode_line, parse_lin
 from .store_confirmation import (
     JOURNAL,
     RETIRED,
-    UNLOCKS,
     RegisteredJournal,
     StoreConfirmer,
     registered_journals,
     without_confirmation,
 )
-
-UNLOCK_ID_BYTES = 8
 
 
 class PaidRelease(NamedTuple):
@@ -100,6 +96,7 @@ class PrivacyFilter:
                 " leave, and this server has none. The operator starts it with --journal FILE, the"
                 " file that earlier releases were written to"
             )
+        self._require_whole_store()
         mine = confirmer.confirm(now)
         incarnation = self.store.incarnation()
 
@@ -148,12 +145,15 @@ class PrivacyFilter:
         if self._confirmer is not None:
             self._confirmer.tick(now)
 
-    def _require_confirmed(self, mine: str, incarnation: str) -> None:
+    def _require_whole_store(self) -> None:
         if self.store.losses():
             raise ReleasesLocked(
                 "releases are frozen: the store lacks commits that this host has acknowledged; the"
                 " operator restores its data, or accepts the loss with `veilcount store accept`"
             )
+
+    def _require_confirmed(self, mine: str, incarnation: str) -> None:
+        self._require_whole_store()
         if release_lock_reason(self.store):
             raise ReleasesLocked(
                 "releases are locked: the store may have forgotten what was spent; the operator "
@@ -196,9 +196,8 @@ class PrivacyFilter:
         def decide() -> tuple[list[Record], list[StoredRelease]]:
             missing = self.forgotten()
             act = audit_record(self.store, now, actor, "store unlock", f"{len(missing)} releases")
-            unlocked = Record(UNLOCKS, secrets.token_hex(UNLOCK_ID_BYTES), b"{}")
             opened = Record(LOCK, RELEASES, None)
-            return [*self._appended(missing), *self._known(), act, unlocked, opened], missing
+            return [*self._appended(missing), *self._known(), act, opened], missing
 
         return update_records(self.store, decide)
 

@@ -6,18 +6,19 @@ release waits until every registered journal has confirmed the store as it is no
 
 The journals are registered in the store's records. Each confirms a *view*: the store's incarnation
 together with the identities of all registered journals. So a store that was restarted, promoted or
-replaced, and a journal that joined or left, each make a new view, to be confirmed anew.
+accepted as an older one, and a journal that joined or left, each make a new view, to be confirmed
+anew.
 
 **What a journal's host does**, about each second and before each of its own releases:
 
 1. It reads the store's incarnation first: a name that the server process behind the records has
    only until it restarts, or another is promoted (of SQLite: see `sqlite.records`).
-2. It compares the store with its journal and its state file. The store *went back* if it lacks a
-   release of the journal, a registered journal that was seen before and never retired, or if the
-   audit log does not begin with the entries that were seen before. Then it locks releases, in the
+2. It compares the store with its journal. If the store lacks a release, it locks releases, in the
    store, for all hosts, with the reason.
-3. Else it writes every release of the store into its own journal and what it has seen into its
-   state, both durably, and then confirms the present view in the store.
+3. Else it writes every release of the store into its own journal and the registered journals into
+   its state, both durably, and then confirms the present view in the store. A journal that it has
+   seen there before, and that is neither there now nor retired, it registers again: all wait for
+   it.
 
 **Who releases** reads the incarnation, charges by compare-and-set on the generation in a store all
 of whose journals have confirmed this incarnation and this membership, writes the journal, and reads
@@ -32,20 +33,21 @@ r, in a new incarnation I'.
   what reads the journal for the confirmation has read I' before. Either r was written by then, or
   whoever writes it reads I' afterwards and keeps the answer back.
 - If h is not registered there, r was charged under a view with h in it. Every other journal of that
-  view had confirmed it, with h durably in its state. Whichever of them is registered finds h
-  missing, and nothing is released without its confirmation.
-- If none of them is registered there, those whose hosts run find themselves missing within a tick
-  and lock. So a journal that has just been made releases nothing for `SETTLING_SECONDS`, where
-  other hosts may exist.
+  view had confirmed it, with h durably in its state. Nothing is released without the confirmation
+  of those that are registered, and each of them registers h before it confirms.
+- If none of them is registered there, those whose hosts run register themselves, and h, within a
+  tick. So a journal that has just been made releases nothing for `SETTLING_SECONDS`, where other
+  hosts may exist.
 
-An operator's unlock excuses what was seen before it, but no line of a journal: a journal that still
-has more than the store locks again. Journals that the store lost are registered again by those who
-remember them, and wait for their hosts, or to be retired.
+An operator's unlock excuses no line of a journal: one that still has more than the store locks
+again. Before any of this, each host compares the store with the height that it has acknowledged
+(`store.acknowledged`), and refuses an older one until an operator accepts it; the argument above
+does not rest on that.
 
 **What cannot be noticed**: all journals that knew of a release are lost together with the store's
 record of it, or are retired without their files; a machine with a *running* Redis restored from a
-snapshot of its memory keeps its incarnation, and is noticed by the next tick of a host that had
-seen more, not at once; so is a SQLite file that was put back together with its `-incarnation`.
+snapshot of its memory keeps its incarnation, and is noticed by the next look at its height, not at
+once.
 """
 
 from __future__ import annotations
@@ -57,19 +59,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from ..auth.audit_log import KIND as AUDIT
-from ..errors import ReleasesWaiting, StoreReadOnly, StoreUnfit
+from ..errors import ReleasesWaiting, StoreReadOnly, StoreUnfit, StoreWentBack
 from ..store import Record, Store
 from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
 from .budget_ledger import KIND_PREFIX, ReleasePrice, parse_release, release_records
-from .journal_state import JournalState, StateFile, StateFileBusy, audit_digest
+from .journal_state import JournalState, StateFile, StateFileBusy
 from .release_journal import DigestCache, ReleaseJournal, VerifySeal, encode_line
 
 JOURNAL = "journal"
 RETIRED = "journal-retired"
-UNLOCKS = "unlock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,8 @@ def unconfirmed_journals(store: Store) -> list[RegisteredJournal]:
 
 
 FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
-WENT_BACK = "the store lacks records that this host has seen: it was restored from older files"
 
-KINDS = frozenset({JOURNAL, RETIRED, UNLOCKS, AUDIT, LOCK})
+KINDS = frozenset({JOURNAL, RETIRED, LOCK})
 SETTLING_SECONDS = 5.0
 LOCK_SECONDS = 10.0
 
@@ -128,10 +127,7 @@ class ReleaseRecords:
 
     journals: Mapping[str, RegisteredJournal]
     retired: frozenset[str]
-    unlocks: frozenset[str]
-    acts: Sequence[bytes]
     releases: Mapping[bytes, bytes]  # records by the seals of their lines
-    locked: bool
 
     @classmethod
     def load(cls, store: Store, price: DigestCache[ReleasePrice]) -> ReleaseRecords:
@@ -139,20 +135,13 @@ class ReleaseRecords:
         return cls(
             registered_journals(store),
             frozenset(store.records(RETIRED)),
-            frozenset(store.records(UNLOCKS)),
-            [entry for _, entry in sorted(store.records(AUDIT).items())],
             {price(each).seal: each for each in release_records(store)},
-            release_lock_reason(store) is not None,
         )
 
     def lost(self, state: JournalState) -> dict[str, str]:
         """Return the journals that a host has seen here and that are neither there nor retired."""
         gone = state.members.keys() - self.journals.keys() - self.retired
         return {id_: state.members[id_] for id_ in sorted(gone)}
-
-    def begins_with(self, state: JournalState) -> bool:
-        """Whether the audit log begins with the entries that a host has seen."""
-        return audit_digest(self.acts[: state.acts]) == (state.digest or audit_digest([]))
 
 
 class StoreConfirmer:
@@ -179,20 +168,17 @@ class StoreConfirmer:
         present = self._store.incarnation(), _relevant(self._store.generations())
         if present == self._checked:
             return
-        # A read-only store releases nothing; a process of this host that is at it does it for all.
-        with suppress(StoreReadOnly, StateFileBusy):
+        # A store that is read-only or went back releases nothing; a process of this host that is at
+        # it does it for all.
+        with suppress(StoreReadOnly, StoreWentBack, StateFileBusy):
             with self._file.locked(0):
-                self._confirm(now, update_audit=True)
+                self._confirm(now)
             self._checked = present
 
     def confirm(self, now: datetime) -> str:
-        """Confirm the store as it is, or lock its releases; return the journal's identity.
-
-        The audit log's digest is left to the next tick: it is one more wait for the disk, and what
-        no budget is spent twice for is in the journals and their members.
-        """
+        """Confirm the store as it is, or lock its releases; return the journal's identity."""
         with self._file.locked(LOCK_SECONDS):
-            return self._confirm(now, update_audit=False)
+            return self._confirm(now)
 
     def require_settled(self, now: datetime) -> None:
         """Refuse a release from a journal that has just been made."""
@@ -203,15 +189,11 @@ class StoreConfirmer:
                 " that know of others: ask again then"
             )
 
-    def _confirm(self, now: datetime, *, update_audit: bool) -> str:
+    def _confirm(self, now: datetime) -> str:
         incarnation = self._store.incarnation()  # before the journal is read, see above
-        return update_records(
-            self._store, lambda: self._decide(incarnation, now, update_audit=update_audit)
-        )
+        return update_records(self._store, lambda: self._decide(incarnation, now))
 
-    def _decide(
-        self, incarnation: str, now: datetime, *, update_audit: bool
-    ) -> tuple[list[Record], str]:
+    def _decide(self, incarnation: str, now: datetime) -> tuple[list[Record], str]:
         try:
             state = self._file.load() or JournalState.new(now)
             # The journal first: what it holds is in the store already, unless the store went back.
@@ -219,13 +201,11 @@ class StoreConfirmer:
         except StoreUnfit as error:
             return self._lock(str(error)), ""
         seen = ReleaseRecords.load(self._store, self._price)
-        why = _mismatch(seen, state, lines)
-        if why:
-            named = f"journal {state.label} ({state.id}): {why}"
+        if not seen.releases.keys() >= set(lines):
+            named = f"journal {state.label} ({state.id}): {FORGOTTEN}"
             return [*self._lock(named), *_unconfirmed(seen.lost(state))], ""
         if state.id in seen.retired:  # its host is back, with a new journal
             state = state.renewed(now)
-        state = _with_audit(seen, state, update_audit=update_audit)
         return self._confirmed(seen, state, lines, incarnation, now), state.id
 
     def _confirmed(
@@ -265,25 +245,6 @@ def _relevant(generations: Mapping[str, int]) -> dict[str, int]:
         for kind, generation in generations.items()
         if kind in KINDS or kind.startswith(KIND_PREFIX)
     }
-
-
-def _mismatch(seen: ReleaseRecords, state: JournalState, lines: Sequence[bytes]) -> str:
-    """Return why the store cannot be the one that a host has seen before; "" if it can."""
-    if not seen.releases.keys() >= set(lines):
-        return FORGOTTEN
-    if not lines and not state.others():
-        return ""  # this host knows of no release that anybody could have made
-    if seen.unlocks - set(state.unlocks):
-        return ""  # an operator has looked since
-    return WENT_BACK if seen.lost(state) or not seen.begins_with(state) else ""
-
-
-def _with_audit(seen: ReleaseRecords, state: JournalState, *, update_audit: bool) -> JournalState:
-    """Return a state with the audit log and the unlocks as they are; both belong together."""
-    unlocks = sorted(seen.unlocks)
-    if not update_audit and unlocks == list(state.unlocks):
-        return state
-    return replace(state, acts=len(seen.acts), digest=audit_digest(seen.acts), unlocks=unlocks)
 
 
 def _unconfirmed(journals: Mapping[str, str]) -> list[Record]:

@@ -11,11 +11,11 @@ from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import Model, answers_by_consent, describe_answers
 
 from ..analysis.budget import figures
-from ..analysis.counter_memory import memory_at_most, memory_remarks
 from ..analysis.trust_models import ErrorEstimate, Quantity
+from ..catalog.counter_admission import memory_at_most
 from ..mechanisms import handler_of
 from ..queries import plain
-from ..store.memory_limit import worst_case
+from ..store.tally_size import worst_case
 from ..text import number_format
 from . import options
 from .main import NegativeResult
@@ -80,7 +80,7 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "error": error,
             "counter_bytes": worst_case(collection),
             "memory": memory_at_most(collection),
-            "remarks": [*lint(collection, n), *memory_remarks(collection)],
+            "remarks": lint(collection, n),
         }
     )
     return facts

@@ -23,7 +23,7 @@ from ..catalog.definitions import (
 from ..errors import SettingsError
 from ..retention.row_closing import RowReference, close_row
 from ..series.series import Series, utc_day
-from ..store.memory_limit import worst_case
+from ..store.tally_size import worst_case
 from ..text import number_format
 from ..text.number_format import format_bytes
 from ..text.privacy_guarantees import epsilons
@@ -47,17 +47,32 @@ def command() -> None:
 @command.command("push")
 @click.argument("file", type=click.Path(path_type=Path))
 @source_options
+@options.setting_option("max_counter_memory")
 @options.as_json
-def push_file(file: Path, *, url: str | None, server: str | None, key: str, as_json: bool) -> None:
-    """Push a definitions file; every worker accepts its reports within a second."""
+def push_file(
+    file: Path,
+    *,
+    url: str | None,
+    server: str | None,
+    key: str,
+    max_counter_memory: int | None,
+    as_json: bool,
+) -> None:
+    """Push a definitions file; every worker accepts its reports within a second.
+
+    Refused if its counters do not fit the limit: a server's own, with --url.
+    """
     source = read_source(file)
     if remote := server_of(url, server, key):
         body = {"text": source.text, "files": dict(source.files)}
         new: list[Facts] = remote.send("POST", PATH, json=body)["new"]
     else:
         with options.opened(url) as store:
-            added = add_definitions(store, source, options.now(), "cli")
-        new = [_named(each) | {"counter_bytes": worst_case(each)} for each in added]
+            added = add_definitions(
+                store, source, options.now(), "cli", counter_limit=max_counter_memory
+            )
+            shards = store.shard_count()
+        new = [_named(each) | {"counter_bytes": worst_case(each, shards)} for each in added]
     if as_json:
         print_json({"new": new})
     elif new:

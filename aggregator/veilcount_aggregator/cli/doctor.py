@@ -40,8 +40,7 @@ STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold r
     "max_new_pseudonyms_per_hour",
     "max_pseudonyms_per_body",
     "source_classes",
-    "max_series_memory",
-    "max_store_memory",
+    "max_counter_memory",
 )
 @click.option(
     "--issuer",

@@ -12,8 +12,10 @@ import click
 from veilcount_shared.errors import VeilcountError
 
 from ..auth.api_keys import Role, create_key, load_api_keys
-from ..catalog.definitions import read_source
+from ..catalog.counter_admission import require_memory
+from ..catalog.definitions import load_catalog, read_source
 from ..errors import SettingsError
+from ..series.series import utc_day
 from ..settings import Settings, declarations, variable_name
 from ..store import Store
 from ..store.sqlite.connection import SqliteUrl
@@ -41,7 +43,8 @@ def command(url: str | None, *, another: bool, no_key: bool, yes: bool, as_json:
     """Create the store, and print its first admin key once.
 
     An existing store is left unchanged. All problems of the VEILCOUNT_ variables, the definitions
-    that they name and the store's directory are reported at once, before anything is made.
+    that they name and the store's directory are reported at once, before anything is made. Counters
+    that do not fit the limit on memory are reported before a key is.
     """
     if another and no_key:
         raise SettingsError("--no-key", "", "leave out --key, or this")
@@ -51,6 +54,7 @@ def command(url: str | None, *, another: bool, no_key: bool, yes: bool, as_json:
     if folder is not None and not folder.exists() and not yes:
         _confirm_folder(folder)
     with options.opened(url, make=True) as store:
+        _require_memory(store)
         facts = _init(store, another=another, no_key=no_key)
     print_result(facts, _lines(facts), as_json=as_json)
 
@@ -82,9 +86,22 @@ def _variable_problems() -> Iterator[str]:
     return map(str, Settings.environment_problems(os.environ))
 
 
+def _from_environment(name: str, default: Any) -> Any:
+    text = os.environ.get(variable_name(name))
+    return declarations()[name].read(text) if text else default
+
+
+def _require_memory(store: Store) -> None:
+    """Refuse definitions whose counters do not fit, as a server would when it starts."""
+    series = [
+        each for file in _from_environment("collections", ()) for each in read_source(file).series()
+    ]
+    limit = _from_environment("max_counter_memory", None)
+    require_memory(store, load_catalog(store).series, series, utc_day(options.now()), limit)
+
+
 def _definition_problems() -> Iterator[str]:
-    files = os.environ.get(variable_name("collections"))
-    for file in declarations()["collections"].read(files) if files else ():
+    for file in _from_environment("collections", ()):
         try:
             read_source(file)
         except VeilcountError as error:

@@ -114,7 +114,7 @@ def setting_option(name: str) -> Callable[[Command], Command]:
         about |= {"multiple": True, "type": click.Path(path_type=Path), "metavar": setting.metavar}
     else:
         about |= {"type": _reader(setting), "metavar": setting.metavar}
-        about |= {"default": setting.default_text or default}
+        about |= {"default": default}
         about |= {"show_default": default not in {None, ()}}
     return click.option(option_name(name), name, **about)
 

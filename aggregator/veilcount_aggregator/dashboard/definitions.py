@@ -15,9 +15,9 @@ from werkzeug.datastructures import FileStorage
 from veilcount_shared import Collection, lint
 from veilcount_shared.errors import DefinitionError
 
-from ..analysis.counter_memory import memory_remarks
 from ..auth.api_keys import Role
-from ..catalog.definitions import Catalog, DefinitionSource, add_definitions, close_collection
+from ..catalog.definitions import Catalog, DefinitionSource, close_collection
+from ..errors import CounterMemoryExceeded
 from ..queries import CollectionNotFound
 from ..series.series import Series
 from ..text.privacy_guarantees import epsilons
@@ -42,7 +42,8 @@ def preview_definitions(context: Context) -> Response | Content:
     try:
         source = uploaded(request)
         items = preview(source, context.aggregator.known().catalog, reports)
-    except DefinitionError as error:
+        context.aggregator.require_memory(source)
+    except (DefinitionError, CounterMemoryExceeded) as error:
         form = {"text": request.form.get("text", ""), "reports": reports, "wrong": str(error)}
         return render("definitions", HTTPStatus.UNPROCESSABLE_ENTITY, **_content(context, form))
     return {
@@ -57,10 +58,7 @@ def preview_definitions(context: Context) -> Response | Content:
 @page("/definitions", Role.ADMIN, methods=("POST",), computes=True, form_bytes=FORM_BYTES)
 def push_definitions(context: Context) -> Response:
     """Push a file: its series are counted from now on."""
-    aggregator = context.aggregator
-    source, read = from_preview(request.form), aggregator.catalog_cache.catalog.read
-    new = add_definitions(aggregator.store, source, aggregator.clock(), context.visit.actor, read)
-    aggregator.catalog_cache.refresh()
+    new = context.aggregator.push(from_preview(request.form), context.visit.actor)
     return redirect_to("definitions", pushed=[collection.name for collection in new] or "")
 
 
@@ -129,14 +127,13 @@ def preview(source: DefinitionSource, known: Catalog, reports: int) -> list[Cont
 def _item(collection: Collection, series: Sequence[Series], reports: int) -> Content:
     before = _before(collection, series)
     change = _change(collection, before)
-    remarks = (*lint(collection, reports), *memory_remarks(collection))
     return {
         "collection": collection,
         "change": change,
         "effect": EFFECTS[change],
         "epsilon": epsilons(collection),
         "changes": changes(before, collection) if before else [],
-        "remarks": [f"{remark.key}: {remark.text}" for remark in remarks],
+        "remarks": [f"{remark.key}: {remark.text}" for remark in lint(collection, reports)],
     }
 
 

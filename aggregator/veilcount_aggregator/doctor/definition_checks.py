@@ -7,10 +7,9 @@ from datetime import timedelta
 
 from veilcount_shared import lint
 
+from ..catalog.counter_admission import RAISE, AdmittedMemory
 from ..series.series import Series
 from ..settings import Settings
-from ..store import MemoryLimits, MemoryUse
-from ..store.memory_limit import worst_case
 from ..text.number_format import format_bytes
 from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, ok, or_ok, problems_or_ok, warn, wrong
@@ -84,42 +83,23 @@ def _cheapest_flood(settings: Settings) -> str:
 
 
 def memory(stored: StoreSnapshot) -> Iterator[CheckResult]:
-    """Compare the current and the maximum memory of counters with their limits."""
-    settings, use = stored.settings, stored.store.memory_use()
-    limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
-    limit, total = use.series_limit(limits), use.store_limit(limits)
-    worst = sum(worst_case(each.collection, use.shards) for each in stored.open_series)
-    problems = [
-        *(finding for each in stored.open_series for finding in _memory(each, use, limit)),
-        *(_store_memory(use.total, total) if total is not None and not stored.secret else ()),
-    ]
-    shards = f" in {use.shards} shards" if use.shards > 1 else ""
-    limits_text = f"limits: {format_bytes(limit)} each"
-    limits_text += f", {format_bytes(total)} in total" if total is not None else ""
-    most = f"counters of open collections take at most {format_bytes(worst)}{shards}"
-    yield from problems_or_ok(problems, f"{most}; {limits_text}")
-
-
-def _memory(series: Series, use: MemoryUse, limit: int) -> Iterator[CheckResult]:
-    name, held = series.collection.name, use.series.get(series.fingerprint, 0)
-    worst = worst_case(series.collection, use.shards)
-    fix = "raise --max-series-memory (and maxmemory), or define fewer values, segments or periods"
-    public = counts_are_public(series.collection)
-    if public and held >= NEARLY * limit:
-        yield wrong(f"{name}: counters take {format_bytes(held)} of {format_bytes(limit)}", fix)
-    elif worst > limit:
+    """Compare what counters can need with the limit as it is now: it may have been lowered."""
+    admitted = AdmittedMemory.from_store(
+        stored.store,
+        stored.catalog.series.values(),
+        stored.today,
+        stored.settings.max_counter_memory,
+    )
+    needs = f"counters can need {format_bytes(admitted.needs)}"
+    if admitted.limit is None:
+        yield ok(f"{needs}; no limit is set")
+    elif admitted.fits:
+        yield ok(f"{needs} of {format_bytes(admitted.limit)}")
+    else:
         yield warn(
-            f"{name}: counters may need {format_bytes(worst)}; beyond {format_bytes(limit)}"
-            " reports get `full`",
-            fix,
-        )
-
-
-def _store_memory(held: int, limit: int) -> Iterator[CheckResult]:
-    if held >= NEARLY * limit:
-        yield wrong(
-            f"all counters take {format_bytes(held)} of {format_bytes(limit)}",
-            "raise Redis's maxmemory or --max-store-memory: beyond it reports get `full`",
+            f"{needs}, and the limit is {format_bytes(admitted.limit)}: when Redis is full, reports"
+            " of all collections wait on devices",
+            f"raise the limit ({RAISE}), or close collections that nobody needs",
         )
 
 

@@ -46,8 +46,8 @@ LIMITS: Mapping[Verdict, VerdictLimit] = {
     ),
     Verdict.FULL: VerdictLimit(
         0.0,
-        "`veilcount_full_total` shows the limit: raise --max-new-pseudonyms,"
-        " --max-new-pseudonyms-per-hour or --max-series-memory of `veilcount serve`;"
+        "`veilcount_full_total` shows the limit: raise --max-new-pseudonyms or"
+        " --max-new-pseudonyms-per-hour of `veilcount serve`;"
         " if unexpected, look for a flood",
     ),
     Verdict.UNKNOWN_COLLECTION: VerdictLimit(

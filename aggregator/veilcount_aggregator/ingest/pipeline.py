@@ -30,12 +30,10 @@ from ..store import (
     VERDICT,
     VERDICTS,
     Codes,
-    MemoryLimits,
     Quota,
     SeriesReports,
     ServiceCounter,
 )
-from ..store.memory_limit import DEFAULT_LIMITS
 from .body_limit import within_limit
 from .decode import DecodedGroup, ReportColumns
 from .pseudonym_limit import PseudonymLimit, RequestOrigin
@@ -114,7 +112,6 @@ class IntakePipeline:
     commit: Commit
     service_counters: ServiceCounters
     limit: PseudonymLimit
-    memory: MemoryLimits = DEFAULT_LIMITS
 
     def process(
         self,
@@ -197,7 +194,7 @@ class IntakePipeline:
         """Yield the reports that fit their definition, those of one limit together."""
         if not accepted.any():
             return
-        quota, memory = self.limit.quota(series, origin), self.limit.memory(series, self.memory)
+        quota = self.limit.quota(series, origin)
         groups: list[tuple[Chosen | slice, int]] = []
         if self.limit.is_secret(series):
             for period in np.unique(columns.periods[accepted]).tolist():
@@ -207,9 +204,7 @@ class IntakePipeline:
             # a slice, where all are chosen, copies nothing
             groups.append((slice(None) if accepted.all() else accepted, self.limit.most))
         for group, limit in groups:
-            reports = to_series_reports(
-                series, columns, group, day, limit, quota=quota, memory=memory
-            )
+            reports = to_series_reports(series, columns, group, day, limit, quota=quota)
             yield columns.places[group], reports
 
     def _check(self, series: Series, columns: ReportColumns, admitted: Chosen | None) -> Codes:
@@ -298,7 +293,6 @@ def to_series_reports(
     limit: int,
     *,
     quota: Quota | None = None,
-    memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> SeriesReports:
     """Return the chosen reports in the form that the store commits, their ages judged."""
     periods = columns.periods[chosen]
@@ -319,5 +313,4 @@ def to_series_reports(
         otherwise,
         limit,
         quota,
-        memory,
     )

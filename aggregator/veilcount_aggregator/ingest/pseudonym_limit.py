@@ -21,13 +21,13 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from veilcount_shared.report import MAX_REPORTS
 
 from ..errors import StoreUnavailable
 from ..series.series import Series
-from ..store import MemoryLimits, Quota, Record, Store
+from ..store import Quota, Record, Store
 from ..store.records import update_records
 from ..text.privacy_guarantees import counts_are_public
 
@@ -71,12 +71,6 @@ class PseudonymLimit:
         if not self.is_secret(series):
             return self.most
         return self._drawn(self.most, f"{series.fingerprint} {period}")
-
-    def memory(self, series: Series, limits: MemoryLimits) -> MemoryLimits:
-        """Return what the counters may take: `full` tells how much they took before, likewise."""
-        if not self.is_secret(series):
-            return limits
-        return replace(limits, series=self._drawn(limits.series, f"{series.fingerprint} memory"))
 
     def quota(self, series: Series, origin: RequestOrigin | None) -> Quota | None:
         """Return what a request may charge its new pseudonyms to."""

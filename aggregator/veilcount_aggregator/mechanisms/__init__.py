@@ -15,7 +15,6 @@ from .estimates import estimate_number as estimate_number
 from .estimates import estimate_shares as estimate_shares
 from .estimates import estimate_sums as estimate_sums
 from .estimates import poisoning_test as poisoning_test
-from .handler import counter_places as counter_places
 from .handler import handler_of as handler_of
 from .handler import increments as increments
 from .handler import share_handler as share_handler

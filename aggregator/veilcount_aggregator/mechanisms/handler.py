@@ -104,10 +104,6 @@ class MechanismHandler(ABC, Generic[M]):
         found = Counter(numbers(rows).tolist())
         return list(found), list(found.values())
 
-    def counter_places(self, rows: Packed) -> NDArray[np.int64] | None:
-        """Return the one counter that each message adds to; None: messages add to several."""
-        return numbers(rows)
-
     def report_count(self, counters: Counts) -> int:
         """Return how many reports the counters count."""
         return int(counters.sum()) // self.counters_per_report
@@ -313,8 +309,3 @@ def increments(collection: Collection, rows: Packed) -> tuple[list[int], list[in
     A sparse tally: where a mechanism has millions of counters, a group adds to a few.
     """
     return handler_of(collection.mechanism).increments(rows)
-
-
-def counter_places(collection: Collection, rows: Packed) -> NDArray[np.int64] | None:
-    """Return the one counter that each message adds to; None: its messages add to several."""
-    return handler_of(collection.mechanism).counter_places(rows)

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from veilcount_shared.composition import Overlap
 from veilcount_shared.mechanisms import SubsetSelection
@@ -93,9 +92,6 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         counters = self.tally(rows)
         places = np.flatnonzero(counters)
         return places.tolist(), counters[places].tolist()
-
-    def counter_places(self, rows: Packed) -> NDArray[np.int64] | None:
-        return super().counter_places(rows) if self.mechanism.w == 1 else None
 
     # -- estimates ---------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Periodic work of a worker: every second it checks the store's durability, reloads definitions and
-keys, confirms the store for the release journal and writes the service counters. It compares clocks
-every ten seconds, refreshes record copies every minute and drops ended epochs every ten minutes.
+keys, confirms the store for the release journal, and writes service counters and uses of keys. It
+compares clocks every ten seconds, refreshes record copies every minute and drops ended epochs every
+ten minutes.
 Rows of final drops are deleted for half of each second until none is left, also those that an
 earlier process left.
 

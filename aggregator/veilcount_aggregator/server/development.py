@@ -16,7 +16,7 @@ from pathlib import Path
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 
-from ..catalog.definitions import DefinitionSource, add_definitions, read_source
+from ..catalog.definitions import DefinitionSource, read_source
 from ..ingest.live_reports import DEFINITIONS, DIGITS, REFUSED, LiveEntry, LiveReports
 from ..settings import Settings
 from .listen_address import ListenAddress
@@ -56,11 +56,7 @@ def _watch(watcher: DefinitionWatcher, live: LiveReports) -> None:
 
 def _add_definitions(source: DefinitionSource) -> list[Collection]:
     """Store definitions as `veilcount collections push` does, and accept their reports at once."""
-    aggregator = app.open().aggregator
-    read = aggregator.catalog_cache.catalog.read
-    new = add_definitions(aggregator.store, source, aggregator.clock(), ACTOR, read)
-    aggregator.catalog_cache.refresh()
-    return new
+    return app.open().aggregator.push(source, ACTOR)
 
 
 class DefinitionWatcher:

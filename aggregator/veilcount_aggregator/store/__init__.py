@@ -11,10 +11,7 @@ from .interface import Record as Record
 from .interface import Records as Records
 from .interface import Store as Store
 from .interface import TransferPiece as TransferPiece
-from .memory_limit import MemoryLimits as MemoryLimits
-from .memory_limit import MemoryUse as MemoryUse
 from .series_reports import BY_HOUR as BY_HOUR
-from .series_reports import BY_MEMORY as BY_MEMORY
 from .series_reports import CODES as CODES
 from .series_reports import COUNTED as COUNTED
 from .series_reports import LIMITED as LIMITED

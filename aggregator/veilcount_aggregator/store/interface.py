@@ -10,12 +10,7 @@ verdict of the first line that applies,
     the row is new, and the period's limit is reached   full
     the row is new, and its quota for the hour is spent full
     the row has spent all it may (`Series.most`)        over_budget
-    its counters need memory beyond a limit             full
     otherwise                                           counted: the slot spent, the message added
-
-**Memory of counters** is limited by series and by store (`memory_limit`). A report whose counters
-exist needs none. Which counters of a large tally exist, and what new ones take, depends on the
-engine.
 
 **Data about a device**: the first 12 of its pseudonym's 16 bytes and its bitmap, until the epoch is
 dropped; its message is added to counters and not kept. No time, no order, no address.
@@ -36,7 +31,7 @@ so that their logic is written once, above the engines.
 An engine raises `StoreError`s only; after one, nothing of the call was written, or (the reply was
 lost) all of it, shard by shard: every method here can be repeated safely, except that service
 counters may then count twice. Where rows are spread over shards, each shard has its share of a
-period's limit, of an hour's quota and of the limits on memory.
+period's limit and of an hour's quota.
 """
 
 from __future__ import annotations
@@ -47,7 +42,6 @@ from typing import NamedTuple, Protocol
 
 from ..series.series import Series
 from .health import Durability, ShardHealth, StoreHealth
-from .memory_limit import MemoryUse
 from .series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
 
 
@@ -145,8 +139,14 @@ class Store(Protocol):
     def service_counts(self) -> dict[ServiceCounter, int]:
         """Return all service counters."""
 
-    def memory_use(self) -> MemoryUse:
-        """Return the bytes of the counters, by the account that commits are limited by."""
+    def shard_count(self) -> int:
+        """Return the number of shards, each of which may have a tally of every cell."""
+
+    def counter_limit(self) -> int | None:
+        """Return the bytes that the counters of all definitions may need; None: any number.
+
+        Definitions are admitted by it when they are pushed; a commit asks nothing.
+        """
 
     # -- records -----------------------------------------------------------------------------
 

@@ -17,21 +17,18 @@ from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
 
 from ..series.series import Series
-from .memory_limit import DEFAULT_LIMITS, MemoryLimits
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 Counters = NDArray[np.int64]
 
-#: verdicts by their code; the last two are `HOURLY_FULL`, `MEMORY_FULL`
-VERDICTS = (*Verdict, Verdict.FULL, Verdict.FULL)
+#: verdicts by their code; the last is `HOURLY_FULL`
+VERDICTS = (*Verdict, Verdict.FULL)
 CODES = {verdict: np.uint8(code) for code, verdict in enumerate(Verdict)}
 COUNTED = CODES[Verdict.COUNTED]
 #: `full` by the quota of an hour, not by the period's limit
 HOURLY_FULL = np.uint8(len(Verdict))
-#: `full` by a limit on the memory of counters
-MEMORY_FULL = np.uint8(len(Verdict) + 1)
 
 #: in place of a verdict: the report's shard failed, and whether it was counted is not known
 UNDECIDED = np.uint8(255)
@@ -63,7 +60,6 @@ class SeriesReports:
     default_verdicts: Codes  # the verdict if the slot is free; COUNTED: count it
     new_pseudonym_limit: int  # new rows that each period may have
     quota: Quota | None = None  # None: no limit by the hour
-    memory: MemoryLimits = DEFAULT_LIMITS  # bytes that counters may take
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -87,9 +83,9 @@ class CoalescedReports:
 
 def coalesce(group: Sequence[SeriesReports]) -> list[CoalescedReports]:
     """Return a group with one member a series."""
-    members: dict[tuple[str, int, Quota | None, MemoryLimits], list[int]] = {}
+    members: dict[tuple[str, int, Quota | None], list[int]] = {}
     for place, each in enumerate(group):
-        limits = (each.series.fingerprint, each.new_pseudonym_limit, each.quota, each.memory)
+        limits = (each.series.fingerprint, each.new_pseudonym_limit, each.quota)
         members.setdefault(limits, []).append(place)
     return [
         CoalescedReports(concatenate_reports([group[place] for place in places]), places)
@@ -127,8 +123,6 @@ LOG_RESTORED = "log restored"  # of a SQLite store, by what notices that it was 
 #: a report that was answered `full` by another limit than its period's, and by which
 LIMITED = "limited"
 BY_HOUR = "hour"
-BY_MEMORY = "memory"
-_LIMITS = {int(HOURLY_FULL): BY_HOUR, int(MEMORY_FULL): BY_MEMORY}
 
 
 def refusal_counts(
@@ -136,5 +130,6 @@ def refusal_counts(
 ) -> dict[ServiceCounter, int]:
     """Return the counters of reports that were not counted."""
     found = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
-    limit = _LIMITS.get(code)
-    return found | ({ServiceCounter(LIMITED, fingerprint, -1, limit): times} if limit else {})
+    if code == HOURLY_FULL:
+        found[ServiceCounter(LIMITED, fingerprint, -1, BY_HOUR)] = times
+    return found

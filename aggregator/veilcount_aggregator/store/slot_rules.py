@@ -8,7 +8,7 @@ updates it, and the engine writes what has changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,12 +17,10 @@ from veilcount_shared.verdict import Verdict
 
 from ..series.series import Series
 from .interface import Cell
-from .memory_limit import MemoryLimits
 from .series_reports import (
     CODES,
     COUNTED,
     HOURLY_FULL,
-    MEMORY_FULL,
     ROW_BYTES,
     Bytes,
     Codes,
@@ -33,15 +31,12 @@ from .series_reports import (
 _STALE = int(CODES[Verdict.STALE])
 _DUPLICATE = int(CODES[Verdict.DUPLICATE])
 _FULL = int(CODES[Verdict.FULL])
-_MEMORY_FULL = int(MEMORY_FULL)
 _OVER_BUDGET = int(CODES[Verdict.OVER_BUDGET])
 _COUNTED = int(COUNTED)
 _DEFERRED = int(HOURLY_FULL)
 
 #: an epoch and the first bytes of a pseudonym
 Row = tuple[int, bytes]
-#: whether the counters have memory for so many more reports of each cell: it is reserved then
-Fits = Callable[[Mapping[Cell, int], MemoryLimits], bool]
 #: row, period, segment, slot, and the verdict if the slot is free
 _Report = tuple[Row, int, int, int, int]
 
@@ -55,7 +50,6 @@ class SeriesState:
     spent: MutableMapping[Row, int]  # each row's slots, slot 0 the lowest bit; 0: no such row
     new_rows: MutableMapping[int, int]  # each period's new rows so far
     hourly: MutableMapping[Quota, int]  # what of each quota is spent
-    fits: Fits
     most: int = field(init=False)
     changed: set[Row] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)  # periods with new rows
@@ -107,8 +101,6 @@ def _count_all(state: SeriesState, reports: SeriesReports, rows: Sequence[Row]) 
     places: dict[Cell, list[int]] = {}
     for place, cell in enumerate(zip(periods, reports.segments.tolist(), strict=True)):
         places.setdefault(Cell._make(cell), []).append(place)
-    if not state.fits({cell: len(chosen) for cell, chosen in places.items()}, reports.memory):
-        return False
     for row, mask in masks.items():
         _advance(state, row, had[row], had[row] | mask)
     for period, number in new.items():
@@ -170,7 +162,7 @@ def _reports(reports: SeriesReports, rows: Sequence[Row]) -> Iterator[_Report]:
 
 def _verdict(state: SeriesState, reports: SeriesReports, report: _Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
-    row, period, segment, slot, otherwise = report
+    row, period, _, slot, otherwise = report
     if row[0] < state.dropped:
         return _STALE
     had = state.spent[row]
@@ -182,7 +174,7 @@ def _verdict(state: SeriesState, reports: SeriesReports, report: _Report) -> int
         return limited
     if had.bit_count() >= state.most:
         return _OVER_BUDGET
-    return _COUNTED if state.fits({Cell(period, segment): 1}, reports.memory) else _MEMORY_FULL
+    return _COUNTED
 
 
 def _limited(state: SeriesState, reports: SeriesReports, period: int) -> int:

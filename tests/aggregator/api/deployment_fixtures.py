@@ -17,7 +17,7 @@ from wsgiref.util import setup_testing_defaults
 from flask import Flask
 
 from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.catalog.definitions import DefinitionSource
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.retention.retention_guard import delete_rows, drop_ended_epochs
 from veilcount_aggregator.series.series import Series
@@ -158,8 +158,7 @@ class Deployment:
     def push(self, text: str, **files: str) -> None:
         """Push definitions and the files they name (without `.txt`), known immediately."""
         source = DefinitionSource(text, {f"{name}.txt": lines for name, lines in files.items()})
-        add_definitions(self.aggregator.store, source, self.clocks.now, "cli")
-        self.aggregator.catalog_cache.refresh()
+        self.aggregator.push(source, "cli")
 
     def series(self, name: str) -> Series:
         return self.aggregator.known().catalog.by_name[name][0]

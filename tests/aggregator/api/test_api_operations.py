@@ -89,7 +89,7 @@ def figures(deployed: Deployment, key: str) -> dict[tuple[str, str], float]:
 
 
 def test_metrics_are_right_over_all_workers(deployed: Deployment) -> None:
-    """What one counted, another tells; what is still in memory is written first."""
+    """What one counted and its tick wrote, another shows."""
     key = deployed.key(Role.ANALYST)
     report = deployed.report("theme")
     with open_worker(deployed.aggregator.settings.store) as other:
@@ -97,6 +97,7 @@ def test_metrics_are_right_over_all_workers(deployed: Deployment) -> None:
         other.verdicts(report)
         other.send(Batch((report,), test=True))
         other.aggregator.flush()
+    deployed.aggregator.flush()
     result = figures(deployed, key)
     buckets = [each for (name, _), each in result.items() if name == "request_seconds_bucket"]
     expected = {
@@ -120,6 +121,7 @@ def test_what_anyone_can_make_up_is_no_label(deployed: Deployment) -> None:
     for place in range(5):
         deployed.verdicts(deployed.report("theme", fingerprint=f"{place:064x}"))
         deployed.ask("GET", f"/{place}")
+    deployed.aggregator.flush()
     result = figures(deployed, key)
 
     assert result["verdicts_total", 'collection="(unknown)",verdict="unknown_collection"'] == 5

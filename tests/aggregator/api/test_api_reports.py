@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
-from tests.system.server import wait_until
 from veilcount_aggregator.api.reports import reply
 from veilcount_aggregator.auth.api_keys import Role, load_api_keys, revoke_key
 from veilcount_aggregator.errors import (
@@ -201,10 +200,12 @@ def test_devices_need_a_key_once_there_is_one(deployed: Deployment) -> None:
     without = deployed.ask("POST", PATH, environ=UNREAD | {"CONTENT_LENGTH": "9"})
     wrong, right = (deployed.send(Batch((report,)), key=each) for each in ("veilcount_x", key))
     (device,) = (each for each in load_api_keys(store).keys.values() if each.role is Role.DEVICE)
-    wait_until(lambda: load_api_keys(store).keys[device.digest].used == "2026-12-03")
+    deployed.aggregator.flush()
+    used = load_api_keys(store).keys[device.digest].used
     revoke_key(store, device.id, deployed.clocks.now)
     deployed.aggregator.catalog_cache.refresh()
 
+    assert used == "2026-12-03"
     assert (without.status, without.problem) == (401, "no-key")
     assert without.headers["WWW-Authenticate"] == 'Bearer realm="veilcount"'
     assert 'error="invalid_token"' in wrong.headers["WWW-Authenticate"]

@@ -64,7 +64,7 @@ def test_collections_are_listed_by_their_newest_definition(
 
 
 def test_a_collection_shows_its_series_side_by_side(deployed: Deployment, analyst: str) -> None:
-    """The newest first, each with what came of it, of now; never summed."""
+    """The newest first, each with what came of it, of the last tick; never summed."""
     fingerprint = deployed.series("opened").fingerprint
     first = deployed.report("opened")
     deployed.verdicts(first, deployed.report("opened", segment=1))
@@ -72,6 +72,7 @@ def test_a_collection_shows_its_series_side_by_side(deployed: Deployment, analys
     deployed.send(Batch(losses=Losses(fingerprint, evicted=3)))
     deployed.push(FILE.replace('"menu", "key"', '"menu", "mouse"'))
     deployed.verdicts(deployed.report("opened"))
+    deployed.aggregator.flush()
     newest, series = deployed.ask("GET", "/v1/collections/opened", key=analyst).json["series"]
 
     assert newest["fingerprint"] == deployed.series("opened").fingerprint
@@ -120,6 +121,7 @@ def test_no_exact_count_leaves_that_would_reveal_a_person(
     """Under add-remove: not in the list, not in the series, not in the metrics."""
     deployed.push(text)
     deployed.verdicts(deployed.report(name))
+    deployed.aggregator.flush()
     listed = deployed.ask("GET", "/v1/collections", key=analyst).json["collections"][-1]
     shown = deployed.ask("GET", f"/v1/collections/{name}", key=analyst).json["series"][0]
     metrics = deployed.ask("GET", "/metrics", key=analyst).body.decode()

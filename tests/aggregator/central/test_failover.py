@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from redis.exceptions import ResponseError
 
+from tests.aggregator.curator_fixtures import OVER
 from tests.aggregator.rewinding_store import AOF, Host, Rewindable, hosts, make, start, tick
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
@@ -103,7 +104,12 @@ def test_a_cluster_s_replica_that_lost_the_release_pays_for_no_other(tmp_path: P
         waits = b.refusal("sum")
         tick(a, b)
 
+        frozen = [a.refusal("sum"), b.refusal("sum")]
+        a.store.accept_losses(OVER)
+        tick(a, b)
+
         assert waits == "ReleasesWaiting"
+        assert frozen == ["ReleasesLocked", "ReleasesWaiting"]  # A has acknowledged more
         assert [a.refusal("sum"), b.refusal("sum")] == ["ReleasesLocked"] * 2
     finally:
         store.close()

@@ -26,8 +26,6 @@ from veilcount_aggregator.errors import ReleaseRefused
 from veilcount_aggregator.store import Record, Records, Store
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
-pytestmark = pytest.mark.usefixtures("journals_alone")
-
 HOSTS = 4
 QUERIES = ("count", "sum", "mean")
 EPSILONS = ("0.25", "0.5", "1")

@@ -68,3 +68,14 @@ def test_the_output_for_people_has_the_same_facts(
     assert closed.out == "theme is closed\n"
     assert twice.out == "theme was closed already\n"
     assert {each.code for each in (pushed, again, listed, closed, twice)} == {0}
+
+
+def test_definitions_whose_counters_do_not_fit_are_refused(
+    typed: Type, store: str, definitions: Path
+) -> None:
+    push = ("collections", "push", str(definitions), "--store", store, "--max-counter-memory")
+    refused, pushed = typed(*push, "1KB"), typed(*push, "10KB")
+
+    assert (refused.code, pushed.code) == (2, 0)
+    assert "theme: its counters can need 4.03 KB" in refused.err
+    assert "4.03 KB" in pushed.out

@@ -38,6 +38,22 @@ def test_init_makes_the_store_and_shows_its_first_admin_key_once(
     assert len(keys_of(url).keys) == 2
 
 
+def test_init_refuses_definitions_whose_counters_do_not_fit(
+    typed: Type, tmp_path: Path, definitions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a server would at its start; no key is made, and the next call makes it."""
+    monkeypatch.setenv("VEILCOUNT_COLLECTIONS", str(definitions))
+    monkeypatch.setenv("VEILCOUNT_MAX_COUNTER_MEMORY", "1KB")
+    init = ("init", "--store", f"sqlite:///{tmp_path}/small.db", "--json")
+    refused = typed(*init)
+    monkeypatch.setenv("VEILCOUNT_MAX_COUNTER_MEMORY", "10KB")
+    made = typed(*init)
+
+    assert (refused.code, made.code) == (2, 0)
+    assert "theme: its counters can need 4.03 KB" in refused.err
+    assert made.json["role"] == "admin"
+
+
 def test_all_that_is_wrong_is_named_at_once_and_nothing_is_made(
     typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Collections of every kind with reports, for tests that change nothing."""
     with deployment(tmp_path_factory.mktemp("stocked"), now=NOW) as made:
         stock(made)
+        made.aggregator.flush()
         yield made
 
 

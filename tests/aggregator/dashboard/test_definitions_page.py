@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, Deployment
+from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import SOURCE, DefinitionSource
@@ -110,6 +111,15 @@ def test_an_invalid_file_is_refused_with_the_fix_and_the_text_is_kept(
 
     assert page.status == 422
     assert fix in page.text
+    assert "Which city?" in page.html
+
+
+def test_a_definition_whose_counters_do_not_fit_is_refused_in_the_preview(tmp_path: Path) -> None:
+    with deployment(tmp_path, max_counter_memory=30_000) as made:
+        page = logged_in(made, Role.ADMIN, "/definitions").post(PREVIEW, text=CITY)
+
+    assert page.status == 422
+    assert "city: its counters can need 29.5 KB (90 periods x 1 cell x 2 counters)" in page.text
     assert "Which city?" in page.html
 
 

@@ -43,6 +43,7 @@ def test_verdicts_are_counted_by_collection_and_drawn_by_period(public: Deployme
     stale = ServiceCounter(VERDICT, public.series("opened").fingerprint, 2, Verdict.STALE)
     counters = {ServiceCounter(REFUSED, "", -1, "too-large"): 1234, stale: 4}
     public.aggregator.store.commit([], counters)
+    public.aggregator.flush()
     text, chosen = page_text(public), page_text(public, query="?collection=opened")
 
     assert "Collection counted duplicate over budget too late of unknown definitions" in text
@@ -58,6 +59,8 @@ def test_verdicts_are_counted_by_collection_and_drawn_by_period(public: Deployme
 def test_secret_counts_are_on_no_page(deployed: Deployment) -> None:
     counted(send(deployed, "visits", [111, 222], period=2))
     counted(send(deployed, "theme", [5, 0, 0]))
+    page_text(deployed, Role.ADMIN)
+    deployed.aggregator.flush()
     text = page_text(deployed, Role.ADMIN, "?collection=visits")
     series, today = deployed.aggregator.known().catalog.series, deployed.aggregator.today()
     quotas = pseudonym_quotas(deployed.aggregator.store, series.values(), 100, today)

@@ -278,17 +278,15 @@ def test_where_reports_need_a_key_or_a_token_no_flood_is_cheap(
 @pytest.mark.parametrize(
     ("limits", "state", "message"),
     [
-        ({}, Severity.OK, "limits: 256 MB each"),
-        ({"max_series_memory": 400}, WRONG, "counters take 344 bytes of 400 bytes"),
-        ({"max_series_memory": 4000}, WARN, "beyond 3.91 KB reports get `full`"),
-        ({"max_store_memory": 400}, WRONG, "all counters take 344 bytes of 400 bytes"),
+        ({}, Severity.OK, "; no limit is set"),
+        ({"max_counter_memory": 1 << 20}, Severity.OK, " of 1 MB"),
+        ({"max_counter_memory": 400}, WARN, ", and the limit is 400 bytes: when Redis is full"),
     ],
 )
-def test_the_memory_of_counters_is_compared_with_its_limits(
+def test_what_counters_can_need_is_compared_with_the_limit(
     tmp_path: Path, limits: dict[str, Any], state: Severity, message: str
 ) -> None:
     with deployment(tmp_path, FILE) as made:
-        made.verdicts(made.report("theme"))
         found = examine_deployment(made, **limits)["memory of counters"]
 
     assert (found.state, message in found.what) == (state, True)

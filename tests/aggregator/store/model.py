@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tests.aggregator.store.series_fixtures import SlotReport, slot_of
 from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import BY_MEMORY, LIMITED, VERDICT, Cell, Record, ServiceCounter
+from veilcount_aggregator.store import VERDICT, Cell, Record, ServiceCounter
 from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.verdict import Verdict
 
@@ -29,12 +29,10 @@ class Model:
         self.changes = 0
         self.read_only = False
 
-    def commit(
-        self, series: Series, reports: Sequence[SlotReport], limit: int, tallies: int = 1 << 40
-    ) -> list[Verdict]:
-        """Judge and count; the memory is enough for so many tallies."""
+    def commit(self, series: Series, reports: Sequence[SlotReport], limit: int) -> list[Verdict]:
+        """Judge and count."""
         self._open()
-        return [self._judge(series, report, limit, tallies) for report in reports]
+        return [self._judge(series, report, limit) for report in reports]
 
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         self._open()
@@ -103,8 +101,8 @@ class Model:
         if self.read_only:
             raise StoreReadOnly
 
-    def _judge(self, series: Series, report: SlotReport, limit: int, tallies: int) -> Verdict:
-        verdict = self._verdict(series, report, limit, tallies)
+    def _judge(self, series: Series, report: SlotReport, limit: int) -> Verdict:
+        verdict = self._verdict(series, report, limit)
         name, epoch = series.fingerprint, series.epoch(report.period)
         if verdict is not Verdict.COUNTED:
             self.service_counters[ServiceCounter(VERDICT, name, report.period, verdict)] += 1
@@ -116,9 +114,7 @@ class Model:
         self.messages[name][Cell(report.period, report.segment)].append(report.message)
         return verdict
 
-    def _verdict(  # noqa: PLR0911 - a table, line by line
-        self, series: Series, report: SlotReport, limit: int, tallies: int
-    ) -> Verdict:
+    def _verdict(self, series: Series, report: SlotReport, limit: int) -> Verdict:
         name, epoch = series.fingerprint, series.epoch(report.period)
         key = (name, epoch, report.row)
         spent = self.slots.get(key, set())
@@ -132,8 +128,4 @@ class Model:
             return Verdict.FULL
         if len(spent) >= series.most:
             return Verdict.OVER_BUDGET
-        cells = self.messages[name]
-        if Cell(report.period, report.segment) in cells or len(cells) < tallies:
-            return Verdict.COUNTED
-        self.service_counters[ServiceCounter(LIMITED, name, -1, BY_MEMORY)] += 1
-        return Verdict.FULL
+        return Verdict.COUNTED

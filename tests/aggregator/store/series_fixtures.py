@@ -19,13 +19,11 @@ from veilcount_aggregator.store import (
     VERDICTS,
     Cell,
     Codes,
-    MemoryLimits,
     Record,
     SeriesReports,
     ServiceCounter,
     Store,
 )
-from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
 from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_shared.collection import parse_collections
 from veilcount_shared.mechanisms import SubsetSelection
@@ -104,7 +102,6 @@ def report_columns(
     which: Series,
     reports: Iterable[SlotReport],
     limit: int = 1 << 40,
-    memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> SeriesReports:
     listed = list(reports)
     width = which.collection.message_bytes
@@ -118,7 +115,6 @@ def report_columns(
         messages=_bytes([which.collection.pack(each.message) for each in listed], width),
         default_verdicts=np.array([CODES[each.otherwise] for each in listed], np.uint8),
         new_pseudonym_limit=limit,
-        memory=memory,
     )
 
 
@@ -127,9 +123,8 @@ def send(
     which: Series,
     *reports: SlotReport,
     limit: int = 1 << 40,
-    memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> list[Verdict]:
-    return decode_verdicts(store.commit([report_columns(which, reports, limit, memory)], {})[0])
+    return decode_verdicts(store.commit([report_columns(which, reports, limit)], {})[0])
 
 
 def histograms(store: Store, which: Series) -> dict[int, list[int]]:

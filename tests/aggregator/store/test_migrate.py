@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import product
@@ -17,12 +18,14 @@ from tests.aggregator.store.series_fixtures import (
     digest,
     everything,
     fill,
+    message,
     report,
     send,
     series,
 )
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnfit
-from veilcount_aggregator.store import Record, Store, TransferPiece, migrate, open_store
+from veilcount_aggregator.mechanisms import tally
+from veilcount_aggregator.store import Cell, Record, Store, TransferPiece, migrate, open_store
 from veilcount_aggregator.store.migrate import CopyProgress, copy_store, outgoing_copy
 from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_shared.verdict import Verdict
@@ -195,3 +198,27 @@ def test_a_target_that_counts_meanwhile_differs_from_its_source(
 
     with pytest.raises(StoreUnfit, match="differs from its source"):
         copy_store(store, target, where="there", progress=meddle)
+
+
+def test_tallies_replace_what_stands_in_the_target_and_count_on(
+    store: Store, target: Store
+) -> None:
+    """Of whichever engine, small ones and large ones; also where they are imported twice."""
+    chance = random.Random(3)
+    kinds = (DAILY, series("plane"), series("labels"))
+    for which in kinds:
+        reports = [report(n, n % 2, message=message(which, chance)) for n in range(300)]
+        send(store, which, *reports)
+        send(target, which, *(report(n, 1, message=2) for n in range(3)))
+    pieces = list(store.export_pieces())
+    for _ in range(2):
+        target.import_pieces(pieces)
+
+    tallies = [piece for piece in pieces if piece.kind == "tally"]
+    assert [piece for piece in target.export_pieces() if piece.kind == "tally"] == tallies
+    for which in kinds:
+        counters = store.counters(which, [Cell(1, 0)])
+        more = [report(5000 + n, 1, message=message(which, chance)) for n in range(60)]
+        assert send(target, which, *more) == [Verdict.COUNTED] * 60
+        added = tally(which.collection, [each.message for each in more])
+        assert (target.counters(which, [Cell(1, 0)]) == counters + added).all()

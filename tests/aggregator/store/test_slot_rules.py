@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -17,12 +15,9 @@ from veilcount_aggregator.store import (
     CODES,
     COUNTED,
     ROW_BYTES,
-    Cell,
-    MemoryLimits,
     SeriesReports,
     slot_rules,
 )
-from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
 from veilcount_aggregator.store.series_reports import Quota
 from veilcount_aggregator.store.slot_rules import SeriesState, assign_verdicts, row_keys
 from veilcount_shared.verdict import Verdict
@@ -31,22 +26,6 @@ ROWS = [bytes([number]) * ROW_BYTES for number in range(4)]
 PERIODS, SLOTS = 3, 3
 OTHERWISE = [COUNTED] * 9 + [CODES[Verdict.STALE]]
 small = st.integers(0, 4)
-
-
-@dataclass
-class Memory:
-    """Memory for so many reports: the first of a cell takes two."""
-
-    left: int
-    cells: set[Cell] = field(default_factory=set)
-
-    def fits(self, reports: Mapping[Cell, int], _: MemoryLimits) -> bool:
-        needs = sum(reports.values()) + len(reports.keys() - self.cells)
-        if needs > self.left:
-            return False
-        self.left -= needs
-        self.cells |= reports.keys()
-        return True
 
 
 @st.composite
@@ -73,27 +52,24 @@ def reports(draw: st.DrawFn, series: Series) -> SeriesReports:
         np.array(otherwise, np.uint8),
         draw(small),
         draw(st.none() | st.builds(Quota, st.just(1), st.sampled_from(["", "a"]), small)),
-        DEFAULT_LIMITS,
     )
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> tuple[int, int, list[SeriesReports]]:
-    """Return the first epoch that is not dropped, the memory that is left, and some groups."""
+def groups(draw: st.DrawFn) -> tuple[int, list[SeriesReports]]:
+    """Return the first epoch that is not dropped, and some groups."""
     series = draw(st.sampled_from([DAILY, LINKED, SPARING, ARMS]))
     dropped = draw(st.sampled_from([0, 0, 0, 1]))
     return (
         dropped,
-        draw(st.integers(0, 40)),
         draw(st.lists(reports(series), min_size=1, max_size=4)),
     )
 
 
-def judged(dropped: int, memory: int, group: list[SeriesReports]) -> tuple[object, ...]:
+def judged(dropped: int, group: list[SeriesReports]) -> tuple[object, ...]:
     """Return the verdicts of a group, and all that an engine writes of its state."""
-    budget = Memory(memory)
     state = SeriesState(
-        group[0].series, dropped, defaultdict(int), defaultdict(int), defaultdict(int), budget.fits
+        group[0].series, dropped, defaultdict(int), defaultdict(int), defaultdict(int)
     )
     verdicts = [assign_verdicts(state, each, row_keys(each)).tolist() for each in group]
     counted = {
@@ -110,17 +86,16 @@ def judged(dropped: int, memory: int, group: list[SeriesReports]) -> tuple[objec
         {epoch: -change for epoch, change in moved.items()},
         counted,
         state.refused,
-        budget,
     )
 
 
 @given(groups())
 def test_a_table_counted_at_once_is_judged_as_its_reports_one_by_one(
-    case: tuple[int, int, list[SeriesReports]],
+    case: tuple[int, list[SeriesReports]],
 ) -> None:
-    dropped, memory, group = case
-    at_once = judged(dropped, memory, group)
+    dropped, group = case
+    at_once = judged(dropped, group)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slot_rules, "_count_all", lambda *_: False)
 
-        assert judged(dropped, memory, group) == at_once
+        assert judged(dropped, group) == at_once

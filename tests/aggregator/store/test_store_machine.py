@@ -30,12 +30,10 @@ from tests.aggregator.store.series_fixtures import (
 )
 from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import MemoryLimits, Record, ServiceCounter, open_store
-from veilcount_aggregator.store.memory_limit import tally_bytes
+from veilcount_aggregator.store import Record, ServiceCounter, open_store
 from veilcount_shared.verdict import Verdict
 
 PERIODS = 4
-ENOUGH = 1 << 20  # tallies
 BUSY = series("three", "per_day = 9", unit="event")
 WIDE = series("wide")
 KINDS = (DAILY, LINKED, SPARING, UNLINKED, ARMS, BUSY, WIDE)
@@ -58,15 +56,6 @@ def report_groups(draw: st.DrawFn) -> tuple[Series, list[SlotReport], int]:
     return which, draw(st.lists(report, max_size=12)), draw(st.sampled_from([0, 1, 3, 100]))
 
 
-def tallies_of(which: Series, tallies: int) -> int:
-    """Return how many there is memory for; what a large one takes depends on the engine."""
-    return ENOUGH if which is WIDE else tallies
-
-
-def limits(which: Series, tallies: int) -> MemoryLimits:
-    return MemoryLimits(tallies_of(which, tallies) * tally_bytes(which.counters))
-
-
 class Machine(RuleBasedStateMachine):
     empty: Empty
 
@@ -79,16 +68,13 @@ class Machine(RuleBasedStateMachine):
     @rule(
         group=st.lists(report_groups(), min_size=1, max_size=4),
         noted=st.integers(0, 2),
-        tallies=st.sampled_from([1, 2, 5, ENOUGH]),
     )
-    def commit(
-        self, group: list[tuple[Series, list[SlotReport], int]], noted: int, tallies: int
-    ) -> None:
+    def commit(self, group: list[tuple[Series, list[SlotReport], int]], noted: int) -> None:
         """A group of several requests is judged as one after the other."""
-        columns = [report_columns(*each, limits(each[0], tallies)) for each in group]
+        columns = [report_columns(*each) for each in group]
         note = ServiceCounter("request", "", -1, "200")
         self._agree(
-            lambda: [self.model.commit(*each, tallies_of(each[0], tallies)) for each in group],
+            lambda: [self.model.commit(*each) for each in group],
             lambda: list(map(decode_verdicts, self.store.commit(columns, {note: noted}))),
         )
         if not self.model.read_only:

@@ -14,7 +14,7 @@ import resource
 import secrets
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ from tests.system.server import Server, wait_until
 from veilcount_aggregator.api.request_metrics import RequestMetrics
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.central.store_confirmation import RegisteredJournal
+from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.issuer.issuance_metrics import IssuanceMetrics
 from veilcount_aggregator.retention.retention_guard import DROPPED, confirm_day
 from veilcount_aggregator.store import open_store
@@ -97,7 +98,9 @@ class Scraped:
     timeline: Timeline = field(default_factory=Timeline)
 
     def scrape(self, at: float) -> None:
-        """Read its metrics, as if at an instant."""
+        """Read its metrics, as if at an instant, right after a tick."""
+        with suppress(StoreError):
+            self.deployment.aggregator.flush()
         reply = self.deployment.ask("GET", "/metrics", key=self.key)
         assert reply.status == 200
         up = Sample(UP, {"job": "veilcount"}, 1)
@@ -319,16 +322,15 @@ def many_dropped(made: Deployment) -> None:
     made.aggregator.store.commit([], {DROPPED: 100})
 
 
-@acted("SeriesMemory", max_series_memory=400)
-def series_memory(made: Deployment) -> None:
-    """A definition's counters take four fifths of what they may."""
-    made.verdicts(made.report("theme"))
-
-
-@acted("CountersMemory", max_store_memory=1200)
-def counters_memory(made: Deployment) -> None:
-    """The counters of all definitions do."""
-    made.verdicts(*map(made.report, ("theme", "alone", "opened")))
+@state("CountersMemory")
+def counters_memory(folder: Path) -> Timeline:
+    """The definitions were admitted, and then `maxmemory` is lowered."""
+    with on_redis(folder) as (found, redis):
+        for at, limit in ((0, "1gb"), (MINUTE, "1kb")):
+            redis.ask("CONFIG", "SET", "maxmemory", limit)
+            found.scrape(at)
+        redis.ask("CONFIG", "SET", "maxmemory", "0")
+    return found.timeline
 
 
 @acted("ReleasesWait")

@@ -37,7 +37,7 @@ NAMED = re.compile(r"^\| \*\*([^*]+)\*\* \|", re.MULTILINE)
 def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     """The figures of a deployment to which everything has happened, and of its backups."""
     folder = tmp_path_factory.mktemp("eventful")
-    with deployment(folder, FILE, max_store_memory=1 << 30) as deployed:
+    with deployment(folder, FILE, max_counter_memory=1 << 30) as deployed:
         scraped = Scraped(deployed, deployed.key(Role.ANALYST))
         deployed.verdicts(deployed.report("theme"), deployed.report("theme", fingerprint="0" * 64))
         assert deployed.ask("POST", "/v1/ohttp", bytes(99), kind=REQUEST_TYPE).status == 400

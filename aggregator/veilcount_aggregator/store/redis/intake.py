@@ -5,8 +5,6 @@ done far faster here. So a call carries what to add if everything is as expected
 always is. If not, nothing was written, the answer has the true verdicts, and they are expected
 next. That ends: each time, another group was committed in between, and moved a verdict of this one
 further on its only way, from counted over full and over budget to duplicate to stale.
-
-Where counters need memory beyond a limit, nothing was written either (`group_parts`).
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from ..series_reports import Codes, SeriesReports, ServiceCounts, concatenate_re
 from .connections import Wait
 from .group_parts import EpochBatch, SeriesBatch, ShardCommit, group_by_value
 from .identity import StoreIdentity
-from .memory_limit import RedisMemoryLimits, ShardLimits
 from .row_permutation import shard_numbers
 from .shard_client import CommandExecutor
 
@@ -30,7 +27,6 @@ TRIES = 50
 def commit(
     servers: CommandExecutor,
     identity: StoreIdentity,
-    limits: RedisMemoryLimits,
     group: Sequence[SeriesReports],
     counts: ServiceCounts,
     *,
@@ -42,14 +38,13 @@ def commit(
     """
     members = _by_series(group)
     sheets = [_sheet(identity, [group[at] for at in places]) for places in members.values()]
-    by_shard = limits.by_shard(group[0].memory.store if group else None)
-    parts = list(_parts(identity, by_shard, sheets, counts, alone))
+    parts = list(_parts(identity, sheets, counts, alone))
     errors = _commit(servers, identity, parts)
     if parts and len(errors) == len(parts):
         raise next(iter(errors.values()))
     if counts and 0 in errors:  # the first part had them
         kept = next(part.shard for at, part in enumerate(parts) if at not in errors)
-        only_counts = ShardCommit(kept, [], counts, by_shard[kept])
+        only_counts = ShardCommit(kept, [], counts)
         servers.execute_each([only_counts.command(identity)], Wait.COMMIT)
     return _verdicts(group, members, sheets)
 
@@ -95,15 +90,11 @@ def _sheet(identity: StoreIdentity, group: Sequence[SeriesReports]) -> SeriesBat
     quotas = list(dict.fromkeys(each.quota for each in group if each.quota is not None))
     numbers = [0 if each.quota is None else 1 + quotas.index(each.quota) for each in group]
     charged = np.repeat(numbers, [len(each) for each in group])
-    otherwise = reports.default_verdicts
-    return SeriesBatch(
-        reports, row_limits, quotas, charged, names, otherwise.copy(), otherwise.copy()
-    )
+    return SeriesBatch(reports, row_limits, quotas, charged, names, reports.default_verdicts.copy())
 
 
 def _parts(
     identity: StoreIdentity,
-    limits: Sequence[ShardLimits],
     sheets: Sequence[SeriesBatch],
     counts: ServiceCounts,
     alone: int,
@@ -119,7 +110,7 @@ def _parts(
     if counts and not leaves:
         leaves[alone] = []
     for shard, of_shard in leaves.items():
-        yield ShardCommit(shard, of_shard, counts, limits[shard])
+        yield ShardCommit(shard, of_shard, counts)
         counts = {}
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from veilcount_shared.verdict import Verdict
 
-from .. import memory_limit
+from .. import tally_size
 from ..series_reports import CODES, HOURLY_FULL
 
 DIGITS = 12
@@ -24,16 +24,8 @@ PARTS = ("ledger", "guard", "tallies", "commit", "retention", "records", "regist
 
 _VERDICTS = (Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE, Verdict.FULL, Verdict.OVER_BUDGET)
 
-#: the account of counters, one formula for Lua and Python
-_SIZES = (
-    "PAGE",
-    "SPARSE",
-    "COUNTER_BYTES",
-    "TALLY_BYTES",
-    "PAGE_BYTES",
-    "ENTRY_BYTES",
-    "PAGES_A_BYTE",
-)
+#: the sizes of tallies, the same for Lua and Python
+_SIZES = ("PAGE", "SPARSE", "COUNTER_BYTES", "PAGES_A_BYTE")
 
 
 @cache
@@ -42,7 +34,7 @@ def body() -> str:
     folder = files(__package__) / "lua"
     constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _VERDICTS]
     constants.append(f"local DEFERRED = {HOURLY_FULL}")
-    sizes = [f"local {name} = {getattr(memory_limit, name)}" for name in _SIZES]
+    sizes = [f"local {name} = {getattr(tally_size, name)}" for name in _SIZES]
     parts = ((folder / f"{part}.lua").read_text("utf-8") for part in PARTS)
     return "\n".join([*constants, *sizes, *parts])
 

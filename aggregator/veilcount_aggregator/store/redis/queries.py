@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..interface import Cell
-from ..memory_limit import COUNTER_BYTES, PAGE, PAGES_A_BYTE, SPARSE
 from ..series_reports import Counters, Numbers, ServiceCounter
+from ..tally_size import COUNTER_BYTES, PAGE, PAGES_A_BYTE, SPARSE
 from ..transfer_format import add_padded, join_key
 from .connections import pairs
 from .identity import StoreIdentity
@@ -96,9 +96,6 @@ def _add(total: Counters, numbers: Numbers, pages: Sequence[bytes]) -> None:
 #: numbers that are read at once: some 64 MB of answers
 AT_ONCE = 8_000_000
 
-#: the field of all series together, among those of `memory`
-TOTAL = "total"
-
 
 def figure_key(base: bytes, *words: str) -> bytes:
     """Return the key of a figure in the shard of a base."""
@@ -172,21 +169,6 @@ class ShardReader:
             ServiceCounter(what, fingerprint, int(period), word): times
             for (what, fingerprint, period, word), times in counted
         }
-
-    def memory(self) -> dict[str, int]:
-        """Return the bytes that are accounted to each series."""
-        return {series: held for series, held in self._summed("memory").items() if series != TOTAL}
-
-    def measured(self, fingerprint: str) -> int:
-        """Return the bytes of a series counted anew, tally by tally, by the same formula."""
-        commands = [
-            Command(base, call("measure_tally", base, fingerprint, cell))
-            for base in self._identity.bases
-            for cell in self._servers.execute_one(
-                Command(base, ("HKEYS", figure_key(base, "reports", fingerprint)))
-            )
-        ]
-        return sum(self._servers.execute_all(commands))
 
     def series(self) -> list[str]:
         """Return the fingerprints of which there is anything."""

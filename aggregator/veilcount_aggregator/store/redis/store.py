@@ -16,7 +16,6 @@ Keys of a shard, each after its base `veilcount:{..}`:
     :tally:SERIES:CELL:PAGE   some counters of a large tally: a packed hash of those that are not
                               zero, or a string of all
     :pages:SERIES:CELL        the pages of a large tally, two bits each: none, hash, string
-    :memory                   bytes that counters take, by series; `total`
     :counts                   service counters
     :height                   the height, the life that counts, when a loss was last accepted, and
                               the height at which each other life ended
@@ -39,7 +38,6 @@ from ...series.series import Series
 from ..acknowledged import AcknowledgedHeights, weaknesses
 from ..health import Durability, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece
-from ..memory_limit import MemoryUse
 from ..series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
 from ..transfer_format import bitmap_bytes
 from . import intake
@@ -49,7 +47,7 @@ from .durable_writes import DurableWriter, UnconfirmedWriter
 from .heights import RedisHeights
 from .identity import RECORDS_BASE, StoreIdentity, find_identity, parse_identity
 from .lua_library import call, pack
-from .memory_limit import RedisMemoryLimits
+from .memory_limit import counter_limit
 from .queries import ShardReader
 from .read_only import ShardReadOnlyLock, is_read_only
 from .records import RedisRecords, read_copy
@@ -111,7 +109,6 @@ class RedisStore(RedisRecords):
         self._reader = ShardReader(servers, identity)
         self._health = RedisHealth(servers, identity, monitor, heights)
         self._probe = WriteProbe(servers, identity)
-        self._limits = RedisMemoryLimits(servers, identity)
 
     # -- the intake ----------------------------------------------------------------------------
 
@@ -119,7 +116,7 @@ class RedisStore(RedisRecords):
         # Service counters alone are acknowledged to nobody: they are kept wherever they can be.
         servers = self._durable if group else UnconfirmedWriter(self._servers)
         alone = 0 if group else self._servers.first_answering(self.identity.bases)
-        return intake.commit(servers, self.identity, self._limits, group, counts, alone=alone)
+        return intake.commit(servers, self.identity, group, counts, alone=alone)
 
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         permuted = self.identity.permutation.apply(np.frombuffer(row, np.uint8))
@@ -198,8 +195,11 @@ class RedisStore(RedisRecords):
     def service_counts(self) -> dict[ServiceCounter, int]:
         return self._reader.service_counts()
 
-    def memory_use(self) -> MemoryUse:
-        return MemoryUse(self._reader.memory(), self._limits.total(), self.identity.shards)
+    def shard_count(self) -> int:
+        return self.identity.shards
+
+    def counter_limit(self) -> int | None:
+        return counter_limit(self._servers, self.identity)
 
     # -- moving, and the operator --------------------------------------------------------------
 

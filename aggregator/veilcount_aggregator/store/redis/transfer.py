@@ -14,8 +14,8 @@ import numpy as np
 
 from ...errors import StoreReadOnly
 from ..interface import TransferPiece
-from ..memory_limit import PAGE
 from ..series_reports import ROW_BYTES, Bytes, Counters
+from ..tally_size import PAGE
 from ..transfer_format import (
     decode_numbers,
     histogram_piece,

@@ -38,6 +38,7 @@ from .connection import (
 )
 from .file_lock import FileLock
 from .health import PAGES_FOR_SECONDS, WriteHealth, is_damaged
+from .height import SqliteHeight
 from .schema import COUNT, STEPS, migrate_schema, refuse_newer
 from .wal_guard import WalGuard
 
@@ -115,11 +116,18 @@ class SqliteDatabase:
         """Read one state of the store."""
         try:
             self._refuse_orphan()
-            self._look()
+            if self._identity != NO_FILE and self._moved():
+                self._readers.close()
+                self._reopen()
             with self._readers.reading() as database:
                 yield database
         except (sqlite3.Error, OSError) as error:
             raise self._examine(error) from error
+
+    def keep_log(self) -> None:
+        """Put back a log that was removed, also where nothing is committed."""
+        if not self._guard.intact():
+            self._reopen()
 
     def close(self) -> None:
         """Close connections and files."""
@@ -164,14 +172,10 @@ class SqliteDatabase:
                 " call: open the store after the fork"
             )
 
-    def _look(self) -> None:
-        """Close readers of an earlier file, and open the new one; have a removed log put back."""
-        replaced = self._identity != NO_FILE and self._moved()
-        if replaced:
-            self._readers.close()
-        if replaced or not self._guard.intact():
-            with self.writing():
-                pass
+    def _reopen(self) -> None:
+        """Open the file that has the store's name, and its log."""
+        with self.writing():
+            pass
 
     def _examine(self, error: sqlite3.Error | OSError) -> StoreError:
         """Map an error; damage has to be confirmed, since a connection may have mixed two files."""
@@ -189,7 +193,7 @@ class SqliteDatabase:
     def _is_sound(self) -> bool:
         """Whether a new connection reads all pages, in the time there is, and finds no damage."""
         try:
-            with closing(self._reader()) as database:
+            with closing(connect(self.place.path, "ro")) as database:
                 return is_damaged(database, PAGES_FOR_SECONDS) is False
         except (sqlite3.Error, StoreError):
             return False
@@ -234,13 +238,12 @@ class SqliteDatabase:
             self._close_writer()
         if self._writer is None:
             self._writer = self._open_writer()
-        self._keep_log(self._writer)
         return self._writer
 
     def _open_writer(self) -> sqlite3.Connection:
         path = self.place.path
         require_file(path)
-        self._guard.prepare()
+        self._guard.prepare(self._has_acknowledged)
         database = connect(path, "rw")
         try:
             found = path.stat()
@@ -280,7 +283,14 @@ class SqliteDatabase:
         yield f"pragma journal_size_limit = {WAL_BYTES}"
 
     def _reader(self) -> sqlite3.Connection:
+        """Connect a reader: it opens the log by its name, which is therefore checked here."""
+        self.keep_log()
         return connect(self.place.path, "ro")
+
+    def _has_acknowledged(self) -> bool:
+        """Whether the file has all that this host has acknowledged; False if that is not known."""
+        with closing(connect(self.place.path, "ro")) as database:
+            return SqliteHeight(self.place.path).is_reached(database)
 
     def _roll_back(self) -> None:
         if self._writer is not None and self._writer.in_transaction:

@@ -42,6 +42,11 @@ class SqliteHeight:
         last = self._acknowledged.read(PLACE)  # first: the file has not gone down since
         return read_height(database).loss(last)
 
+    def is_reached(self, database: sqlite3.Connection) -> bool:
+        """Whether the file has all that was acknowledged; False if no height was kept."""
+        last = self._acknowledged.read(PLACE)
+        return last is not None and not read_height(database).loss(last)
+
     def sync(self) -> None:
         """Wait until the disk has what was kept."""
         self._acknowledged.sync()

@@ -1,10 +1,4 @@
-"""The intake in SQL: a group is judged and counted, and a row is closed.
-
-Whether a report's counters still fit the memory is checked before any is written. A small tally is
-accounted whole when it is made. A large one grows by a part in each group, 16 bytes for each
-counter that is touched, until all its counters are there: what is added from then on is folded into
-them, and needs no more. What is really there is accounted by triggers [schema].
-"""
+"""The intake in SQL: a group is judged and counted, and a row is closed."""
 
 from __future__ import annotations
 
@@ -13,91 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from ...mechanisms import handler_of
 from ...series.series import Series
-from ..interface import Cell
-from ..memory_limit import COUNTER_BYTES, TALLY_BYTES, MemoryLimits
 from ..series_reports import Codes, Quota, SeriesReports, ServiceCounts, coalesce, refusal_counts
 from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
 from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers, pad_zeros
-from .schema import COUNT, PART_BYTES
-from .tallies import SMALL, TOP, SqliteTally
-
-_HELD = "select length(counters) from tally where series = ? and period = ? and segment = ?"
-_ALL_THERE = (
-    "select 1 from part where series = ? and period = ? and segment = ? and level = ? and dense"
-)
-_USED = "select bytes from series where number = ?"
-_TOTAL = "select sum(bytes) from series"
-
-
-class SeriesMemoryBudget:
-    """What one series' counters may still take, inside a transaction."""
-
-    def __init__(
-        self, database: sqlite3.Connection, number: int, series: Series, store: StoreMemoryBudget
-    ) -> None:
-        self._database = database
-        self._number = number
-        self._series = series
-        self._store = store
-        self._used = int(database.execute(_USED, (number,)).fetchone()[0])
-        self._next: dict[Cell, int] = {}  # what the next report of a cell needs
-
-    def fits(self, reports: Mapping[Cell, int], limits: MemoryLimits) -> bool:
-        """Reserve what the counters of so many more reports need, and return whether it is there.
-
-        If it is not, nothing is reserved.
-        """
-        each, needs = self._each(), 0
-        for cell, number in reports.items():
-            first = self._next.get(cell)
-            if first is None:
-                first = self._next[cell] = self._first(cell)
-            needs += first + (number - 1) * each if first else 0
-        if needs and (self._used + needs > limits.series or not self._store.take(needs, limits)):
-            return False
-        self._used += needs
-        self._next.update({cell: each if self._next[cell] else 0 for cell in reports})
-        return True
-
-    def _first(self, cell: Cell) -> int:
-        """Return what a group's first report of a cell needs."""
-        here = (self._number, *cell)
-        found = self._database.execute(_HELD, here).fetchone()
-        made = 0 if found else TALLY_BYTES
-        if self._series.counters <= SMALL:
-            return made + COUNTER_BYTES * self._series.counters - (found[0] if found else 0)
-        if self._database.execute(_ALL_THERE, (*here, TOP)).fetchone():
-            return 0
-        return made + PART_BYTES + self._each()
-
-    def _each(self) -> int:
-        """Return what each further report of a cell needs."""
-        if self._series.counters <= SMALL:
-            return 0
-        touched = handler_of(self._series.collection.mechanism).counters_per_report
-        return 2 * COUNTER_BYTES * touched
-
-
-class StoreMemoryBudget:
-    """What the counters of all series may still take, inside a transaction."""
-
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-        self._used: int | None = None
-
-    def take(self, needs: int, limits: MemoryLimits) -> bool:
-        """Reserve bytes, and return whether they are there."""
-        if limits.store is None:
-            return True
-        if self._used is None:
-            self._used = int(self._database.execute(_TOTAL).fetchone()[0] or 0)
-        if self._used + needs > limits.store:
-            return False
-        self._used += needs
-        return True
-
+from .schema import COUNT
+from .tallies import SqliteTally
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
 #: so many rows are read or written at once; fewer than `LEAST` are read one by one
@@ -203,12 +118,11 @@ def commit_group(
     """Judge and count a group."""
     states: dict[str, tuple[int, SeriesState, _Rows]] = {}
     verdicts: dict[int, Codes] = {}
-    store = StoreMemoryBudget(database)
     for joined in coalesce(group):
         reports = joined.reports
         name = reports.series.fingerprint
         if name not in states:
-            states[name] = _turn(database, reports.series, store)
+            states[name] = _turn(database, reports.series)
         _, state, held = states[name]
         rows = row_keys(reports)
         held.look_up(rows)
@@ -239,14 +153,11 @@ def close_row(
     return any(closed)
 
 
-def _turn(
-    database: sqlite3.Connection, series: Series, store: StoreMemoryBudget
-) -> tuple[int, SeriesState, _Rows]:
+def _turn(database: sqlite3.Connection, series: Series) -> tuple[int, SeriesState, _Rows]:
     number, dropped = ensure_series(database, series.fingerprint)
     held = _Rows(database, number)
     periods, hourly = _Periods(database, number), _Hourly(database, number)
-    memory = SeriesMemoryBudget(database, number, series, store)
-    return number, SeriesState(series, dropped, held, periods, hourly, memory.fits), held
+    return number, SeriesState(series, dropped, held, periods, hourly), held
 
 
 def _write(database: sqlite3.Connection, number: int, state: SeriesState) -> None:

@@ -1,26 +1,13 @@
-"""Small records in SQL: read and changed by the store, imported by a transfer.
-
-The incarnation of a store is a new name whenever the file may be an older one. A file number is not
-enough: the next file often gets the number of one that was removed, and one that is written over
-keeps it. So a small file next to the store keeps the highest generation that was seen, and a random
-name that is drawn anew as soon as the store's generation is below it.
-"""
+"""Small records in SQL: read and changed by the store, imported by a transfer."""
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fcntl import LOCK_EX, flock
-from pathlib import Path
-from typing import Any
 
 from ...errors import StoreReadOnly
 from ..interface import Record, Records
-from .connection import store_error
 from .database import SqliteDatabase
 from .height import SqliteHeight, read_height
 
@@ -85,10 +72,13 @@ class SqliteRecords:
         return self.generation(), self.records(kind)
 
     def incarnation(self) -> str:
-        try:
-            return incarnation(self.file.place.path, self.generation)
-        except OSError as error:
-            raise store_error(error, self.file.place.path) from error
+        """Return the store's id, and when an older file was last accepted as the store.
+
+        Nothing is written to an older file before that: its height is too low.
+        """
+        with self.file.reading() as database:
+            height = read_height(database)
+        return f"{height.store}-{height.accepted}"
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
@@ -144,36 +134,3 @@ def probe_write(database: sqlite3.Connection) -> None:
 
 def _generation(database: sqlite3.Connection) -> int:
     return int(database.execute("select generation from state").fetchone()[0])
-
-
-ENDING = "-incarnation"
-NAME_BYTES = 16
-
-
-def incarnation(store: Path, generation: Callable[[], int]) -> str:
-    """Return the name; `generation` reads the store's, which is never below one seen before."""
-    place = store.with_name(store.name + ENDING)
-    descriptor = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
-    with os.fdopen(descriptor, "rb+") as file:
-        flock(file, LOCK_EX)
-        kept = _read(file.read())
-        found, present = store.stat(), generation()  # after what was kept: it has not gone back
-        went_back = kept is None or present < kept["generation"]
-        name = secrets.token_hex(NAME_BYTES) if kept is None or went_back else kept["name"]
-        now = {"generation": present, "name": name}
-        if now != kept:
-            file.seek(0)
-            file.truncate()
-            file.write(json.dumps(now).encode())
-            file.flush()
-            os.fsync(file.fileno())
-    return f"{found.st_dev:x}-{found.st_ino:x}-{name}"
-
-
-def _read(text: bytes) -> dict[str, Any] | None:
-    """Return what was kept; None where that is nothing, or was torn by a crash."""
-    try:
-        kept = json.loads(text)
-        return {"generation": int(kept["generation"]), "name": str(kept["name"])}
-    except (ValueError, LookupError, TypeError):
-        return None

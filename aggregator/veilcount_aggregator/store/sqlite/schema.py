@@ -6,13 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from ...errors import StoreUnfit
-from ..memory_limit import TALLY_BYTES
 
 #: "veil": what tells a store from another program's database
 APPLICATION = 0x7665696C
-
-#: what a part of a large tally takes besides its body: its row, and its place in the index
-PART_BYTES = 64
 
 _FIRST = """
 create table state (generation integer not null, read_only integer not null) strict;
@@ -84,41 +80,6 @@ create table drop_mark (
 ) strict, without rowid
 """
 
-#: a statement that changes a series' account
-_CHARGE = "update series set bytes = bytes + {} where number = {}.series"
-
-
-def _trigger(name: str, event: str, rows: str, by: str) -> str:
-    """Return a trigger that keeps the account; in one line, since a step is cut at line ends."""
-    return f"create trigger {name} after {event} begin {_CHARGE.format(by, rows)}; end"
-
-
-#: the account of a series from its rows; of the series `number`
-_RECOUNT = (
-    f"(select coalesce(sum({TALLY_BYTES} + length(counters)), 0) from tally"  # noqa: S608 - figures
-    f" where series = number) + (select coalesce(sum({PART_BYTES} + length(body)), 0) from part"
-    " where series = series.number)"
-)
-
-#: bytes that counters take, accounted by series with every write. The figures are written into the
-#: triggers: whoever changes one adds a step that makes them anew, and counts anew.
-_MEMORY = ";\n".join(
-    [
-        "alter table series add column bytes integer not null default 0",
-        f"update series set bytes = {_RECOUNT}",  # noqa: S608 - figures
-        _trigger("tally_made", "insert on tally", "new", f"{TALLY_BYTES} + length(new.counters)"),
-        _trigger(
-            "tally_grown",
-            "update of counters on tally when length(new.counters) <> length(old.counters)",
-            "new",
-            "length(new.counters) - length(old.counters)",
-        ),
-        _trigger("tally_gone", "delete on tally", "old", f"-{TALLY_BYTES} - length(old.counters)"),
-        _trigger("part_made", "insert on part", "new", f"{PART_BYTES} + length(new.body)"),
-        _trigger("part_gone", "delete on part", "old", f"-{PART_BYTES} - length(old.body)"),
-    ]
-)
-
 #: the generation of the last change of each kind of record
 _KINDS = """
 create table record_kind (kind text primary key, generation integer not null) strict, without rowid;
@@ -134,7 +95,7 @@ alter table state add column accepted integer not null default 0
 """
 
 #: from each version to the next; a step that was released never changes
-STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _MEMORY, _KINDS, _HEIGHT)
+STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _KINDS, _HEIGHT)
 
 
 def migrate_schema(

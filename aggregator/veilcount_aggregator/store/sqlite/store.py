@@ -15,7 +15,6 @@ from ...series.series import Series
 from ..acknowledged import LACKS_COMMITS, weaknesses
 from ..health import Durability, DurabilityState, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece
-from ..memory_limit import MemoryUse
 from ..series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
 from ..transfer_format import decode_numbers, pad_zeros
 from . import intake, transfer
@@ -153,8 +152,11 @@ class SqliteStore(SqliteRecords):
         rows = self._read("select * from service_counter")
         return {ServiceCounter(*words): times for *words, times in rows}
 
-    def memory_use(self) -> MemoryUse:
-        return MemoryUse(dict(self._read("select fingerprint, bytes from series")), None)
+    def shard_count(self) -> int:
+        return 1
+
+    def counter_limit(self) -> int | None:
+        return None  # a disk is no memory
 
     def _read_of(self, series: Series, columns: str, table: str) -> list[Any]:
         joined = f"{table} join series on series = number where fingerprint = ?"
@@ -188,7 +190,11 @@ class SqliteStore(SqliteRecords):
             accept_losses(database, now)
 
     def durability(self) -> Durability:
-        """Return what was decided when the file was opened, unless it lacks commits by now."""
+        """Return what was decided when the file was opened, unless it lacks commits by now.
+
+        Each process calls it every second, so a removed log is put back where nothing is committed.
+        """
+        self.file.keep_log()
         self.height.sync()
         if losses := self.losses():
             return Durability(DurabilityState.NO, LACKS_COMMITS, weaknesses(losses), blocked=True)

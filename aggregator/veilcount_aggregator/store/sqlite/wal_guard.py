@@ -5,12 +5,15 @@ process. So each process that writes holds hard links, `.store.db-INODE-wal` and
 and the index that its connection uses, and a shared lock on the log. Before a commit is
 acknowledged two stat calls compare the public names with them; a name that is missing, or another
 file's, is put back. All processes keep the files that they have open, so nothing else changes.
+Nothing simpler is enough: what was acknowledged right before the removal is in this log alone, so a
+check at the next commit comes too late if the process is killed first. The height (`acknowledged`)
+then tells that commits are missing, but cannot bring them back.
 
 The database's inode in the name keeps a log from a database that was put in its place: while a
 process uses the log of the earlier database, SQLite would apply it to the new one, so the log loses
 its public name before the new database is opened. A log that nobody has locked was left by a crash:
-usually it is the public one, which SQLite recovers. If it is not, and holds pages that the database
-lacks, an operator decides: no program can tell a log that was removed from a database that was
+usually it is the public one, which SQLite recovers. If it is not, and the database may lack what is
+in it, an operator decides: no program can tell a log that was removed from a database that was
 replaced.
 """
 
@@ -19,20 +22,19 @@ from __future__ import annotations
 import os
 import re
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 
-from ...errors import StoreUnfit
+from ...errors import StoreWentBack
 from ..durable_files import FileIdentity, file_identity, sync_path
 
 ENDS = ("wal", "shm")
 
-#: a log [sqlite.org/fileformat2, 4]: a header, then frames of 24 bytes and a page; a frame counts
-#: if its salts are the header's. Without checksums a torn last transaction counts: the file is kept
-HEADER = struct.Struct(">8I")
-FRAME = struct.Struct(">6I")
-MAGICS = {0x377F0682, 0x377F0683}
+#: the index [sqlite.org/walformat, 2.1]: whether it was initialized, how many frames the log has,
+#: and how many of them are written to the database
+INDEX = struct.Struct("=12x?3xI76xI")
 
 
 class WalGuard:
@@ -46,24 +48,19 @@ class WalGuard:
         self._identities: list[FileIdentity | None] = []
         self._lock: int | None = None
 
-    def prepare(self) -> None:
-        """Before SQLite opens the log: put back what others use, clear what a crash has left."""
+    def prepare(self, is_complete: Callable[[], bool]) -> None:
+        """Before SQLite opens the log: put back what others use, refuse to lose what a crash left.
+
+        `is_complete` tells whether the database has all that this host has acknowledged.
+        """
         self._detach_log_of_replaced()
         log, index = links = self._own_links()
-        if not log.exists():
-            index.unlink(missing_ok=True)
-            return
-        descriptor = os.open(log, os.O_RDONLY)
-        try:
-            if _locks(descriptor, LOCK_EX):
-                index.unlink(missing_ok=True)  # SQLite builds the index anew
-                self._clear(log)
-            else:
-                # gone: whoever had them open has just closed, and with it SQLite removed the log
-                with suppress(FileNotFoundError):
-                    _link_back(links, self._names)
-        finally:
-            os.close(descriptor)
+        # gone: whoever had it open has just closed, and with it SQLite removed the log
+        with suppress(FileNotFoundError):
+            if _is_locked(log):
+                _link_back(links, self._names)
+            elif file_identity(log) != file_identity(self._names[0]):
+                self._refuse_loss(log, index, is_complete)
 
     def hold(self) -> None:
         """Right after SQLite opened the log: link log and index, and lock the log."""
@@ -128,14 +125,8 @@ class WalGuard:
         """Take the public names from the log of another database, if a process uses it."""
         log, others = self._names[0], set(_second_names(self._path)) - set(self._own_links())
         public = file_identity(log)
-        if public is None or public not in map(file_identity, others):
-            return
-        descriptor = os.open(log, os.O_RDONLY)
-        try:
-            if not _locks(descriptor, LOCK_EX):
-                self._remove_names()
-        finally:
-            os.close(descriptor)
+        if public is not None and public in map(file_identity, others) and _is_locked(log):
+            self._remove_names()
 
     def _remove_names(self) -> None:
         for name in self._names:
@@ -153,17 +144,20 @@ class WalGuard:
             return True  # no database: opening it says so
         return held is None or held == file_identity(self._names[0])
 
-    def _clear(self, log: Path) -> None:
-        """Remove a link that a crash or another program has left, unless only it has pages."""
-        if file_identity(log) == file_identity(self._names[0]):
-            return  # the public log: SQLite recovers it
-        if has_unsaved_pages(log, self._path, self._names[0]):
-            raise StoreUnfit(
-                f"{self._names[0]} was removed while processes wrote to it, and they were killed:"
-                f" what they acknowledged last is in {log}. If {self._path} is the file that they"
-                f" had: mv {log} {self._names[0]}. If it was replaced or restored since: rm {log}"
-            )
-        log.unlink(missing_ok=True)
+    def _refuse_loss(self, log: Path, index: Path, is_complete: Callable[[], bool]) -> None:
+        """Refuse to go on without a log that lost its name, unless the database has all of it.
+
+        The height alone does not show that where no other log took its place: a checkpoint that was
+        killed may have written the page of the height, and not yet the others.
+        """
+        replaced = self._names[0].exists() and self._names[0].stat().st_size > 0
+        if (replaced or _is_written_back(index)) and is_complete():
+            return
+        raise StoreWentBack(
+            f"{self._names[0]} was removed while processes wrote to it, and they were killed: what"
+            f" they acknowledged last is in {log}. If {self._path} is the file that they had:"
+            f" mv {log} {self._names[0]}. If it was replaced or restored since: rm {log}"
+        )
 
 
 def remove_links(path: Path) -> None:
@@ -204,42 +198,19 @@ def _locks(descriptor: int, how: int) -> bool:
     return True
 
 
-def has_unsaved_pages(log: Path, database: Path, public: Path) -> bool:
-    """Whether a log has committed pages that its database lacks, and the public log too."""
-    if _begins_alike(log, public):
+def _is_locked(log: Path) -> bool:
+    """Whether a process uses a log."""
+    descriptor = os.open(log, os.O_RDONLY)
+    try:
+        return not _locks(descriptor, LOCK_EX)
+    finally:
+        os.close(descriptor)
+
+
+def _is_written_back(index: Path) -> bool:
+    """Whether an index says that the database has all frames of its log."""
+    try:
+        initialized, logged, saved = INDEX.unpack_from(index.read_bytes())
+    except (FileNotFoundError, struct.error):
         return False
-    with log.open("rb") as logged, database.open("rb") as saved:
-        size, pages = _committed_pages(logged.read())
-        for number, page in pages.items():
-            saved.seek((number - 1) * size)
-            if saved.read(size) != page:
-                return True
-    return False
-
-
-def _begins_alike(log: Path, public: Path) -> bool:
-    """Whether the public log is a copy of this one that is at least as long."""
-    if not public.exists() or public.stat().st_size < max(log.stat().st_size, HEADER.size):
-        return False
-    with log.open("rb") as first, public.open("rb") as second:
-        return first.read(HEADER.size) == second.read(HEADER.size)
-
-
-def _committed_pages(log: bytes) -> tuple[int, dict[int, bytes]]:
-    """Return the page size, and the latest committed content of each page."""
-    if len(log) < HEADER.size:
-        return 0, {}
-    magic, _, size, _, *salts = HEADER.unpack_from(log)
-    if magic not in MAGICS:
-        return 0, {}
-    committed: dict[int, bytes] = {}
-    open_pages: dict[int, bytes] = {}
-    for at in range(HEADER.size, len(log) - size - FRAME.size + 1, size + FRAME.size):
-        number, ends, *found = FRAME.unpack_from(log, at)
-        if found[:2] != salts[:2]:
-            break
-        open_pages[number] = log[at + FRAME.size : at + FRAME.size + size]
-        if ends:
-            committed |= open_pages
-            open_pages = {}
-    return size, committed
+    return bool(initialized and logged == saved)

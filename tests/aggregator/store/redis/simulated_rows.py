@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from functools import cache
 
 import numpy as np
@@ -9,11 +10,9 @@ import numpy as np
 from tests.aggregator.store.series_fixtures import LINKED
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import MemoryLimits, SeriesReports
-from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
-from veilcount_aggregator.store.redis.queries import ShardReader
+from veilcount_aggregator.store import SeriesReports
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_aggregator.store.series_reports import Bytes
+from veilcount_aggregator.store.series_reports import Bytes, Counters
 from veilcount_shared.collection import parse_collections
 
 GROUP = 2_000
@@ -48,11 +47,6 @@ def count(store: RedisStore, who: Bytes, period: int = 0, which: Series = LINKED
     )
 
 
-def recounted(store: RedisStore, fingerprint: str) -> int:
-    """Return what the counters of a series take, tally by tally."""
-    return ShardReader(store._servers, store.identity).measured(fingerprint)
-
-
 def is_taken(store: RedisStore) -> bool:
     """Whether a store takes ten reports of rows that are always the same."""
     try:
@@ -68,31 +62,48 @@ app = "acme"
 [theme]
 question = "Which?"
 values_file = "values"
-epsilon = 7
+epsilon = {epsilon}
 unit = "day"
 linkage = "period"
-segments = {{ {segments} }}
+segments = {{ s = {segments} }}
 from = 2026-01-01
-until = 2026-03-05
+until = {until}
 """
 
 
 @cache
 def million(segments: int) -> Series:
     """Return the series, with so many segments: 7.5 MB a tally, where whole."""
-    text = TEXT.format(segments=f"s = {[str(value) for value in range(segments)]}")
-    values = [f"v{value}" for value in range(VALUES)]
-    return Series(parse_collections(text, lambda _: values)["theme"])
+    return _series(VALUES, 7, segments, periods=63)
+
+
+@cache
+def wide(values: int, *, periods: int) -> Series:
+    """Return a series of four cells with a counter for each value."""
+    return _series(values, 9, 4, periods)
+
+
+def _series(values: int, epsilon: int, segments: int, periods: int) -> Series:
+    text = TEXT.format(
+        epsilon=epsilon,
+        segments=[str(segment) for segment in range(segments)],
+        until=date(2026, 1, 1) + timedelta(periods),
+    )
+    names = [f"v{value}" for value in range(values)]
+    return Series(parse_collections(text, lambda _: names)["theme"])
 
 
 def random_reports(
-    which: Series, many: int, seed: int, *, cells: int = 1, memory: MemoryLimits = DEFAULT_LIMITS
+    which: Series, many: int, seed: int, *, cells: int = 1, places: Counters | None = None
 ) -> SeriesReports:
-    """Return reports of random pseudonyms and messages, spread over the first so many cells."""
+    """Return reports of random pseudonyms and messages, spread over the first so many cells.
+
+    `places` has the place of each among all cells of all periods instead.
+    """
     generator = np.random.default_rng(seed)
     messages = generator.integers(0, which.counters, many)
     width = 8 * np.arange(which.collection.message_bytes)[::-1]
-    place = np.arange(many) % cells
+    place = np.arange(many) % cells if places is None else places
     periods = place // which.collection.cells
     return SeriesReports(
         series=which,
@@ -104,5 +115,4 @@ def random_reports(
         messages=(messages[:, None] >> width & 255).astype(np.uint8),
         default_verdicts=np.zeros(many, np.uint8),
         new_pseudonym_limit=1 << 40,
-        memory=memory,
     )

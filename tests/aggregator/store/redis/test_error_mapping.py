@@ -13,7 +13,6 @@ from tests.aggregator.aggregator_fixtures import SteppedClock
 from tests.aggregator.store.redis.simulated_rows import (
     count,
     is_taken,
-    recounted,
     row_reports,
     rows,
 )
@@ -54,7 +53,6 @@ def consistent(store: RedisStore) -> int:
     assert sum(store.new_pseudonyms(LINKED).values()) == reports
     ledger = sum(len(each.body) // 20 for each in store.export_pieces() if each.kind == "rows")
     assert ledger == reports
-    assert store.memory_use().total == recounted(store, LINKED.fingerprint)
     return reports
 
 

@@ -1,32 +1,51 @@
-"""No definition and no request takes all of Redis's memory; what counters take is accounted."""
+"""No definition and no request takes all of Redis's memory: what is admitted can be filled."""
 
 from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import million, random_reports, recounted
-from tests.aggregator.store.series_fixtures import ARMS, DAILY, message, report, send, series
+from tests.aggregator.store.redis.simulated_rows import million, random_reports, wide
+from tests.aggregator.store.series_fixtures import (
+    ARMS,
+    DAILY,
+    message,
+    report,
+    send,
+    series,
+)
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from tests.system.server import wait_until
-from veilcount_aggregator.errors import StoreError
+from veilcount_aggregator.catalog import counter_admission
+from veilcount_aggregator.catalog.counter_admission import AdmittedMemory, require_memory
+from veilcount_aggregator.errors import CounterMemoryExceeded, StoreFull
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import COUNTED, Cell, MemoryLimits
-from veilcount_aggregator.store.memory_limit import PAGE, SPARSE, UNLIMITED, tally_bytes, worst_case
-from veilcount_aggregator.store.redis.memory_limit import RedisMemoryLimits
+from veilcount_aggregator.store import COUNTED, UNDECIDED, Cell, Store
+from veilcount_aggregator.store.redis.memory_limit import SHARE
+from veilcount_aggregator.store.redis.shard_client import Command
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
-from veilcount_aggregator.store.series_reports import MEMORY_FULL
+from veilcount_aggregator.store.tally_size import (
+    PAGE,
+    SPARSE,
+    period_bytes,
+    tally_bytes,
+    touched_bytes,
+    worst_case,
+)
+from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 
-FULL = MEMORY_FULL
-MEGABYTE = 1 << 20
-ANY = MemoryLimits(1 << 50, 1 << 50)
+GROUP = 2_000
+TODAY = date(2026, 1, 1)  # the first of every definition here
 
 
 @pytest.fixture
@@ -41,8 +60,12 @@ def used(server: RedisServer) -> int:
         return int(connection.info("memory")["used_memory"])
 
 
-def usage(server: RedisServer) -> int:
+def usage(*servers: RedisServer) -> int:
     """Return what Redis says that all keys of tallies take."""
+    return sum(map(_usage, servers))
+
+
+def _usage(server: RedisServer) -> int:
     with server.connection() as connection:
         keys = [
             key
@@ -50,6 +73,148 @@ def usage(server: RedisServer) -> int:
             for key in connection.scan_iter(f"*:{kind}:*", count=1000)
         ]
         return sum(connection.memory_usage(key, samples=0) or 0 for key in keys)
+
+
+def commits(store: RedisStore) -> int:
+    """Return how many calls have committed, or refused to: each raises its shard's height."""
+    commands = [
+        Command(base, ("HGET", base + b":height", "height")) for base in store.identity.bases
+    ]
+    return sum(int(height or 0) for height in store._servers.execute_all(commands))
+
+
+def set_maxmemory(servers: Sequence[RedisServer], size: int) -> None:
+    for server in servers:
+        server.ask("CONFIG", "SET", "maxmemory", str(size))
+
+
+# -- a definition that is filled to its worst case ------------------------------------------------
+
+
+def require_maxmemory(servers: Sequence[RedisServer], store: Store, new: Series) -> None:
+    """Set the least `maxmemory` with which a definition is admitted next to `DAILY`.
+
+    A server has one shard here, which is why a share of the needs is set for each.
+    """
+    needs = AdmittedMemory.from_store(store, [DAILY, new], TODAY, None).needs
+    least = int((needs / len(servers) + 1) / SHARE) + 1
+    known = {DAILY.fingerprint: DAILY}
+    set_maxmemory(servers, least - least // 100)
+    with pytest.raises(CounterMemoryExceeded, match="theme: its counters can need"):
+        require_memory(store, known, [new], TODAY, None)
+    set_maxmemory(servers, least)
+    require_memory(store, known, [new], TODAY, None)
+
+
+def fill(store: Store, which: Series, reports_a_tally: int) -> int:
+    """Send random reports to every cell of every period, as a hostile client would."""
+    collection = which.collection
+    places = np.repeat(np.arange(collection.periods * collection.cells), reports_a_tally)
+    groups = [places[first : first + GROUP] for first in range(0, len(places), GROUP)]
+    for seed, group in enumerate(groups):
+        reports = random_reports(which, len(group), seed, places=group)
+        (codes,) = store.commit([reports], {})
+        if UNDECIDED in codes:
+            raise StoreFull("some shards are full")
+
+        assert (codes == COUNTED).all()
+    return len(groups)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A definition, and how many reports fill one of its tallies."""
+
+    series: Series
+    reports: int
+
+
+#: a tally of one string, made by the first report, and one of two pages that 129 reports fill each:
+#: ten random reports, and twice two hundred, are nearly surely enough
+STRINGS = Filling(wide(1_500, periods=120), 10)
+PAGES = Filling(wide(4_000, periods=45), 400)
+
+
+def fill_after_admission(servers: Sequence[RedisServer], url: str, filling: Filling) -> None:
+    """Admit a definition where there is just enough memory, and fill it to its worst case."""
+    which = filling.series
+    with closing(open_redis(url, make=True)) as store:
+        shards = store.shard_count()
+        assert send(store, DAILY, report(1)) == [Verdict.COUNTED]
+        require_maxmemory(servers, store, which)
+        before = commits(store)
+        groups = fill(store, which, filling.reports * shards)
+        calls = commits(store) - before
+        set_maxmemory(servers, 0)
+
+        assert calls == groups * shards
+        assert 0.85 < usage(*servers) / worst_case(which.collection, shards) < 1.05
+        assert send(store, DAILY, report(1), report(2)) == [Verdict.DUPLICATE, Verdict.COUNTED]
+        assert store.counters(DAILY, [Cell(0, 0)]).sum() == 2
+
+
+@pytest.mark.parametrize("filling", [STRINGS, PAGES], ids=["strings", "pages"])
+def test_every_report_of_an_admitted_definition_is_counted_up_to_its_worst_case(
+    own: RedisServer, filling: Filling
+) -> None:
+    """In one call a group; a Redis with 1 % less memory refuses the definition."""
+    fill_after_admission([own], own.url, filling)
+
+
+def test_the_worst_case_is_one_of_each_shard(cluster: RedisCluster) -> None:
+    """As above, in three shards: one call of each a group."""
+    fill_after_admission(cluster.nodes, f"{cluster.url}?shards=3", STRINGS)
+
+
+def without_cells(collection: Collection, shards: int = 1) -> int:
+    return period_bytes(collection, shards) // collection.cells
+
+
+def without_shards(collection: Collection, _: int = 1) -> int:
+    return period_bytes(collection, 1)
+
+
+@pytest.mark.parametrize("filling", [STRINGS, PAGES], ids=["strings", "pages"])
+def test_an_admission_that_forgets_cells_is_noticed(
+    own: RedisServer, monkeypatch: pytest.MonkeyPatch, filling: Filling
+) -> None:
+    """Planted: the definition is admitted, and Redis is full before it is filled."""
+    monkeypatch.setattr(counter_admission, "period_bytes", without_cells)
+
+    with pytest.raises(StoreFull):
+        fill_after_admission([own], own.url, filling)
+
+
+def test_an_admission_that_forgets_shards_is_noticed(
+    cluster: RedisCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted, likewise."""
+    monkeypatch.setattr(counter_admission, "period_bytes", without_shards)
+
+    try:
+        with pytest.raises(StoreFull):
+            fill_after_admission(cluster.nodes, f"{cluster.url}?shards=3", STRINGS)
+    finally:
+        set_maxmemory(cluster.nodes, 0)
+
+
+def test_the_tightest_server_sets_the_limit_of_all_shards(cluster: RedisCluster) -> None:
+    """A device may report to any of them; a server without a limit of its own sets none."""
+    with closing(open_redis(f"{cluster.url}?shards=3", make=True)) as store:
+        unlimited = store.counter_limit()
+        sizes = [100 << 20, 50 << 20, 0]
+        for node, size in zip(cluster.nodes, sizes, strict=False):
+            node.ask("CONFIG", "SET", "maxmemory", str(size))
+        owners = Counter(cluster.master_of(base).port for base in store.identity.bases)
+        limits = [
+            int(SHARE * size) // owners[node.port]
+            for node, size in zip(cluster.nodes, sizes, strict=False)
+            if size and owners[node.port]
+        ]
+        limited = store.counter_limit()
+        set_maxmemory(cluster.nodes, 0)
+
+    assert (unlimited, limited) == (None, 3 * min(limits))
 
 
 # -- one request ----------------------------------------------------------------------------------
@@ -75,38 +240,6 @@ def test_a_report_in_each_tally_takes_a_kilobyte_each(own: RedisServer) -> None:
     store.close()
 
 
-def test_one_series_takes_half_of_what_all_may_take_of_maxmemory(own: RedisServer) -> None:
-    """Reports that each touch another page are refused in the end; other collections count."""
-    own.ask("CONFIG", "SET", "maxmemory", "6mb")
-    which, limit = million(32), 6 * MEGABYTE * 6 // 10
-    with closing(open_redis(own.url, make=True)) as store:
-        groups = (random_reports(which, 2_000, seed, cells=1_000) for seed in range(4))
-        refused = [FULL in store.commit([each], {})[0] for each in groups]
-        use = store.memory_use()
-
-        assert refused[-1]
-        assert use.limit == limit
-        assert 0.95 * limit / 2 < use.series[which.fingerprint] <= limit / 2
-        assert recounted(store, which.fingerprint) == use.total
-        assert send(store, DAILY, report(1)) == [Verdict.COUNTED]
-
-
-def test_each_shard_has_its_share_of_the_limits(cluster: RedisCluster) -> None:
-    """Together they take no more than a series, and then a store, may."""
-    which = series("plane")
-    store = open_redis(f"{cluster.url}?shards=3", make=True)
-    limits = MemoryLimits(60_000)
-
-    codes = store.commit([random_reports(which, 3_000, 1, cells=20, memory=limits)], {})[0]
-
-    assert FULL in codes
-    assert 50_000 < store.memory_use().total <= 60_000
-    assert store.memory_use().shards == 3
-    assert recounted(store, which.fingerprint) == store.memory_use().total
-    assert sum(store.report_counts(which).values()) == (codes == COUNTED).sum()
-    store.close()
-
-
 # -- pages ----------------------------------------------------------------------------------------
 
 
@@ -124,10 +257,8 @@ def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: 
     which = series("plane")
     many_reports = [report(n, message=PAGE + n) for n in range(SPARSE + 1)]
     send(store, which, *many_reports[:SPARSE])
-    packed = store.memory_use().total
     send(store, which, *(report(1000 + n, message=PAGE + n) for n in range(SPARSE)))
     assert kinds(server, store, which) == {1: "listpack"}
-    assert store.memory_use().total == packed
 
     send(store, which, many_reports[-1], report(5000, message=0))
 
@@ -135,33 +266,35 @@ def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: 
     counters = store.counters(which, [Cell(0, 0)])
     assert counters[PAGE : PAGE + SPARSE + 1].tolist() == [2] * SPARSE + [1]
     assert counters.sum() == 2 * SPARSE + 2
-    assert recounted(store, which.fingerprint) == store.memory_use().total
 
 
 @pytest.mark.parametrize("many", [1, 300, 6_000])
-def test_the_account_is_what_redis_says(server: RedisServer, store: RedisStore, many: int) -> None:
-    """Within a half above it, and never a tenth below, however full the pages are."""
+def test_what_reports_touched_takes_what_is_reckoned(
+    server: RedisServer, store: RedisStore, many: int
+) -> None:
+    """Never a tenth below it, however full the pages are; within a half above a few in each."""
     which = million(32)
     for first in range(0, many, 2_000):
         size = min(2_000, many - first)
-        store.commit([random_reports(which, size, first, cells=3, memory=ANY)], {})
+        store.commit([random_reports(which, size, first, cells=3)], {})
 
-    taken = store.memory_use().total
-    assert recounted(store, which.fingerprint) == taken
-    assert usage(server) / 1.1 < taken < 1.6 * usage(server)
+    counts = store.report_counts(which).values()
+    reckoned = sum(touched_bytes(which.counters, number) for number in counts)
+    assert usage(server) / 1.1 < reckoned
+    assert many > 300 or reckoned < 1.6 * usage(server)
 
 
-def test_the_account_of_small_tallies_is_what_redis_says(
-    server: RedisServer, store: RedisStore
-) -> None:
+def test_small_tallies_take_what_is_reckoned(server: RedisServer, store: RedisStore) -> None:
     """Within a factor of two: the least of them is a key and little more."""
-    for which in (DAILY, ARMS, series("wide"), series("distribution")):
+    kinds = (DAILY, ARMS, series("wide"), series("distribution"))
+    for which in kinds:
         chance = random.Random(1)
         for period in range(40):
             some = [report(n, period, message=message(which, chance)) for n in range(3)]
             assert send(store, which, *some) == [Verdict.COUNTED] * 3
 
-    assert usage(server) / 1.1 < store.memory_use().total < 2 * usage(server)
+    reckoned = 40 * sum(tally_bytes(which.counters) for which in kinds)
+    assert usage(server) / 1.1 < reckoned < 2 * usage(server)
 
 
 def test_a_page_that_fills_while_it_is_read_is_read_whole(
@@ -172,7 +305,7 @@ def test_a_page_that_fills_while_it_is_read_is_read_whole(
 
     def count_on() -> None:
         for seed in range(15):
-            store.commit([random_reports(which, 2_000, seed, memory=ANY)], {})
+            store.commit([random_reports(which, 2_000, seed)], {})
         stop.set()
 
     writer = threading.Thread(target=count_on)
@@ -189,17 +322,6 @@ def test_a_page_that_fills_while_it_is_read_is_read_whole(
     reader.close()
 
 
-# -- a server that hangs -------------------------------------------------------------------------
-
-
-def _answers(store: RedisStore) -> bool:
-    try:
-        store.memory_use()
-    except StoreError:
-        return False
-    return True
-
-
 # -- the formula ----------------------------------------------------------------------------------
 
 
@@ -212,21 +334,3 @@ def test_the_worst_case_is_every_counter_of_every_cell() -> None:
     assert worst_case(collection, shards=3) == 3 * worst_case(collection)
     assert 15e9 < worst_case(collection) < 16e9
     assert worst_case(DAILY.collection) < 30_000
-
-
-def test_a_server_that_hangs_when_a_worker_starts_has_its_limit_soon_after(
-    own: RedisServer,
-) -> None:
-    """Not a minute later: a flood that comes as it is back must not find it without one."""
-    now = [100.0]
-    store = open_redis(own.url, make=True)
-    limits = RedisMemoryLimits(store._servers, store.identity, lambda: now[0])
-    own.freeze()
-    hung = limits.by_shard(None)[0].total
-    own.thaw()
-    now[0] += 5
-    wait_until(lambda: _answers(store))
-    back = limits.by_shard(None)[0].total
-    store.close()
-
-    assert (hung, back) == (UNLIMITED, 32 * MEGABYTE * 6 // 10)

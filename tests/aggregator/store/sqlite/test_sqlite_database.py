@@ -404,7 +404,7 @@ def test_a_log_that_its_last_user_removes_meanwhile_is_not_put_back(
         raise FileNotFoundError(name, made)
 
     monkeypatch.setattr(os, "link", removed_first)
-    WalGuard(path).prepare()
+    WalGuard(path).prepare(lambda: False)
     os.close(held)
 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["store.db"]

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.aggregator.store.series_fixtures import LINKED, report, send
 from tests.aggregator.store.sqlite.sqlite_fixtures import Writer, is_sound, open_at
-from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import LOG_RESTORED, ServiceCounter
-from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit, StoreWentBack
+from veilcount_aggregator.store import LOG_RESTORED, Cell, ServiceCounter
+from veilcount_aggregator.store.sqlite import SqliteStore, wal_guard
+from veilcount_aggregator.store.sqlite.database import SqliteDatabase
+from veilcount_aggregator.store.sqlite.height import SqliteHeight
+from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
@@ -53,10 +60,10 @@ def test_a_removed_file_is_put_back_before_the_next_commit_is_acknowledged(
     assert inode(path, "-lock")
 
 
-def test_a_removed_log_is_put_back_by_the_commit_under_way_and_by_a_reading(
+def test_a_removed_log_is_put_back_by_the_commit_under_way_and_by_the_check_of_each_second(
     path: Path, store: SqliteStore
 ) -> None:
-    """So an idle store is mended too: each worker reads once a second."""
+    """So an idle store is mended too."""
     before = inode(path, "-wal")
     with store.file.writing() as database:
         database.execute("insert into record values ('a', 'b', x'00')")
@@ -64,8 +71,71 @@ def test_a_removed_log_is_put_back_by_the_commit_under_way_and_by_a_reading(
     assert inode(path, "-wal") == before
 
     remove(path, *PUBLIC)
-    assert store.generation() == 0
+    store.durability()
     assert inode(path, "-wal") == before
+
+
+@pytest.fixture
+def other_log(path: Path) -> Iterator[SqliteStore]:
+    """A store without open connections, whose log was removed while another process wrote to it."""
+    writer = Writer(path)
+    with closing(open_at(path)) as store:
+        store.file.before_fork()  # closes them
+        store.file.after_fork_in_parent()
+        writer.count(1)
+        remove(path, *PUBLIC)
+        yield store
+    writer.kill()
+
+
+def test_a_new_reader_puts_a_removed_log_back_before_it_opens_one(other_log: SqliteStore) -> None:
+    assert other_log.report_counts(LINKED) == {Cell(0, 0): 1}
+
+
+def test_a_reader_that_opens_the_log_unchecked_does_not_see_what_was_acknowledged(
+    other_log: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error that the test above would find, planted."""
+    monkeypatch.setattr(SqliteDatabase, "keep_log", lambda _: None)
+
+    assert other_log.report_counts(LINKED) == {}
+
+
+@dataclass
+class FileChecks:
+    """How often files are looked up by name, and how often the log's names are compared."""
+
+    lookups: int = 0
+    log_checks: int = 0
+
+    def during(self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> FileChecks:
+        stat, intact = os.stat, WalGuard.intact
+
+        def counted_stat(*arguments: Any, **named: Any) -> os.stat_result:
+            self.lookups += 1
+            return stat(*arguments, **named)
+
+        def counted_check(guard: WalGuard) -> bool:
+            self.log_checks += 1
+            return intact(guard)
+
+        with monkeypatch.context() as patches:
+            patches.setattr(os, "stat", counted_stat)
+            patches.setattr(WalGuard, "intact", counted_check)
+            act()
+        return self
+
+
+def test_a_reading_looks_for_the_file_alone_and_a_commit_compares_the_log_once(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a commit's five look-ups two are of the lock, one of the file and two of the log."""
+    store.generation()  # connects a reader
+    reading = FileChecks().during(monkeypatch, store.generation)
+    commit = FileChecks().during(monkeypatch, lambda: send(store, LINKED, report(2)))
+
+    assert reading == FileChecks(lookups=1, log_checks=0)
+    assert commit == FileChecks(lookups=5, log_checks=1)
 
 
 def test_each_removal_is_counted_in_the_store(path: Path, store: SqliteStore) -> None:
@@ -113,12 +183,91 @@ def test_a_log_that_is_removed_right_before_a_kill_waits_for_its_operator(path: 
     writer.kill()
 
     for _ in range(2):
-        with pytest.raises(StoreUnfit, match=rf"mv {link_of(path)} {path}-wal"):
+        with pytest.raises(StoreWentBack, match=rf"mv {link_of(path)} {path}-wal"):
             open_at(path)
     link_of(path).rename(path.with_name("store.db-wal"))
     again = open_at(path)
     assert send(again, LINKED, report(1)) == [DUPLICATE]
     again.close()
+
+
+def kill_in_checkpoint(path: Path, *, written: str) -> None:
+    """Leave a file to which a checkpoint has written one table only, and a log without its name."""
+    writer = Writer(path)
+    writer.count(1)
+    writer.kill()
+    complete = path.with_name("complete.db")
+    for end in ("", "-wal"):
+        shutil.copy(path.with_name(path.name + end), complete.with_name(complete.name + end))
+    with closing(sqlite3.connect(complete)) as database:
+        query = "select rootpage from sqlite_schema where name = ?"
+        (page,) = database.execute(query, (written,)).fetchone()
+        (size,) = database.execute("pragma page_size").fetchone()
+        database.execute("pragma wal_checkpoint(truncate)")
+    with complete.open("rb") as source, path.open("rb+") as target:
+        for file in (source, target):
+            file.seek((page - 1) * size)
+        target.write(source.read(size))
+    remove(path, *PUBLIC)
+
+
+def test_a_height_that_a_killed_checkpoint_has_written_does_not_discard_the_log(path: Path) -> None:
+    """It reaches what was acknowledged, but the rows of that commit are in the log alone."""
+    kill_in_checkpoint(path, written="state")
+
+    with pytest.raises(StoreWentBack, match=rf"mv {link_of(path)} {path}-wal"):
+        open_at(path)
+    link_of(path).rename(path.with_name("store.db-wal"))
+    with closing(open_at(path)) as again:
+        assert send(again, LINKED, report(1)) == [DUPLICATE]
+
+
+def test_a_log_is_lost_where_the_height_alone_decides(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error that the test above would find, planted."""
+    kill_in_checkpoint(path, written="state")
+    monkeypatch.setattr(wal_guard, "_is_written_back", lambda _: True)
+
+    with closing(open_at(path)) as again:
+        assert send(again, LINKED, report(1)) == [COUNTED]
+
+
+def replace_log_and_kill(path: Path) -> None:
+    writer = Writer(path)
+    writer.count(1)
+    other = path.with_name("other")
+    other.write_bytes(b"\0" * 5000)
+    other.replace(path.with_name("store.db-wal"))
+    writer.kill()
+
+
+@pytest.mark.parametrize("height", ["kept", "removed"])
+def test_a_log_that_another_file_replaced_right_before_a_kill_waits_for_its_operator(
+    path: Path, height: str
+) -> None:
+    """Where `rm store.db-*` took the height too, nothing says that the database has all of it."""
+    replace_log_and_kill(path)
+    if height == "removed":
+        remove(path, "-height")
+
+    with pytest.raises(StoreWentBack, match=rf"mv {link_of(path)} {path}-wal"):
+        open_at(path)
+    link_of(path).rename(path.with_name("store.db-wal"))
+    with closing(open_at(path)) as again:
+        assert send(again, LINKED, report(1)) == [DUPLICATE]
+
+
+def test_a_replaced_log_is_lost_where_the_height_is_not_compared(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error that the test above would find, planted."""
+    replace_log_and_kill(path)
+    log = link_of(path).stat().st_ino
+    monkeypatch.setattr(SqliteHeight, "is_reached", lambda *_: True)
+
+    with closing(open_at(path)):
+        assert link_of(path).stat().st_ino != log
 
 
 def test_a_log_that_another_program_has_written_back_is_no_longer_needed(path: Path) -> None:

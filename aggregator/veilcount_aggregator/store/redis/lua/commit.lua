@@ -1,8 +1,7 @@
 -- Commit: all reports of a group are judged, and then all are written, or none.
 --
 -- The caller has said what it expects of each report, and what to add if it is right. Lua does not
--- roll back: so judging only reads, and so does reserving memory for counters. The first write comes
--- after the last reason to refuse.
+-- roll back: so judging only reads. The first write comes after the last reason to refuse.
 
 -- What a group touches of one series: `new_rows` counts the new rows of its periods.
 local function look_up(base, states, series, epoch)
@@ -158,7 +157,7 @@ local function write_rows(base, batch)
 end
 
 local function commit(base, packed)
-  local requests, given, counts, limit = unpack(cmsgpack.unpack(packed))
+  local requests, tallies, counts = unpack(cmsgpack.unpack(packed))
   local states, batches, verdicts, agreed = {}, {}, {}, true
   for at, request in ipairs(requests) do
     local batch, agrees = judge_reports(base, states, request, verdicts)
@@ -171,10 +170,6 @@ local function commit(base, packed)
     end
     return table.concat(verdicts)
   end
-  local tallies, budget, unfit = plan_tallies(base, given, limit)
-  if #unfit > 0 then
-    return unfit
-  end
   for _, batch in ipairs(batches) do
     if #batch.changed > 0 then
       write_rows(base, batch)
@@ -186,7 +181,7 @@ local function commit(base, packed)
     end
     charge_quotas(state)
   end
-  write_tallies(base, tallies, budget)
+  write_tallies(base, tallies)
   for at = 1, #counts, 2 do
     call('HINCRBY', base .. ':counts', counts[at], counts[at + 1])
   end

@@ -1,8 +1,8 @@
 -- Counters: a small tally is one string, a large one has pages that are made when they are touched.
 --
--- What a group's counters take is reserved before anything is written, and what does not fit is
--- refused. A page is a packed hash of the counters that are not zero until it would have more than
--- SPARSE of them, and then a string. An index says which it is, in two bits a page.
+-- Their memory was admitted with the definition: nothing here is refused. A page is a packed hash of
+-- the counters that are not zero until it would have more than SPARSE of them, and then a string. An
+-- index says which it is, in two bits a page.
 
 local ABSENT, PACKED_PAGE, WHOLE_PAGE = 0, 1, 2
 local PAGES_AT_ONCE = 300 -- three arguments each
@@ -24,57 +24,10 @@ local function index_bytes(counters)
   return math.ceil(math.ceil(counters / PAGE) / PAGES_A_BYTE)
 end
 
-local function page_bytes(state, entries)
-  if state == ABSENT then
-    return 0
-  elseif state == WHOLE_PAGE then
-    return PAGE_BYTES + COUNTER_BYTES * PAGE
-  end
-  return PAGE_BYTES + ENTRY_BYTES * entries
-end
-
--- The account: bytes by series, and of all series as `total`.
-
-local function open_account(budget, series)
-  local held = call('HMGET', budget.key, series, 'total')
-  local account = {used = tonumber(held[1] or 0), grown = 0}
-  budget.accounts[series] = account
-  budget.total = budget.total or tonumber(held[2] or 0)
-  return account
-end
-
-local function reserve(budget, tally, bytes)
-  if bytes == 0 then
-    return true
-  end
-  local account = budget.accounts[tally.series] or open_account(budget, tally.series)
-  if account.used + bytes > tally.limit or budget.total + bytes > budget.limit then
-    return false
-  end
-  account.used = account.used + bytes
-  account.grown = account.grown + bytes
-  budget.total = budget.total + bytes
-  return true
-end
-
-local function charge(base, series, bytes)
-  if bytes ~= 0 then
-    call('HINCRBY', base .. ':memory', series, bytes)
-    call('HINCRBY', base .. ':memory', 'total', bytes)
-  end
-end
-
--- A small tally: reserves what it grows by.
-local function plan_string(budget, tally)
-  local held, size = call('STRLEN', tally.key), COUNTER_BYTES * tally.counters
-  tally.grows = held < size
-  return held >= size or reserve(budget, tally, size - held + (held == 0 and TALLY_BYTES or 0))
-end
-
 -- Made at its full length: a string that grows bit by bit is given twice what it needs.
 local function write_string(tally)
   local operations = {}
-  if tally.grows then
+  if call('STRLEN', tally.key) < COUNTER_BYTES * tally.counters then
     operations = {'SET', 'i64', '#' .. tally.counters - 1, 0}
   end
   for at = 1, #tally.places do
@@ -115,11 +68,10 @@ local function find_states(index, pages)
   end
 end
 
--- What a page will be, and how many bytes more it takes then.
-local function plan_page(page)
+-- What a page will be.
+local function next_state(page)
   if page.state == WHOLE_PAGE then
-    page.becomes = WHOLE_PAGE
-    return 0
+    return WHOLE_PAGE
   end
   local held, new = 0, #page.offsets
   if page.state == PACKED_PAGE then
@@ -131,24 +83,7 @@ local function plan_page(page)
       end
     end
   end
-  page.becomes = held + new > SPARSE and WHOLE_PAGE or PACKED_PAGE
-  return page_bytes(page.becomes, held + new) - page_bytes(page.state, held)
-end
-
--- Adds the pages that do not fit to `unfit`.
-local function plan_pages(budget, tally, unfit)
-  tally.pages = find_pages(tally)
-  find_states(tally.index, tally.pages)
-  local held, size = call('STRLEN', tally.index), index_bytes(tally.counters)
-  tally.grows = held < size
-  local fits = held >= size
-    or reserve(budget, tally, size - held + (held == 0 and TALLY_BYTES or 0))
-  for _, page in ipairs(tally.pages) do
-    if not fits or not reserve(budget, tally, plan_page(page)) then
-      unfit[#unfit + 1] = tally.number
-      unfit[#unfit + 1] = page.number
-    end
-  end
+  return held + new > SPARSE and WHOLE_PAGE or PACKED_PAGE
 end
 
 local function write_packed(page)
@@ -178,92 +113,57 @@ local function write_whole(page)
 end
 
 local function write_pages(tally)
-  local states = {}
-  if tally.grows then
+  local pages, states = find_pages(tally), {}
+  find_states(tally.index, pages)
+  if call('STRLEN', tally.index) < index_bytes(tally.counters) then
     states = {'SET', 'u2', '#' .. PAGES_A_BYTE * index_bytes(tally.counters) - 1, 0}
   end
-  for _, page in ipairs(tally.pages) do
-    if page.becomes == WHOLE_PAGE then
+  for _, page in ipairs(pages) do
+    local becomes = next_state(page)
+    if becomes == WHOLE_PAGE then
       write_whole(page)
     else
       write_packed(page)
     end
-    if page.state ~= page.becomes then
+    if page.state ~= becomes then
       states[#states + 1] = 'SET'
       states[#states + 1] = 'u2'
       states[#states + 1] = '#' .. page.number
-      states[#states + 1] = page.becomes
+      states[#states + 1] = becomes
     end
   end
   call_in_parts('BITFIELD', tally.index, states)
 end
 
--- Reserves what a group's tallies take; returns what does not fit: a tally, a page, and so on.
-local function plan_tallies(base, given, limit)
-  local budget = {key = base .. ':memory', limit = limit, accounts = {}}
-  local tallies, unfit = {}, {}
-  for number, each in ipairs(given) do
-    local series, counters, most, cell, reports, places, counts = unpack(each)
-    local tally = {
-      number = number - 1, series = series, counters = counters, limit = most, cell = cell,
-      reports = reports, places = places, counts = counts,
-    }
+local function write_tallies(base, given)
+  for _, each in ipairs(given) do
+    local series, counters, cell, reports, places, counts = unpack(each)
+    local tally = {counters = counters, places = places, counts = counts}
     tally.key, tally.index = tally_keys(base, series, cell)
-    tallies[number] = tally
     if counters > PAGE then
-      plan_pages(budget, tally, unfit)
-    elseif not plan_string(budget, tally) then
-      unfit[#unfit + 1] = tally.number
-      unfit[#unfit + 1] = 0
-    end
-  end
-  return tallies, budget, unfit
-end
-
-local function write_tallies(base, tallies, budget)
-  for _, tally in ipairs(tallies) do
-    if tally.pages then
       write_pages(tally)
     else
       write_string(tally)
     end
-    call('HINCRBY', base .. ':reports:' .. tally.series, tally.cell, tally.reports)
-  end
-  for series, account in pairs(budget.accounts) do
-    charge(base, series, account.grown)
+    call('HINCRBY', base .. ':reports:' .. series, cell, reports)
   end
 end
 
 -- A tally as it is kept, for readers and for copies: it is the sum of its string and its pages.
 
-local function each_page(base, series, cell, work)
+local function delete_tally(base, series, cell)
   local key, index = tally_keys(base, series, cell)
   local states = call('GET', index) or ''
   for at = 1, #states do
     local eight = byte(states, at)
     for place = 1, PAGES_A_BYTE do
-      local state = floor(eight / 4 ^ (PAGES_A_BYTE - place)) % 4
-      if state ~= ABSENT then
-        local number = PAGES_A_BYTE * (at - 1) + place - 1
-        work(key .. ':' .. number, state)
+      if floor(eight / 4 ^ (PAGES_A_BYTE - place)) % 4 ~= ABSENT then
+        call('DEL', key .. ':' .. PAGES_A_BYTE * (at - 1) + place - 1)
       end
     end
   end
-  return key, index, #states
-end
-
--- What a tally takes, by the same formula.
-local function measure(base, series, cell)
-  local bytes = 0
-  local key, _, states = each_page(base, series, cell, function(page, state)
-    bytes = bytes + page_bytes(state, state == PACKED_PAGE and call('HLEN', page) or 0)
-  end)
-  local held = call('STRLEN', key)
-  return bytes + (states > 0 and TALLY_BYTES + states or 0) + (held > 0 and TALLY_BYTES + held or 0)
-end
-
-local function measure_tally(keys, args)
-  return measure(keys[1], args[1], args[2])
+  call('DEL', key, index)
+  return key, index
 end
 
 -- Some pages, each as one string: all its counters, or places and counts by turns.
@@ -289,15 +189,10 @@ end
 -- Another store's tally in place of the one that stands here; without any, none stands here then.
 local function import_tally(base, series, cell, packed)
   local reports, counters, whole, given = unpack(cmsgpack.unpack(packed))
-  local freed = measure(base, series, cell)
-  local key, index = each_page(base, series, cell, function(page)
-    call('DEL', page)
-  end)
-  call('DEL', key, index)
+  local key, index = delete_tally(base, series, cell)
   call('SADD', base .. ':series', series)
   if reports == 0 then
     call('HDEL', base .. ':reports:' .. series, cell)
-    charge(base, series, -freed)
     return 1
   end
   call('HSET', base .. ':reports:' .. series, cell, string.format('%.0f', reports))
@@ -321,6 +216,5 @@ local function import_tally(base, series, cell, packed)
   if #given > 0 then
     call_in_parts('BITFIELD', index, states)
   end
-  charge(base, series, measure(base, series, cell) - freed)
   return 1
 end

@@ -1,0 +1,32 @@
+"""What a stranger looks for first: licence, notice, contacts, and one version everywhere."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_licence_is_named_alike_everywhere() -> None:
+    licence = PROJECT["license"]
+
+    assert f"SPDX-License-Identifier: {licence}\n" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert f"license: {licence}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert PROJECT["license-files"] == ["LICENSE", "NOTICE"]
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+    assert f"version: {PROJECT['version']}\n" in citation
+    assert PROJECT["version"] in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["NOTICE", "SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md"])
+def test_a_stranger_finds(name: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8").strip()
+    assert name == "NOTICE" or f"({name})" in (ROOT / "README.md").read_text(encoding="utf-8")
