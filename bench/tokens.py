@@ -21,7 +21,7 @@ from veilcount_aggregator.issuer.accounts import (
 )
 from veilcount_aggregator.issuer.app import create_issuer_app
 from veilcount_aggregator.issuer.issuer import Issuer
-from veilcount_aggregator.issuer.key_setup import set_up_keys
+from veilcount_aggregator.issuer.key_setup import begin_ledger, set_up_keys
 from veilcount_aggregator.issuer.key_vault import FolderVault
 from veilcount_aggregator.issuer.signing import SigningKey
 from veilcount_aggregator.store import open_store
@@ -101,8 +101,9 @@ def _issuing(folder: Path, budget: float) -> Iterator[Row]:
     until = start.replace(year=start.year + 1)
     definitions.write_text(FILE.format(start=start, until=until, answers=ANSWERS))
     vault = FolderVault(folder / "keys", make=True)
-    list(set_up_keys(definitions, vault, start, lambda _: None))
     with closing(open_store(f"sqlite:///{folder}/issuer.db", make=True)) as store:
+        begin_ledger(store, vault)
+        list(set_up_keys(definitions, vault, start, lambda _: None))
         issuer = Issuer.open([definitions], store, vault, lambda: datetime.now(UTC))
         yield from Requests(issuer, load_collections(definitions)["theme"]).rows(budget)
 

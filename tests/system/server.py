@@ -45,6 +45,7 @@ class Server:
         port: int | None = None,
         environ: dict[str, str] | None = None,
         program: tuple[str, ...] = ("veilcount_aggregator",),
+        python: Path = Path(sys.executable),
     ) -> None:
         """Start it, and wait until it takes requests; `flags` are those of `veilcount serve`.
 
@@ -54,7 +55,7 @@ class Server:
         self.log = folder / f"server-{self.port}.log"
         self._session = requests.Session()
         self._session.trust_env = False
-        command = [sys.executable, "-m", *program, "serve", "--json"]
+        command = [str(python), "-m", *program, "serve", "--json"]
         place = ["--bind", f"{HOST}:{self.port}"]
         place += ["--store", store] if isinstance(store, str) else []
         file = {"VEILCOUNT_STORE_FILE": str(store)} if isinstance(store, Path) else {}

@@ -12,18 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from shutil import copy, copytree
 from zipfile import ZipFile
 
 import pytest
 
-from tests.system.deploy.test_containers import instructions
 from tests.system.server import Server
 from tests.system.test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
+from tests.system.wheel import build_wheel
 from veilcount_aggregator.dashboard.layout import DIGITS, PLOTLY
 from veilcount_aggregator.queries.export import ARROW_TYPE, PARQUET_TYPE
 
-ROOT = Path(__file__).parents[2]
 #: run at the start of each process: what the extras would install is not there
 BLOCK = 'import sys; sys.modules |= dict.fromkeys(("narwhals", "opendp", "plotly", "pyarrow"))'
 OVER = YESTERDAY - timedelta(days=60)  # a day that takes no reports any more
@@ -68,17 +66,8 @@ class Install:
 @pytest.fixture(scope="module")
 def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
     """A wheel of what the Dockerfile copies: that suffices to build it."""
-    source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("work")
-    copied = [rest.split() for word, rest in instructions() if word == "COPY"]
-    for *names, to in (each for each in copied if not each[0].startswith("--")):
-        (source / to).mkdir(exist_ok=True)
-        for name in names:
-            place, target = ROOT / name, source / to
-            copytree(place, target, dirs_exist_ok=True) if place.is_dir() else copy(place, target)
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
-    subprocess.run(build, cwd=source, check=True, capture_output=True)
-    packages = tmp_path_factory.mktemp("packages")
-    ZipFile(next((source / "dist").iterdir())).extractall(packages)
+    folder, packages = tmp_path_factory.mktemp("work"), tmp_path_factory.mktemp("packages")
+    ZipFile(build_wheel(tmp_path_factory.mktemp("source"))).extractall(packages)
     (packages / "sitecustomize.py").write_text(BLOCK, encoding="ascii")
     (folder / "collections.toml").write_text(f"{KNOWN}\n{CENTRAL}", encoding="ascii")
     return Install(packages, folder)

@@ -20,6 +20,15 @@ def confirm(consequence: str, question: str, instead: str = "give --yes") -> Non
         raise NegativeResult("nothing was changed")
 
 
+def confirm_by_typing(warning: str, word: str, if_so: str, *, flags: str, unchanged: str) -> None:
+    """Print a warning, and go on only if a person types this word."""
+    print_lines([warning], err=True)
+    require_terminal(flags)
+    typed = click.prompt(f"Type {word} if {if_so}", default="", err=True)
+    if typed.strip() != word:
+        raise NegativeResult(f"nothing was changed: {unchanged}")
+
+
 def require_terminal(instead: str) -> None:
     """Refuse to ask where nobody can answer."""
     if not sys.stdin.isatty():

@@ -17,7 +17,7 @@ from veilcount_shared import Collection
 from ..errors import SettingsError
 from ..issuer.accounts import create_account_key, read_account_key, sign_account
 from ..issuer.key_backup import export_keys, import_keys, is_encrypted
-from ..issuer.key_setup import KeySet, set_up_keys
+from ..issuer.key_setup import KeySet, begin_ledger, set_up_keys
 from ..issuer.key_vault import FolderVault, KeyVault, StoreVault
 from ..issuer.own_store import require_own_store
 from ..issuer.worker import IssuerSettings
@@ -27,6 +27,7 @@ from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX
 from ..structured_logging import log_event
 from . import options
+from .issuer_accept import accept
 from .issuer_erasure import erase_account
 from .issuer_numbers import issued, verify
 from .issuer_options import FILE, collections, keys_folder
@@ -73,6 +74,9 @@ def keys(
     if not files:
         raise SettingsError("--collections", "", "give the definitions file")
     with _vault(url, folder, make=True) as vault:
+        if url is not None:
+            with options.opened(url, make=True) as store:
+                begin_ledger(store, vault)
         today = utc_day(options.now())
         found = [each for file in files for each in set_up_keys(file, vault, today, _announce_keys)]
     if as_json:
@@ -194,6 +198,7 @@ def serve(
     context.exit(serve_issuer(settings, ListenAddress.parse(bind), workers, announce))
 
 
+command.add_command(accept)
 command.add_command(erase_account)
 command.add_command(issued)
 command.add_command(verify)

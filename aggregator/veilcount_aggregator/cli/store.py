@@ -23,12 +23,12 @@ from ..store import DurabilityState, Record, Store, open_store
 from ..store.backup import backup, restore
 from ..store.migrate import CopyProgress, copy_store, outgoing_copy
 from ..store.records import update_records
-from ..store.restore_lock import release_lock_reason
+from ..store.restore_lock import UNCERTAIN_LEDGER, release_lock_reason
 from ..store.store_url import redact_url
 from . import options
-from .confirmation import require_terminal
+from .confirmation import confirm_by_typing, require_terminal
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
-from .output import Facts, print_json, print_lines, print_result, print_table, spinner, status_line
+from .output import Facts, print_json, print_result, print_table, spinner, status_line
 
 AGREED, ACCEPTED, ACTOR = "destroyed", "accept", "cli"
 
@@ -176,7 +176,7 @@ def accept(*, url: str | None, journal: Path | None, yes: bool, as_json: bool) -
         losses = list(store.losses())
         if not yes:
             lacks = "; ".join(losses) or "as far as this host knows, it lacks nothing"
-            _confirm_by_typing(
+            confirm_by_typing(
                 f"WARNING: {lacks}. What is missing is lost for good once it is accepted. If its"
                 " data can still be restored, restore them first. The audit log records this.",
                 ACCEPTED,
@@ -188,7 +188,8 @@ def accept(*, url: str | None, journal: Path | None, yes: bool, as_json: bool) -
 
         def record() -> tuple[Sequence[Record], None]:
             entry = "; ".join(losses) or "nothing missing"
-            return [audit_record(store, options.now(), ACTOR, "store accept", entry)], None
+            act = audit_record(store, options.now(), ACTOR, "store accept", entry)
+            return [act, UNCERTAIN_LEDGER], None  # an issuer's is accepted by itself
 
         update_records(store, record)
     line = "the store is accepted as it is: servers write to it again"
@@ -215,7 +216,7 @@ def retire_journal(
     """
     with options.opened(url) as store:
         if journal is None and not yes:
-            _confirm_by_typing(
+            confirm_by_typing(
                 f"WARNING: without its file, the releases that only journal {id_} records are lost:"
                 " if the store was restored, their budget can be spent again. Give"
                 " --journal FILE if the file can still be read. The audit log records this.",
@@ -245,7 +246,7 @@ def allow_writes(*, url: str | None, yes: bool, as_json: bool) -> None:
         if was and not yes:
             left = outgoing_copy(store)
             copied = f"it was copied to {left.where}" if left else "no copy is recorded"
-            _confirm_by_typing(
+            confirm_by_typing(
                 f"WARNING: this store is read-only; {copied}. If a server has run on a copy,"
                 " reports count twice from now on, and budgets can be spent in both. This cannot be"
                 " undone.",
@@ -257,15 +258,6 @@ def allow_writes(*, url: str | None, yes: bool, as_json: bool) -> None:
         store.set_read_only(on=False)
     line = "the store accepts reports again" if was else "the store was not read-only"
     print_result({"was_read_only": was}, [line], as_json=as_json)
-
-
-def _confirm_by_typing(warning: str, word: str, if_so: str, *, flags: str, unchanged: str) -> None:
-    """Print a warning, and go on only if a person types this word."""
-    print_lines([warning], err=True)
-    require_terminal(flags)
-    typed = click.prompt(f"Type {word} if {if_so}", default="", err=True)
-    if typed.strip() != word:
-        raise NegativeResult(f"nothing was changed: {unchanged}")
 
 
 def _cell(value: object) -> object:

@@ -20,7 +20,7 @@ from veilcount_shared import Collection, load_collections
 from ..issuer.accounts import HmacAccountKey, SignedAccountVerifier, sign_account
 from ..issuer.app import create_issuer_app
 from ..issuer.issuer import Issuer
-from ..issuer.key_setup import set_up_keys
+from ..issuer.key_setup import begin_ledger, set_up_keys
 from ..issuer.key_vault import StoreVault
 from ..series.series import utc_day
 from ..store import open_store
@@ -60,6 +60,7 @@ def open_issuer(
     url = f"sqlite:///{quote(str(folder))}/issuer.db?durability=relaxed"
     with closing(open_store(url, make=True)) as store:
         vault = StoreVault(store)
+        begin_ledger(store, vault)
         list(set_up_keys(definitions, vault, utc_day(clock()), lambda _: None))
         issuer = Issuer.open([definitions], store, vault, clock)
         key, logs = HmacAccountKey(secrets.token_bytes(SECRET_BYTES)), PartyLogs()

@@ -23,6 +23,7 @@ from ..auth.rate_limit import RateLimits
 from ..errors import StoreError
 from ..problem_details import PROBLEM_TYPE, Problem
 from ..response_headers import HEADERS
+from ..store.restore_lock import ledger_is_whole
 from ..store.store_probe import StoreProbe
 from ..structured_logging import FaultLog
 from .accounts import AccountVerifier
@@ -114,10 +115,11 @@ class IssuerEndpoints:
         return Response(b'{"status":"ok"}', mimetype=JSON_TYPE)
 
     def ready(self) -> Response:
-        """Whether the store keeps what is issued."""
+        """Whether tokens are issued: the store keeps them, and lacks none."""
         try:
             health = self._probe.health()
-            is_ready = not (health.blocked or health.read_only or health.trouble)
+            takes_writes = not (health.blocked or health.read_only or health.trouble)
+            is_ready = takes_writes and ledger_is_whole(self._issuer.store)
         except (VeilcountError, FutureTimeoutError):
             is_ready = False
         body = msgspec.json.encode({"ready": is_ready})

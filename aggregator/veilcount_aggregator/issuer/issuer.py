@@ -12,6 +12,7 @@ from veilcount_shared.collection import Linkage
 from ..errors import SettingsError, StoreUnfit
 from ..series.series import utc_day
 from ..store import Store
+from ..store.restore_lock import ledger_is_whole
 from .key_setup import no_tokens, open_keys
 from .key_vault import LEDGER, KeyVault
 from .ledger import IssuanceLedger, SlotRequest
@@ -21,6 +22,13 @@ from .period_keys import PeriodKeys
 from .problems import refuse
 from .publication import Publication, read_lines
 from .signing import SigningKey, require_gmpy2
+
+#: why nothing is issued from a ledger that may lack tokens
+UNCERTAIN = (
+    "the ledger may lack tokens that were issued: the store was restored, or is newer than the"
+    " keys. Nothing is issued: put the newest ledger back; or, only if accounts may have their caps"
+    " once more, `veilcount issuer accept`"
+)
 
 
 class Issuer:
@@ -65,8 +73,10 @@ class Issuer:
         """Return the signatures, in order, for an account; all or nothing.
 
         They are recorded before they are made: a crash in between costs nobody a token, since the
-        same messages are free afterwards.
+        same messages are free afterwards. StoreUnfit: the ledger may lack tokens.
         """
+        if not ledger_is_whole(self.store):
+            raise StoreUnfit(UNCERTAIN)
         keys = self._of(fingerprint)
         unbegun = keys.unbegun(utc_day(self.clock()))
         signers = _signers(keys, requests, unbegun)

@@ -19,13 +19,15 @@ from ..doctor.finding import (
     examine,
     ok,
     or_ok,
+    warn,
     wrong,
 )
 from ..errors import SigningUnavailable
 from ..series.series import utc_day
-from ..store import Store, open_store
+from ..store import Store
+from ..store.restore_lock import ledger_is_whole
 from .definition_file import DefinitionFile
-from .issuer import open_publication
+from .issuer import UNCERTAIN, open_publication
 from .key_list_file import read_key_list
 from .key_vault import LEDGER, NUMBERS
 from .own_store import require_own_store
@@ -38,6 +40,7 @@ TARGET = "issuer"
 MAKE_KEYS = "run `veilcount issuer keys` with this --collections and this --store or --keys"
 SERVE = "start `veilcount issuer serve`: it publishes what is due"
 OLDER = "the ledger is an older one, and what was published stands: say so to whoever compares"
+KEEP_HEIGHTS = "give --keys FOLDER: this host then keeps there what it has issued"
 RESTORE = "restore them with `veilcount issuer keys import`"
 
 
@@ -60,7 +63,7 @@ class IssuerSubject:
 def examine_issuer(settings: IssuerSettings, clock: Callable[[], datetime]) -> Iterator[Finding]:
     """Yield the findings of an issuer's settings, keys and store."""
     try:
-        store = open_store(settings.store)
+        store = settings.open_store()
     except VeilcountError as error:
         fix = "see that it runs; a new one is made by `veilcount issuer keys`"
         yield Finding(TARGET, "store", Severity.WRONG, str(error), fix)
@@ -131,6 +134,9 @@ def _numbers(subject: IssuerSubject) -> Iterator[CheckResult]:
 def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
     require_own_store(subject.store)
     health = subject.store.health()
+    if not ledger_is_whole(subject.store):
+        what, _, fix = UNCERTAIN.partition(". ")
+        yield wrong(what, fix)
     if health.trouble or health.read_only:
         yield wrong(
             f"the store takes nothing: {health.trouble or 'read-only'}", "nothing is issued"
@@ -138,6 +144,8 @@ def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
     elif not health.durable.suffices:
         fix = "make it durable: after a crash, accounts could be issued tokens once more"
         yield wrong(f"the ledger may be lost: {health.why}", fix)
+    elif subject.settings.keys is None and not subject.settings.store.startswith("sqlite:"):
+        yield warn("after a restart an older ledger in Redis is not noticed", KEEP_HEIGHTS)
     else:
         yield ok("the ledger is durable")
 

@@ -17,6 +17,9 @@ from typing import NamedTuple
 from veilcount_shared import Collection
 from veilcount_shared.errors import DefinitionError
 
+from ..store import Store
+from ..store.records import update_records
+from ..store.restore_lock import WHOLE_LEDGER
 from ..store.target_lock import exclusive_file
 from .definition_file import DefinitionFile
 from .key_list_file import read_key_list, write_key_list
@@ -35,6 +38,12 @@ class KeySet(NamedTuple):
     digest: str
     made: bool
     numbers_key: str  # of the published numbers
+
+
+def begin_ledger(store: Store, vault: KeyVault) -> None:
+    """Declare the ledger of a new issuer whole: no token was issued before its secret is made."""
+    if vault.read(LEDGER) is None:
+        update_records(store, lambda: ([WHOLE_LEDGER], None))
 
 
 def set_up_keys(

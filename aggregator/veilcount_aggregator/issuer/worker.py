@@ -32,6 +32,7 @@ FLUSH_SECONDS = 1.0
 RETIRE_SECONDS = 3600.0
 CLOSING = 100  # priority of the finalizer
 ENDPOINT = "issuer"
+HEIGHTS = ".height"  # next to the keys: how far this host has issued from a ledger in Redis
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class IssuerSettings:
             raise SettingsError("--account-key", "", fix)
         return any_of([SignedAccountVerifier(read_account_key(path)) for path in self.account_keys])
 
+    def open_store(self) -> Store:
+        """Open the store, compared with what this host has issued."""
+        return open_store(self.store, heights=self.keys and self.keys / HEIGHTS)
+
     def vault(self, store: Store, *, make: bool = False) -> KeyVault:
         """Return where the secrets are."""
         return StoreVault(store) if self.keys is None else FolderVault(self.keys, make=make)
@@ -75,7 +80,7 @@ def opened_issuer(
     settings: IssuerSettings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> Iterator[Issuer]:
     """Open an issuer for a moment: what is wrong shows."""
-    store = open_store(settings.store)
+    store = settings.open_store()
     try:
         settings.verifier()
         yield Issuer.open(settings.collections, store, settings.vault(store), clock)
@@ -142,7 +147,7 @@ class IssuerWorker:
     def _open(self) -> None:
         if self._app is not None:
             return
-        store = open_store(self._settings.store)
+        store = self._settings.open_store()
         try:
             vault, verifier = self._settings.vault(store), self._settings.verifier()
             files, rate = self._settings.collections, self._settings.rate_limit

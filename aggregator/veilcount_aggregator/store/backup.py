@@ -6,7 +6,8 @@ are of one shard, so nothing is counted twice or half. Records are read last: no
 comes without its definition, and what a release has spent is never older than its data.
 
 What was acknowledged after a backup is not in it, and slots that were spent after it are free
-again. Releases made after it would be forgotten, so a restored store has its releases locked.
+again. Releases and tokens made after it would be forgotten, so a restored store releases and issues
+none (`restore_lock`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from .acknowledged import ENDING
 from .durable_files import sync_path
 from .factory import open_store
 from .migrate import copy_store
-from .restore_lock import lock_releases
+from .records import update_records
+from .restore_lock import UNCERTAIN_LEDGER, lock_releases
 from .sqlite import SqliteStore
 from .sqlite.connection import SqliteUrl, store_error
 from .sqlite.database import SqliteDatabase
@@ -186,6 +188,7 @@ def _lock(part: Path) -> None:
         read_only = store.health().read_only
         store.set_read_only(on=False)
         lock_releases(store, WHY)
+        update_records(store, lambda: ([UNCERTAIN_LEDGER], None))
         with file.writing() as database:
             renew_id(database)  # it lacks what was acknowledged since: no host takes it for whole
         store.set_read_only(on=read_only)

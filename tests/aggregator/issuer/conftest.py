@@ -23,8 +23,13 @@ def empty(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
 
 
 @pytest.fixture
-def store(empty: Empty) -> Iterator[Store]:
-    with closing(open_store(empty(), make=True)) as opened:
+def store_url(empty: Empty) -> str:
+    return empty()
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    with closing(open_store(store_url, make=True)) as opened:
         yield opened
 
 
@@ -38,7 +43,9 @@ def definitions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def issuance(definitions: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Issuance:
-    issuance = Issuance(definitions, store)
+def issuance(
+    definitions: Path, store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Issuance:
+    issuance = Issuance.begun(definitions, store, store_url)
     monkeypatch.setattr(store, "server_times", lambda: [issuance.now])
     return issuance

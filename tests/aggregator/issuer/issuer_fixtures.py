@@ -23,6 +23,8 @@ from veilcount_aggregator.issuer.issuer import Issuer
 from veilcount_aggregator.issuer.key_setup import KeySet, set_up_keys
 from veilcount_aggregator.issuer.key_vault import FolderVault, KeyVault
 from veilcount_aggregator.store import Store
+from veilcount_aggregator.store.records import update_records
+from veilcount_aggregator.store.restore_lock import WHOLE_LEDGER
 from veilcount_aggregator.structured_logging import FaultLog, configure_logging
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
@@ -71,6 +73,11 @@ def set_up(definitions: Path, vault: KeyVault, today: date) -> list[KeySet]:
     return list(set_up_keys(definitions, vault, today, lambda _: None))
 
 
+def declare_whole(store: Store) -> None:
+    """Have a store's ledger lack nothing, as where the keys were made with it."""
+    update_records(store, lambda: ([WHOLE_LEDGER], None))
+
+
 def decode(text: str) -> bytes:
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
@@ -84,6 +91,13 @@ class Issuance:
     now: datetime = NOON
     rate: float = 0
     log: io.StringIO = field(default_factory=io.StringIO)
+    url: str = ""
+
+    @classmethod
+    def begun(cls, definitions: Path, store: Store, url: str = "", rate: float = 0) -> Issuance:
+        """Open the issuer of a store in which its keys were made."""
+        declare_whole(store)
+        return cls(definitions, store, url=url, rate=rate)
 
     def __post_init__(self) -> None:
         configure_logging(self.log)
@@ -140,7 +154,7 @@ class Issuance:
     def tokens(self, account: str, slots: Sequence[SlotSecret], name: str = "theme") -> list[bytes]:
         """Ask, and return finished tokens: a signature that is none raises."""
         reply = self.ask(account, self.requests(slots, name), name)
-        assert reply.status_code == 200, reply.text
+        assert reply.status_code == 200, reply.text + self.log.getvalue()
         keys = self.keys(self.collections[name])
         signed = map(decode, document(reply)["signatures"])
         return [

@@ -186,7 +186,7 @@ def test_without_an_account_nothing_is_read(issuance: Issuance) -> None:
 def test_guesses_and_an_account_that_asks_without_end_are_slowed_down(
     definitions: Any, store: Any
 ) -> None:
-    issuance = Issuance(definitions, store, rate=1)
+    issuance = Issuance.begun(definitions, store, rate=1)
     wanted = issuance.requests(issuance.slots([0])) * 128
     replies = [issuance.ask("alice", wanted) for _ in range(9)]
     assert [each.status_code for each in replies] == [200] * 8 + [429]

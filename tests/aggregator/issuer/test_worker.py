@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from veilcount_aggregator.issuer.worker import IssuerSettings, IssuerWorker
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.structured_logging import configure_logging
 
-from .issuer_fixtures import NOON, Issuance, problem, set_up
+from .issuer_fixtures import NOON, Issuance, declare_whole, problem, set_up
 
 #: a campaign that the real clock, which a worker goes by, is in
 FILE = """\
@@ -52,6 +53,11 @@ def settings(tmp_path: Path) -> IssuerSettings:
     return IssuerSettings(url, (definitions,), tmp_path / "keys", (account_key,))
 
 
+def make_store(url: str) -> None:
+    with closing(open_store(url, make=True)) as store:
+        declare_whole(store)
+
+
 def test_a_worker_waits_for_its_store(settings: IssuerSettings) -> None:
     """It lives and is not ready until then; nothing is answered that devices would drop."""
     found = IssuerWorker(settings)
@@ -64,7 +70,7 @@ def test_a_worker_waits_for_its_store(settings: IssuerSettings) -> None:
     found.keep_up()
     assert states() == [200, 503, 503, 503]
     assert problem(web.post("/v1/tokens")) == "unavailable"
-    open_store(settings.store, make=True).close()
+    make_store(settings.store)
     found.keep_up()
     assert states() == [200, 200, 405, 200]
     assert problem(web.post("/v1/tokens")) == "no-account"
@@ -90,7 +96,7 @@ def test_keys_are_retired_at_the_start_and_each_hour(
     settings: IssuerSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fault in one round ends neither the thread nor the next round."""
-    open_store(settings.store, make=True).close()
+    make_store(settings.store)
     hours, retired = [1000.0], []
 
     def retire(_: Issuer) -> None:
@@ -115,7 +121,7 @@ def test_numbers_are_published_whatever_else_fails(
         raise StoreUnavailable("gone")
 
     rounds = list[str]()
-    open_store(settings.store, make=True).close()
+    make_store(settings.store)
     monkeypatch.setattr(IssuanceMetrics, "flush", fail)
     monkeypatch.setattr(Issuer, "publish", lambda _: rounds.append("published"))
     monkeypatch.setattr(Issuer, "contradictions", lambda _: iter(["the ledger is older"]))

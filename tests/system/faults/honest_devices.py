@@ -38,6 +38,7 @@ class Device:
     port: int
     seed: int
     patience: float = PATIENCE
+    key: str = ""  # of the app; one that was revoked is answered with 401
     waiting: list[Report] = field(default_factory=list)
     acknowledged: set[Report] = field(default_factory=set)
     tried: set[Report] = field(default_factory=set)
@@ -106,18 +107,20 @@ class Device:
 
     def post(self, reports: list[Report]) -> tuple[Verdict, ...] | None:
         """Return what was answered, or None: anything but whole good news is no news."""
-        body, kind = encode_binary(Batch(tuple(reports))), {"Content-Type": BINARY_TYPE}
+        body, headers = encode_binary(Batch(tuple(reports))), {"Content-Type": BINARY_TYPE}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
         if self._connection is None:
             self._connection = http.client.HTTPConnection(HOST, self.port, timeout=self.patience)
         try:
-            self._connection.request("POST", "/v1/reports", body, kind)
+            self._connection.request("POST", "/v1/reports", body, headers)
             reply = self._connection.getresponse()
             content = reply.read()
         except (OSError, http.client.HTTPException):
             self.close()
             return None
         if reply.status >= 400:
-            if reply.status not in {502, 503}:
+            if reply.status not in ({401, 502, 503} if self.key else {502, 503}):
                 self.wrong.append(f"a good batch was answered with {reply.status}: {content!r}")
             if reply.status == 503 and not reply.getheader("Retry-After"):
                 self.wrong.append(f"nobody said when to come back: {content!r}")
