@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_aggregator import estimate
-from veilcount_aggregator.api.collection_metrics import counts_by_series
 from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
+from veilcount_aggregator.ingest.verdict_counts import counts_by_series
 from veilcount_aggregator.mechanisms import tally
 from veilcount_aggregator.series.packed_rows import Counters
 from veilcount_aggregator.series.series import Series

@@ -5,58 +5,20 @@ A collection whose number of reports is not public is left out of all but the la
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
-from veilcount_shared.verdict import Verdict
 
 from ..catalog.counter_admission import AdmittedMemory
-from ..ingest.pipeline import BY_BODY, LOSS
+from ..ingest.verdict_counts import UNKNOWN, VerdictCounts
 from ..mechanisms import poisoning_test
 from ..series.series import Series
 from ..service import Aggregator
-from ..store import BY_HOUR, LIMITED, VERDICT, Cell, ServiceCounter, Store
+from ..store import Cell, Store
 from ..text.privacy_guarantees import counts_are_public
 from .exposition import Labels, gauge, metric
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictCounts:
-    """Counters of one series: rejected reports by verdict, losses, and limits reached."""
-
-    verdicts: Counter[str] = field(default_factory=Counter)
-    losses: Counter[str] = field(default_factory=Counter)
-    limited: Counter[str] = field(default_factory=Counter)  # `full`, but not by a period
-
-    def full(self) -> dict[str, int]:
-        """Return how many reports were answered `full`, by the limit that was reached."""
-        of_period = self.verdicts[Verdict.FULL] - self.limited.total()
-        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR)}
-        return found | {"period": of_period}
-
-    def with_counted(self, reports: int) -> dict[str, int]:
-        """Return how often each verdict was given, all of them, in the protocol's order."""
-        return {
-            verdict.value: reports if verdict is Verdict.COUNTED else self.verdicts[verdict]
-            for verdict in Verdict
-        }
-
-
-def counts_by_series(noted: Mapping[ServiceCounter, int]) -> dict[str, VerdictCounts]:
-    """Return the notes of each series, summed over its periods."""
-    found: defaultdict[str, VerdictCounts] = defaultdict(VerdictCounts)
-    for note, number in noted.items():
-        if note.what == VERDICT:
-            found[note.fingerprint].verdicts[note.word] += number
-        elif note.what == LOSS:
-            found[note.fingerprint].losses[note.word] += number
-        elif note.what == LIMITED:
-            found[note.fingerprint].limited[note.word] += number
-    return found
-
 
 #: a test reads all counters, so it runs again only when the number of reports has grown by 1 %:
 #: about 700 times between a thousand reports and a million
@@ -89,7 +51,6 @@ def is_tested(series: Series) -> bool:
     )
 
 
-UNKNOWN = "(unknown)"  # no collection can be named so
 ReportsByCell = Mapping[str, Mapping[Cell, int]]  # by fingerprint
 
 

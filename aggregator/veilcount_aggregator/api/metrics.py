@@ -24,6 +24,7 @@ from ..auth.api_keys import Role
 from ..catalog.cache import KEYS_SECONDS
 from ..central.store_confirmation import unconfirmed_journals
 from ..errors import StoreError
+from ..ingest.verdict_counts import counts_by_series
 from ..retention.retention_guard import DROPPED
 from ..service import Aggregator
 from ..store import ServiceCounter, Store, StoreHealth
@@ -32,7 +33,6 @@ from ..store.store_probe import StoreProbe
 from ..text.privacy_guarantees import counts_are_public
 from .collection_metrics import (
     FakeReportFlags,
-    counts_by_series,
     memory_metrics,
     poisoning_metrics,
     pseudonym_metrics,

@@ -23,6 +23,7 @@ from ..errors import ClockUntrusted, Overloaded, StoreError, StoreUnavailable
 from ..ingest.decode import RequestBody, too_large
 from ..ingest.group_intake import ANSWER_SECONDS, GroupIntake, IntakeRequest
 from ..ingest.pipeline import IntakeFailed, Outcome
+from ..ingest.service_counters import REPORTS
 from ..problem_details import PROBLEM_TYPE, Problem, ProblemError
 from ..request_ids import ENVIRON_NAME, RequestIds
 from ..store import VERDICTS, Codes
@@ -34,7 +35,6 @@ from .request_metrics import RequestMetrics
 from .schemas import Verdicts
 
 PATH = "/v1/reports"
-ENDPOINT = "reports"
 SOURCE_CLASS = "X-Veilcount-Source-Class"
 _DIGITS = len(str(MAX_BODY))
 
@@ -49,7 +49,7 @@ ENDPOINTS.append(
     Endpoint(
         method="POST",
         path=PATH,
-        group=ENDPOINT,
+        group=REPORTS,
         description="Accept a batch: one verdict per report, once the counted ones are durable."
         f" At most {MAX_BODY:,} bytes in the binary encoding, never compressed; `veilcount encode`"
         " translates a batch from JSON.",
@@ -126,11 +126,11 @@ class ReportsEndpoint:
             response = self._refuse(outcome, header)
         else:
             response = DeviceResponse(200, _VERDICTS, reply(outcome))
-        self._figures.answered(ENDPOINT, response.status, seconds)
+        self._figures.answered(REPORTS, response.status, seconds)
         return response
 
     def _refuse(self, error: Exception, header: str | None) -> DeviceResponse:
-        problem = self._problems.problem(ENDPOINT, error, header)
+        problem = self._problems.problem(REPORTS, error, header)
         self._figures.refused(problem.kind.name)
         return DeviceResponse.from_problem(problem)
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import cache
 
-from ..ingest.service_counters import ServiceCounters
+from ..ingest.service_counters import ANSWERED, REFUSED, ServiceCounters
 from ..store import ServiceCounter
 
-ANSWERED = "answered"
 MICROSECONDS = "microseconds"
-REFUSED = "refused"
 RELAYED = "relayed"
 GATEWAY_REFUSED = "unopened"
 REPLACED = "worker replaced"

@@ -12,17 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..ingest.group_intake import GROUP
 from ..ingest.pipeline import POSTPONED
+from ..ingest.service_counters import ANSWERED, REFUSED, REPORTS
 from ..ingest.store_writer import COMMIT_MICROSECONDS, COMMITS
 from ..store import LOG_RESTORED, ShardHealth
 from .exposition import Labels, gauge, head, line, metric
-from .reports import ENDPOINT
 from .request_metrics import (
     ANALYSIS_REFUSED,
-    ANSWERED,
     BUCKET_LABELS,
     GATEWAY_REFUSED,
     MICROSECONDS,
-    REFUSED,
     RELAYED,
     REPLACED,
 )
@@ -116,7 +114,7 @@ def _requests(words: Words, *, intake: bool) -> Iterator[str]:
     took: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for word, number in words.get(ANSWERED, {}).items():
         endpoint, status, end = word.split(":")
-        if intake or endpoint != ENDPOINT:
+        if intake or endpoint != REPORTS:
             requests[("endpoint", endpoint), ("status", status)] += number
             took[endpoint][end] += number
     yield from metric("requests_total", "counter", "Answered requests.", requests.items())

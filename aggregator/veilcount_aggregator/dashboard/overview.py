@@ -14,7 +14,7 @@ from veilcount_shared.collection import Model
 from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
-from ..api.request_metrics import REFUSED
+from ..ingest.service_counters import REFUSED
 from ..queries import Snapshot
 from ..queries.sample_adequacy import PLAIN
 from ..series.series import Series

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from veilcount_shared.errors import VeilcountError
 
 from ..errors import system_reason
-from ..retention.clock_guard import TOLERANCE
 
 Subject = TypeVar("Subject")
 
-MUCH_SKEW = timedelta(seconds=30)
-NTP = "synchronize the clocks of both machines by NTP: periods begin and end at midnight UTC"
 UNREACHABLE = "check that it runs, that this machine can reach it, and that the URL is right"
 
 
@@ -99,18 +95,6 @@ def or_ok(message: str) -> Callable[[Check[Subject]], Check[Subject]]:
         return lambda subject: problems_or_ok(check(subject), message)
 
     return decorate
-
-
-def skew(there: datetime, before: datetime, after: datetime) -> Iterator[CheckResult]:
-    """Yield the skew of another clock, which was read between two instants of this machine's."""
-    off = max(before - there, there - after, timedelta(0))
-    message = f"{off.total_seconds():.0f} s from this machine's"
-    if off > TOLERANCE:
-        yield wrong(f"{message}: a host with such a clock accepts no reports", NTP)
-    elif off > MUCH_SKEW:
-        yield warn(message, NTP)
-    else:
-        yield ok(f"within {max(off.total_seconds(), 1):.0f} s of this machine's")
 
 
 def _results(check: Check[Subject], subject: Subject) -> Iterator[CheckResult]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from veilcount_shared.errors import VeilcountError
 
 from ..errors import StoreError
+from ..retention.skew_check import skew
 from ..store.redis.config_check import (
     DURABLE,
     KEEPING,
@@ -39,7 +40,6 @@ from .finding import (
     ok,
     or_ok,
     problems_or_ok,
-    skew,
     warn,
     wrong,
 )

@@ -26,21 +26,11 @@ from ..api.schemas import Readiness
 from ..errors import SettingsError
 from ..http_client import AggregatorClient, key_url_problem, url_problem
 from ..problem_details import PROBLEM_TYPE
+from ..retention.skew_check import skew
 from ..store import DurabilityState
-from .finding import (
-    Check,
-    CheckResult,
-    Finding,
-    Severity,
-    examine,
-    graded,
-    ok,
-    or_ok,
-    skew,
-    warn,
-    wrong,
-)
-from .verdict_checks import read_metrics, verdict_problems
+from .finding import Check, CheckResult, Finding, Severity, examine, graded, ok, or_ok, warn, wrong
+from .server_metrics import read_metrics
+from .verdict_checks import verdict_problems
 
 SECONDS = 10.0
 OK, REDIRECT, UNAUTHORIZED, NOT_READY = 200, 300, 401, 503

@@ -6,7 +6,6 @@ counts are not public is left out, and then so are the totals of requests.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,10 +13,8 @@ from typing import NamedTuple
 
 from veilcount_shared.verdict import Verdict
 
-from ..api.collection_metrics import UNKNOWN, VerdictCounts, counts_by_series
-from ..api.exposition import PREFIX
-from ..api.reports import ENDPOINT
-from ..api.request_metrics import ANSWERED, REFUSED
+from ..ingest.service_counters import ANSWERED, REFUSED, REPORTS
+from ..ingest.verdict_counts import UNKNOWN, VerdictCounts, counts_by_series
 from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, or_ok, warn
 from .store_snapshot import StoreSnapshot
@@ -56,9 +53,6 @@ LIMITS: Mapping[Verdict, VerdictLimit] = {
 }
 UNKEYED = VerdictLimit(0.01, "devices send no key, or a revoked one: ship a valid one with the app")
 
-_LINE = re.compile(rf"{PREFIX}(\w+)_total{{(.*)}} ([0-9.e+]+)")
-_LABEL = re.compile(r'(\w+)="([^"]*)"')
-
 
 @dataclass(frozen=True, slots=True)
 class VerdictTotals:
@@ -72,21 +66,6 @@ class VerdictTotals:
 def verdicts(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Check the verdict counters of a store."""
     yield from verdict_problems(_counted(stored))
-
-
-def read_metrics(text: str) -> VerdictTotals:
-    """Return the totals in the metrics of a running server."""
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    requests = unkeyed = 0
-    for name, labelled, number in _LINE.findall(text):
-        labels, times = dict(_LABEL.findall(labelled)), int(float(number))
-        if name == "verdicts":
-            found[labels["collection"]][labels["verdict"]] += times
-        elif name == "requests" and labels["endpoint"] == ENDPOINT:
-            requests += times
-        elif name == "refused" and labels["problem"] == NO_KEY:
-            unkeyed += times
-    return VerdictTotals(found, requests, unkeyed)
 
 
 def _counted(stored: StoreSnapshot) -> VerdictTotals:
@@ -105,7 +84,7 @@ def _counted(stored: StoreSnapshot) -> VerdictTotals:
     requests = sum(
         n
         for counter, n in counters.items()
-        if counter.what == ANSWERED and counter.word.partition(":")[0] == ENDPOINT
+        if counter.what == ANSWERED and counter.word.partition(":")[0] == REPORTS
     )
     unkeyed = sum(n for each, n in counters.items() if (each.what, each.word) == (REFUSED, NO_KEY))
     return VerdictTotals(found, requests, unkeyed)

@@ -25,13 +25,13 @@ from dataclasses import dataclass
 
 from veilcount_shared.report import MAX_REPORTS
 
+from ..catalog.cache import LIMIT_SECRET
 from ..errors import StoreUnavailable
 from ..series.series import Series
 from ..store import Quota, Record, Store
 from ..store.records import update_records
 from ..text.privacy_guarantees import counts_are_public
 
-KIND = "secret"
 NAME = "pseudonym-limit"
 KEY_BYTES = 32
 ANY = "any"  # the class of whoever comes from none that the operator has named
@@ -108,15 +108,15 @@ def _read_key(store: Store) -> bytes:
     try:
         return update_records(store, lambda: _key(store))
     except StoreUnavailable:
-        _, copied = store.replica(KIND)
+        _, copied = store.replica(LIMIT_SECRET)
         if NAME not in copied:
             raise
         return copied[NAME]
 
 
 def _key(store: Store) -> tuple[list[Record], bytes]:
-    kept = store.records(KIND).get(NAME)
+    kept = store.records(LIMIT_SECRET).get(NAME)
     if kept is not None:
         return [], kept
     made = secrets.token_bytes(KEY_BYTES)
-    return [Record(KIND, NAME, made)], made
+    return [Record(LIMIT_SECRET, NAME, made)], made

@@ -14,6 +14,11 @@ from ..store import ServiceCounter, ServiceCounts
 
 SECONDS = 1.0
 
+#: what counters of requests are called, and the endpoint of reports in them
+ANSWERED = "answered"
+REFUSED = "refused"
+REPORTS = "reports"
+
 
 class ServiceCounters:
     """Counters that are taken out about once a second. Thread-safe."""

@@ -12,14 +12,13 @@ While it waits, a report that is stale by the unconfirmed day alone is not judge
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from veilcount_shared.retention import RECOVERABLE
 
-from ..auth import audit_log
 from ..errors import StoreError
 from ..series.series import Series, utc_day
 from ..store import Record, ServiceCounter, Store
@@ -69,20 +68,6 @@ def read_confirmed_day(store: Store) -> ConfirmedDay | None:
 def needs_confirmation(found: ConfirmedDay | None, day: date) -> bool:
     """Whether a day has to be confirmed before epochs are dropped by it."""
     return found is None or day > found.until
-
-
-def confirm_day(store: Store, now: datetime, actor: str) -> ConfirmedDay:
-    """Record the day of an instant as confirmed by an operator."""
-    made = ConfirmedDay.at_instant(now)
-
-    def decide() -> tuple[Sequence[Record], None]:
-        return [
-            made.record(),
-            audit_log.audit_record(store, now, actor, "confirm clock", str(made.day)),
-        ], None
-
-    update_records(store, decide)
-    return made
 
 
 class RetentionGuard:

@@ -17,9 +17,9 @@ from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response,
 from tests.aggregator.curator_fixtures import TEXT, fill
 from veilcount_aggregator.api import schemas
 from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.auth.clock_confirmation import confirm_day
 from veilcount_aggregator.queries import releases
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
-from veilcount_aggregator.retention.retention_guard import confirm_day
 
 ALPHA = 1e-9  # OpenDP's noise is the system's: the chance that a run fails by chance alone
 OVER = datetime(2027, 1, 1, tzinfo=UTC)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, Deployment, deployment
-from veilcount_aggregator.api.request_metrics import ANSWERED, REFUSED
 from veilcount_aggregator.auth.api_keys import (
     Role,
     create_key,
@@ -20,16 +19,18 @@ from veilcount_aggregator.auth.api_keys import (
     record_key_use,
     revoke_key,
 )
+from veilcount_aggregator.auth.clock_confirmation import confirm_day
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.central.budget_ledger import StoredRelease
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.dashboard.operations.page import FOR_ANALYSTS
 from veilcount_aggregator.doctor import Finding, Severity
+from veilcount_aggregator.doctor.server_metrics import read_metrics
 from veilcount_aggregator.doctor.store_checks import STORED
-from veilcount_aggregator.doctor.verdict_checks import read_metrics, verdict_problems
+from veilcount_aggregator.doctor.verdict_checks import verdict_problems
 from veilcount_aggregator.ingest.pipeline import LOSS
-from veilcount_aggregator.retention.retention_guard import confirm_day
+from veilcount_aggregator.ingest.service_counters import ANSWERED, REFUSED
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.records import update_records

@@ -14,11 +14,11 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment, open_worker
 from veilcount_aggregator.auth.audit_log import load_audit_log
+from veilcount_aggregator.auth.clock_confirmation import confirm_day
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.retention.retention_guard import (
     CONFIRMING_SECONDS,
     DROPPED,
-    confirm_day,
     read_confirmed_day,
 )
 from veilcount_shared.report import Batch

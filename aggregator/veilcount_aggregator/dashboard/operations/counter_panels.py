@@ -14,16 +14,9 @@ from veilcount_shared.schedule import period_start
 from veilcount_shared.verdict import Verdict
 
 from ...api.problems import PROBLEM_KINDS
-from ...api.reports import ENDPOINT
-from ...api.request_metrics import (
-    ANSWERED,
-    BUCKET_BOUNDS,
-    BUCKET_LABELS,
-    MICROSECONDS,
-    REFUSED,
-    RELAYED,
-)
+from ...api.request_metrics import BUCKET_BOUNDS, BUCKET_LABELS, MICROSECONDS, RELAYED
 from ...ingest.group_intake import GROUP, SIZES
+from ...ingest.service_counters import ANSWERED, REFUSED, REPORTS
 from ...series.series import Series
 from ...store import VERDICT, Cell, ServiceCounter, Store
 from ...text.privacy_guarantees import counts_are_public
@@ -151,7 +144,7 @@ def latencies(counts: Counts, *, intake: bool) -> list[EndpointLatency]:
     return [
         _latency(endpoint, ends, failed[endpoint], microseconds[endpoint])
         for endpoint, ends in sorted(held.items())
-        if intake or endpoint != ENDPOINT
+        if intake or endpoint != REPORTS
     ]
 
 
@@ -214,6 +207,6 @@ def relayed(counts: Counts) -> tuple[int, int]:
     """Return the accepted requests with reports: those through a relay, and all."""
     found: Counter[str] = Counter()
     for note, number in counts.items():
-        accepted = note.what == ANSWERED and note.word.startswith(f"{ENDPOINT}:2xx:")
+        accepted = note.what == ANSWERED and note.word.startswith(f"{REPORTS}:2xx:")
         found[note.what] += number * (accepted or note.what == RELAYED)
     return found[RELAYED], found[ANSWERED]

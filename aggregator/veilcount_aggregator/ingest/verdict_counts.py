@@ -1,0 +1,49 @@
+"""Service counters as verdicts by series."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from veilcount_shared.verdict import Verdict
+
+from ..store import BY_HOUR, LIMITED, VERDICT, ServiceCounter
+from .pipeline import BY_BODY, LOSS
+
+UNKNOWN = "(unknown)"  # no collection can be named so
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCounts:
+    """Counters of one series: rejected reports by verdict, losses, and limits reached."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    losses: Counter[str] = field(default_factory=Counter)
+    limited: Counter[str] = field(default_factory=Counter)  # `full`, but not by a period
+
+    def full(self) -> dict[str, int]:
+        """Return how many reports were answered `full`, by the limit that was reached."""
+        of_period = self.verdicts[Verdict.FULL] - self.limited.total()
+        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR)}
+        return found | {"period": of_period}
+
+    def with_counted(self, reports: int) -> dict[str, int]:
+        """Return how often each verdict was given, all of them, in the protocol's order."""
+        return {
+            verdict.value: reports if verdict is Verdict.COUNTED else self.verdicts[verdict]
+            for verdict in Verdict
+        }
+
+
+def counts_by_series(noted: Mapping[ServiceCounter, int]) -> dict[str, VerdictCounts]:
+    """Return the notes of each series, summed over its periods."""
+    found: defaultdict[str, VerdictCounts] = defaultdict(VerdictCounts)
+    for note, number in noted.items():
+        if note.what == VERDICT:
+            found[note.fingerprint].verdicts[note.word] += number
+        elif note.what == LOSS:
+            found[note.fingerprint].losses[note.word] += number
+        elif note.what == LIMITED:
+            found[note.fingerprint].limited[note.word] += number
+    return found
