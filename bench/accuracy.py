@@ -21,10 +21,10 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_aggregator import estimate
-from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import ShareEstimates
-from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis import estimate
+from veilcount_analysis.estimation import ShareEstimates
+from veilcount_analysis.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.simulation import simulate
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
 from veilcount_shared.mechanisms import (

@@ -15,12 +15,12 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
-from veilcount_aggregator.central.curator import Curator
-from veilcount_aggregator.central.opendp_noise import add_noise
-from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.central.release_journal import ReleaseJournal
-from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.releases.curator import Curator
+from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
+from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import open_store
+from veilcount_analysis.releases.opendp_noise import add_noise
+from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections
 
 from .scaling_fit import Power

@@ -12,8 +12,8 @@ from unittest.mock import patch
 from tests.aggregator.store.redis.simulated_rows import million, random_reports
 from tests.redis_server import RedisServer
 
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Store, open_store
+from veilcount_analysis.series.series import Series
 
 from .ingest_load import question
 from .table import Row, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from time import process_time
 
-from veilcount_aggregator.analysis.trust_models import compare_trust_models
+from veilcount_analysis.privacy.trust_models import compare_trust_models
 from veilcount_shared import parse_collections
 
 from .table import Row, Table

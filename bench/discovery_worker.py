@@ -18,8 +18,8 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_aggregator.analysis.simulation.string_search import draw_beginnings
-from veilcount_aggregator.mechanisms.candidate_search import discovered
+from veilcount_analysis.mechanisms.candidate_search import discovered
+from veilcount_analysis.simulation.string_search import draw_beginnings
 from veilcount_shared.domain import PREFIX_BITS, PREFIXES, OpenStrings
 
 from .strings_worker import STRINGS, collection_of

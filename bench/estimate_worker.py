@@ -13,9 +13,9 @@ from time import process_time
 
 import numpy as np
 
-from veilcount_aggregator import estimate
-from veilcount_aggregator.mechanisms import poisoning_test, share_handler
-from veilcount_aggregator.series.packed_rows import Counters
+from veilcount_analysis import estimate
+from veilcount_analysis.mechanisms import poisoning_test, share_handler
+from veilcount_analysis.series.packed_rows import Counters
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
 from veilcount_shared.periods import Unit

@@ -16,8 +16,8 @@ from statistics import median
 
 import numpy as np
 
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
+from veilcount_analysis.series.series import Series
 
 from .ingest_inside import bytes_a_row
 from .ingest_load import CONNECTIONS, BodyFile, Heard, Shape, definitions, load, question

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from tests.redis_server import RedisServer
 
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import (
     COUNTED,
     ROW_BYTES,
     SeriesReports,
     open_store,
 )
+from veilcount_analysis.series.series import Series
 
 from .ingest_load import question
 

@@ -19,12 +19,12 @@ from time import process_time
 
 import numpy as np
 
-from veilcount_aggregator import estimate
 from veilcount_aggregator.ingest.decode import RequestBody
 from veilcount_aggregator.ingest.group_intake import IntakeRequest
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import VERDICTS, open_store
+from veilcount_analysis import estimate
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
 from veilcount_shared.periods import Unit

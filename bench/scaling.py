@@ -24,8 +24,8 @@ from veilcount_aggregator.ingest.pipeline import IntakeDays, IntakePipeline
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.ingest.store_writer import StoreWriter
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
+from veilcount_analysis.series.series import Series
 from veilcount_shared.wire import BINARY_TYPE
 
 from .competitors import ROOT

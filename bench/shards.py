@@ -18,9 +18,9 @@ from statistics import median
 import numpy as np
 from tests.redis_cluster import RedisCluster
 
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import ROW_BYTES, SeriesReports
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_analysis.series.series import Series
 
 from .ingest_load import question
 from .table import Row, Table

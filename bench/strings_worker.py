@@ -11,10 +11,10 @@ from time import process_time
 
 import numpy as np
 
-from veilcount_aggregator.analysis.simulation import Population, simulate
-from veilcount_aggregator.estimation.distinct_count import DistinctCount
-from veilcount_aggregator.estimation.open_strings import chance
-from veilcount_aggregator.mechanisms.candidate_search import Candidates, found_places
+from veilcount_analysis.estimation.distinct_count import DistinctCount
+from veilcount_analysis.estimation.open_strings import chance
+from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places
+from veilcount_analysis.simulation import Population, simulate
 from veilcount_shared import Collection
 from veilcount_shared.domain import OpenStrings
 from veilcount_shared.periods import Unit

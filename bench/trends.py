@@ -9,12 +9,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from veilcount_aggregator.analysis.simulation.changing_states import (
-    draw_states,
-    draw_trend_counters,
-)
-from veilcount_aggregator.mechanisms import handler_of
-from veilcount_aggregator.mechanisms.trend import TrendHandler
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.mechanisms.trend import TrendHandler
+from veilcount_analysis.simulation.changing_states import draw_states, draw_trend_counters
 from veilcount_shared import select_mechanism
 from veilcount_shared.mechanisms import TrendMechanism
 

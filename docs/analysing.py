@@ -15,11 +15,11 @@ import os
 import numpy as np
 import pandas as pd
 
-from veilcount_aggregator import tally
-from veilcount_aggregator.mechanisms.moments import moments_handler
 from veilcount_aggregator.queries.moments import MomentTerms, features_of, figure_rows
-from veilcount_aggregator.reader import NotConfirmed, Reader
+from veilcount_analysis import tally
+from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_client.testing import SeededRandomSource
+from veilcount_reader import NotConfirmed, Reader
 from veilcount_shared import parse_collections
 from veilcount_shared.mechanisms import Moments
 

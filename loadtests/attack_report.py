@@ -12,13 +12,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilcount_aggregator import estimate
-from veilcount_aggregator.estimation import ShareEstimates, poisoning_band
-from veilcount_aggregator.estimation.estimator import Estimator
-from veilcount_aggregator.estimation.poisoning import FAKES
-from veilcount_aggregator.series.packed_rows import Counters
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Store
+from veilcount_analysis import estimate
+from veilcount_analysis.estimation import ShareEstimates, poisoning_band
+from veilcount_analysis.estimation.estimator import Estimator
+from veilcount_analysis.estimation.poisoning import FAKES
+from veilcount_analysis.series.packed_rows import Counters
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 

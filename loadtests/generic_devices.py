@@ -17,8 +17,8 @@ from loadtests.ipc import HEADERS, PLACE
 from locust import FastHttpUser, events, task
 
 from veilcount_aggregator.catalog.definitions import DefinitionSource
-from veilcount_aggregator.http_client import AggregatorClient
 from veilcount_client.delivery.body_packing import pack
+from veilcount_reader.http_client import AggregatorClient
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Linkage, Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings

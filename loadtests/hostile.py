@@ -13,7 +13,7 @@ from functools import partial
 from operator import itemgetter
 from random import Random
 
-from veilcount_aggregator.mechanisms import tally
+from veilcount_analysis.mechanisms import tally
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.report import PSEUDONYM_BYTES

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_aggregator import estimate
-from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
 from veilcount_aggregator.ingest.verdict_counts import counts_by_series
-from veilcount_aggregator.mechanisms import tally
-from veilcount_aggregator.series.packed_rows import Counters
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Cell, Store
+from veilcount_analysis import estimate
+from veilcount_analysis.estimation import MeanEstimate, ShareEstimates
+from veilcount_analysis.mechanisms import tally
+from veilcount_analysis.series.packed_rows import Counters
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict

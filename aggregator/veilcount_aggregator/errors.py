@@ -12,8 +12,6 @@ VeilcountError
   x ClockUntrusted           this host's clock is not trusted for this decision
   x CounterMemoryExceeded    a definition whose counters do not fit the limit on memory
   x SettingsError            a flag, a variable or a URL that cannot be used
-  x QueryError               an invalid query: which parameter, and the fix
-  x NoiseUnavailable         OpenDP, which draws central noise, is not installed
   x SigningUnavailable       gmpy2, which an issuer signs with, is not installed
   x SigningFault             a signature that does not verify: it never leaves
   x NumbersInvalid           a file of issued numbers that does not verify: which line, and why
@@ -96,18 +94,6 @@ class SettingsError(VeilcountError, ValueError):
     def __init__(self, name: str, value: str, fix: str) -> None:
         super().__init__(f"{name} = {format_value(value, MOST_SHOWN)}: {fix}")
         self.name, self.value, self.fix = name, value, fix
-
-
-class QueryError(VeilcountError, ValueError):
-    """A query that cannot be answered: the field, its value, the fix."""
-
-    def __init__(self, field: str, value: object, fix: str) -> None:
-        super().__init__(f"{field} = {format_value(value)}: {fix}")
-        self.field, self.value, self.fix = field, value, fix
-
-
-class NoiseUnavailable(VeilcountError):
-    """OpenDP, which draws central noise, is not installed."""
 
 
 class SigningUnavailable(VeilcountError):

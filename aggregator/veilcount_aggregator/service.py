@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from veilcount_analysis.series.series import utc_day
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
@@ -16,10 +17,6 @@ from .auth.key_uses import KeyUses
 from .catalog.cache import CatalogCache, CatalogSnapshot
 from .catalog.counter_admission import require_memory
 from .catalog.definitions import DefinitionSource, add_definitions, read_source
-from .central.curator import Curator
-from .central.privacy_filter import PrivacyFilter
-from .central.release_journal import ReleaseJournal
-from .central.store_confirmation import SETTLING_SECONDS
 from .errors import ClockUntrusted, Overloaded, StoreError, StoreUnavailable
 from .ingest.decode import DecodedBody, DecodedGroup, decode_group
 from .ingest.group_intake import IntakeRequest
@@ -28,9 +25,12 @@ from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_se
 from .ingest.service_counters import ServiceCounters
 from .ingest.store_writer import StoreWriter
 from .queries import Snapshot
+from .releases.curator import Curator
+from .releases.privacy_filter import PrivacyFilter
+from .releases.release_journal import ReleaseJournal
+from .releases.store_confirmation import SETTLING_SECONDS
 from .retention.clock_guard import Clock, ClockGuard
 from .retention.retention_guard import DROPPED, RetentionGuard, delete_rows
-from .series.series import utc_day
 from .settings import Settings
 from .store import VERDICTS, Store, open_store
 

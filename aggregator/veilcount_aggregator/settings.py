@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from veilcount_analysis.text.number_format import parse_bytes
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 
 from .errors import SettingsError
 from .store.acknowledged import ENDING as HEIGHTS
 from .store.store_url import read_url_file
-from .text.number_format import parse_bytes
 
 PREFIX = "VEILCOUNT_"
 STORE, STORE_FILE = f"{PREFIX}STORE", f"{PREFIX}STORE_FILE"

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from tests.aggregator.store.engines import ENGINES
 from tests.aggregator.store.series_fixtures import report, send
-from veilcount_aggregator.central.curator import Curator, ReleaseResult
-from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import InsufficientBudget, ReleasesWaiting, StoreError
-from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.releases.curator import Curator, ReleaseResult
+from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
+from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import Store, open_store
+from veilcount_analysis.series.series import Series
 from veilcount_shared import SystemRandomSource, parse_collections
 from veilcount_shared.verdict import Verdict
 

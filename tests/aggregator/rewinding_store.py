@@ -11,12 +11,12 @@ from pathlib import Path
 from tests.aggregator.curator_fixtures import AGE, OVER, PERIODS, fill, wanted
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.central.budget_ledger import StoredRelease, load_releases
-from veilcount_aggregator.central.curator import Curator, ReleaseResult
-from veilcount_aggregator.central.journal_state import JournalState, StateFile
-from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import ReleaseRefused, StoreUnavailable
+from veilcount_aggregator.releases.budget_ledger import StoredRelease, load_releases
+from veilcount_aggregator.releases.curator import Curator, ReleaseResult
+from veilcount_aggregator.releases.journal_state import JournalState, StateFile
+from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
+from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.acknowledged import ENDING
 

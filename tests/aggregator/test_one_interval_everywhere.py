@@ -20,8 +20,8 @@ from tests.browser.browser_population import NOW, stock
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.headline import mean_headline, share_headline
 from veilcount_aggregator.queries.estimate_schema import MeanRow, ShareRow
-from veilcount_aggregator.reader import Reader
-from veilcount_aggregator.text.number_format import figure, interval, significant
+from veilcount_analysis.text.number_format import figure, interval, significant
+from veilcount_reader import Reader
 
 __all__ = ["typed"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from tests.claims.claim_harness import claim
 from tests.claims.test_definitions import joint, sent
 from tests.enumeration import max_likelihood_ratio
-from veilcount_aggregator.analysis.budget.composition import compose_answers, guessing_chance
+from veilcount_analysis.privacy.budget.composition import compose_answers, guessing_chance
 from veilcount_shared.composition import (
     basic_composition,
     guessing_probability,
@@ -29,7 +29,7 @@ PAIRS = (
     (SubsetSelection.for_epsilon(HALF, 4, 2), SquareWave.for_epsilon(ONE, 4, 2)),
 )
 SHARED = "shared/veilcount_shared/composition.py"
-BUDGET = "aggregator/veilcount_aggregator/analysis/budget/composition.py"
+BUDGET = "aggregator/analysis/veilcount_analysis/privacy/budget/composition.py"
 
 Composition = Callable[[list[Fraction]], Fraction]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from math import log2, sqrt
 
 from tests.claims.claim_harness import COMPARISON, claim
-from veilcount_aggregator.central import DiscreteLaplaceNoise
+from veilcount_analysis.releases import DiscreteLaplaceNoise
 
-LAPLACE = "aggregator/veilcount_aggregator/central/discrete_laplace.py"
+LAPLACE = "aggregator/analysis/veilcount_analysis/releases/discrete_laplace.py"
 Nodes = list[tuple[int, int]]
 
 

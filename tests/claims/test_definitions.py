@@ -21,8 +21,8 @@ from tests.aggregator.central.release_fixtures import (
 from tests.claims.claim_harness import claim
 from tests.enumeration import enumerate_distribution, max_likelihood_ratio
 from tests.properties.test_trend import sent_over_time
-from veilcount_aggregator.central import part_noise
-from veilcount_aggregator.mechanisms.handler import HANDLERS
+from veilcount_analysis.mechanisms.handler import HANDLERS
+from veilcount_analysis.releases import part_noise
 from veilcount_shared import Collection
 from veilcount_shared.composition import group_privacy, guessing_probability
 from veilcount_shared.domain import GRID

@@ -12,17 +12,17 @@ import pytest
 from tests.aggregator.exact_rows import rows_of
 from tests.claims.claim_harness import claim
 from tests.claims.test_definitions import sent
-from veilcount_aggregator.central import DiscreteLaplaceNoise
-from veilcount_aggregator.mechanisms import handler_of
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.releases import DiscreteLaplaceNoise
 from veilcount_shared import select_mechanism
 from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.selection import best_subset, subset_variance
 
-SUBSET = "aggregator/veilcount_aggregator/mechanisms/subset_selection.py"
+SUBSET = "aggregator/analysis/veilcount_analysis/mechanisms/subset_selection.py"
 SELECTION = "shared/veilcount_shared/mechanisms/selection.py"
-TRUST = "aggregator/veilcount_aggregator/analysis/trust_models/quantity.py"
+TRUST = "aggregator/analysis/veilcount_analysis/privacy/trust_models/quantity.py"
 MECHANISMS = "shared/veilcount_shared/mechanisms/interface.py"
 MEAN = "shared/veilcount_shared/mechanisms/mean.py"
 EPSILONS = tuple(map(Fraction, ("0.1", "0.5", "1", "2", "4")))

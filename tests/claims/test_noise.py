@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from tests.aggregator.exact_rows import rows_of
 from tests.claims.claim_harness import COMPARISON, claim
-from veilcount_aggregator.central import DiscreteLaplaceNoise
-from veilcount_aggregator.central.opendp_noise import (
+from veilcount_analysis.releases import DiscreteLaplaceNoise
+from veilcount_analysis.releases.opendp_noise import (
     calibrated_gaussian_scale,
     calibrated_scale,
     load_opendp,
 )
-from veilcount_aggregator.central.zcdp import rho_budget
+from veilcount_analysis.releases.zcdp import rho_budget
 from veilcount_shared.mechanisms import SubsetSelection
 
-LAPLACE = "aggregator/veilcount_aggregator/central/discrete_laplace.py"
-ZCDP = "aggregator/veilcount_aggregator/central/zcdp.py"
-OPENDP = "aggregator/veilcount_aggregator/central/opendp_noise.py"
+LAPLACE = "aggregator/analysis/veilcount_analysis/releases/discrete_laplace.py"
+ZCDP = "aggregator/analysis/veilcount_analysis/releases/zcdp.py"
+OPENDP = "aggregator/analysis/veilcount_analysis/releases/opendp_noise.py"
 SUBSET = "shared/veilcount_shared/mechanisms/subset_selection.py"
 ONE = Fraction(1)
 PHI = NormalDist().cdf

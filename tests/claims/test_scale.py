@@ -11,7 +11,7 @@ import pytest
 from bench.scale import BASE, COSTS, DAY, DEPLOYMENT, FLEETS, GRACE, HOUR, Fleet, Needs, lines
 from bench.scaling_fit import Power
 
-from veilcount_aggregator.series.series import Series
+from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections
 from veilcount_shared.retention import RECOVERABLE
 

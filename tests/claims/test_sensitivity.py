@@ -18,7 +18,7 @@ from tests.aggregator.central.release_fixtures import (
     whole,
 )
 from tests.claims.claim_harness import COMPARISON, claim
-from veilcount_aggregator.central.sensitivity import (
+from veilcount_analysis.releases.sensitivity import (
     count_sensitivity,
     histogram_sensitivity,
     sum_sensitivity,
@@ -27,8 +27,8 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.periods import Unit
 
-SENSITIVITY = "aggregator/veilcount_aggregator/central/sensitivity.py"
-MEAN = "aggregator/veilcount_aggregator/central/query_types/number_queries.py"
+SENSITIVITY = "aggregator/analysis/veilcount_analysis/releases/sensitivity.py"
+MEAN = "aggregator/analysis/veilcount_analysis/releases/query_types/number_queries.py"
 LOW, HIGH = -1, 2
 Values = tuple[int, ...]
 

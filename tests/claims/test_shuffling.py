@@ -9,21 +9,21 @@ from math import exp
 from tests.aggregator.analysis.test_amplification import exact_delta
 from tests.aggregator.exact_rows import rows_of
 from tests.claims.claim_harness import claim
-from veilcount_aggregator.analysis.amplification import (
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.privacy.amplification import (
     amplified,
     blanket_delta,
     blanket_epsilon,
     clones_delta,
     largest_local_epsilon,
 )
-from veilcount_aggregator.mechanisms import handler_of
 from veilcount_shared.epsilon import exp_upper
 from veilcount_shared.mechanisms import SubsetSelection
 
 ONE, TWO = Fraction(1), Fraction(2)
 DELTA = Fraction(1, 10**6)
-BLANKET = "aggregator/veilcount_aggregator/analysis/amplification/blanket.py"
-BOUNDS = "aggregator/veilcount_aggregator/analysis/amplification/bounds.py"
+BLANKET = "aggregator/analysis/veilcount_analysis/privacy/amplification/blanket.py"
+BOUNDS = "aggregator/analysis/veilcount_analysis/privacy/amplification/bounds.py"
 SMALL = tuple(
     (SubsetSelection.for_epsilon(epsilon, k, 1), n)
     for epsilon in (ONE, TWO)

@@ -24,8 +24,8 @@ from tests.aggregator.central.release_fixtures import (
     true_values,
     whole,
 )
-from veilcount_aggregator.central import PricedQuery, part_noise
-from veilcount_aggregator.central.query_types.histogram_query import HistogramQuery
+from veilcount_analysis.releases import PricedQuery, part_noise
+from veilcount_analysis.releases.query_types.histogram_query import HistogramQuery
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.composition import MAX_ANSWERS, guessing_probability

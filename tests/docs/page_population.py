@@ -9,11 +9,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.cli.population_option import simulate_population
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.simulation import simulate_messages
 from veilcount_shared.schedule import period_start
 from veilcount_shared.verdict import Verdict
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.fft import next_fast_len
 from scipy.stats import binom
 
-from veilcount_aggregator.estimation import IntervalTarget
-from veilcount_aggregator.estimation.clopper_pearson import upper
-from veilcount_aggregator.estimation.proportions import SupportCounts
-from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.estimation import IntervalTarget
+from veilcount_analysis.estimation.clopper_pearson import upper
+from veilcount_analysis.estimation.proportions import SupportCounts
+from veilcount_analysis.estimation.response_distribution import ResponseDistribution
 from veilcount_shared.mechanisms import MeanMechanism
 
 Floats = NDArray[np.float64]

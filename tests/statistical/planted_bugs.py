@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from veilcount_aggregator.analysis.audit.known_bugs import (
+from veilcount_analysis.audit.known_bugs import (
     KEEP,
     ONE,
     Bug,

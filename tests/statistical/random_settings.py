@@ -27,16 +27,16 @@ from tests.statistical.coverage_harness import (
     level_probabilities,
     mean_errors,
 )
-from veilcount_aggregator.analysis.simulation import Population, simulate
-from veilcount_aggregator.central.discrete_laplace import DiscreteLaplaceNoise
-from veilcount_aggregator.central.opendp_noise import calibrated_scale
-from veilcount_aggregator.estimation import IntervalTarget
-from veilcount_aggregator.estimation.mean import DecodedMean
-from veilcount_aggregator.estimation.range_queries import TreeReports
-from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.estimation.square_wave_em import get_wave
-from veilcount_aggregator.estimation.weighted_estimator import WeightedEstimator
-from veilcount_aggregator.mechanisms.range_tree import tree_weights
+from veilcount_analysis.estimation import IntervalTarget
+from veilcount_analysis.estimation.mean import DecodedMean
+from veilcount_analysis.estimation.range_queries import TreeReports
+from veilcount_analysis.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.estimation.square_wave_em import get_wave
+from veilcount_analysis.estimation.weighted_estimator import WeightedEstimator
+from veilcount_analysis.mechanisms.range_tree import tree_weights
+from veilcount_analysis.releases.discrete_laplace import DiscreteLaplaceNoise
+from veilcount_analysis.releases.opendp_noise import calibrated_scale
+from veilcount_analysis.simulation import Population, simulate
 from veilcount_shared import Collection
 from veilcount_shared.domain import GRID, Number
 from veilcount_shared.mechanisms import (

@@ -20,9 +20,9 @@ from scipy.stats import chi2
 
 from tests.aggregator.estimation.collection_fixtures import mean, of_number, of_values, shares
 from tests.statistical.coverage_harness import level_probabilities
-from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.mechanisms import share_handler_of
+from veilcount_analysis.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.mechanisms import share_handler_of
+from veilcount_analysis.simulation import simulate
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 Floats = NDArray[np.float64]

@@ -17,8 +17,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from veilcount_aggregator.analysis.audit import AuditResult, audit, judge
-from veilcount_aggregator.analysis.audit.audit import audit_definition
+from veilcount_analysis.audit import AuditResult, audit, judge
+from veilcount_analysis.audit.audit import audit_definition
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import parse_collections
 from veilcount_shared.domain import GRID

@@ -17,15 +17,15 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.aggregator.estimation.collection_fixtures import falling
-from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation.clopper_pearson import lower, upper
-from veilcount_aggregator.estimation.confidence_intervals import Counts
 from veilcount_aggregator.queries import comparison_sides
 from veilcount_aggregator.queries.comparison import CompareResult, compare_sides
 from veilcount_aggregator.queries.comparison_sides import Side, SideData
 from veilcount_aggregator.queries.estimate_query import EstimateQuery
 from veilcount_aggregator.queries.time_ranges import time_range
-from veilcount_aggregator.series.series import Series
+from veilcount_analysis.estimation.clopper_pearson import lower, upper
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.simulation import simulate
 from veilcount_shared import Collection, parse_collections
 
 Ints = NDArray[np.int64]

@@ -22,14 +22,14 @@ from tests.aggregator.estimation.collection_fixtures import (
     shares,
     sums,
 )
-from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import IntervalTarget, IntervalTerms, LookCount, compare
-from veilcount_aggregator.estimation.clopper_pearson import lower
-from veilcount_aggregator.estimation.mean import worst_noise
-from veilcount_aggregator.estimation.proportions import SupportCounts
-from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.estimation.results import estimate_frequencies
-from veilcount_aggregator.mechanisms import estimate
+from veilcount_analysis.estimation import IntervalTarget, IntervalTerms, LookCount, compare
+from veilcount_analysis.estimation.clopper_pearson import lower
+from veilcount_analysis.estimation.mean import worst_noise
+from veilcount_analysis.estimation.proportions import SupportCounts
+from veilcount_analysis.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.estimation.results import estimate_frequencies
+from veilcount_analysis.mechanisms import estimate
+from veilcount_analysis.simulation import simulate
 from veilcount_shared.mechanisms import MeanMechanism, select_mechanism
 
 Floats = NDArray[np.float64]

@@ -18,10 +18,10 @@ from tests.aggregator.estimation.collection_fixtures import falling, of_number, 
 from tests.statistical.coverage_harness import LEAST, Coverage, Support, coverage, support
 from tests.statistical.distributions import with_epsilon
 from tests.statistical.random_settings import half_width_of, holds, simulated_mean_coverage
-from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import IntervalTarget
-from veilcount_aggregator.estimation.proportions import SupportCounts
-from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.estimation import IntervalTarget
+from veilcount_analysis.estimation.proportions import SupportCounts
+from veilcount_analysis.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.simulation import simulate
 from veilcount_shared.mechanisms import MeanMechanism, SubsetSelection, select_mechanism
 
 MOST = 0.985

@@ -32,7 +32,7 @@ from tests.statistical.distributions import (
     supports,
     with_epsilon,
 )
-from veilcount_aggregator.mechanisms import handler_of
+from veilcount_analysis.mechanisms import handler_of
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import (

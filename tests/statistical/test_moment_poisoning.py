@@ -13,17 +13,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from veilcount_aggregator.estimation import poisoning_band
-from veilcount_aggregator.estimation.confidence_intervals import Counts, Floats
-from veilcount_aggregator.estimation.moment_poisoning import MomentFigures, deviations, slopes
-from veilcount_aggregator.estimation.moments import (
+from veilcount_analysis.estimation import poisoning_band
+from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
+from veilcount_analysis.estimation.moment_poisoning import MomentFigures, deviations, slopes
+from veilcount_analysis.estimation.moments import (
     Function,
     MomentMeans,
     correlations,
     covariances,
     means,
 )
-from veilcount_aggregator.mechanisms.moments import MomentsHandler
+from veilcount_analysis.mechanisms.moments import MomentsHandler
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import Moments
 

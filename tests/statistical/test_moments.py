@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from veilcount_aggregator.estimation.confidence_intervals import Counts, Floats
-from veilcount_aggregator.estimation.moments import (
+from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
+from veilcount_analysis.estimation.moments import (
     Figures,
     Function,
     MomentMeans,
@@ -24,8 +24,8 @@ from veilcount_aggregator.estimation.moments import (
     means,
     regression,
 )
-from veilcount_aggregator.mechanisms.handler import handler_of
-from veilcount_aggregator.mechanisms.moments import MomentsHandler
+from veilcount_analysis.mechanisms.handler import handler_of
+from veilcount_analysis.mechanisms.moments import MomentsHandler
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import Moments
 

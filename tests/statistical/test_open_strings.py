@@ -16,17 +16,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom, poisson
 
-from veilcount_aggregator.analysis.simulation import Population, simulate
-from veilcount_aggregator.estimation import open_strings
-from veilcount_aggregator.estimation.confidence_intervals import Counts, Floats
-from veilcount_aggregator.estimation.estimator import IntervalTarget
-from veilcount_aggregator.estimation.open_strings import HalfSupports, chance, find
-from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.mechanisms.candidate_search import (
-    Candidates,
-    found_places,
-    open_handler,
-)
+from veilcount_analysis.estimation import open_strings
+from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
+from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.estimation.open_strings import HalfSupports, chance, find
+from veilcount_analysis.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places, open_handler
+from veilcount_analysis.simulation import Population, simulate
 from veilcount_shared.collection import Collection
 from veilcount_shared.domain import OpenStrings
 from veilcount_shared.periods import Unit
@@ -95,7 +91,7 @@ def test_a_string_in_the_bucket_of_a_frequent_one_is_not_found(
     counters = reported({"walk": 4000}, np.random.default_rng(1))
 
     assert found_places(WORD, counters, candidates, TESTED).tolist() == [0]
-    monkeypatch.setattr("veilcount_aggregator.mechanisms.candidate_search.find", by_both_alone)
+    monkeypatch.setattr("veilcount_analysis.mechanisms.candidate_search.find", by_both_alone)
     assert len(found_places(WORD, counters, candidates, TESTED)) > 100
 
 

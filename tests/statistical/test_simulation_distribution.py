@@ -18,8 +18,8 @@ from scipy.stats import chi2
 
 from tests.aggregator.estimation.collection_fixtures import of_number, of_values
 from tests.statistical.distributions import ALPHA, HIGHER, LOWER, Floats, Ints, with_epsilon
-from veilcount_aggregator import tally
-from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
+from veilcount_analysis import tally
+from veilcount_analysis.simulation import simulate, simulate_messages
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.domain import GRID

@@ -15,9 +15,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from veilcount_aggregator.estimation import smoothing
-from veilcount_aggregator.estimation.confidence_intervals import Floats, quantile
-from veilcount_aggregator.estimation.smoothing import FEWEST_WEEKLY, Smoother
+from veilcount_analysis.estimation import smoothing
+from veilcount_analysis.estimation.confidence_intervals import Floats, quantile
+from veilcount_analysis.estimation.smoothing import FEWEST_WEEKLY, Smoother
 
 COURSES = 200
 COVERED = 0.935

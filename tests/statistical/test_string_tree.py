@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from veilcount_aggregator.estimation import string_tree
-from veilcount_aggregator.estimation.confidence_intervals import Counts
-from veilcount_aggregator.estimation.letter_model import END, LETTERS, LetterModel
-from veilcount_aggregator.estimation.string_tree import Beginnings
-from veilcount_aggregator.mechanisms.candidate_search import discovered, open_handler
+from veilcount_analysis.estimation import string_tree
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.estimation.letter_model import END, LETTERS, LetterModel
+from veilcount_analysis.estimation.string_tree import Beginnings
+from veilcount_analysis.mechanisms.candidate_search import discovered, open_handler
 from veilcount_shared.collection import Collection
 from veilcount_shared.domain import OpenStrings
 from veilcount_shared.periods import Unit

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilcount_aggregator.estimation.estimator import IntervalTarget
-from veilcount_aggregator.estimation.trend import TrendEstimator
-from veilcount_aggregator.mechanisms.trend import TrendHandler
+from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.estimation.trend import TrendEstimator
+from veilcount_analysis.mechanisms.trend import TrendHandler
 from veilcount_shared.mechanisms import TrendMechanism
 
 PEOPLE, PERIODS, CAMPAIGNS = 2_000, 12, 600

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.retention import retention_guard
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server import background, serve, wsgi
+from veilcount_analysis.series.series import Series
 
 
 def main(shift: Path, arguments: list[str]) -> int:

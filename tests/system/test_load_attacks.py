@@ -18,10 +18,10 @@ from loadtests.questions import BAIT, definitions, questions
 from loadtests.server_verdicts import ServerVerdicts
 from loadtests.verify_store import answers, judge
 
-from veilcount_aggregator.estimation.poisoning import FAKES
 from veilcount_aggregator.ingest.decode import decode_body
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
+from veilcount_analysis.estimation.poisoning import FAKES
 from veilcount_shared.errors import WireError
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_verdicts

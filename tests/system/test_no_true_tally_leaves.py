@@ -27,10 +27,11 @@ from tests.aggregator.api.deployment_fixtures import Deployment, Response, deplo
 from veilcount_aggregator.api import rows
 from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
 from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.central import curator, draw_release
-from veilcount_aggregator.central.budget_ledger import load_releases
 from veilcount_aggregator.cli.main import EXIT_OK, run, veilcount
+from veilcount_aggregator.releases import curator
+from veilcount_aggregator.releases.budget_ledger import load_releases
 from veilcount_aggregator.structured_logging import configure_logging
+from veilcount_analysis.releases import draw_release
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 

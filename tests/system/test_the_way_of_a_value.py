@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.queries.simulated_reports import estimate as estimated
-from veilcount_aggregator import estimate
-from veilcount_aggregator.estimation import ShareEstimates
 from veilcount_aggregator.queries.estimate_schema import SeriesEstimate
+from veilcount_analysis import estimate
+from veilcount_analysis.estimation import ShareEstimates
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Report

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from veilcount_analysis.mechanisms import poisoning_test
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
 from ..catalog.counter_admission import AdmittedMemory
 from ..ingest.verdict_counts import UNKNOWN, VerdictCounts
-from ..mechanisms import poisoning_test
-from ..series.series import Series
 from ..service import Aggregator
 from ..store import Cell, Store
-from ..text.privacy_guarantees import counts_are_public
 from .exposition import Labels, gauge, metric
 
 #: a test reads all counters, so it runs again only when the number of reports has grown by 1 %:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public, epsilons, promise
 from veilcount_shared.schedule import period_start
 
 from ..auth.api_keys import Role
 from ..catalog.definitions import DefinitionSource, load_sources
 from ..catalog.definitions import close_collection as close_series
 from ..ingest.verdict_counts import VerdictCounts, counts_by_series
-from ..series.series import Series
 from ..service import Aggregator
 from ..store.tally_size import worst_case
-from ..text.privacy_guarantees import counts_are_public, epsilons, promise
 from .endpoint import Api, endpoint
 from .problems import refusal
 from .schemas import (

@@ -18,19 +18,19 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from flask import Response
 
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.wire import VERSION
 
 from ..auth.api_keys import Role
 from ..catalog.cache import KEYS_SECONDS
-from ..central.store_confirmation import unconfirmed_journals
 from ..errors import StoreError
 from ..ingest.verdict_counts import counts_by_series
+from ..releases.store_confirmation import unconfirmed_journals
 from ..retention.retention_guard import DROPPED
 from ..service import Aggregator
 from ..store import ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
 from ..store.store_probe import StoreProbe
-from ..text.privacy_guarantees import counts_are_public
 from .collection_metrics import (
     FakeReportFlags,
     memory_metrics,

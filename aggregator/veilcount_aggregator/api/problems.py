@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 
+from veilcount_analysis.errors import NoiseUnavailable, QueryError
 from veilcount_shared.errors import (
     BadField,
     DefinitionError,
@@ -25,10 +26,8 @@ from ..errors import (
     CounterMemoryExceeded,
     InsufficientBudget,
     JournalMissing,
-    NoiseUnavailable,
     Overloaded,
     PeriodStillOpen,
-    QueryError,
     ReleasesLocked,
     ReleasesWaiting,
     SettingsError,

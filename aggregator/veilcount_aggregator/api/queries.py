@@ -6,10 +6,10 @@ from functools import partial
 
 from flask import request
 
+from veilcount_analysis.planning import PlanResult
 from veilcount_shared.wire import JSON_TYPE
 
 from .. import queries
-from ..analysis.planning import PlanResult
 from ..auth.api_keys import Role
 from ..queries import (
     BudgetQuery,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import Model
 
 from ..auth.api_keys import Role
-from ..errors import QueryError
 from ..queries.named_strings import release_candidates
 from ..queries.releases import ReleaseResponse, dry_run_response, release_response, series_releases
-from ..series.series import Series
 from ..store.restore_lock import release_lock_reason
 from .collections import series_of
 from .endpoint import Api, endpoint

@@ -11,16 +11,16 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from veilcount_analysis.text.privacy_guarantees import PrivacyFigures
 from veilcount_shared.collection import Adjacency, Held, Linkage, Model, Presence
 from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
 from ..auth.api_keys import MOST_LABEL, Role
 from ..auth.audit_log import AuditEntry
+from ..queries.api_types import Count, Counts, Decimal
 from ..queries.releases import CountQuery, SeriesReleases
 from ..retention.row_closing import RowReference
-from ..text.api_types import Count, Counts, Decimal
-from ..text.privacy_guarantees import PrivacyFigures
 
 
 class Verdicts(Struct):

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.number_format import format_bytes
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
 
 from ..errors import CounterMemoryExceeded
-from ..mechanisms import handler_of
-from ..series.series import Series
 from ..store import Cell, Store
 from ..store.tally_size import period_bytes, touched_bytes, worst_case
-from ..text.number_format import format_bytes
-from ..text.privacy_guarantees import counts_are_public
 
 #: how an operator raises the limit
 RAISE = "--max-counter-memory; by default 60 % of Redis's maxmemory"

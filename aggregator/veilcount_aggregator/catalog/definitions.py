@@ -15,6 +15,7 @@ from datetime import datetime
 from io import StringIO
 from pathlib import Path
 
+from veilcount_analysis.series.series import Series, utc_day
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection.loading import NOT_UTF8
 from veilcount_shared.errors import DefinitionError, TokenError
@@ -22,7 +23,6 @@ from veilcount_shared.tokens import PublicKey, check_key_list, decode_key_list, 
 
 from ..auth.audit_log import audit_record
 from ..errors import StoreUnfit, system_reason
-from ..series.series import Series, utc_day
 from ..store import Record, Records, Store
 from ..store.records import update_records
 from .counter_admission import require_memory

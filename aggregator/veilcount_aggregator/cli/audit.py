@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from veilcount_analysis.audit import AuditResult
+from veilcount_analysis.audit.audit import audit_definition, unaudited_reason
+from veilcount_analysis.audit.known_bugs import BUGS
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 
-from ..analysis.audit import AuditResult
-from ..analysis.audit.audit import audit_definition, unaudited_reason
-from ..analysis.audit.known_bugs import BUGS
 from . import options
 from .main import NegativeResult
 from .output import print_json, print_lines, print_table

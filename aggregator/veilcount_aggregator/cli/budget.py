@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.text import number_format
 from veilcount_shared.guessing import percent
 
 from ..queries import BudgetQuery, budget
-from ..text import number_format
 from . import options, query_source
 from .output import print_json, print_lines, print_table
 from .query_source import struct_options

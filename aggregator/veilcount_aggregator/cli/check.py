@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.privacy.budget import figures
+from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
+from veilcount_analysis.text import number_format
 from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import Model, answers_by_consent, describe_answers
 
-from ..analysis.budget import figures
-from ..analysis.trust_models import ErrorEstimate, Quantity
 from ..catalog.counter_admission import memory_at_most
-from ..mechanisms import handler_of
 from ..queries import plain
 from ..store.tally_size import worst_case
-from ..text import number_format
 from . import options
 from .main import NegativeResult
 from .output import print_json, print_lines, print_table, spinner

@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 import msgspec
-from msgspec.structs import asdict
 
+from veilcount_analysis.series.series import Series, utc_day
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import format_bytes
+from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared import Collection
 
 from ..catalog.definitions import (
@@ -22,11 +26,7 @@ from ..catalog.definitions import (
 )
 from ..errors import SettingsError
 from ..retention.row_closing import RowReference, close_row
-from ..series.series import Series, utc_day
 from ..store.tally_size import worst_case
-from ..text import number_format
-from ..text.number_format import format_bytes
-from ..text.privacy_guarantees import epsilons
 from . import options
 from .output import print_json, print_lines, print_result, print_table
 from .query_source import server_of, source_options

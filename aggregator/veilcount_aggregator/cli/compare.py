@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.result_columns import spelled
+
 from ..queries import CompareQuery, compare
-from ..text import number_format
-from ..text.result_columns import spelled
 from . import options, query_source
 from .output import print_json, print_lines, print_table
 from .query_source import struct_options

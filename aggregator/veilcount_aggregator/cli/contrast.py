@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.privacy.trust_models import compare_trust_models
+from veilcount_analysis.text import number_format
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Measure
 
-from ..analysis.trust_models import compare_trust_models
 from ..queries import ContrastQuery, PlanQuery, contrast, plain, plan
 from ..queries.plans import Epsilon, NumberMeasure, Range, Values
 from ..queries.query_params import params as declared
-from ..text import number_format
 from . import options, query_source
 from .output import print_json, print_lines, print_table, spinner
 from .query_source import struct_options

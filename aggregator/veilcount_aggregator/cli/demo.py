@@ -16,10 +16,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from veilcount_analysis.releases.opendp_noise import load_opendp
+
 from .. import structured_logging
 from ..auth import sessions
 from ..auth.api_keys import Role
-from ..central.opendp_noise import load_opendp
 from ..demo import summary
 from ..demo.campaign import Campaign
 from ..demo.deployment import DemoClock, DemoDeployment, allow_files, deploy

@@ -11,11 +11,11 @@ from typing import Any
 import click
 from rich.text import Text
 
-from ..central.release_journal import ReleaseJournal
 from ..doctor import Finding, Severity, examine_backups, examine_server, examine_store, worst
 from ..errors import SettingsError
 from ..issuer.issuer_checks import examine_issuer
 from ..issuer.worker import IssuerSettings
+from ..releases.release_journal import ReleaseJournal
 from ..settings import PREFIX, Settings
 from . import options, query_source
 from .main import EXIT_NEGATIVE, EXIT_OK

@@ -9,11 +9,12 @@ from typing import Any, TextIO
 import click
 import msgspec
 
+from veilcount_analysis.text import number_format, result_pages
+from veilcount_analysis.text.result_columns import spelled
+
 from ..queries import Alert, EstimateQuery, EstimateResult, Snapshot, estimate
 from ..queries.alert import MEAN
 from ..queries.export import ArrowUnavailable, Stream, stream_csv, stream_parquet
-from ..text import number_format, result_pages
-from ..text.result_columns import spelled
 from . import options, query_source
 from .main import EXIT_NEGATIVE
 from .output import print_json, print_lines, print_table

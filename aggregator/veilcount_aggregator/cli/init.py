@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.series.series import utc_day
 from veilcount_shared.errors import VeilcountError
 
 from ..auth.api_keys import Role, create_key, load_api_keys
 from ..catalog.counter_admission import require_memory
 from ..catalog.definitions import load_catalog, read_source
 from ..errors import SettingsError
-from ..series.series import utc_day
 from ..settings import Settings, declarations, variable_name
 from ..store import Store
 from ..store.sqlite.connection import SqliteUrl

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.series.series import utc_day
 from veilcount_shared import Collection
 
 from ..errors import SettingsError
@@ -21,7 +22,6 @@ from ..issuer.key_setup import KeySet, begin_ledger, set_up_keys
 from ..issuer.key_vault import FolderVault, KeyVault, StoreVault
 from ..issuer.own_store import require_own_store
 from ..issuer.worker import IssuerSettings
-from ..series.series import utc_day
 from ..server.listen_address import ListenAddress
 from ..server.worker_processes import StartupSummary
 from ..settings import PREFIX

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import click
 
-from ..analysis.planning import PlanResult
+from veilcount_analysis.planning import PlanResult
+from veilcount_analysis.text import number_format
+
 from ..queries import PlanQuery, plain, plan
-from ..text import number_format
 from . import options
 from .output import print_json, print_lines, print_table, print_verbatim, spinner
 from .query_source import Parameters, struct_options

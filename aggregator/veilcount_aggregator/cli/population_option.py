@@ -9,11 +9,11 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcount_analysis.simulation import Population
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.domain import Number
 from veilcount_shared.errors import format_value
 
-from ..analysis.simulation import Population
 from ..queries.domain_values import no_value, places_of
 from . import options
 

@@ -12,12 +12,13 @@ import click
 import requests
 from click.core import ParameterSource
 
+from veilcount_analysis.series.series import utc_day
+from veilcount_reader.http_client import AggregatorClient, collection_path, key_url_problem
+
 from ..catalog.definitions import load_catalog
 from ..errors import SettingsError, StoreUnavailable
-from ..http_client import AggregatorClient, collection_path, key_url_problem
 from ..queries import CollectionNotFound, Snapshot, plain, query_params
 from ..queries.query_params import Param, QueryParams
-from ..series.series import utc_day
 from ..settings import PREFIX
 from . import options
 from .main import NegativeResult

@@ -14,9 +14,10 @@ from typing import Any, TextIO
 
 import click
 
+from veilcount_analysis.text import number_format
+
 from ..errors import SettingsError
 from ..settings import PREFIX
-from ..text import number_format
 from . import options, query_source
 from .confirmation import confirm, yes_option
 from .output import print_json, print_lines, print_table

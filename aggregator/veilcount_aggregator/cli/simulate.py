@@ -10,12 +10,12 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
+from veilcount_analysis.mechanisms.candidate_search import MAX_CANDIDATES
+from veilcount_analysis.text import number_format
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.domain import Features, OpenStrings
 
-from ..mechanisms.candidate_search import MAX_CANDIDATES
-from ..text import number_format
 from . import options
 from .output import print_json, print_lines, print_table, spinner
 from .population_option import DISTRIBUTIONS

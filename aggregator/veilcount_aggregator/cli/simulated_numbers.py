@@ -7,13 +7,13 @@ from typing import Any
 import click
 from numpy.random import Generator
 
+from veilcount_analysis.estimation import IntervalTarget
+from veilcount_analysis.mechanisms.moments import moments_handler
+from veilcount_analysis.simulation import simulate_numbers, true_moments
+from veilcount_analysis.text.number_format import precise
 from veilcount_shared import Collection
 
-from ..analysis.simulation import simulate_numbers, true_moments
-from ..estimation import IntervalTarget
-from ..mechanisms.moments import moments_handler
 from ..queries.moments import MomentTerms, features_of, figure_rows
-from ..text.number_format import precise
 from .simulation_table import SimulationOptions, SimulationTable
 
 COLUMNS = ("figure", "of", "truth", "local", "interval")

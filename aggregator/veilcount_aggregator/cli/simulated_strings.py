@@ -9,12 +9,12 @@ import click
 import numpy as np
 from numpy.random import Generator
 
+from veilcount_analysis.mechanisms.candidate_search import Candidates, open_domain
+from veilcount_analysis.simulation import SimulatedSearch, simulate_discovery, simulate_search
+from veilcount_analysis.text import number_format
 from veilcount_shared import Collection
 from veilcount_shared.domain import OpenStrings
 
-from ..analysis.simulation import SimulatedSearch, simulate_discovery, simulate_search
-from ..mechanisms.candidate_search import Candidates, open_domain
-from ..text import number_format
 from .population_option import Devices, apportion, is_distribution, ranked_weights, typed_weights
 from .simulation_table import SimulationOptions, SimulationTable
 

@@ -9,12 +9,12 @@ import click
 import numpy as np
 from numpy.random import Generator
 
+from veilcount_analysis.estimation import IntervalTarget
+from veilcount_analysis.simulation import SimulatedTrend, simulate_trend
+from veilcount_analysis.text import number_format
 from veilcount_shared import Collection
 from veilcount_shared.schedule import period_end, period_start
 
-from ..analysis.simulation import SimulatedTrend, simulate_trend
-from ..estimation import IntervalTarget
-from ..text import number_format
 from .simulation_table import SimulationOptions, SimulationTable
 
 COLUMNS = ("from", "to", "truth", "local", "interval")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..estimation import IntervalTarget
-from ..estimation.results import ESTIMANDS
+from veilcount_analysis.estimation import IntervalTarget
+from veilcount_analysis.estimation.results import ESTIMANDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import click
 
+from veilcount_analysis.series.series import Series
+
 from ..auth.audit_log import audit_record
 from ..auth.clock_confirmation import confirm_day
 from ..catalog.definitions import load_catalog
-from ..central.privacy_filter import PrivacyFilter
-from ..central.release_journal import ReleaseJournal
-from ..central.store_confirmation import unconfirmed_journals
 from ..errors import SettingsError
+from ..releases.privacy_filter import PrivacyFilter
+from ..releases.release_journal import ReleaseJournal
+from ..releases.store_confirmation import unconfirmed_journals
 from ..retention.clock_guard import TOLERANCE, clock_skew
 from ..retention.retention_guard import ConfirmedDay, read_confirmed_day
-from ..series.series import Series
 from ..settings import PREFIX, Settings
 from ..store import DurabilityState, Record, Store, open_store
 from ..store.backup import backup, restore

@@ -13,8 +13,9 @@ from typing import Any
 
 import click
 
+from veilcount_reader.http_client import AggregatorClient
+
 from ..errors import SettingsError, StoreUnavailable
-from ..http_client import AggregatorClient
 from ..settings import PREFIX
 from ..watch import Watcher, WatchRules, Webhook
 from . import query_source

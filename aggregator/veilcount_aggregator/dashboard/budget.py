@@ -8,19 +8,24 @@ from functools import lru_cache
 
 from flask import Response, request
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.privacy.budget import (
+    CollectionBudget,
+    ComposedEpsilon,
+    HistogramBar,
+    UnitComparison,
+)
+from veilcount_analysis.privacy.budget.composition import compose_answers, guessing_chance
+from veilcount_analysis.privacy.trust_models import ErrorEstimate
+from veilcount_analysis.text import number_format
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.guessing import percent
 from veilcount_shared.mechanisms import Randomizer
 
 from .. import queries
-from ..analysis.budget import CollectionBudget, ComposedEpsilon, HistogramBar, UnitComparison
-from ..analysis.budget.composition import compose_answers, guessing_chance
-from ..analysis.trust_models import ErrorEstimate
-from ..errors import QueryError
 from ..queries import BudgetQuery
 from ..queries.json_encoding import decimal
-from ..text import number_format
 from .charts import (
     Chart,
     axis,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from ..text.number_format import significant
+from veilcount_analysis.text.number_format import significant
 
 Drawing: TypeAlias = dict[str, Any]
 Row: TypeAlias = tuple[str, ...]

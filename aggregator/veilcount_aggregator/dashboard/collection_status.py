@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 
+from veilcount_analysis.series.series import Series
 from veilcount_shared.periods import Unit
 from veilcount_shared.schedule import period_start
 
-from ..series.series import Series
 from ..store import Cell
 from .formatting import day, days
 

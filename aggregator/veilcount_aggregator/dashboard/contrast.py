@@ -7,15 +7,16 @@ from math import log
 
 from flask import Response, request
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.privacy.trust_models import TrustComparison
+from veilcount_analysis.privacy.trust_models.comparison import TrustModelRow as Model
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import sentence_case
+
 from .. import queries
-from ..analysis.trust_models import TrustComparison
-from ..analysis.trust_models.comparison import TrustModelRow as Model
-from ..errors import QueryError
 from ..queries import ContrastQuery
 from ..queries.contrasts import SeriesContrast
 from ..queries.paired_comparison import MEANS, SHARES, PairedComparison, PairedFigure, PairedRow
-from ..text import number_format
-from ..text.number_format import sentence_case
 from .charts import (
     SHARE,
     Chart,

@@ -12,6 +12,8 @@ from typing import Any
 from flask import Request, Response, request
 from werkzeug.datastructures import FileStorage
 
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared import Collection, lint
 from veilcount_shared.errors import DefinitionError
 
@@ -19,8 +21,6 @@ from ..auth.api_keys import Role
 from ..catalog.definitions import Catalog, DefinitionSource, close_collection
 from ..errors import CounterMemoryExceeded
 from ..queries import CollectionNotFound
-from ..series.series import Series
-from ..text.privacy_guarantees import epsilons
 from .collection.definition_history import changes
 from .collection_status import collection_status
 from .pages import Content, Context, page, redirect_to, render

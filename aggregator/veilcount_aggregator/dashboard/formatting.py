@@ -9,12 +9,12 @@ from fractions import Fraction
 from math import floor, isfinite, log10
 from typing import Any
 
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import POINTS, sentence_case
+from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.guessing import percent
 
 from ..queries.json_encoding import decimal
-from ..text import number_format
-from ..text.number_format import POINTS, sentence_case
-from ..text.result_columns import spelled
 
 
 def value_name(value: object) -> str:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from veilcount_analysis.mechanisms import estimate_mean
+from veilcount_analysis.series.series import Series
 from veilcount_shared.domain import Choice, Cross, Number
 
-from ..mechanisms import estimate_mean
 from ..queries import EstimateQuery, Snapshot, estimate
 from ..queries.estimate import SeriesPart
 from ..queries.estimate_results import adequacy_of
@@ -24,7 +25,6 @@ from ..queries.estimate_schema import (
     TimeRangeEstimate,
 )
 from ..queries.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
-from ..series.series import Series
 from .formatting import FigureFormat, value_name
 
 FEW = 5  # largest values of a long list: the rest leads none of them

@@ -9,6 +9,8 @@ from datetime import date, timedelta
 
 from flask import request
 
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public, epsilons
 from veilcount_shared import Collection, periods
 from veilcount_shared.collection import Model
 from veilcount_shared.periods import Unit
@@ -17,10 +19,8 @@ from veilcount_shared.verdict import Verdict
 from ..ingest.service_counters import REFUSED
 from ..queries import Snapshot
 from ..queries.sample_adequacy import PLAIN
-from ..series.series import Series
 from ..store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
-from ..text.privacy_guarantees import counts_are_public, epsilons
 from .collection.definition_history import counted
 from .collection_status import State, collection_status, reports_by_period, trend
 from .headline import latest_headline

@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 
 from flask import Response, current_app, g, redirect, render_template, request, url_for
 
+from veilcount_analysis.series.series import Series
+
 from ..api.auth import Authenticator
 from ..auth.api_keys import Role
 from ..ingest.live_reports import LiveReports
 from ..queries.snapshot import series_by_fingerprint
-from ..series.series import Series
 from ..service import Aggregator
 from .browser_sessions import FIELD, BrowserSessions, Visit
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from flask import Flask, render_template
 
+from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared.collection import Model
 from veilcount_shared.notice import notice
 
 from ..queries import Snapshot
 from ..queries.releases import series_releases
-from ..text.privacy_guarantees import epsilons
 from . import formatting
 from .collection.definition_history import definition_history
 from .collection.page import collection_content

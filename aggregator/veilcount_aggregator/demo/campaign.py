@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from veilcount_analysis.mechanisms.sampling import Ints
+from veilcount_analysis.series.series import utc_day
 from veilcount_shared import Collection, periods
 from veilcount_shared.periods import Unit
 
 from ..catalog.definitions import DefinitionSource
-from ..sampling import Ints
-from ..series.series import utc_day
 
 _FIRST = (
     "Alder", "Amber", "Badger", "Birch", "Bramble", "Chapel", "Clover", "Copper", "Cuckoo",

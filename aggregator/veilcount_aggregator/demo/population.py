@@ -13,10 +13,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from veilcount_analysis.mechanisms.sampling import Floats, Ints
 from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
-from ..sampling import Floats, Ints
 from .campaign import SCREENS, TRAILS, Campaign, Question
 
 Flags = NDArray[np.bool_]

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from flask import Flask
 
+from veilcount_analysis.series.series import utc_day
 from veilcount_shared import Collection, load_collections
 
 from ..issuer.accounts import HmacAccountKey, SignedAccountVerifier, sign_account
@@ -22,7 +23,6 @@ from ..issuer.app import create_issuer_app
 from ..issuer.issuer import Issuer
 from ..issuer.key_setup import begin_ledger, set_up_keys
 from ..issuer.key_vault import StoreVault
-from ..series.series import utc_day
 from ..store import open_store
 from ..structured_logging import FaultLog
 from .campaign import Campaign, Question

@@ -12,13 +12,13 @@ from functools import cached_property
 import numpy as np
 from numpy.random import Generator
 
+from veilcount_analysis.mechanisms.sampling import Ints
+from veilcount_analysis.series.series import Series
 from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
-from ..central.curator import ReleaseResult
 from ..queries import Snapshot
-from ..sampling import Ints
-from ..series.series import Series
+from ..releases.curator import ReleaseResult
 from .campaign import SCREEN, SCREENS, Campaign, Question
 from .deployment import DemoDeployment
 from .party_logs import PartyLogs

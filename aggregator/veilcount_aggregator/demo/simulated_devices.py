@@ -17,6 +17,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.random import Generator
 
+from veilcount_analysis.mechanisms.sampling import Ints
+from veilcount_analysis.series.packed_rows import Packed
+from veilcount_analysis.simulation import simulate_messages
 from veilcount_shared import Collection, SystemRandomSource, schedule
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Number
@@ -24,11 +27,8 @@ from veilcount_shared.report import MAX_REPORTS
 from veilcount_shared.schedule import SECRET_BYTES
 from veilcount_shared.verdict import Verdict
 
-from ..analysis.simulation import simulate_messages
 from ..ingest.decode import DecodedBody
 from ..ingest.decode.columns import ReportColumns
-from ..sampling import Ints
-from ..series.packed_rows import Packed
 from .population import Flags, TrueAnswers
 
 Take = Callable[[DecodedBody], list[Verdict]]

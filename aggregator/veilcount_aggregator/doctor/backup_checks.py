@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
-from ..central.release_journal import ENDING
+from ..releases.release_journal import ENDING
 from ..store.sqlite.schema import APPLICATION, FORMAT, format_of
 from .file_checks import exposed
 from .finding import (

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..series.series import Series
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
+
 from ..store import ROW_BYTES, Store, TransferPiece
 from ..store.transfer_format import decode_numbers
-from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, or_ok, wrong
 from .store_snapshot import StoreSnapshot
 

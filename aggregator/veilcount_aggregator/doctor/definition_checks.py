@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.number_format import format_bytes
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared import lint
 
 from ..catalog.counter_admission import RAISE, AdmittedMemory
-from ..series.series import Series
 from ..settings import Settings
-from ..text.number_format import format_bytes
-from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, ok, or_ok, problems_or_ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 

@@ -19,12 +19,12 @@ import msgspec
 import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
+from veilcount_reader.http_client import AggregatorClient, key_url_problem, url_problem
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 from ..api.reports import PATH
 from ..api.schemas import Readiness
 from ..errors import SettingsError
-from ..http_client import AggregatorClient, key_url_problem, url_problem
 from ..problem_details import PROBLEM_TYPE
 from ..retention.skew_check import skew
 from ..store import DurabilityState

@@ -12,11 +12,11 @@ from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError
 
 from ..auth.api_keys import ApiKey, Role
-from ..central.budget_ledger import load_releases
-from ..central.privacy_filter import PrivacyFilter
-from ..central.release_journal import ReleaseJournal
-from ..central.store_confirmation import registered_journals, unconfirmed_journals
 from ..errors import SettingsError, StoreUnavailable
+from ..releases.budget_ledger import load_releases
+from ..releases.privacy_filter import PrivacyFilter
+from ..releases.release_journal import ReleaseJournal
+from ..releases.store_confirmation import registered_journals, unconfirmed_journals
 from ..retention.retention_guard import needs_confirmation, read_confirmed_day
 from ..settings import Settings
 from ..store import DurabilityState, open_store

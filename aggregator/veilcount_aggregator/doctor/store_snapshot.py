@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
 
+from veilcount_analysis.series.series import Series, utc_day
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
+
 from ..auth.api_keys import ApiKeys, load_api_keys
 from ..catalog.definitions import Catalog, load_catalog
-from ..central.release_journal import ReleaseJournal
-from ..series.series import Series, utc_day
+from ..releases.release_journal import ReleaseJournal
 from ..settings import Settings
 from ..store import Store, StoreHealth
-from ..text.privacy_guarantees import counts_are_public
 
 
 @dataclass

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.verdict import Verdict
 
 from ..ingest.service_counters import ANSWERED, REFUSED, REPORTS
 from ..ingest.verdict_counts import UNKNOWN, VerdictCounts, counts_by_series
-from ..text.privacy_guarantees import counts_are_public
 from .finding import CheckResult, or_ok, warn
 from .store_snapshot import StoreSnapshot
 

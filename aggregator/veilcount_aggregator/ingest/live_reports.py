@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import MessageOutOfRange
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64
 
-from ..series.series import Series
 from ..store import VERDICTS
 from .decode import ReportColumns, RequestBody, decode_body
 from .group_intake import IntakeRequest, Process

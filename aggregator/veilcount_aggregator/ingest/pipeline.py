@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veilcount_analysis.mechanisms import valid_messages
+from veilcount_analysis.series.series import Series
 from veilcount_shared.report import Losses
 from veilcount_shared.verdict import Verdict
 
 from ..errors import ClockUntrusted, StoreError, StoreUnavailable
-from ..mechanisms import valid_messages
-from ..series.series import Series
 from ..store import (
     CODES,
     COUNTED,

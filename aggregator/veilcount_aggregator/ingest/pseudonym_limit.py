@@ -23,14 +23,14 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.report import MAX_REPORTS
 
 from ..catalog.cache import LIMIT_SECRET
 from ..errors import StoreUnavailable
-from ..series.series import Series
 from ..store import Quota, Record, Store
 from ..store.records import update_records
-from ..text.privacy_guarantees import counts_are_public
 
 NAME = "pseudonym-limit"
 KEY_BYTES = 32

@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
 from cryptography.hazmat.primitives.hashes import SHA384
 
+from veilcount_analysis.series.series import Series
 from veilcount_shared.tokens import PublicKey, signed_message
 from veilcount_shared.tokens.blind_rsa import SALT_BYTES
 from veilcount_shared.verdict import Verdict
 
-from ..series.series import Series
 from ..store import CODES, COUNTED, Codes
 from .decode import ReportColumns
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 
+from veilcount_analysis.series.series import utc_day
 from veilcount_shared import load_collections
 from veilcount_shared.collection import Linkage
 
 from ..errors import SettingsError, StoreUnfit
-from ..series.series import utc_day
 from ..store import Store
 from ..store.restore_lock import ledger_is_whole
 from .key_setup import no_tokens, open_keys

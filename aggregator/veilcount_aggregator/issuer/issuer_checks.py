@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
+from veilcount_analysis.series.series import utc_day
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 
@@ -23,7 +24,6 @@ from ..doctor.finding import (
     wrong,
 )
 from ..errors import SigningUnavailable
-from ..series.series import utc_day
 from ..store import Store
 from ..store.restore_lock import ledger_is_whole
 from .definition_file import DefinitionFile

@@ -9,12 +9,12 @@ from datetime import date
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.retention import GRACE
 from veilcount_shared.tokens import PublicKey, digest, encode_key
 
 from ..errors import StoreUnfit
-from ..series.series import Series
 from .key_vault import KeyVault
 from .signing import SigningKey
 

@@ -9,8 +9,9 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..errors import QueryError
-from ..text.result_columns import spelled
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.text.result_columns import spelled
+
 from .estimate_schema import EstimateResult, TimeRangeEstimate
 from .query_params import parse_number
 

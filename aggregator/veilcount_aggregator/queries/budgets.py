@@ -10,24 +10,24 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from veilcount_shared.collection import Adjacency, Model
-from veilcount_shared.errors import format_value
-
-from ..analysis.budget import (
+from veilcount_analysis.privacy.budget import (
     CollectionBudget,
     CrossCollectionBudget,
     UnitComparison,
     compose_collections,
     levels,
 )
-from ..analysis.budget import budget as account
-from ..analysis.budget.account import SpendHistogram
-from ..analysis.budget.composition import DELTA
-from ..central.budget_ledger import load_releases, period_accounts
-from ..central.person_loss import PersonLoss, person_losses
-from ..series.series import Series
-from ..text.api_types import Decimal
-from ..text.privacy_guarantees import counts_are_public
+from veilcount_analysis.privacy.budget import budget as account
+from veilcount_analysis.privacy.budget.account import SpendHistogram
+from veilcount_analysis.privacy.budget.composition import DELTA
+from veilcount_analysis.releases.person_loss import PersonLoss, person_losses
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
+from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.errors import format_value
+
+from ..releases.budget_ledger import load_releases, period_accounts
+from .api_types import Decimal
 from .query_params import Delta, Level, QueryParams, SeriesFilter, parameter
 from .snapshot import Snapshot, series_by_fingerprint
 

@@ -17,21 +17,21 @@ from typing import NoReturn
 import msgspec
 import numpy as np
 
-from veilcount_shared import Collection
-from veilcount_shared.domain import MAX_LABEL, OpenStrings
-
-from ..errors import QueryError
-from ..estimation.confidence_intervals import Counts
-from ..estimation.distinct_count import DistinctCount, Hashes
-from ..estimation.open_strings import DISCOVERIES, PRICES, chance
-from ..mechanisms.candidate_search import (
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.estimation.distinct_count import DistinctCount, Hashes
+from veilcount_analysis.estimation.open_strings import DISCOVERIES, PRICES, chance
+from veilcount_analysis.mechanisms.candidate_search import (
     MAX_CANDIDATES,
     Candidates,
     discovered,
     found_places,
     open_domain,
 )
-from ..series.series import Series
+from veilcount_analysis.series.series import Series
+from veilcount_shared import Collection
+from veilcount_shared.domain import MAX_LABEL, OpenStrings
+
 from ..store import Record, Store
 from ..store.records import update_records
 

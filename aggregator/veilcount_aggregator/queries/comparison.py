@@ -9,18 +9,18 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
+from veilcount_analysis.estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
+from veilcount_analysis.estimation import compare as compared
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.mechanisms import estimate_mean, handler_of
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, epsilons
+from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.domain import Number, OpenStrings
 from veilcount_shared.periods import Unit
 
-from ..estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
-from ..estimation import compare as compared
-from ..estimation.confidence_intervals import Counts
-from ..estimation.estimator import IntervalTarget
-from ..mechanisms import estimate_mean, handler_of
-from ..series.series import Series
-from ..text.api_types import Count
-from ..text.privacy_guarantees import PrivacyFigures, epsilons
-from ..text.result_columns import spelled
+from .api_types import Count
 from .candidates import known_strings
 from .comparison_sides import (
     Side,

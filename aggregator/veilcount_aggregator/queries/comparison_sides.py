@@ -18,15 +18,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import IntervalTarget, MeanEstimate, NoReports, ShareEstimates
+from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
+from veilcount_analysis.estimation.difference import correlation_of_figures, correlation_of_shares
+from veilcount_analysis.estimation.proportions import SupportCounts
+from veilcount_analysis.mechanisms import estimate_shares, handler_of
+from veilcount_analysis.series.series import Series
 from veilcount_shared.domain import Features, Number, OpenStrings
 
-from ..errors import QueryError
-from ..estimation import IntervalTarget, MeanEstimate, NoReports, ShareEstimates
-from ..estimation.confidence_intervals import Counts, Floats
-from ..estimation.difference import correlation_of_figures, correlation_of_shares
-from ..estimation.proportions import SupportCounts
-from ..mechanisms import estimate_shares, handler_of
-from ..series.series import Series
 from .candidates import check_candidates
 from .domain_values import Value, places_of, value_at, value_key
 from .estimate import counters_of

@@ -11,18 +11,18 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta, Struct
 
+from veilcount_analysis.estimation import ShareEstimates
+from veilcount_analysis.estimation.cdf import BucketHistogram
+from veilcount_analysis.mechanisms import estimate as estimated
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.privacy.trust_models import TrustComparison
+from veilcount_analysis.privacy.trust_models import compare_trust_models as contrasted
+from veilcount_analysis.privacy.trust_models.comparison import DELTA
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, OpenStrings
 
-from ..analysis.trust_models import TrustComparison
-from ..analysis.trust_models import compare_trust_models as contrasted
-from ..analysis.trust_models.comparison import DELTA
-from ..estimation import ShareEstimates
-from ..estimation.cdf import BucketHistogram
-from ..mechanisms import estimate as estimated
-from ..mechanisms import handler_of
-from ..series.series import Series
-from ..text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from .budgets import ASSUMED, Population
 from .estimate import counters_of
 from .estimate_results import quarter_shares

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import View
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.estimation.results import ESTIMANDS
+from veilcount_analysis.mechanisms import handler_of, poisoning_test
+from veilcount_analysis.mechanisms.candidate_search import open_handler
+from veilcount_analysis.mechanisms.estimates import target_of
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import epsilons, promise
+from veilcount_analysis.text.result_pages import SELECTIONS
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, Number, OpenStrings
 
-from ..errors import QueryError
-from ..estimation import View
-from ..estimation.confidence_intervals import Counts
-from ..estimation.results import ESTIMANDS
-from ..mechanisms import handler_of, poisoning_test
-from ..mechanisms.candidate_search import open_handler
-from ..mechanisms.estimates import target_of
-from ..series.series import Series
 from ..store import Cell, ServiceCounter
-from ..text.privacy_guarantees import epsilons, promise
-from ..text.result_pages import SELECTIONS
 from .candidates import (
     CandidateSearch,
     check_candidates,

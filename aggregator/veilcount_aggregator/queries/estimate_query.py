@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
-from ..errors import QueryError
-from ..estimation import LookCount, View
-from ..estimation.poisoning import FAKES
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import LookCount, View
+from veilcount_analysis.estimation.poisoning import FAKES
+
 from .query_params import Level, QueryParams, SeriesFilter, parameter
 
 PAGE_SIZE = 100

@@ -12,11 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from veilcount_shared import Collection
-from veilcount_shared.report import MAX_BUCKET
-
-from ..errors import QueryError
-from ..estimation import (
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import (
     LookCount,
     MeanEstimate,
     NoReports,
@@ -25,16 +22,25 @@ from ..estimation import (
     base_cut,
     poisoning_band,
 )
-from ..estimation.cdf import BucketHistogram
-from ..estimation.confidence_intervals import Counts, Ends, Floats
-from ..estimation.estimator import Estimator
-from ..estimation.fieller import RatioEstimator
-from ..estimation.proportions import SupportCounts
-from ..estimation.range_queries import RangeEstimator
-from ..estimation.results import ESTIMANDS
+from veilcount_analysis.estimation.cdf import BucketHistogram
+from veilcount_analysis.estimation.confidence_intervals import Counts, Ends, Floats
+from veilcount_analysis.estimation.estimator import Estimator
+from veilcount_analysis.estimation.fieller import RatioEstimator
+from veilcount_analysis.estimation.proportions import SupportCounts
+from veilcount_analysis.estimation.range_queries import RangeEstimator
+from veilcount_analysis.estimation.results import ESTIMANDS
+from veilcount_analysis.mechanisms import (
+    estimate_number,
+    estimate_shares,
+    estimate_sums,
+    handler_of,
+    share_handler,
+)
+from veilcount_analysis.mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
+from veilcount_shared import Collection
+from veilcount_shared.report import MAX_BUCKET
+
 from ..ingest.pipeline import LOSS
-from ..mechanisms import estimate_number, estimate_shares, estimate_sums, handler_of, share_handler
-from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
 from ..store import VERDICT, ServiceCounter
 from .domain_values import Value, value_at
 from .estimate_query import Denominator, EstimateQuery

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from veilcount_analysis.estimation import LookCount, View
+from veilcount_analysis.text.privacy_guarantees import PrivacyFigures
 from veilcount_shared.periods import Unit
 
-from ..estimation import LookCount, View
-from ..text.api_types import Count, Counts
-from ..text.privacy_guarantees import PrivacyFigures
+from .api_types import Count, Counts
 from .domain_values import Value
 from .estimate_query import Denominator, GroupBy
 

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from ..text.result_columns import COMPARISON, ESTIMATE, PART, Document, columns_of, kind_of
+from veilcount_analysis.text.result_columns import (
+    COMPARISON,
+    ESTIMATE,
+    PART,
+    Document,
+    columns_of,
+    kind_of,
+)
+
 from .comparison import CompareResult
 from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
 from .json_encoding import plain

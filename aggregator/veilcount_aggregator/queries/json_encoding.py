@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..text.api_types import DECIMAL
+from .api_types import DECIMAL
 
 PLACES = Decimal("1e-12")
 _DIGITS = 40

@@ -10,14 +10,11 @@ from math import inf, isfinite
 
 import numpy as np
 
-from veilcount_shared import Collection
-from veilcount_shared.domain import Features
-
-from ..errors import QueryError
-from ..estimation import poisoning_band
-from ..estimation.confidence_intervals import Counts, Floats
-from ..estimation.moment_poisoning import MomentFigures, deviations, slopes
-from ..estimation.moments import (
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import poisoning_band
+from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
+from veilcount_analysis.estimation.moment_poisoning import MomentFigures, deviations, slopes
+from veilcount_analysis.estimation.moments import (
     Figures,
     Function,
     MomentMeans,
@@ -27,8 +24,11 @@ from ..estimation.moments import (
     means,
     regression,
 )
-from ..estimation.poisoning import PoisoningBand
-from ..mechanisms.moments import moments_handler
+from veilcount_analysis.estimation.poisoning import PoisoningBand
+from veilcount_analysis.mechanisms.moments import moments_handler
+from veilcount_shared import Collection
+from veilcount_shared.domain import Features
+
 from .estimate_query import EstimateQuery
 from .estimate_schema import MomentRow
 

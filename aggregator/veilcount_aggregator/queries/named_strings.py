@@ -12,18 +12,18 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.estimation.open_strings import APART
+from veilcount_analysis.mechanisms.candidate_search import Candidates, open_domain
+from veilcount_analysis.releases import Release
+from veilcount_analysis.releases.noise import noise_distribution
+from veilcount_analysis.releases.query import count_interval
+from veilcount_analysis.releases.query_types.strings_query import StringsQuery
 from veilcount_shared import Collection
 from veilcount_shared.domain import HALVES, OpenStrings
 
-from ..central import Release
-from ..central.noise import noise_distribution
-from ..central.query import count_interval
-from ..central.query_types.strings_query import StringsQuery
-from ..errors import QueryError
-from ..estimation.confidence_intervals import Counts
-from ..estimation.open_strings import APART
-from ..mechanisms.candidate_search import Candidates, open_domain
-from ..text.api_types import Count
+from .api_types import Count
 from .candidates import NAMED, check_candidates
 
 

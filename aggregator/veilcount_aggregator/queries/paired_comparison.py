@@ -11,13 +11,13 @@ from typing import Annotated, cast
 
 from msgspec import Meta, Struct
 
+from veilcount_analysis.releases import Release
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.domain import Cross, Number
 
-from ..central import Release
-from ..central.budget_ledger import load_releases
-from ..series.series import Series
+from ..releases.budget_ledger import load_releases
 from .domain_values import part_names, value_key
 from .estimate import estimate
 from .estimate_query import EstimateQuery

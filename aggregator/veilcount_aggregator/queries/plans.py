@@ -6,6 +6,10 @@ from datetime import date
 from fractions import Fraction
 from typing import Annotated
 
+from veilcount_analysis import planning
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.planning import PlanResult, QuestionShape, TrustModel
+from veilcount_analysis.planning.solvers import MAX_TESTED, MOST, MOST_ARMS, YES_OR_NO
 from veilcount_shared.collection import Measure
 from veilcount_shared.collection.validation import MAX_SLOTS
 from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES
@@ -14,10 +18,6 @@ from veilcount_shared.errors import EpsilonError
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
-from ..analysis import planning
-from ..analysis.planning import PlanResult, QuestionShape, TrustModel
-from ..analysis.planning.solvers import MAX_TESTED, MOST, MOST_ARMS, YES_OR_NO
-from ..errors import QueryError
 from .query_params import Delta, Level, QueryParams, parameter, parse_range
 
 Epsilon = Annotated[

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import LookCount, View
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, Number, OpenStrings
 
-from ..errors import QueryError
-from ..estimation import LookCount, View
-from ..estimation.confidence_intervals import Counts
-from ..mechanisms import handler_of
-from ..series.series import Series
 from .candidates import check_listed, check_search
 from .domain_values import groups_of, no_value, places_of
 from .estimate_query import Denominator, EstimateQuery

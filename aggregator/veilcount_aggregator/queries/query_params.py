@@ -29,7 +29,7 @@ from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_h
 import msgspec
 from msgspec import Meta, Struct
 
-from ..errors import QueryError
+from veilcount_analysis.errors import QueryError
 
 #: as a query string holds them: several words under each name
 Parameters = Mapping[str, Sequence[str]]

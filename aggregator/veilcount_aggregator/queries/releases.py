@@ -13,20 +13,26 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from veilcount_analysis.mechanisms.candidate_search import Candidates
+from veilcount_analysis.releases import (
+    MAX_HISTOGRAM_VALUES,
+    NoiseKind,
+    PartNoise,
+    Release,
+    quantile,
+)
+from veilcount_analysis.releases.price import Accounting, period_budget
+from veilcount_analysis.releases.release import LEVEL
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import format_value
 from veilcount_shared.schedule import period_end, period_start
 
-from ..central import MAX_HISTOGRAM_VALUES, NoiseKind, PartNoise, Release, quantile
-from ..central.budget_ledger import load_releases, period_accounts
-from ..central.curator import DryRun, ReleaseResult
-from ..central.price import Accounting, period_budget
-from ..central.release import LEVEL
-from ..mechanisms.candidate_search import Candidates
-from ..series.series import Series
+from ..releases.budget_ledger import load_releases, period_accounts
+from ..releases.curator import DryRun, ReleaseResult
 from ..store import Store
-from ..text.api_types import Count, Decimal
+from .api_types import Count, Decimal
 from .named_strings import NamedStrings, name_strings
 
 #: the quantiles that come with a number's histogram

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import View
+from veilcount_analysis.estimation.confidence_intervals import Counts, Floats, quantile
+from veilcount_analysis.estimation.smoothing import FEWEST, FEWEST_WEEKLY, Smoother
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, Number
 
-from ..errors import QueryError
-from ..estimation import View
-from ..estimation.confidence_intervals import Counts, Floats, quantile
-from ..estimation.smoothing import FEWEST, FEWEST_WEEKLY, Smoother
 from .estimate_query import Denominator, EstimateQuery, GroupBy
 from .estimate_schema import MeanRow, ShareRow, TimeRangeEstimate
 from .sample_adequacy import Terms, observed_adequacy

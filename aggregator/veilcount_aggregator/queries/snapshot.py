@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError, format_value
 
 from ..catalog.definitions import Catalog
-from ..errors import QueryError
-from ..series.series import Series
 from ..store import Store
 
 LEAST_DIGITS = 6  # of a fingerprint that is cut

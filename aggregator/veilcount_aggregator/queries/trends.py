@@ -7,16 +7,16 @@ from datetime import date
 
 import numpy as np
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import poisoning_band
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.estimation.results import IntervalTerms, estimate_frequencies
+from veilcount_analysis.estimation.trend import TrendEstimator
+from veilcount_analysis.mechanisms.trend import trend_handler
+from veilcount_analysis.series.series import Series
 from veilcount_shared.schedule import period_end
 
-from ..errors import QueryError
-from ..estimation import poisoning_band
-from ..estimation.confidence_intervals import Counts
-from ..estimation.estimator import IntervalTarget
-from ..estimation.results import IntervalTerms, estimate_frequencies
-from ..estimation.trend import TrendEstimator
-from ..mechanisms.trend import trend_handler
-from ..series.series import Series
 from ..store import Cell, Store
 from .estimate_query import EstimateQuery
 from .estimate_results import RangeFigures, ValueSelection

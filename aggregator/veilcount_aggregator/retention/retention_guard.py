@@ -17,10 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
+from veilcount_analysis.series.series import Series, utc_day
 from veilcount_shared.retention import RECOVERABLE
 
 from ..errors import StoreError
-from ..series.series import Series, utc_day
 from ..store import Record, ServiceCounter, Store
 from ..store.records import update_records
 from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState

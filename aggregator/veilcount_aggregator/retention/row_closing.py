@@ -12,7 +12,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ..series.series import Series
+from veilcount_analysis.series.series import Series
+
 from ..store import ROW_BYTES, Store
 
 FINGERPRINT = r"^[0-9a-f]{64}$"

@@ -21,8 +21,8 @@ from veilcount_shared.errors import VeilcountError
 
 from ..api.request_metrics import RequestMetrics
 from ..catalog.definitions import read_source
-from ..central.release_journal import ReleaseJournal
 from ..errors import StoreError, StoreUnavailable
+from ..releases.release_journal import ReleaseJournal
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import DurabilityState

@@ -40,7 +40,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from ..series.series import Series
+from veilcount_analysis.series.series import Series
+
 from .health import Durability, ShardHealth, StoreHealth
 from .series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
 

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcount_analysis.series.series import Series
 from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
-
-from ..series.series import Series
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 
-from ..series.series import Series
 from .interface import Cell
 from .series_reports import (
     CODES,

@@ -32,10 +32,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from veilcount_reader.http_client import collection_path, url_problem
 from veilcount_shared.collection.loading import NOT_UTF8
 
 from ..errors import SettingsError
-from ..http_client import collection_path, url_problem
 from ..queries import Alert, EstimateResult
 from ..queries.alert import MEAN
 

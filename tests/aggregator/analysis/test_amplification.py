@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.aggregator.exact_rows import Row, rows_of
 from tests.statistical.distributions import LOWER, with_epsilon
-from veilcount_aggregator.analysis.amplification import (
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.privacy.amplification import (
     Amplified,
     amplified,
     blanket_delta,
@@ -24,8 +25,7 @@ from veilcount_aggregator.analysis.amplification import (
     keeps_epsilon,
     largest_local_epsilon,
 )
-from veilcount_aggregator.analysis.amplification.blanket import GridValues
-from veilcount_aggregator.mechanisms import handler_of
+from veilcount_analysis.privacy.amplification.blanket import GridValues
 from veilcount_shared import select_mechanism
 from veilcount_shared.composition import Overlap, shuffle_amplification
 from veilcount_shared.epsilon import exp_lower, exp_upper

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from veilcount_aggregator.analysis.audit import audit, judge
-from veilcount_aggregator.analysis.audit.events import (
+from veilcount_analysis.audit import audit, judge
+from veilcount_analysis.audit.events import (
     MessageFeature,
     MessageLength,
     MessageTable,
@@ -20,8 +20,8 @@ from veilcount_aggregator.analysis.audit.events import (
     WholeMessage,
     grids,
 )
-from veilcount_aggregator.analysis.audit.search import MessagePair, ranked
-from veilcount_aggregator.estimation import clopper_pearson
+from veilcount_analysis.audit.search import MessagePair, ranked
+from veilcount_analysis.estimation import clopper_pearson
 
 N = 4000
 

@@ -12,7 +12,8 @@ import pytest
 
 from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.exact_rows import rows_of
-from veilcount_aggregator.analysis.budget import (
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.privacy.budget import (
     HistogramBar,
     budget,
     compose_campaign,
@@ -22,12 +23,7 @@ from veilcount_aggregator.analysis.budget import (
     window_epsilon,
     window_epsilons,
 )
-from veilcount_aggregator.analysis.budget.composition import (
-    compose_answers,
-    guessing_chance,
-    specific,
-)
-from veilcount_aggregator.mechanisms import handler_of
+from veilcount_analysis.privacy.budget.composition import compose_answers, guessing_chance, specific
 from veilcount_shared import select_mechanism
 from veilcount_shared.composition import guessing_probability, optimal_composition
 from veilcount_shared.epsilon import exp_lower, exp_upper

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 
 from tests.aggregator.aggregator_fixtures import make_collections
-from veilcount_aggregator.analysis.budget import compose_collections
+from veilcount_analysis.privacy.budget import compose_collections
 from veilcount_shared import Collection
 
 KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil = 2027-12-01\n'

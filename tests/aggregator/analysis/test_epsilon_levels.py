@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from tests.aggregator.aggregator_fixtures import make_collection
-from veilcount_aggregator.analysis.budget import levels
+from veilcount_analysis.privacy.budget import levels
 from veilcount_shared.periods import Unit
 
 

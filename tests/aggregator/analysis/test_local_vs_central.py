@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from tests.aggregator.estimation.collection_fixtures import of_number, of_values, question
-from veilcount_aggregator.analysis.simulation import (
-    Population,
-    compare_local_and_central,
-    population,
-)
+from veilcount_analysis.simulation import Population, compare_local_and_central, population
 from veilcount_shared.collection import Linkage
 from veilcount_shared.periods import Unit
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilcount_aggregator.analysis.amplification import keeps_epsilon
-from veilcount_aggregator.analysis.budget.composition import compose_answers
-from veilcount_aggregator.analysis.planning import PlanResult, QuestionShape, TrustModel, plan
-from veilcount_aggregator.analysis.simulation import Population, simulate
-from veilcount_aggregator.analysis.trust_models import Quantity
-from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.estimation.open_strings import chance
-from veilcount_aggregator.mechanisms.candidate_search import Candidates, found_places
-from veilcount_aggregator.mechanisms.moments import MomentsHandler
-from veilcount_aggregator.text import number_format
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation.open_strings import chance
+from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places
+from veilcount_analysis.mechanisms.moments import MomentsHandler
+from veilcount_analysis.planning import PlanResult, QuestionShape, TrustModel, plan
+from veilcount_analysis.privacy.amplification import keeps_epsilon
+from veilcount_analysis.privacy.budget.composition import compose_answers
+from veilcount_analysis.privacy.trust_models import Quantity
+from veilcount_analysis.simulation import Population, simulate
+from veilcount_analysis.text import number_format
 from veilcount_shared import Collection, parse_collections, select_mechanism
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.composition import guessing_probability

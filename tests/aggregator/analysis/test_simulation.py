@@ -22,18 +22,13 @@ from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.estimation.collection_fixtures import of_number, of_values, question
 from tests.enumeration import enumerate_distribution
 from tests.statistical.distributions import with_epsilon
-from veilcount_aggregator import tally
-from veilcount_aggregator.analysis.simulation import (
-    Population,
-    population,
-    simulate,
-    simulate_messages,
-)
-from veilcount_aggregator.analysis.simulation.population import count_inputs as counted_held
-from veilcount_aggregator.mechanisms import handler_of
-from veilcount_aggregator.mechanisms.mean import MeanHandler
-from veilcount_aggregator.mechanisms.subset_selection import supports
-from veilcount_aggregator.mechanisms.window import draw_levels
+from veilcount_analysis import tally
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.mechanisms.mean import MeanHandler
+from veilcount_analysis.mechanisms.subset_selection import supports
+from veilcount_analysis.mechanisms.window import draw_levels
+from veilcount_analysis.simulation import Population, population, simulate, simulate_messages
+from veilcount_analysis.simulation.population import count_inputs as counted_held
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import GRID, Number

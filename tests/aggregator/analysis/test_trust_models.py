@@ -11,17 +11,17 @@ import pytest
 
 from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.exact_rows import rows_of
-from veilcount_aggregator.analysis.amplification import amplified, keeps_epsilon
-from veilcount_aggregator.analysis.planning.solvers import fewest_devices, least_epsilon
-from veilcount_aggregator.analysis.trust_models import (
+from veilcount_analysis.mechanisms import handler_of, share_handler_of
+from veilcount_analysis.planning.solvers import fewest_devices, least_epsilon
+from veilcount_analysis.privacy.amplification import amplified, keeps_epsilon
+from veilcount_analysis.privacy.trust_models import (
     Quantity,
     TrustComparison,
     TrustModelRow,
     compare_trust_models,
     scaling,
 )
-from veilcount_aggregator.central.zcdp import largest_rho
-from veilcount_aggregator.mechanisms import handler_of, share_handler_of
+from veilcount_analysis.releases.zcdp import largest_rho
 from veilcount_shared import select_mechanism
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import Number

@@ -26,9 +26,9 @@ from veilcount_aggregator.catalog.definitions import (
 from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.retention.retention_guard import epochs_over
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Record, ServiceCounter, Store
 from veilcount_aggregator.store.records import TRIES, update_records
+from veilcount_analysis.series.series import Series
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 FILE = """

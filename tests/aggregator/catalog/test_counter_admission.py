@@ -25,9 +25,9 @@ from veilcount_aggregator.catalog.definitions import (
     load_catalog,
 )
 from veilcount_aggregator.errors import CounterMemoryExceeded
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Record, Store
 from veilcount_aggregator.store.tally_size import PAGE, period_bytes, tally_bytes, worst_case
+from veilcount_analysis.series.series import Series
 
 TOML = "application/toml"
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.curator_fixtures import AGE, curator, fill
-from veilcount_aggregator.central.curator import Curator
+from veilcount_aggregator.releases.curator import Curator
 from veilcount_aggregator.store import Store
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_aggregator.central import PricedQuery, price_query
-from veilcount_aggregator.central.query import ParallelQuery
+from veilcount_analysis.releases import PricedQuery, price_query
+from veilcount_analysis.releases.query import ParallelQuery
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Number, OpenStrings

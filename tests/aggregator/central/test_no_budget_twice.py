@@ -17,13 +17,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.aggregator.curator_fixtures import AGE, OVER, wanted
-from veilcount_aggregator.central import price_query
-from veilcount_aggregator.central.journal_state import StateFile
-from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.central.release_journal import ReleaseJournal
-from veilcount_aggregator.central.store_confirmation import registered_journals
 from veilcount_aggregator.errors import ReleaseRefused
+from veilcount_aggregator.releases.journal_state import StateFile
+from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
+from veilcount_aggregator.releases.release_journal import ReleaseJournal
+from veilcount_aggregator.releases.store_confirmation import registered_journals
 from veilcount_aggregator.store import Record, Records, Store
+from veilcount_analysis.releases import price_query
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
 HOSTS = 4

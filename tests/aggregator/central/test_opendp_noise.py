@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from veilcount_aggregator.central import DiscreteLaplaceNoise
-from veilcount_aggregator.central.opendp_noise import add_noise, calibrated_scale
+from veilcount_analysis.releases import DiscreteLaplaceNoise
+from veilcount_analysis.releases.opendp_noise import add_noise, calibrated_scale
 
 ALPHA = 1e-9
 DRAWS = 10_000

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
-from veilcount_aggregator.central.noise_kinds import NoiseKind
-from veilcount_aggregator.central.person_loss import person_losses, person_spent
-from veilcount_aggregator.central.price import Accounting, ReleaseCost, period_budget
-from veilcount_aggregator.central.sensitivity import person_contributions
-from veilcount_aggregator.central.zcdp import epsilon_of_rho, rho_budget
+from veilcount_analysis.releases.noise_kinds import NoiseKind
+from veilcount_analysis.releases.person_loss import person_losses, person_spent
+from veilcount_analysis.releases.price import Accounting, ReleaseCost, period_budget
+from veilcount_analysis.releases.sensitivity import person_contributions
+from veilcount_analysis.releases.zcdp import epsilon_of_rho, rho_budget
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 from veilcount_shared.periods import Unit

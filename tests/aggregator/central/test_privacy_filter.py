@@ -30,21 +30,21 @@ from tests.aggregator.curator_fixtures import (
 from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
 from veilcount_aggregator.auth.audit_log import load_audit_log
-from veilcount_aggregator.central import Release, price_query
-from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
-from veilcount_aggregator.central.curator import Curator
-from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import (
     InsufficientBudget,
     JournalMissing,
     PeriodStillOpen,
-    QueryError,
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
 )
+from veilcount_aggregator.releases.budget_ledger import load_releases, period_accounts
+from veilcount_aggregator.releases.curator import Curator
+from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
+from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import Record, Store, open_store
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.releases import Release, price_query
 
 
 def spent(store: Store, period: int = 0) -> Fraction:
@@ -227,7 +227,7 @@ def unwritable(asker: Curator, patch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOSPC, "no space left", str(folder))
 
     del asker
-    patch.setattr("veilcount_aggregator.central.release_journal.sync_path", full)
+    patch.setattr("veilcount_aggregator.releases.release_journal.sync_path", full)
 
 
 def unreadable(asker: Curator, patch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,11 @@ from tests.aggregator.central.release_fixtures import (
     collection,
     whole,
 )
-from veilcount_aggregator.central import PricedQuery, draw_release, price_query
-from veilcount_aggregator.central.sensitivity import person_contributions
-from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.series.series import publishes_n
-from veilcount_aggregator.text.privacy_guarantees import counts_are_public
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.releases import PricedQuery, draw_release, price_query
+from veilcount_analysis.releases.sensitivity import person_contributions
+from veilcount_analysis.series.series import publishes_n
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Measure
 from veilcount_shared.domain import Boolean, Choice, Cross, Number

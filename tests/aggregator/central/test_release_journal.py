@@ -16,11 +16,6 @@ from tests.aggregator.api.deployment_fixtures import deployment, open_worker
 from tests.aggregator.curator_fixtures import AGE, OVER, TEXT, curator, fill, series, wanted
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.audit_log import load_audit_log
-from veilcount_aggregator.central import release_journal
-from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
-from veilcount_aggregator.central.curator import Curator
-from veilcount_aggregator.central.release_journal import ENDING, DigestCache, ReleaseJournal
-from veilcount_aggregator.central.store_confirmation import FORGOTTEN
 from veilcount_aggregator.errors import (
     InsufficientBudget,
     ReleasesLocked,
@@ -28,6 +23,11 @@ from veilcount_aggregator.errors import (
     StoreUnavailable,
     StoreUnfit,
 )
+from veilcount_aggregator.releases import release_journal
+from veilcount_aggregator.releases.budget_ledger import load_releases, period_accounts
+from veilcount_aggregator.releases.curator import Curator
+from veilcount_aggregator.releases.release_journal import ENDING, DigestCache, ReleaseJournal
+from veilcount_aggregator.releases.store_confirmation import FORGOTTEN
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.backup import backup, restore

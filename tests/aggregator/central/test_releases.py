@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import veilcount_aggregator.central.curator as curating
+import veilcount_aggregator.releases.curator as curating
 from tests.aggregator.central.release_fixtures import (
     ADD_REMOVE,
     SUBSTITUTE,
@@ -23,18 +23,18 @@ from tests.aggregator.central.release_fixtures import (
     whole,
 )
 from tests.aggregator.curator_fixtures import AGE, OVER, curator, fill, series, wanted
-from veilcount_aggregator.central import (
+from veilcount_aggregator.errors import ReleasesLocked
+from veilcount_aggregator.releases.budget_ledger import load_releases, release_records
+from veilcount_aggregator.releases.curator import Curator, DrawFailed
+from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
+from veilcount_aggregator.store import Store
+from veilcount_analysis.releases import (
     DiscreteLaplaceNoise,
     Release,
     draw_release,
     part_noise,
     quantile,
 )
-from veilcount_aggregator.central.budget_ledger import load_releases, release_records
-from veilcount_aggregator.central.curator import Curator, DrawFailed
-from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.errors import ReleasesLocked
-from veilcount_aggregator.store import Store
 from veilcount_shared.domain import Boolean, Choice
 
 AGES: Counters = np.array([0, 3, 0, 5, 2, 0, 7, 1])  # of 0..7; n = 18, sum = 71

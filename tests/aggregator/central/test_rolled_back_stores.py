@@ -25,15 +25,15 @@ from tests.aggregator.rewinding_store import (
 )
 from tests.redis_server import RedisServer, free_port
 from veilcount_aggregator.auth.audit_log import load_audit_log
-from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
-from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.central.release_journal import ReleaseJournal
-from veilcount_aggregator.central.store_confirmation import (
+from veilcount_aggregator.errors import ReleasesWaiting, SettingsError
+from veilcount_aggregator.releases.budget_ledger import load_releases, period_accounts
+from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
+from veilcount_aggregator.releases.release_journal import ReleaseJournal
+from veilcount_aggregator.releases.store_confirmation import (
     SETTLING_SECONDS,
     registered_journals,
     unconfirmed_journals,
 )
-from veilcount_aggregator.errors import ReleasesWaiting, SettingsError
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 

@@ -17,7 +17,9 @@ from scipy.stats import binom
 
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
 from tests.aggregator.curator_fixtures import AGE, OVER, curator, fill, wanted
-from veilcount_aggregator.central import (
+from veilcount_aggregator.store import Store
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.releases import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     NoiseKind,
@@ -26,11 +28,9 @@ from veilcount_aggregator.central import (
     part_noise,
     price_query,
 )
-from veilcount_aggregator.central.noise_kinds import NoiseDistribution
-from veilcount_aggregator.central.opendp_noise import NoiseSource
-from veilcount_aggregator.central.prefix_sums import best_strategy, strategies
-from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.store import Store
+from veilcount_analysis.releases.noise_kinds import NoiseDistribution
+from veilcount_analysis.releases.opendp_noise import NoiseSource
+from veilcount_analysis.releases.prefix_sums import best_strategy, strategies
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import Boolean, Choice, Number
 from veilcount_shared.periods import Unit

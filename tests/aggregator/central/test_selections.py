@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
-from veilcount_aggregator.central import PricedQuery, Release, draw_release, part_noise, price_query
-from veilcount_aggregator.central.opendp_noise import Selector, select_noisy_max
-from veilcount_aggregator.errors import QueryError
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.releases import PricedQuery, Release, draw_release, part_noise, price_query
+from veilcount_analysis.releases.opendp_noise import Selector, select_noisy_max
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import Boolean, Choice, Number
 from veilcount_shared.periods import Unit

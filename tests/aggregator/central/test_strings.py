@@ -18,17 +18,17 @@ from scipy.stats import binom
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
 from tests.aggregator.curator_fixtures import OPEN, OVER, curator, fill_strings
 from tests.aggregator.store.engines import ENGINES
-from veilcount_aggregator.central import NoiseKind, PricedQuery, Release, draw_release, part_noise
-from veilcount_aggregator.central.budget_ledger import load_releases
-from veilcount_aggregator.central.noise import noise_distribution
-from veilcount_aggregator.central.person_loss import person_losses
-from veilcount_aggregator.central.price import period_budget
-from veilcount_aggregator.central.priced_query import price_query
-from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.mechanisms.candidate_search import Candidates
 from veilcount_aggregator.queries.named_strings import name_strings
-from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.releases.budget_ledger import load_releases
 from veilcount_aggregator.store import open_store
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.mechanisms.candidate_search import Candidates
+from veilcount_analysis.releases import NoiseKind, PricedQuery, Release, draw_release, part_noise
+from veilcount_analysis.releases.noise import noise_distribution
+from veilcount_analysis.releases.person_loss import person_losses
+from veilcount_analysis.releases.price import period_budget
+from veilcount_analysis.releases.priced_query import price_query
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection, SystemRandomSource, parse_collections
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import OpenStrings

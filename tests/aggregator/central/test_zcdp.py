@@ -24,7 +24,11 @@ from scipy.stats import binom, chi2, norm
 
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
 from tests.aggregator.curator_fixtures import OVER, PERIODS, curator, fill, series, wanted
-from veilcount_aggregator.central import (
+from veilcount_aggregator.errors import InsufficientBudget
+from veilcount_aggregator.releases.budget_ledger import load_releases, period_accounts
+from veilcount_aggregator.store import open_store
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.releases import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Release,
@@ -33,18 +37,15 @@ from veilcount_aggregator.central import (
     price_query,
     quantile,
 )
-from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
-from veilcount_aggregator.central.opendp_noise import (
+from veilcount_analysis.releases.opendp_noise import (
     NoiseSource,
     add_gaussian_noise,
     calibrated_gaussian_scale,
 )
-from veilcount_aggregator.central.price import period_budget
-from veilcount_aggregator.central.sensitivity import person_contributions
-from veilcount_aggregator.central.zcdp import RHO_GRAIN, rho_budget
-from veilcount_aggregator.errors import InsufficientBudget, QueryError
-from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import open_store
+from veilcount_analysis.releases.price import period_budget
+from veilcount_analysis.releases.sensitivity import person_contributions
+from veilcount_analysis.releases.zcdp import RHO_GRAIN, rho_budget
+from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import Boolean
 from veilcount_shared.errors import format_value

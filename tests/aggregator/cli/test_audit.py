@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from veilcount_aggregator.analysis.audit import known_bugs
 from veilcount_aggregator.cli import audit as command
+from veilcount_analysis.audit import known_bugs
 from veilcount_shared import Collection, RandomSource
 
 from .conftest import Type

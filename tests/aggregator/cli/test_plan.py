@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from veilcount_aggregator.text import number_format
+from veilcount_analysis.text import number_format
 from veilcount_shared import parse_collections
 
 from .conftest import Type

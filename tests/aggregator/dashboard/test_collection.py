@@ -13,7 +13,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
-from veilcount_aggregator.text.number_format import figure, interval
+from veilcount_analysis.text.number_format import figure, interval
 
 
 def labels_of(page: Page) -> list[str]:

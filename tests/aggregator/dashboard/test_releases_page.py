@@ -14,8 +14,8 @@ from tests.aggregator.curator_fixtures import fill_strings
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.central.budget_ledger import load_releases
-from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.releases.budget_ledger import load_releases
+from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.store.restore_lock import lock_releases
 

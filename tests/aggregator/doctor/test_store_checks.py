@@ -21,8 +21,6 @@ from veilcount_aggregator.auth.api_keys import (
 )
 from veilcount_aggregator.auth.clock_confirmation import confirm_day
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
-from veilcount_aggregator.central.budget_ledger import StoredRelease
-from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.dashboard.operations.page import FOR_ANALYSTS
 from veilcount_aggregator.doctor import Finding, Severity
@@ -31,11 +29,13 @@ from veilcount_aggregator.doctor.store_checks import STORED
 from veilcount_aggregator.doctor.verdict_checks import verdict_problems
 from veilcount_aggregator.ingest.pipeline import LOSS
 from veilcount_aggregator.ingest.service_counters import ANSWERED, REFUSED
-from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.releases.budget_ledger import StoredRelease
+from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.restore_lock import lock_releases
 from veilcount_aggregator.store.transfer_format import content_digest
+from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 
 from .doctor_fixtures import examine, examine_deployment

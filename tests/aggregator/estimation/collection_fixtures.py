@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
-from veilcount_aggregator.mechanisms import estimate, estimate_sums
+from veilcount_analysis.estimation import MeanEstimate, ShareEstimates
+from veilcount_analysis.mechanisms import estimate, estimate_sums
+from veilcount_analysis.simulation import simulate
 from veilcount_shared import Collection, parse_collections
 
 Ints = NDArray[np.int64]

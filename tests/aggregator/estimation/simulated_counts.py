@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from veilcount_aggregator.estimation.cdf import BucketHistogram
-from veilcount_aggregator.estimation.estimator import IntervalTarget
+from veilcount_analysis.estimation.cdf import BucketHistogram
+from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import DistributionMechanism, ProjectiveGeometry, RangeTree
 

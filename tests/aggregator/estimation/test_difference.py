@@ -15,14 +15,14 @@ from tests.aggregator.estimation.collection_fixtures import (
     received,
     shares,
 )
-from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import (
+from veilcount_analysis.estimation import (
     DifferenceEstimate,
     IntervalTarget,
     ShareEstimates,
     compare,
 )
-from veilcount_aggregator.estimation.difference import holm
+from veilcount_analysis.estimation.difference import holm
+from veilcount_analysis.simulation import simulate
 from veilcount_shared import Collection
 
 Ints = NDArray[np.int64]

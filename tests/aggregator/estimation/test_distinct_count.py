@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veilcount_aggregator.estimation.distinct_count import DistinctCount
+from veilcount_analysis.estimation.distinct_count import DistinctCount
 
 
 def hashes(number: int, seed: int = 1) -> np.ndarray:

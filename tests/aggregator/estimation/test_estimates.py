@@ -17,9 +17,9 @@ from tests.aggregator.estimation.collection_fixtures import (
     shares,
     sums,
 )
-from veilcount_aggregator.estimation import IntervalTarget, NoReports, margin
-from veilcount_aggregator.estimation.results import ESTIMANDS
-from veilcount_aggregator.mechanisms import estimate, estimate_sums
+from veilcount_analysis.estimation import IntervalTarget, NoReports, margin
+from veilcount_analysis.estimation.results import ESTIMANDS
+from veilcount_analysis.mechanisms import estimate, estimate_sums
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.domain import Cross
 from veilcount_shared.errors import TrustModelError

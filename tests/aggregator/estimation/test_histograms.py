@@ -22,11 +22,11 @@ from tests.aggregator.estimation.simulated_counts import (
     draw,
     population,
 )
-from veilcount_aggregator.estimation.cdf import BucketHistogram, isotonic
-from veilcount_aggregator.estimation.estimator import IntervalTarget
-from veilcount_aggregator.estimation.range_queries import GUARANTEED, estimate_ranges
-from veilcount_aggregator.estimation.square_wave_em import NOISE_ONLY, estimate_distribution
-from veilcount_aggregator.mechanisms.range_tree import tree_weights
+from veilcount_analysis.estimation.cdf import BucketHistogram, isotonic
+from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.estimation.range_queries import GUARANTEED, estimate_ranges
+from veilcount_analysis.estimation.square_wave_em import NOISE_ONLY, estimate_distribution
+from veilcount_analysis.mechanisms.range_tree import tree_weights
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.statistical.coverage_harness import mean_errors
-from veilcount_aggregator.estimation.confidence_intervals import anderson
-from veilcount_aggregator.estimation.mean_noise import chernoff, half_width, is_few
+from veilcount_analysis.estimation.confidence_intervals import anderson
+from veilcount_analysis.estimation.mean_noise import chernoff, half_width, is_few
 from veilcount_shared.mechanisms import MeanMechanism
 
 EPSILONS = ("0.1", "1", "2.5", "4", "7", "12")

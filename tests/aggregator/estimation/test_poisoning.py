@@ -18,11 +18,11 @@ from tests.aggregator.estimation.collection_fixtures import (
     shares,
     sums,
 )
-from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import poisoning_band
-from veilcount_aggregator.estimation.poisoning import ALARM, frequent_messages, nonzero_supports
-from veilcount_aggregator.estimation.projective_supports import points_held
-from veilcount_aggregator.mechanisms import poisoning_test
+from veilcount_analysis.estimation import poisoning_band
+from veilcount_analysis.estimation.poisoning import ALARM, frequent_messages, nonzero_supports
+from veilcount_analysis.estimation.projective_supports import points_held
+from veilcount_analysis.mechanisms import poisoning_test
+from veilcount_analysis.simulation import simulate
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 FAKES = Fraction(1, 100)

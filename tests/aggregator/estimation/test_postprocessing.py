@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.estimation.results import base_cut, composition, denoised, norm_sub
+from veilcount_analysis.estimation.response_distribution import ResponseDistribution
+from veilcount_analysis.estimation.results import base_cut, composition, denoised, norm_sub
 from veilcount_shared.mechanisms import select_mechanism
 
 numbers = st.floats(-1, 1, allow_subnormal=False)

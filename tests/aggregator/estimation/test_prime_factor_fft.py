@@ -7,7 +7,7 @@ from math import gcd
 import numpy as np
 import pytest
 
-from veilcount_aggregator.estimation.prime_factor_fft import ASPECT, Grid
+from veilcount_analysis.estimation.prime_factor_fft import ASPECT, Grid
 from veilcount_shared.mechanisms.projective_geometry import points
 
 

@@ -26,14 +26,10 @@ from tests.aggregator.estimation.simulated_counts import (
 )
 from tests.statistical.coverage_harness import Coverage
 from tests.statistical.distributions import with_epsilon
-from veilcount_aggregator import estimate, tally
-from veilcount_aggregator.estimation.estimator import IntervalTarget
-from veilcount_aggregator.estimation.range_queries import (
-    RangeEstimator,
-    TreeReports,
-    estimate_ranges,
-)
-from veilcount_aggregator.mechanisms.range_tree import tree_weights
+from veilcount_analysis import estimate, tally
+from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.estimation.range_queries import RangeEstimator, TreeReports, estimate_ranges
+from veilcount_analysis.mechanisms.range_tree import tree_weights
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import RangeTree

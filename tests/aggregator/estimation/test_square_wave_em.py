@@ -19,12 +19,8 @@ from tests.aggregator.estimation.simulated_counts import (
     population,
     rows_of,
 )
-from veilcount_aggregator.estimation.estimator import IntervalTarget
-from veilcount_aggregator.estimation.square_wave_em import (
-    MOST_STEPS,
-    estimate_distribution,
-    get_wave,
-)
+from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.estimation.square_wave_em import MOST_STEPS, estimate_distribution, get_wave
 from veilcount_shared.mechanisms import DistributionMechanism
 
 ONE, FOUR = (

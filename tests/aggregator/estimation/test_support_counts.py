@@ -9,16 +9,16 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.aggregator.estimation.collection_fixtures import falling, of_values
-from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
-from veilcount_aggregator.estimation.projective_supports import (
+from veilcount_analysis.estimation.projective_supports import (
     Ring,
     cycle,
     points_held,
     polynomial,
     supports,
 )
-from veilcount_aggregator.estimation.projective_vectors import meets, numbers, vectors
-from veilcount_aggregator.mechanisms import share_handler
+from veilcount_analysis.estimation.projective_vectors import meets, numbers, vectors
+from veilcount_analysis.mechanisms import share_handler
+from veilcount_analysis.simulation import simulate, simulate_messages
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import get_field
 from veilcount_shared.mechanisms.projective_geometry import points

@@ -17,8 +17,8 @@ from veilcount_aggregator.ingest.decode.columns import columns_from_reports
 from veilcount_aggregator.ingest.pipeline import LOSS, IntakeDays, IntakePipeline, check_reports
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
-from veilcount_aggregator.series.series import Series, utc_day
 from veilcount_aggregator.store import COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, SeriesReports
+from veilcount_analysis.series.series import Series, utc_day
 from veilcount_shared.errors import ReportError
 from veilcount_shared.report import Losses, Report
 from veilcount_shared.schedule import period_end, period_start

@@ -23,8 +23,8 @@ from veilcount_aggregator.ingest.pseudonym_limit import (
 )
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.ingest.store_writer import StoreWriter
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import VERDICTS, Store, open_store
+from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict

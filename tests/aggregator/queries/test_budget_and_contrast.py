@@ -14,8 +14,8 @@ from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, deploy
 from tests.aggregator.queries.conftest import AFTER, BEFORE
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, snapshot, typed
 from veilcount_aggregator import queries
-from veilcount_aggregator.analysis.trust_models import compare_trust_models as contrasted
 from veilcount_aggregator.queries.json_encoding import decimal
+from veilcount_analysis.privacy.trust_models import compare_trust_models as contrasted
 from veilcount_shared.periods import Unit
 
 TODAY = date(2026, 12, 5)

@@ -19,15 +19,15 @@ from tests.aggregator.queries.simulated_reports import (
     send_inputs,
     send_rows,
 )
-from veilcount_aggregator import mechanisms
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.estimation import ShareEstimates
-from veilcount_aggregator.mechanisms.candidate_search import Candidates
 from veilcount_aggregator.queries import candidates
 from veilcount_aggregator.queries.estimate_schema import SearchResult
-from veilcount_aggregator.series.packed_rows import rows_from_messages
 from veilcount_aggregator.store import Cell
+from veilcount_analysis import mechanisms
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import ShareEstimates
+from veilcount_analysis.mechanisms.candidate_search import Candidates
+from veilcount_analysis.series.packed_rows import rows_from_messages
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import OpenStrings
 

@@ -15,7 +15,7 @@ from tests.aggregator.queries.simulated_reports import (
     only,
     send,
 )
-from veilcount_aggregator.errors import QueryError
+from veilcount_analysis.errors import QueryError
 
 
 def test_two_segments_differ_where_their_populations_do(stocked: Deployment) -> None:

@@ -16,11 +16,11 @@ from tests.aggregator.queries.simulated_reports import (
     only,
     send,
 )
-from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.estimation import LookCount, ShareEstimates
-from veilcount_aggregator.mechanisms import estimate as estimated
 from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_aggregator.store import Cell
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import LookCount, ShareEstimates
+from veilcount_analysis.mechanisms import estimate as estimated
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 

@@ -15,7 +15,6 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.queries.simulated_reports import compare, estimate
 from veilcount_aggregator import queries
-from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.queries import export
 from veilcount_aggregator.queries.export import (
     ArrowUnavailable,
@@ -23,7 +22,8 @@ from veilcount_aggregator.queries.export import (
     stream_csv,
     stream_parquet,
 )
-from veilcount_aggregator.text import result_columns
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.text import result_columns
 
 QUERIES: list[tuple[str, dict[str, str | list[str]]]] = [
     ("theme", {"by": "month"}),

@@ -30,7 +30,8 @@ from tests.aggregator.queries.simulated_reports import (
 )
 from tests.system.server import free_port
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.reader import (
+from veilcount_analysis.text import result_pages
+from veilcount_reader import (
     AnswerRefused,
     KeyRefused,
     NotConfirmed,
@@ -39,8 +40,7 @@ from veilcount_aggregator.reader import (
     ReaderError,
     Unreachable,
 )
-from veilcount_aggregator.reader.reader import spelled
-from veilcount_aggregator.text import result_pages
+from veilcount_reader.reader import spelled
 
 mpl.use("agg")
 
@@ -332,7 +332,7 @@ for name in [name for name in sys.modules if name.split(".")[0] not in sys.stdli
     if not name.startswith("_") and name != "__main__":
         del sys.modules[name]
 
-from veilcount_aggregator.reader import Estimate, Reader
+from veilcount_reader import Estimate, Reader
 
 Reader("http://127.0.0.1:1", "key")
 time_range = {"from": "2026-12-01", "to": "2026-12-31", "open_period": False, "n": 0,

@@ -10,11 +10,11 @@ import pytest
 from tests.aggregator.aggregator_fixtures import make_collection
 from tests.aggregator.estimation.collection_fixtures import falling, of_values
 from tests.aggregator.store.series_fixtures import message
-from veilcount_aggregator import tally
-from veilcount_aggregator.analysis.simulation import simulate_messages
-from veilcount_aggregator.mechanisms import valid_messages
-from veilcount_aggregator.mechanisms.handler import HANDLERS
-from veilcount_aggregator.series.series import Series
+from veilcount_analysis import tally
+from veilcount_analysis.mechanisms import valid_messages
+from veilcount_analysis.mechanisms.handler import HANDLERS
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.simulation import simulate_messages
 from veilcount_shared import Collection
 from veilcount_shared.mechanisms import SubsetSelection
 

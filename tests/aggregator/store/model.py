@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tests.aggregator.store.series_fixtures import SlotReport, slot_of
 from veilcount_aggregator.errors import StoreReadOnly
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import VERDICT, Cell, Record, ServiceCounter
+from veilcount_analysis.series.series import Series
 from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.verdict import Verdict
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import (
     CODES,
     ROW_BYTES,
@@ -25,6 +24,7 @@ from veilcount_aggregator.store import (
     Store,
 )
 from veilcount_aggregator.store.transfer_format import content_digest
+from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import parse_collections
 from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.verdict import Verdict

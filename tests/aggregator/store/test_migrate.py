@@ -24,10 +24,10 @@ from tests.aggregator.store.series_fixtures import (
     series,
 )
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnfit
-from veilcount_aggregator.mechanisms import tally
 from veilcount_aggregator.store import Cell, Record, Store, TransferPiece, migrate, open_store
 from veilcount_aggregator.store.migrate import CopyProgress, copy_store, outgoing_copy
 from veilcount_aggregator.store.transfer_format import content_digest
+from veilcount_analysis.mechanisms import tally
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE

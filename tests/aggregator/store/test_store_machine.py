@@ -29,8 +29,8 @@ from tests.aggregator.store.series_fixtures import (
     series,
 )
 from veilcount_aggregator.errors import StoreReadOnly
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Record, ServiceCounter, open_store
+from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 
 PERIODS = 4

@@ -6,7 +6,7 @@ import pytest
 
 from veilcount_aggregator.errors import SettingsError
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.text.number_format import format_bytes, parse_bytes
+from veilcount_analysis.text.number_format import format_bytes, parse_bytes
 
 MEGABYTE = 1 << 20
 STORE = {"VEILCOUNT_STORE": "sqlite:///x.db"}

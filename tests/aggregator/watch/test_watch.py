@@ -14,8 +14,9 @@ from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, sen
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.cli.query_source import Server
 from veilcount_aggregator.cli.watch import RunningServer
-from veilcount_aggregator.errors import QueryError, SettingsError
+from veilcount_aggregator.errors import SettingsError
 from veilcount_aggregator.watch import Watcher, WatchEvent, WatchRules
+from veilcount_analysis.errors import QueryError
 
 NOW = datetime(2026, 12, 5, tzinfo=UTC)
 

@@ -31,9 +31,9 @@ from tests.system.server import Server, wait_until
 from veilcount_aggregator.api.request_metrics import RequestMetrics
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.auth.clock_confirmation import confirm_day
-from veilcount_aggregator.central.store_confirmation import RegisteredJournal
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.issuer.issuance_metrics import IssuanceMetrics
+from veilcount_aggregator.releases.store_confirmation import RegisteredJournal
 from veilcount_aggregator.retention.retention_guard import DROPPED
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.records import update_records

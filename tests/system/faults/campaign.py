@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.system.server import Server
-from veilcount_aggregator.series.series import Series
+from veilcount_analysis.series.series import Series
 from veilcount_client import Client
 from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared import Collection, parse_collections

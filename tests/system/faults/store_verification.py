@@ -10,9 +10,9 @@ import numpy as np
 
 from tests.system.faults.campaign import Campaign
 from veilcount_aggregator.ingest.group_intake import GROUP
-from veilcount_aggregator.mechanisms import tally
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import ROW_BYTES, Cell, Store, TransferPiece, open_store
+from veilcount_analysis.mechanisms import tally
+from veilcount_analysis.series.series import Series
 from veilcount_shared.report import Report
 
 Bit = tuple[str, int, bytes, int]  # fingerprint, epoch, row, slot

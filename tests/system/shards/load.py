@@ -17,9 +17,9 @@ import numpy as np
 
 from tests.system.server import HOST
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore
+from veilcount_analysis.series.series import Series
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import period_at
 from veilcount_shared.wire import BINARY_TYPE, encode_binary

@@ -14,9 +14,9 @@ from tests.redis_cluster import RedisCluster
 from tests.system.server import Server, wait_until
 from tests.system.shards.load import load, post, pseudonyms, push_definition, report
 from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store.redis.records import copy_bases
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_analysis.series.series import Series
 
 SENDERS = 48  # more than a worker has threads
 PATIENCE = 40.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared.notice import notice
 
-from ...text.privacy_guarantees import epsilons
 from ..collection_status import collection_status
 from ..pages import Content, Context, page
 from .definition_history import definition_history

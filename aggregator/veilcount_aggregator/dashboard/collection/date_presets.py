@@ -7,6 +7,8 @@ from datetime import date
 
 from msgspec.structs import replace
 
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.domain import Features, Number
 from veilcount_shared.periods import Unit
 
@@ -14,8 +16,6 @@ from ...queries import EstimateQuery, Snapshot, estimate
 from ...queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
 from ...queries.query_checks import periods_of
 from ...queries.time_ranges import time_range
-from ...series.series import Series
-from ...text.result_columns import spelled
 from .filters import Filter, Link
 from .url_state import PageAddress
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Features, Label, Number, OpenStrings
 from veilcount_shared.errors import format_value
 
-from ...mechanisms import handler_of
 from ...queries import Snapshot
 from ...queries.estimate_results import presence_is_hidden
 from ...queries.time_ranges import time_range
-from ...series.series import Series
-from ...text.privacy_guarantees import counts_are_public
 from ..formatting import days
 from ..pages import Content
 

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.result_columns import spelled
+
 from ...queries.estimate_schema import (
     EstimateResult,
     MeanRow,
@@ -21,8 +24,6 @@ from ...queries.estimate_schema import (
     Spread,
     TimeRangeEstimate,
 )
-from ...text import number_format
-from ...text.result_columns import spelled
 from ..charts import Chart
 from ..formatting import (
     days,

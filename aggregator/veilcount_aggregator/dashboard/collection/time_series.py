@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from veilcount_analysis.estimation import View
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.domain import Boolean, Features, Number
 
-from ...estimation import View
 from ...queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate
 from ...queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRangeEstimate
-from ...series.series import Series
-from ...text import number_format
-from ...text.result_columns import spelled
 from ..charts import Chart
 from ..formatting import day, days, level, number_interval, short_number, short_percent, value_name
 from ..svg import LinePlot, Scale, Tick, band_path, path

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.schedule import period_start
 from veilcount_shared.verdict import Verdict
 
@@ -17,9 +19,7 @@ from ...api.problems import PROBLEM_KINDS
 from ...api.request_metrics import BUCKET_BOUNDS, BUCKET_LABELS, MICROSECONDS, RELAYED
 from ...ingest.group_intake import GROUP, SIZES
 from ...ingest.service_counters import ANSWERED, REFUSED, REPORTS
-from ...series.series import Series
 from ...store import VERDICT, Cell, ServiceCounter, Store
-from ...text.privacy_guarantees import counts_are_public
 from .. import charts
 from ..collection_status import PERIODS
 from ..overview import REASONS

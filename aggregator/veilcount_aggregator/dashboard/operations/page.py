@@ -9,6 +9,9 @@ from typing import Any
 
 from flask import request
 
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.schedule import period_start
 
 from ...auth.audit_log import load_audit_log
@@ -18,12 +21,9 @@ from ...doctor.store_checks import STORED, TARGET
 from ...doctor.store_snapshot import StoreSnapshot
 from ...queries import Snapshot
 from ...retention.clock_guard import ClockReading, ClockState
-from ...series.series import Series
 from ...service import Aggregator
 from ...store import DurabilityState, ShardHealth, Store, StoreHealth
 from ...store.restore_lock import release_lock_reason
-from ...text import number_format
-from ...text.privacy_guarantees import counts_are_public
 from ..overview import TitledFigure
 from ..pages import Content, Context, page, paginate
 from . import counter_panels

@@ -11,23 +11,24 @@ from typing import Any
 
 from flask import Response, request
 
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.releases import Release
+from veilcount_analysis.releases.price import period_budget
+from veilcount_analysis.releases.query import query_options
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.errors import VeilcountError, format_value
 from veilcount_shared.schedule import period_end
 
-from ...central import Release
-from ...central.budget_ledger import load_releases as stored_releases
-from ...central.curator import DryRun
-from ...central.price import period_budget
-from ...central.query import query_options
-from ...central.store_confirmation import unconfirmed_journals
-from ...errors import QueryError, ReleaseRefused
+from ...errors import ReleaseRefused
 from ...queries.candidates import check_candidates
 from ...queries.named_strings import name_strings
 from ...queries.releases import SeriesReleases, days_of, series_releases
 from ...queries.snapshot import Snapshot
-from ...series.series import Series
+from ...releases.budget_ledger import load_releases as stored_releases
+from ...releases.curator import DryRun
+from ...releases.store_confirmation import unconfirmed_journals
 from ...service import Aggregator
 from ...store.restore_lock import release_lock_reason
 from ..formatting import day, short_epsilon

@@ -7,16 +7,16 @@ from fractions import Fraction
 
 from msgspec import to_builtins
 
+from veilcount_analysis.releases.query import describe_query
+from veilcount_analysis.releases.query_types.count_query import spell_label
+from veilcount_analysis.releases.query_types.strings_query import StringsQuery
+from veilcount_analysis.releases.release import SELECTIONS
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import sentence_case
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError, format_value
 
-from ...central.budget_ledger import StoredRelease, load_releases, require_budget
-from ...central.curator import DryRun
-from ...central.privacy_filter import require_closed_periods
-from ...central.query import describe_query
-from ...central.query_types.count_query import spell_label
-from ...central.query_types.strings_query import StringsQuery
-from ...central.release import SELECTIONS
 from ...errors import InsufficientBudget, ReleaseRefused
 from ...queries import Snapshot
 from ...queries.releases import (
@@ -28,9 +28,9 @@ from ...queries.releases import (
     days_of,
     dry_run_response,
 )
-from ...series.series import Series
-from ...text import number_format
-from ...text.number_format import sentence_case
+from ...releases.budget_ledger import StoredRelease, load_releases, require_budget
+from ...releases.curator import DryRun
+from ...releases.privacy_filter import require_closed_periods
 from .. import charts
 from ..formatting import days, short_epsilon
 from ..pages import Content

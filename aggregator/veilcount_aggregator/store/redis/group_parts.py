@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...mechanisms import increments
+from veilcount_analysis.mechanisms import increments
+
 from ..series_reports import (
     COUNTED,
     UNDECIDED,

@@ -33,8 +33,9 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from veilcount_analysis.series.series import Series
+
 from ...errors import StoreError, StoreUnavailable
-from ...series.series import Series
 from ..acknowledged import AcknowledgedHeights, weaknesses
 from ..health import Durability, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece

@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from ...series.series import Series
+from veilcount_analysis.series.series import Series
+
 from ..series_reports import Codes, Quota, SeriesReports, ServiceCounts, coalesce, refusal_counts
 from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
 from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers, pad_zeros

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from veilcount_analysis.series.series import Series
+
 from ...errors import RetentionTooEarly, StoreError
-from ...series.series import Series
 from ..acknowledged import LACKS_COMMITS, weaknesses
 from ..health import Durability, DurabilityState, ShardHealth, StoreHealth
 from ..interface import Cell, TransferPiece

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veilcount_analysis.mechanisms import increments, tally
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 
-from ...mechanisms import increments, tally
-from ...series.series import Series
 from ..interface import Cell
 from ..series_reports import Bytes, Counters
 from ..transfer_format import decode_numbers, encode_numbers

@@ -9,7 +9,7 @@ import pytest
 
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from veilcount_aggregator.queries.json_encoding import decimal
-from veilcount_aggregator.text.privacy_guarantees import epsilons
+from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared import Collection, parse_collections
 
 

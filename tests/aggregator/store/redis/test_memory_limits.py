@@ -28,7 +28,6 @@ from tests.redis_server import RedisServer
 from veilcount_aggregator.catalog import counter_admission
 from veilcount_aggregator.catalog.counter_admission import AdmittedMemory, require_memory
 from veilcount_aggregator.errors import CounterMemoryExceeded, StoreFull
-from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import COUNTED, UNDECIDED, Cell, Store
 from veilcount_aggregator.store.redis.memory_limit import SHARE
 from veilcount_aggregator.store.redis.shard_client import Command
@@ -41,6 +40,7 @@ from veilcount_aggregator.store.tally_size import (
     touched_bytes,
     worst_case,
 )
+from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 

@@ -21,7 +21,6 @@ from tests.aggregator.store.sqlite.sqlite_fixtures import (
     open_at,
     set_format,
 )
-from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import (
     SettingsError,
     StoreFull,
@@ -29,6 +28,7 @@ from veilcount_aggregator.errors import (
     StoreUnfit,
     StoreWentBack,
 )
+from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import DurabilityState, Record, open_store
 from veilcount_aggregator.store.sqlite import SqliteStore, connection, schema
 from veilcount_aggregator.store.sqlite import database as database_module

@@ -1,0 +1,204 @@
+"""The audit: does what a device sends keep the epsilon it claims?
+
+A finding is a statement of statistics about bytes: "except with probability alpha, epsilon is at
+least `measured`". It can show that a claim is broken, never that it holds: an audit that finds
+nothing has looked at places, symbols, whole messages and pairs of these, in so many samples of two
+values. The mechanism is trusted for nothing; where it has millions of messages it is asked which
+ones support a value, so that there is an event to look at. Arithmetic is floating point; no device
+runs this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from veilcount_shared import Collection, RandomSource
+from veilcount_shared.collection import Model
+from veilcount_shared.domain import Cross, Features, Number, OpenStrings
+from veilcount_shared.mechanisms import TrendMechanism
+
+from ..estimation import clopper_pearson
+from ..mechanisms import handler_of
+from .events import MessageFeature, MessageTable, ValueSupport, grids
+from .search import MessagePair, most_revealing
+from .trend_histories import campaign_emitter, history_pair
+
+CLAIM_MAX = 4.0  # beyond, the rare side of an event is too rare for samples that one can afford
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """What the audit found: except with probability alpha, epsilon is at least `measured`."""
+
+    claimed: float
+    measured: float
+    event: str  # in plain words, with its frequency from either input
+    samples: int  # drawn from each of the two inputs
+    alpha: float
+
+    @property
+    def broken(self) -> bool:
+        """Whether the claim is refuted. For a correct mechanism: with probability alpha at most."""
+        return self.measured > self.claimed
+
+    def __str__(self) -> str:
+        verdict = "BROKEN" if self.broken else "not broken"
+        return (
+            f"claimed {self.claimed:g}, measured {self.measured:.3f}: {verdict} "
+            f"(N = {self.samples:,} an input, alpha = {self.alpha:g}; {self.event})"
+        )
+
+
+def audit(
+    emit: Callable[[object], bytes],
+    pair: tuple[object, object],
+    claimed: float,
+    *,
+    samples: int,
+    alpha: float = 0.001,
+    symbol_bits: Iterable[int] = (1, 8),
+    features: Sequence[MessageFeature] = (),
+) -> AuditResult:
+    """Draw `samples` messages of each of the two values, and judge them.
+
+    `emit` returns the bytes that a device would send for the value, in the order sent.
+    Give `symbol_bits` the width of a message's parts where that is not one bit or one byte.
+    """
+    _check(claimed, samples, alpha)
+    first, second = ([emit(value) for _ in range(samples)] for value in pair)
+    return judge(first, second, claimed, alpha=alpha, symbol_bits=symbol_bits, features=features)
+
+
+def judge(
+    first: Sequence[bytes],
+    second: Sequence[bytes],
+    claimed: float,
+    *,
+    alpha: float = 0.001,
+    symbol_bits: Iterable[int] = (1, 8),
+    features: Sequence[MessageFeature] = (),
+) -> AuditResult:
+    """Judge independent messages of two values, as many of the one as of the other.
+
+    The most revealing event is searched in the first half and epsilon bounded on the second, by
+    Clopper-Pearson at 1 - alpha: one event, fixed beforehand, so the search costs no confidence.
+    """
+    samples = len(first)
+    if samples != len(second):
+        raise ValueError(f"{samples} messages of one value, {len(second)} of the other")
+    _check(claimed, samples, alpha)
+    size = max(1, *map(len, first), *map(len, second))
+    pair = MessagePair(
+        MessageTable.from_messages(first, size), MessageTable.from_messages(second, size)
+    )
+    half = samples // 2
+    found = most_revealing(pair.part(0, half), list(grids(symbol_bits, size)), alpha, features)
+    unseen = pair.part(half, samples)
+    more, less = (unseen.swapped() if found.swapped else unseen).happened(found.event)
+    trials = samples - half
+    return AuditResult(
+        claimed,
+        max(0.0, float(clopper_pearson.epsilon(more, less, trials, alpha))),
+        f"{found.event}: {_shares(more, less, trials, swapped=found.swapped)}",
+        samples,
+        alpha,
+    )
+
+
+def _check(claimed: float, samples: int, alpha: float) -> None:
+    """Refuse an audit that could not refute its claim whatever it saw."""
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha = {alpha:g}: give a probability between 0 and 1")
+    if not 0 < claimed <= CLAIM_MAX:
+        raise ValueError(f"epsilon = {claimed:g}: the audit is for claims up to {CLAIM_MAX:g}")
+    trials = samples - samples // 2
+    if samples < 4 or clopper_pearson.reach(trials, alpha) <= claimed:  # noqa: PLR2004 - a part is a quarter
+        raise ValueError(f"{samples} samples can never show more than epsilon = {claimed:g}")
+
+
+def _shares(more: int, less: int, trials: int, *, swapped: bool) -> str:
+    likely, unlikely = ("second", "first") if swapped else ("first", "second")
+    return f"{more:,} of {trials:,} from the {likely} value, {less:,} from the {unlikely}"
+
+
+ABSENT = object()  # no value at all: what a hidden presence is distinguished from
+
+
+def unaudited_reason(collection: Collection) -> str:
+    """Return why a definition cannot be audited; nothing, where it can."""
+    if collection.model is Model.CENTRAL:
+        return "sends true values, to a trusted curator"
+    if collection.unit_epsilon > CLAIM_MAX:
+        return f"beyond epsilon {CLAIM_MAX:g} samples that one can afford show nothing"
+    return ""
+
+
+def audit_definition(
+    collection: Collection, randomness: RandomSource, *, samples: int, alpha: float
+) -> AuditResult:
+    """Audit what a device sends for the two values that are easiest to distinguish.
+
+    Of values any two are as good as any other; of a number its ends; of a hidden presence, a value
+    and none; of a trend, two histories.
+    """
+    mechanism = collection.mechanism
+    if isinstance(mechanism, TrendMechanism):
+        pair: tuple[object, object] = history_pair(mechanism)
+        emit, features = campaign_emitter(mechanism, randomness), []
+    else:
+        pair, emit = _pair(collection), _emitter(collection, randomness)
+        features = [] if ABSENT in pair else list(supports_of(collection, pair, randomness))
+    return audit(
+        emit,
+        pair,
+        float(collection.unit_epsilon),
+        samples=samples,
+        alpha=alpha,
+        symbol_bits=handler_of(mechanism).symbol_bits,
+        features=features,
+    )
+
+
+def _emitter(collection: Collection, randomness: RandomSource) -> Callable[[object], bytes]:
+    """Return what sends one report of a value."""
+
+    def emit(value: object) -> bytes:
+        if value is ABSENT:
+            return collection.pack(collection.randomize_absent(randomness))
+        return collection.pack(collection.randomize(value, randomness))
+
+    return emit
+
+
+def supports_of(
+    collection: Collection, values: Iterable[object], randomness: RandomSource
+) -> Iterator[ValueSupport]:
+    """Yield whether a message supports each of the values, where there are millions of messages."""
+    supports = handler_of(collection.mechanism).message_supports
+    if supports is None:
+        return
+    for value in values:
+        place = collection.domain.input(value, randomness)
+        yield ValueSupport(value, _of_bytes(supports, place))
+
+
+def _of_bytes(supports: Callable[[int, int], bool], place: int) -> Callable[[bytes], bool]:
+    return lambda packed: supports(int.from_bytes(packed, "big"), place)
+
+
+def _pair(collection: Collection) -> tuple[object, object]:
+    domain = collection.domain
+    if isinstance(domain, Number):
+        return domain.low, domain.high
+    if isinstance(domain, OpenStrings):
+        return "a", "b"
+    if isinstance(domain, Features):
+        return dict.fromkeys(domain.names, -inf), dict.fromkeys(domain.names, inf)
+    if isinstance(domain, Cross):
+        first: object = tuple(part.labels[0] for part in domain.parts)
+        last: object = tuple(part.labels[-1] for part in domain.parts)
+    else:
+        first, last = domain.labels[0], domain.labels[-1]
+    return first, ABSENT if collection.has_absent else last

@@ -1,0 +1,17 @@
+"""What an analysis refuses, with the fix."""
+
+from __future__ import annotations
+
+from veilcount_shared.errors import VeilcountError, format_value
+
+
+class QueryError(VeilcountError, ValueError):
+    """A query that cannot be answered: the field, its value, the fix."""
+
+    def __init__(self, field: str, value: object, fix: str) -> None:
+        super().__init__(f"{field} = {format_value(value)}: {fix}")
+        self.field, self.value, self.fix = field, value, fix
+
+
+class NoiseUnavailable(VeilcountError):
+    """OpenDP, which draws central noise, is not installed."""

@@ -1,0 +1,311 @@
+"""The server's side of a mechanism: one handler class per mechanism type, found by that type.
+
+A handler holds everything the server does with a mechanism's reports: validate, count, estimate,
+predict the error, simulate, describe, bound the amplification, audit. A new mechanism is its device
+side in `veilcount_shared.mechanisms` and one module here, decorated with `@handles(NewMechanism)`
+and imported by this package; no other module asks for a mechanism's type.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from veilcount_shared import Collection
+from veilcount_shared.composition import Overlap
+from veilcount_shared.domain import Number
+from veilcount_shared.errors import TrustModelError
+from veilcount_shared.mechanisms import Mechanism
+
+from ..estimation.cdf import BucketHistogram
+from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.confidence_sequences import LookCount
+from ..estimation.difference import persons_variance
+from ..estimation.estimator import Estimator
+from ..estimation.proportions import SupportCounts
+from ..estimation.response_distribution import ResponseDistribution, SupportMechanism
+from ..estimation.results import IntervalTerms, MeanEstimate, NoReports
+from ..series.packed_rows import Counters, Packed, numbers, rows_from_messages, rows_from_numbers
+from .sampling import Ints, Mixture, summed
+
+Flags = NDArray[np.bool_]
+NumberEstimate = MeanEstimate | BucketHistogram | NoReports
+
+
+class TwoLevelMechanism(Mechanism, SupportMechanism, Protocol):
+    """A mechanism of values: an input's own messages are likelier than all others."""
+
+    @property
+    def k(self) -> int:
+        """How many inputs it distinguishes."""
+
+
+M = TypeVar("M", bound=Mechanism)
+S = TypeVar("S", bound=TwoLevelMechanism)
+
+
+class MechanismHandler(ABC, Generic[M]):
+    """What the server does with the reports of one mechanism."""
+
+    #: whether it estimates the shares of values
+    has_shares: ClassVar[bool] = False
+    #: whether it estimates the distribution of a number over buckets
+    has_histogram: ClassVar[bool] = False
+    #: whether it estimates the share of any range of a number
+    has_ranges: ClassVar[bool] = False
+    #: whether it estimates the moments of several numbers
+    has_moments: ClassVar[bool] = False
+    #: whether it estimates a state over time
+    has_trend: ClassVar[bool] = False
+    #: whether its intervals can hold at every look at growing data
+    has_anytime_intervals: ClassVar[bool] = False
+
+    def __init__(self, mechanism: M) -> None:
+        self.mechanism = mechanism
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return what a device reports, in a few words."""
+
+    # -- reports become counters -------------------------------------------------------------------
+
+    @property
+    def counters_per_report(self) -> int:
+        """How many counters one report adds to."""
+        return 1
+
+    @property
+    def symbol_bits(self) -> tuple[int, ...]:
+        """The widths of a message's parts that an audit looks at: bits and bytes."""
+        return (1, 8)
+
+    @property
+    def message_supports(self) -> Callable[[int, int], bool] | None:
+        """Whether a message supports an input: where an audit would not see a message twice."""
+        return None
+
+    def valid_rows(self, rows: Packed) -> Flags:
+        """Return which rows, all of the right width, are messages."""
+        return numbers(rows) < self.mechanism.messages
+
+    def tally(self, rows: Packed) -> Counters:
+        """Return the counters of valid messages."""
+        return np.bincount(numbers(rows), minlength=self.mechanism.counters).astype(np.int64)
+
+    def increments(self, rows: Packed) -> tuple[list[int], list[int]]:
+        """Return the places of the counters that messages add to, and what they add to each."""
+        found = Counter(numbers(rows).tolist())
+        return list(found), list(found.values())
+
+    def report_count(self, counters: Counts) -> int:
+        """Return how many reports the counters count."""
+        return int(counters.sum()) // self.counters_per_report
+
+    # -- errors and privacy ------------------------------------------------------------------------
+
+    @abstractmethod
+    def noise_variance(self) -> float:
+        """Return n times the variance that the noise of n reports adds to a figure."""
+
+    @abstractmethod
+    def reach(self) -> tuple[float, float]:
+        """Return how far above 0 and below 0 one report can count; honest values are 0 to 1."""
+
+    @abstractmethod
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Return how the two most different inputs overlap; of several, a report draws one."""
+
+    def persons_variance(self, domain: object, evidence: Estimator) -> Floats:  # noqa: ARG002 - for numbers
+        """Return the variance among persons of an estimated figure."""
+        return persons_variance(evidence)
+
+    # -- simulated devices -------------------------------------------------------------------------
+
+    def draw_inputs(self, points: Ints, generator: Generator) -> Ints:  # noqa: ARG002 - for numbers
+        """Return each device's input from the place of its value, or its point on the grid."""
+        return points
+
+    def count_inputs(self, points: Ints, devices: Ints, generator: Generator) -> Ints:
+        """Return how many devices have each input, where `devices[i]` are at `points[i]`."""
+        return summed(self.draw_inputs(points, generator), devices, self.mechanism.inputs)
+
+    @abstractmethod
+    def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:
+        """Return one message for each device, as numbers."""
+
+    def draw_rows(self, inputs: Ints, generator: Generator) -> Packed:
+        """Return one message for each device, as rows of bytes."""
+        return rows_from_numbers(
+            self.draw_messages(inputs, generator), -(-self.mechanism.bits // 8)
+        )
+
+    @abstractmethod
+    def draw_counters(self, held: Ints, generator: Generator) -> Counters:
+        """Return the counters of one report of each device, by how many hold each input."""
+
+
+class ShareHandler(MechanismHandler[S]):
+    """A mechanism of values: its counters give the share of each."""
+
+    has_shares = True
+    has_anytime_intervals = True
+    #: whether its values are listed, and not strings that nobody listed
+    lists_values: ClassVar[bool] = True
+
+    @property
+    def counts_messages(self) -> bool:
+        """Whether each counter counts one message, so that single messages can be tested."""
+        return self.counters_per_report == 1
+
+    @property
+    def response(self) -> ResponseDistribution:
+        """The distribution of one report's support of a value."""
+        return ResponseDistribution.from_mechanism(self.mechanism)
+
+    @property
+    @abstractmethod
+    def mixture(self) -> Mixture:
+        """The mechanism as a mixture of informative and uniform messages."""
+
+    @property
+    def max_message_probability(self) -> float:
+        """The largest probability of any one message, whatever the input."""
+        return float(self.mechanism.P / self.mixture.owned)
+
+    @abstractmethod
+    def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
+        """Return how many reports support each input, or each of those at `places`."""
+
+    def support_counts(self, counters: Counts, places: Counts) -> SupportCounts:
+        """Return the estimator of some values; of two values, one share determines the other."""
+        k = self.mechanism.k
+        few = None if np.array_equal(places, np.arange(k)) else places
+        families = 1 if k == 2 else k  # noqa: PLR2004 - a share and its counterpart
+        counts = self.supports(counters, few)
+        return SupportCounts(self.report_count(counters), counts, self.response, families)
+
+    def evidence(self, counters: Counts, places: Counts) -> Estimator:
+        """Return the estimator of some values, whatever it is made of."""
+        return self.support_counts(counters, places)
+
+    @abstractmethod
+    def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
+        """Return the estimator of the shares of groups of inputs, each of them a set."""
+
+    @abstractmethod
+    def joint_support(self, counters: Counts, whole: Counts) -> Floats:
+        """Return for each input the mean over reports of [supported] times how many of `whole`."""
+
+    @abstractmethod
+    def incidence(self) -> Floats:
+        """Return which messages each input owns: a row of 0 and 1 per input."""
+
+    def unused_supports(self, counters: Counts) -> Counts:  # noqa: ARG002 - most mechanisms have none
+        """Return the supports of what could be an input but is none."""
+        return np.array([], np.int64)
+
+    def noise_variance(self) -> float:
+        """Return n times the noise variance of a share, averaged over all values.
+
+        The average does not depend on the shares, since they add up to 1.
+        """
+        p, q, one = self.mechanism.P, self.mechanism.Q, Fraction(1, self.mechanism.inputs)
+        return float((one * p * (1 - p) + (1 - one) * q * (1 - q)) / (p - q) ** 2)
+
+    def reach(self) -> tuple[float, float]:
+        """Return (1 - Q) / (P - Q) and Q / (P - Q)."""
+        p, q = self.mechanism.P, self.mechanism.Q
+        return float((1 - q) / (p - q)), float(q / (p - q))
+
+
+class NumberHandler(MechanismHandler[M]):
+    """A mechanism of numbers: its counters give the mean, and perhaps the distribution."""
+
+    @abstractmethod
+    def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> NumberEstimate:
+        """Return the mean, or the distribution."""
+
+    @abstractmethod
+    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:
+        """Return the estimator of the mean, from at least one report."""
+
+
+HANDLERS: dict[type, type[MechanismHandler[Any]]] = {}
+H = TypeVar("H", bound=type[MechanismHandler[Any]])
+
+
+def handles(mechanism: type) -> Callable[[H], H]:
+    """Declare which type of mechanism a handler class is for."""
+
+    def register(handler: H) -> H:
+        HANDLERS[mechanism] = handler
+        return handler
+
+    return register
+
+
+def handler_of(mechanism: object) -> MechanismHandler[Any]:
+    """Return the handler of a mechanism."""
+    return HANDLERS[type(mechanism)](mechanism)
+
+
+def share_handler_of(mechanism: object) -> ShareHandler[Any]:
+    """Return the handler of a mechanism of values, or refuse any other."""
+    handler = handler_of(mechanism)
+    if not isinstance(handler, ShareHandler):
+        raise TypeError(f"{type(mechanism).__name__}: a number has no shares of values")
+    return handler
+
+
+def share_handler(collection: Collection) -> ShareHandler[Any]:
+    """Return the handler of a collection of values, or refuse any other."""
+    _refuse_true_values(collection)
+    return share_handler_of(collection.mechanism)
+
+
+def number_handler(collection: Collection) -> tuple[NumberHandler[Any], Number]:
+    """Return the handler of a collection of numbers and their range, or refuse any other."""
+    _refuse_true_values(collection)
+    handler, domain = handler_of(collection.mechanism), collection.domain
+    if not (isinstance(handler, NumberHandler) and isinstance(domain, Number)):
+        raise TypeError(f"{collection.name}: values are no numbers")
+    return handler, domain
+
+
+def _refuse_true_values(collection: Collection) -> None:
+    if collection.epsilon is None:
+        raise TrustModelError(collection.name, "true values leave through releases alone")
+
+
+def valid_messages(collection: Collection, rows: Packed) -> Flags:
+    """Return for each row whether it is a message of the collection's mechanism."""
+    if rows.shape[1] != collection.message_bytes:
+        return np.zeros(len(rows), np.bool_)
+    return handler_of(collection.mechanism).valid_rows(rows)
+
+
+def tally(collection: Collection, messages: Iterable[int] | Packed) -> Counters:
+    """Return the counters of valid messages, given as integers or as rows of their wire bytes.
+
+    One counter per input for subsets (how many reports support it), one per message otherwise.
+    Tallies merge by addition; reports are not kept.
+    """
+    rows = (
+        messages if isinstance(messages, np.ndarray) else rows_from_messages(collection, messages)
+    )
+    return handler_of(collection.mechanism).tally(rows)
+
+
+def increments(collection: Collection, rows: Packed) -> tuple[list[int], list[int]]:
+    """Return the places of the counters that messages add to, and what they add to each.
+
+    A sparse tally: where a mechanism has millions of counters, a group adds to a few.
+    """
+    return handler_of(collection.mechanism).increments(rows)

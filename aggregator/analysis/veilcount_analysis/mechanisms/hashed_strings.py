@@ -1,0 +1,150 @@
+"""Open strings on the server: candidates are read from the buckets of each part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import numpy as np
+from numpy.random import Generator
+
+from veilcount_shared.composition import Overlap
+from veilcount_shared.domain import HALVES
+from veilcount_shared.mechanisms import HashedStrings
+
+from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.estimator import Estimator
+from ..estimation.open_strings import (
+    BY_LETTERS,
+    HalfSupports,
+    PartSupports,
+    least_share,
+)
+from ..estimation.proportions import SupportCounts
+from ..series.packed_rows import Counters
+from .handler import ShareHandler, handles
+from .projective_geometry import ProjectiveGeometryHandler
+from .sampling import Ints, Mixture, summed
+
+
+@handles(HashedStrings)
+class HashedStringsHandler(ShareHandler[HashedStrings]):
+    """A place is a pair of buckets, of beginnings that of the last part; a report supports one."""
+
+    has_anytime_intervals = False
+    lists_values = False
+
+    @property
+    def message_supports(self) -> Callable[[int, int], bool]:
+        return self.mechanism.supports
+
+    def describe(self) -> str:
+        buckets = f"one of {self.mechanism.parts} of {self.mechanism.k:,} buckets"
+        return f"hashed: {buckets}; {self._geometry.describe()}"
+
+    @property
+    def _geometry(self) -> ProjectiveGeometryHandler:
+        return ProjectiveGeometryHandler(self.mechanism.geometry)
+
+    def parts(self, counters: Counts) -> Counts:
+        """Return the counters of each part."""
+        return counters.reshape(self.mechanism.parts, -1)
+
+    def buckets(self, places: Counts) -> Counts:
+        """Return the buckets of places in each half."""
+        return np.stack(np.divmod(places, self.mechanism.k))
+
+    def bucket_supports(self, counters: Counts) -> Counts:
+        """Return how many reports support each bucket of each part."""
+        found = np.empty((self.mechanism.parts, self.mechanism.k), np.int64)
+        for row, part in zip(found, self.parts(counters), strict=True):
+            row[:] = self._geometry.supports(part)
+        return found
+
+    def evidence(self, counters: Counts, places: Counts) -> HalfSupports | PartSupports:
+        """Return that of pairs of buckets; of beginnings, that of buckets of the last part."""
+        parts = self.parts(counters)
+        if self.mechanism.parts != HALVES:
+            return self.evidence_of(parts.sum(axis=1), [self._geometry.supports(parts[-1], places)])
+        both = zip(parts, self.buckets(places), strict=True)
+        return self.evidence_of(
+            parts.sum(axis=1), [self._geometry.supports(half, buckets) for half, buckets in both]
+        )
+
+    def evidence_of(self, sizes: Counts, counts: Sequence[Counts]) -> HalfSupports | PartSupports:
+        """Return the estimator of counted supports: of both halves, or of the last part."""
+        k = self.mechanism.k
+        if self.mechanism.parts == HALVES:
+            return HalfSupports(sizes, np.stack(counts), self.response, k)
+        part = SupportCounts(max(int(sizes[-1]), 1), counts[-1], self.response, k)
+        return PartSupports(int(sizes.sum()), part)
+
+    def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
+        if places is None:
+            _refuse("all values")
+        return self.evidence(counters, places).supports
+
+    def noise_variance(self) -> float:
+        """Return that of a share; of beginnings, the last part alone tells it."""
+        return super().noise_variance() * self._readings
+
+    def reach(self) -> tuple[float, float]:
+        push, pull = super().reach()
+        return push * self._readings, pull * self._readings
+
+    def least_share(self, n: float, alpha: float) -> float:
+        """Return the share of a string that is found half of the time, in a test at alpha.
+
+        Where strings are found by their beginnings, about, whatever alpha is.
+        """
+        if self._readings == 1:
+            return least_share(self.response, n, alpha)
+        return least_share(self.response, n / self._readings, BY_LETTERS)
+
+    @property
+    def _readings(self) -> int:
+        """How many reports there are for each that tells a string's share."""
+        return 1 if self.mechanism.parts == HALVES else self.mechanism.parts
+
+    def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:  # noqa: ARG002 - refused
+        _refuse("groups of values")
+
+    def joint_support(self, counters: Counts, whole: Counts) -> Floats:  # noqa: ARG002 - refused
+        _refuse("parts of a group")
+
+    def incidence(self) -> Floats:
+        _refuse("all values")
+
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Return the overlap of two strings that share no bucket: that of one part."""
+        return self._geometry.overlaps()
+
+    @property
+    def mixture(self) -> Mixture:
+        """A string owns the hyperplanes through its bucket in each part."""
+        plane = self.mechanism.geometry
+        return Mixture(plane.P, self.mechanism.parts * plane.support_size, self.mechanism.messages)
+
+    def draw_inputs(self, points: Ints, generator: Generator) -> Ints:
+        """Return half and bucket, by the half that each device draws."""
+        half = generator.integers(HALVES, size=len(points))
+        buckets = self.buckets(points)
+        return half * self.mechanism.k + np.where(half == 0, *buckets)
+
+    def count_inputs(self, points: Ints, devices: Ints, generator: Generator) -> Ints:
+        first, size = generator.binomial(devices, 1 / HALVES), self.mechanism.k
+        one, two = self.buckets(points)
+        return np.concatenate([summed(one, first, size), summed(two, devices - first, size)])
+
+    def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:
+        half, buckets = np.divmod(inputs, self.mechanism.k)
+        sent = self._geometry.draw_messages(buckets, generator)
+        return half * self.mechanism.geometry.messages + sent
+
+    def draw_counters(self, held: Ints, generator: Generator) -> Counters:
+        parts = held.reshape(self.mechanism.parts, -1)
+        return np.concatenate([self._geometry.draw_counters(part, generator) for part in parts])
+
+
+def _refuse(what: str) -> NoReturn:
+    raise TypeError(f"open strings have no {what}: name candidates")

@@ -1,0 +1,299 @@
+"""The plan of a question: two of devices, epsilon and error, the third, and what it reveals; and
+the definition that it was computed for, as a collections file to paste.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+from itertools import islice
+from math import isfinite
+from string import ascii_lowercase
+
+from veilcount_shared import periods
+from veilcount_shared.collection import Measure
+from veilcount_shared.composition import guessing_probability
+from veilcount_shared.epsilon import parse_epsilon
+from veilcount_shared.guessing import percent
+from veilcount_shared.mechanisms import Identity, Randomizer
+from veilcount_shared.mechanisms.selection import MAX_INPUTS
+from veilcount_shared.periods import Unit
+
+from ..errors import QueryError
+from ..estimation import CUT, noise_line
+from ..estimation.moments import MomentMeans
+from ..mechanisms import handler_of, share_handler_of
+from ..privacy.budget.composition import ComposedEpsilon, compose_answers
+from ..privacy.trust_models.quantity import ErrorEstimate, with_sampling
+from ..text.number_format import decimal, delta
+from .over_time import TimeStrategy, time_strategies
+from .solvers import SOLVERS, YES_OR_NO, QuestionShape, Solution, Solver, TrustModel
+
+LISTED = 24  # more values than these are better kept in a file of their own
+YEAR = timedelta(days=365)
+
+
+def definition(question: QuestionShape, trust: TrustModel, choice: Solution) -> str:
+    """Return a file with one collection; app, name, question and values are for the author."""
+    return "\n".join(['app = "my-app"', "", "[planned]", *_lines(question, trust, choice), ""])
+
+
+def _lines(question: QuestionShape, trust: TrustModel, choice: Solution) -> Iterator[str]:
+    yield 'question = "What would you like to know?"'
+    yield from _domain(question, trust)
+    if choice.device is None:
+        yield 'model = "central"'
+        yield f"budget = {decimal(choice.epsilon)}"
+        yield 'adjacency = "substitute"'
+    else:
+        yield f"epsilon = {decimal(choice.device)}{_hidden(question, trust, choice)}"
+    yield f'unit = "{question.unit}"'
+    yield f"from = {question.start}"
+    yield f"until = {_until(question)}"
+    if question.arms > 1:
+        yield 'segments = {arm = ["A", "B"]}'
+
+
+def _domain(question: QuestionShape, trust: TrustModel) -> Iterator[str]:
+    if question.range is not None:
+        yield f"range = [{', '.join(map(decimal, question.range))}]"
+        if trust is not TrustModel.CENTRAL:
+            yield f'measure = "{question.measure}"'
+    elif question.candidates is not None:
+        yield 'values = "open"'
+    elif question.features is not None:
+        names = (f"{name} = [0, 1]" for name in islice(ascii_lowercase, question.features))
+        yield f"features = {{{', '.join(names)}}}"
+        yield 'measure = "moments"'
+    elif question.values == YES_OR_NO:
+        yield "boolean = true"
+    elif question.values is not None and question.values <= LISTED:
+        labels = (f'"value {number}"' for number in range(1, question.values + 1))
+        yield f"values = [{', '.join(labels)}]"
+    else:
+        yield f'values_file = "values.txt"  # {question.values:,} lines'
+
+
+def _hidden(question: QuestionShape, trust: TrustModel, choice: Solution) -> str:
+    if trust is not TrustModel.SHUFFLED:
+        return ""
+    return (
+        f"  # {decimal(choice.epsilon)} at delta {delta(question.delta)}, only behind an"
+        " independent shuffler"
+    )
+
+
+def _until(question: QuestionShape) -> date:
+    """Return the first day after the periods; a campaign that is one period lasts a year."""
+    if question.unit is Unit.USER:
+        return question.start + YEAR
+    return periods.first_day(question.unit, question.start, question.number_of_periods)
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How far a share of fake devices could bias an estimate, up or down, in its own units."""
+
+    fakes: Fraction
+    push: float
+    pull: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanResult:
+    """Devices, epsilon and error that belong together; `found` names the one that was computed."""
+
+    trust: TrustModel
+    found: str
+    quantity: str
+    values: int | None
+    candidates: int | None  # for open strings
+    features: int | None
+    arms: int
+    level: float
+    devices: int
+    epsilon: Fraction
+    delta: Fraction
+    device: Fraction | None
+    error: ErrorEstimate
+    population: ErrorEstimate
+    mechanism: str
+    bits: int
+    excess: float | None  # of the variance above the least possible; None: no noise, or a number
+    #: the smallest share that stands out from noise; an open string of it is found half of the time
+    detectable: float | None
+    correlation: float | None  # half of the interval of one near 0, of evenly spread numbers
+    headroom: Headroom
+    unit: Unit
+    composition: ComposedEpsilon
+    guess_one: Fraction
+    guess_all: Fraction
+    sentence: str
+    toml: str
+    over_time: tuple[TimeStrategy, ...]  # at this epsilon for the whole campaign
+
+
+def plan(
+    question: QuestionShape,
+    *,
+    trust: TrustModel = TrustModel.LOCAL,
+    devices: int | None = None,
+    epsilon: Fraction | None = None,
+    error: float | None = None,
+    share: float | None = None,
+) -> PlanResult:
+    """Return the plan: give exactly two of devices, epsilon and error.
+
+    Of open strings, `share` is the smallest one that is found, in place of an error.
+    """
+    if not isinstance(trust, TrustModel):
+        raise QueryError("trust", trust, "give one of " + ", ".join(TrustModel))
+    named, error = question.accuracy, _accuracy(question, error, share)
+    _require_two(named, devices, epsilon, error)
+    if devices is not None and devices < question.arms:
+        raise QueryError("devices", devices, f"give at least one for each of {question.arms}")
+    if trust is TrustModel.CENTRAL:
+        _countable(question)
+    solver = SOLVERS[trust](question)
+    if devices is not None and epsilon is not None:
+        return _planned(solver, trust, named, solver.error(devices, parse_epsilon(epsilon)))
+    if devices is not None and error is not None:
+        return _planned(solver, trust, "epsilon", solver.epsilon(devices, error))
+    if epsilon is not None and error is not None:
+        return _planned(solver, trust, "devices", solver.devices(parse_epsilon(epsilon), error))
+    raise QueryError("plan", None, f"give exactly two of devices, epsilon and {named}")
+
+
+def _accuracy(question: QuestionShape, error: float | None, share: float | None) -> float | None:
+    """Return what is asked to be small, and refuse what this question does not have."""
+    if question.candidates is None and share is not None:
+        raise QueryError("share", share, "of open strings: give candidates, or an error instead")
+    if question.candidates is not None and error is not None:
+        raise QueryError("error", error, "open strings are found or not: give a share instead")
+    return error if share is None else share
+
+
+def _require_two(
+    named: str, devices: int | None, epsilon: Fraction | None, accuracy: float | None
+) -> None:
+    numbers = {"devices": devices, "epsilon": epsilon, named: accuracy}
+    missing = [key for key, value in numbers.items() if value is None]
+    if len(missing) != 1:
+        raise QueryError("plan", missing, f"give exactly two of devices, epsilon and {named}")
+    if accuracy is not None and not accuracy > 0:
+        raise QueryError(named, accuracy, "give a number above 0")
+
+
+def _countable(question: QuestionShape) -> None:
+    """A curator sums integers, as many as a collection may have, and its collection no measure."""
+    for kind in ("candidates", "features"):
+        if getattr(question, kind) is not None:
+            raise QueryError("trust", "central", f"a curator has no query of {kind}: give local")
+    if question.range is None:
+        return
+    if question.measure is Measure.RANGES:
+        raise QueryError("measure", question.measure, "a curator sums: plan the mean")
+    low, high = question.range
+    if (low.denominator, high.denominator) != (1, 1) or high - low >= MAX_INPUTS:
+        raise QueryError("range", question.range, f"give integers less than {MAX_INPUTS:,} apart")
+
+
+def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) -> PlanResult:
+    question, quantity = solver.question, solver.question.quantity
+    each = solver.each(choice.devices)
+    mechanism = None if choice.device is None else quantity.family(choice.device)
+    shown = choice.epsilon if choice.device is None else choice.device
+    times = question.number_of_periods
+    one = guessing_probability(shown, 1)
+    # a curator may release all periods in one number, of which only the plain sum holds
+    every = (
+        guessing_probability(shown * times, 1)
+        if trust is TrustModel.CENTRAL
+        else guessing_probability(shown, times)
+    )
+    return PlanResult(
+        trust=trust,
+        found=found,
+        quantity=quantity.name,
+        values=question.values,
+        candidates=question.candidates,
+        features=question.features,
+        arms=question.arms,
+        level=question.level,
+        devices=choice.devices,
+        epsilon=choice.epsilon,
+        delta=question.delta if trust is TrustModel.SHUFFLED else Fraction(0),
+        device=choice.device,
+        error=choice.error,
+        population=with_sampling(
+            choice.error, each, quantity.sampling(None) * question.arms, question.level
+        ),
+        mechanism=handler_of(mechanism or Identity(2)).describe(),
+        bits=0 if mechanism is None else mechanism.bits,
+        excess=None if choice.device is None else quantity.excess(choice.device),
+        detectable=_detectable(solver, choice, mechanism),
+        correlation=_correlation(solver, choice),
+        headroom=_headroom(solver, mechanism),
+        unit=question.unit,
+        composition=_together(question, choice, mechanism),
+        guess_one=one,
+        guess_all=every,
+        sentence=sentence(trust, one, every, times),
+        toml=definition(question, trust, choice),
+        over_time=time_strategies(question, trust, choice.devices, choice.epsilon),
+    )
+
+
+def _detectable(solver: Solver, choice: Solution, mechanism: Randomizer | None) -> float | None:
+    """Return the least share that stands out from all values that nobody has, jointly."""
+    inputs, each = solver.question.values, solver.each(choice.devices)
+    if inputs is None:
+        return choice.least_share
+    if mechanism is None:
+        curator = solver.question.quantity.curator(choice.epsilon)
+        return curator.half_width(CUT / inputs) / each
+    return noise_line(share_handler_of(mechanism).response, each, inputs)
+
+
+def _correlation(solver: Solver, choice: Solution) -> float | None:
+    """Return half of the interval of a correlation near 0; None if none can be stated."""
+    features, quantity = solver.question.features, solver.question.quantity
+    if features is None or choice.device is None:
+        return None
+    means = MomentMeans.evenly_spread(features, choice.devices, quantity.variance(choice.device))
+    found = means.correlations(solver.question.level)
+    width = float(found.high[0] - found.low[0]) / 2
+    return width if isfinite(width) else None
+
+
+def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:
+    """Each fake device can count for (1 - Q) / (P - Q) of a person, or for -Q / (P - Q)."""
+    fakes, width = solver.question.fakes, solver.question.quantity.width
+    push, pull = (1.0, 0.0) if mechanism is None else handler_of(mechanism).reach()
+    return Headroom(fakes, float(fakes) * push * width, float(fakes) * pull * width)
+
+
+def _together(
+    question: QuestionShape, choice: Solution, mechanism: Randomizer | None
+) -> ComposedEpsilon:
+    if mechanism is not None:
+        return compose_answers(mechanism, question.number_of_periods, question.delta)
+    return ComposedEpsilon(
+        answers=question.number_of_periods,
+        delta=question.delta,
+        plain=choice.epsilon * question.number_of_periods,
+        optimal=None,
+        specific=None,
+    )
+
+
+def sentence(trust: TrustModel, one: Fraction, every: Fraction, times: int) -> str:
+    """Return what the plan promises a person, plainly."""
+    seen = "release" if trust is TrustModel.CENTRAL else "answer"
+    whose = " (the curator sees the truth)" if trust is TrustModel.CENTRAL else ""
+    alone = f"someone who sees one {seen} guesses a yes/no right at most {percent(one)}"
+    if times == 1:
+        return alone + whose
+    return f"{alone}; all {times} of them, {percent(every)}{whose}"

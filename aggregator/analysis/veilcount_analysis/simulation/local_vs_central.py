@@ -1,0 +1,131 @@
+"""The truth of a population with the local and the central estimate of it at the same epsilon.
+
+Both hide one device's answer: the central side is a paired collection under "substitute", in which
+each device answers once, so that the number of answers is public as it is on the local side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.random import Generator
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Linkage, Measure, Model, Presence, Takes
+from veilcount_shared.domain import GRID, GRID_BITS, Number
+from veilcount_shared.periods import Unit
+
+from ..estimation import MeanEstimate, ShareEstimates
+from ..mechanisms import estimate
+from ..mechanisms.sampling import Floats, Ints, summed
+from ..releases import DiscreteLaplaceNoise, draw_release, price_query
+from ..series.packed_rows import Counters
+from .population import Population, simulate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulatedEstimate:
+    """Shares in the order of the inputs, or one mean, each with its interval."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulation:
+    """The true figures of a population, and each model's estimates."""
+
+    n: int
+    epsilon: float
+    level: float
+    truth: Floats
+    local: SimulatedEstimate
+    central: SimulatedEstimate
+
+
+def compare_local_and_central(
+    collection: Collection, population: Population, generator: Generator, level: float = 0.95
+) -> Simulation:
+    """Estimate one population by its local definition and by a trusted curator.
+
+    Shares of values, or the mean of a number. All randomness is the generator's: no release.
+    """
+    if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES} or not population.n:
+        raise ValueError(f"{collection.name}: give devices, and values or a mean to compare")
+    counters = simulate(collection, population, generator)
+    return Simulation(
+        population.n,
+        float(collection.unit_epsilon),
+        level,
+        _truth(collection, population),
+        _local(collection, counters, level),
+        _central(collection, population, generator, level),
+    )
+
+
+def _truth(collection: Collection, population: Population) -> Floats:
+    if isinstance(collection.domain, Number):
+        low, high = float(collection.domain.low), float(collection.domain.high)
+        share = float(population.devices @ (population.inputs / GRID)) / population.n
+        return np.array([low + share * (high - low)])
+    return summed(population.inputs, population.devices, collection.inputs) / population.n
+
+
+def _local(collection: Collection, counters: Counters, level: float) -> SimulatedEstimate:
+    """Return the estimate for exactly these devices."""
+    found = estimate(collection, counters, level, target="cohort")
+    if isinstance(found, ShareEstimates):
+        return SimulatedEstimate(found.frequency, found.low, found.high)
+    if isinstance(found, MeanEstimate):
+        mean, low, high = np.array([[found.mean], [found.low], [found.high]])
+        return SimulatedEstimate(mean, low, high)
+    raise TypeError(f"{collection.name}: a distribution has no shares of values and no mean")
+
+
+def _central(
+    collection: Collection, population: Population, generator: Generator, level: float
+) -> SimulatedEstimate:
+    """Return the curator's mean, or shares of all devices, absent ones included."""
+    paired = _paired(collection)
+    number = isinstance(paired.domain, Number)
+    places = _integers(population.inputs, paired.inputs) if number else population.inputs
+    counters = summed(places, population.devices, collection.inputs)[: paired.inputs]
+    request = {"query": "mean" if number else "histogram", "epsilon": paired.unit_epsilon}
+
+    def noise(true: Sequence[int], scale: float) -> list[int]:
+        drawn = DiscreteLaplaceNoise(scale).draw(len(true), generator)
+        return [one + two for one, two in zip(true, drawn, strict=True)]
+
+    release = draw_release(price_query(request, paired), counters, level, noise=noise)
+    whole = 1 if number else population.n
+    return SimulatedEstimate(
+        *(np.array(each) / whole for each in (release.values, release.low, release.high))
+    )
+
+
+def _paired(collection: Collection) -> Collection:
+    """Return the same question for a trusted curator: one answer a device, in one period."""
+    return replace(
+        collection,
+        model=Model.CENTRAL,
+        measure=None,
+        epsilon=None,
+        budget=collection.unit_epsilon,
+        adjacency=Adjacency.SUBSTITUTE,
+        unit=Unit.USER,
+        linkage=Linkage.COLLECTION,
+        tokens=None,
+        takes=Takes.FIRST,
+        per_period=1,
+        answers=None,
+        presence=Presence.PUBLIC,
+        twin=None,
+    )
+
+
+def _integers(points: Ints, size: int) -> Ints:
+    """Return the whole numbers of the range next to points of the grid, from low as 0."""
+    return points * (size - 1) + (GRID >> 1) >> GRID_BITS

@@ -1,0 +1,324 @@
+"""Results for notebooks: the document, its figures as arrays and as tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import figure, interval
+from veilcount_analysis.text.result_columns import Columns, columns_of, spelled
+
+from . import frames, html, plot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response of the aggregator; `document` is its JSON."""
+
+    document: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.document[name]
+
+
+@dataclass(frozen=True)
+class Table(Answer):
+    """A result whose figures are rows, with the columns of `text.result_columns`."""
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The figures, in columns."""
+        return columns_of(self.document)
+
+    @property
+    def collection(self) -> str:
+        """Which collection."""
+        return str(self.document["collection"])
+
+    @property
+    def level(self) -> float:
+        """The level of the interval of each figure on its own."""
+        return float(self.document["level"])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame, a row a figure; days are dates."""
+        return frames.to_pandas(*self._frame(None))
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a DataFrame of polars, a row a figure; days are dates."""
+        return frames.to_polars(*self._frame(None))
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table, a row a figure."""
+        return frames.to_arrow(*self._frame(None))
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write all figures to a Parquet file."""
+        table = self.to_arrow()
+        import pyarrow.parquet  # noqa: PLC0415 - optional
+
+        pyarrow.parquet.write_table(table, path)
+
+    def _frame(self, kind: str | None) -> tuple[dict[str, list[Any]], dict[str, type]]:
+        return frames.whole(self.columns) if kind is None else frames.tidy(self.columns, kind)
+
+    def _floats(self, name: str) -> Floats:
+        """Return a column of figures; NaN where there is none."""
+        return np.array([np.nan if each is None else each for each in self.columns[name]], float)
+
+
+@dataclass(frozen=True)
+class Estimate(Table):
+    """An estimate: `value`, `frequency`, `low`, `high` are arrays, the largest share first.
+
+    They are of the last time range of the newest series; the frames have all. A frame has a row for
+    each figure, and of one `kind` (share, mean, spread, cdf, quantile) the columns of that kind.
+    """
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The figures, in columns; of each time range the largest share first."""
+        return columns_of(_sorted(self.document))
+
+    def to_pandas(self, kind: str | None = None) -> pd.DataFrame:
+        """Return a DataFrame; days are dates."""
+        return frames.to_pandas(*self._frame(kind))
+
+    def to_polars(self, kind: str | None = None) -> pl.DataFrame:
+        """Return a DataFrame of polars; days are dates."""
+        return frames.to_polars(*self._frame(kind))
+
+    def to_arrow(self, kind: str | None = None) -> pa.Table:
+        """Return an Arrow table."""
+        return frames.to_arrow(*self._frame(kind))
+
+    def plot(self) -> Any:
+        """Draw the newest series: a dot and its interval for each figure; return the Axes.
+
+        Over several time ranges, small multiples, and the array of their Axes.
+        """
+        return plot.draw(self._newest, self.level)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the last time range, under what n reports allow to say."""
+        last, of_shares = self._last, not (self._last["mean"] or self._last.get("moments", []))
+        about = f"{self.collection}, {last['from']} to {last['to']}: n = {self.n:,}"
+        note = f"{self.level:.4g} interval of each value on its own, {self.estimand}."
+        if not self.usable:
+            note = "Figures would be noise; to_pandas() has them."
+        rows = [
+            (name, figure(point, of_shares=of_shares), interval(low, high, of_shares=of_shares))
+            for name, point, low, high in self._rows()
+            if self.usable
+        ]
+        head = ("value", "share", "interval") if of_shares else ("", "figure", "interval")
+        return html.paragraphs([self.adequacy]) + html.table(f"{about}. {note}", head, rows)
+
+    def _rows(self) -> Iterator[tuple[str, float, float, float]]:
+        if self._last["mean"]:
+            yield "mean", float(self.mean or np.nan), float(self.low[0]), float(self.high[0])
+        elif self._last.get("moments", []):
+            for row in self._last.get("moments", []):
+                if row["figure"] is not None:
+                    name = f"{row['kind']} of {', '.join(row['of'])}"
+                    yield name, row["figure"], row["low"], row["high"]
+        else:
+            yield from zip(
+                map(spelled, self.value), self.frequency, self.low, self.high, strict=True
+            )
+
+    @property
+    def n(self) -> int:
+        """How many reports."""
+        return int(self._last["n"])
+
+    @property
+    def usable(self) -> bool:
+        """Whether n reports are enough for the figures to be read; `adequacy` says it in words."""
+        return bool(self._last["usable"])
+
+    @property
+    def adequacy(self) -> str:
+        """How far n reports reach, and from how many on figures are above noise."""
+        return str(self._last["adequacy"])
+
+    @property
+    def estimand(self) -> str:
+        """What the intervals estimate."""
+        return str(self._last["estimand"])
+
+    @property
+    def epsilon(self) -> dict[str, str]:
+        """Epsilon for an event, a day and a user, exact decimals; and their adjacency."""
+        return dict(self._newest["epsilon"])
+
+    @property
+    def unit(self) -> str:
+        """What epsilon protects."""
+        return str(self._newest["unit"])
+
+    @property
+    def value(self) -> list[Any]:
+        """The values, as JSON has them."""
+        return [row["value"] for row in self._last["values"]]
+
+    @property
+    def frequency(self) -> Floats:
+        """Their shares; NaN where nothing was received."""
+        return self._column("frequency")
+
+    @property
+    def low(self) -> Floats:
+        """The lower ends of the intervals; of a number, that of its mean."""
+        return self._column("low")
+
+    @property
+    def high(self) -> Floats:
+        """The upper ends."""
+        return self._column("high")
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of a number; None for values, and where nothing was received."""
+        row = self._last["mean"]
+        return None if row is None else row["mean"]
+
+    @property
+    def _newest(self) -> Mapping[str, Any]:
+        return dict(_sorted(self.document)["series"][0])
+
+    @property
+    def _last(self) -> Mapping[str, Any]:
+        return dict(self._newest["time_ranges"][-1])
+
+    def _column(self, name: str) -> Floats:
+        rows = [self._last["mean"]] if self._last["mean"] else self._last["values"]
+        return np.array([row.get(name, np.nan) for row in rows], np.float64)
+
+
+def _sorted(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimate with the largest share of each time range first."""
+    series = [
+        {**each, "time_ranges": [_by_share(one) for one in each["time_ranges"]]}
+        for each in document["series"]
+    ]
+    return {**document, "series": series}
+
+
+def _by_share(time_range: Mapping[str, Any]) -> dict[str, Any]:
+    def least_first(row: Mapping[str, Any]) -> float:
+        return -inf if row["frequency"] is None else row["frequency"]
+
+    return {**time_range, "values": sorted(time_range["values"], key=least_first, reverse=True)}
+
+
+@dataclass(frozen=True)
+class CentralRelease(Answer):
+    """A central release: what was asked, its figures with their intervals, and what it cost."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame, a row a figure."""
+        figures = self["figures"]
+        found = {
+            "value": [spelled(each["value"]) for each in figures],
+            **{name: [each[name] for each in figures] for name in ("figure", "low", "high")},
+        }
+        return frames.to_pandas(found, {"figure": float, "low": float, "high": float})
+
+    def _repr_html_(self) -> str:
+        about = f"{json.dumps(self['query'])}, {self['from']} to {self['to']}"
+        rows = [
+            (
+                spelled(each["value"]),
+                figure(each["figure"], of_shares=False),
+                interval(each["low"], each["high"], of_shares=False),
+            )
+            for each in self["figures"]
+        ]
+        unit = "rho" if self["epsilon"] is None else "epsilon"
+        cost = f"{unit} {self[unit]} of one unit"
+        caption = f"{about}. {self['level']:.4g} intervals; {cost}."
+        return html.table(caption, ("value", "figure", "interval"), rows)
+
+
+@dataclass(frozen=True)
+class ReleaseList(Answer):
+    """All releases of a central collection, and what is left of its budget."""
+
+    def __iter__(self) -> Iterator[CentralRelease]:
+        for series in self["series"]:
+            yield from map(CentralRelease, series["releases"])
+
+    def __len__(self) -> int:
+        return sum(len(series["releases"]) for series in self["series"])
+
+    def remaining(self) -> pd.DataFrame:
+        """Return what is spent and what remains of each period's budget, the newest series."""
+        periods = self["series"][0]["periods"]
+        names = ("period", "from", "to", "spent", "remaining")
+        found = {name: [each[name] for each in periods] for name in names}
+        return frames.to_pandas(found, {})
+
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self)
+
+
+@dataclass(frozen=True)
+class ComparisonResult(Table):
+    """A comparison: first less second, value by value."""
+
+    def _repr_html_(self) -> str:
+        """Return the differences as a table, under the sentence that states them."""
+        rows = [
+            (
+                spelled(row["value"]),
+                number_format.difference(row["difference"], of_shares=True),
+                f"{row['low'] * 100:+.2f} to {row['high'] * 100:+.2f}",
+            )
+            for row in self.document["rows"]
+            if row["difference"] is not None
+        ]
+        return html.paragraphs([self.sentence]) + html.table(
+            self.collection, ("value", "difference", "interval"), rows
+        )
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        return str(self.document["sentence"])
+
+    @property
+    def difference(self) -> Floats:
+        """The differences."""
+        return self._floats("difference")
+
+    @property
+    def low(self) -> Floats:
+        """The lower ends of their intervals."""
+        return self._floats("low")
+
+    @property
+    def high(self) -> Floats:
+        """The upper ends."""
+        return self._floats("high")
+
+    @property
+    def holm(self) -> Floats:
+        """Each p, as the family of all values has it."""
+        return self._floats("holm")

@@ -1,0 +1,1 @@
+"""The privacy filter: each central release is charged to a budget that outlives the process."""
