@@ -15,7 +15,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _SCRIPT = "plotly/package_data/plotly.min.js"
-_STATIC = "veilcount_aggregator/dashboard/static"
+_STATIC = "veilcount_aggregator/web/dashboard/static"
 
 
 class PlotlyHook(BuildHookInterface[Any]):

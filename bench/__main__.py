@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from veilcount_aggregator import blas_threads  # noqa: F401 - before numpy, as in a server
+from veilcount_aggregator.server import blas_threads  # noqa: F401 - before numpy, as in a server
 
 from . import (
     accuracy,

@@ -29,7 +29,7 @@ import numpy as np
 from loadtests.analysts import definitions, hammering, parse, report_body
 from tests.system.server import HOST, Server
 
-from veilcount_aggregator.auth.gateway_keys import GatewayKey, create_gateway_key
+from veilcount_aggregator.records.gateway_keys import GatewayKey, create_gateway_key
 from veilcount_aggregator.store import open_store
 from veilcount_client.delivery.relay import SIZE
 from veilcount_shared import Collection

@@ -12,8 +12,8 @@ from typing import Any
 from flask import Flask, request
 from granian.constants import Interfaces
 
-from veilcount_aggregator.server.listen_address import ListenAddress
-from veilcount_aggregator.server.worker_supervisor import WorkerSupervisor
+from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.worker_supervisor import WorkerSupervisor
 
 THREADS = 32
 app = Flask(__name__)

@@ -19,8 +19,8 @@ from time import process_time
 
 import numpy as np
 
-from veilcount_aggregator.ingest.decode import RequestBody
-from veilcount_aggregator.ingest.group_intake import IntakeRequest
+from veilcount_aggregator.intake.decode import RequestBody
+from veilcount_aggregator.intake.group_intake import IntakeRequest
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import VERDICTS, open_store

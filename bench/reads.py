@@ -23,9 +23,9 @@ import requests
 from loadtests.analysts import Findings, definitions, hammering, parse, report_body, send
 from tests.system.server import Server
 
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.auth.sessions import begin_session
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.records.api_keys import Role, create_key
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.records.sessions import begin_session
 from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection
 

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from veilcount_aggregator.ingest.decode.group import RequestBody
-from veilcount_aggregator.ingest.group_intake import IntakeRequest
+from veilcount_aggregator.intake.decode.group import RequestBody
+from veilcount_aggregator.intake.group_intake import IntakeRequest
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import CODES, open_store

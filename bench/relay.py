@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from veilcount_aggregator.auth.gateway_keys import create_gateway_key
+from veilcount_aggregator.records.gateway_keys import create_gateway_key
 from veilcount_aggregator.server.app import assemble
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings

@@ -19,11 +19,11 @@ from time import process_time
 
 import numpy as np
 
-from veilcount_aggregator.ingest.decode import DecodedGroup, decode_body
-from veilcount_aggregator.ingest.pipeline import IntakeDays, IntakePipeline
-from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
-from veilcount_aggregator.ingest.service_counters import ServiceCounters
-from veilcount_aggregator.ingest.store_writer import StoreWriter
+from veilcount_aggregator.intake.decode import DecodedGroup, decode_body
+from veilcount_aggregator.intake.pipeline import IntakeDays, IntakePipeline
+from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit
+from veilcount_aggregator.intake.service_counters import ServiceCounters
+from veilcount_aggregator.intake.store_writer import StoreWriter
 from veilcount_aggregator.store import open_store
 from veilcount_analysis.series.series import Series
 from veilcount_shared.wire import BINARY_TYPE

@@ -14,18 +14,14 @@ from tempfile import TemporaryDirectory
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from veilcount_aggregator.issuer.accounts import (
-    HmacAccountKey,
-    SignedAccountVerifier,
-    sign_account,
-)
-from veilcount_aggregator.issuer.app import create_issuer_app
-from veilcount_aggregator.issuer.issuer import Issuer
-from veilcount_aggregator.issuer.key_setup import begin_ledger, set_up_keys
-from veilcount_aggregator.issuer.key_vault import FolderVault
-from veilcount_aggregator.issuer.signing import SigningKey
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.structured_logging import FaultLog
+from veilcount_issuer.accounts import HmacAccountKey, SignedAccountVerifier, sign_account
+from veilcount_issuer.app import create_issuer_app
+from veilcount_issuer.issuer import Issuer
+from veilcount_issuer.key_setup import begin_ledger, set_up_keys
+from veilcount_issuer.key_vault import FolderVault
+from veilcount_issuer.signing import SigningKey
+from veilcount_serving.structured_logging import FaultLog
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.tokens import SlotSecret, parse_key, verify
 from veilcount_shared.wire import encode_base64

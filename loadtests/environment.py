@@ -12,7 +12,7 @@ from typing import Self
 from tests.proxy import Proxy
 from tests.system.server import HOST, Server, free_port
 
-from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 
 from .engines import Engine

@@ -16,7 +16,7 @@ import requests
 from loadtests.ipc import HEADERS, PLACE
 from locust import FastHttpUser, events, task
 
-from veilcount_aggregator.catalog.definitions import DefinitionSource
+from veilcount_aggregator.records.definitions import DefinitionSource
 from veilcount_client.delivery.body_packing import pack
 from veilcount_reader.http_client import AggregatorClient
 from veilcount_shared import Collection, SystemRandomSource

@@ -1,6 +1,6 @@
 """`python -m veilcount_aggregator`: the same as `veilcount`."""
 
-from .cli import main
+from .operate.cli import main
 
 if __name__ == "__main__":
     main()

@@ -8,10 +8,8 @@ VeilcountError
     + StoreUnfit             what is found there cannot be used, and why
       x StoreWentBack        it lacks what was acknowledged
     x RetentionTooEarly      an epoch that the store's own clock does not let drop yet
-  x Overloaded               the server is overloaded: retry later
   x ClockUntrusted           this host's clock is not trusted for this decision
   x CounterMemoryExceeded    a definition whose counters do not fit the limit on memory
-  x SettingsError            a flag, a variable or a URL that cannot be used
   x SigningUnavailable       gmpy2, which an issuer signs with, is not installed
   x SigningFault             a signature that does not verify: it never leaves
   x NumbersInvalid           a file of issued numbers that does not verify: which line, and why
@@ -28,20 +26,10 @@ Each message names the fix. None carries anything of a device.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 
 from veilcount_shared.errors import VeilcountError, format_value
-
-MOST_SHOWN = 500  # characters of a setting: a path or URL stays whole
-_NUMBERS = re.compile(r"\[Errno -?\d+\] |^Error (?:-?\d+ )?connecting to \S+ ")
-
-
-def system_reason(error: BaseException) -> str:
-    """Return the words of an operating system's or a library's error, without its number."""
-    words = getattr(error, "strerror", None) or _NUMBERS.sub("", str(error))
-    return str(words).rstrip(".")
 
 
 class StoreError(VeilcountError):
@@ -74,26 +62,6 @@ class RetentionTooEarly(StoreError):
 
 class ClockUntrusted(VeilcountError):
     """A clock that cannot be trusted just now: judged by it, reports would be lost."""
-
-
-class Overloaded(VeilcountError):
-    """The server is overloaded: retry after so many seconds."""
-
-    def __init__(self, seconds: int, why: str) -> None:
-        super().__init__(why)
-        self.seconds = seconds
-
-
-class CounterMemoryExceeded(VeilcountError):
-    """A definition whose counters do not fit the limit on memory: its bytes, and the fix."""
-
-
-class SettingsError(VeilcountError, ValueError):
-    """A flag, a variable or a URL that cannot be used: its name, its value, the fix."""
-
-    def __init__(self, name: str, value: str, fix: str) -> None:
-        super().__init__(f"{name} = {format_value(value, MOST_SHOWN)}: {fix}")
-        self.name, self.value, self.fix = name, value, fix
 
 
 class SigningUnavailable(VeilcountError):

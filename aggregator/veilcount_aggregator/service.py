@@ -9,30 +9,31 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from veilcount_analysis.series.series import utc_day
+from veilcount_serving.errors import Overloaded
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
-from .auth.key_uses import KeyUses
-from .catalog.cache import CatalogCache, CatalogSnapshot
-from .catalog.counter_admission import require_memory
-from .catalog.definitions import DefinitionSource, add_definitions, read_source
-from .errors import ClockUntrusted, Overloaded, StoreError, StoreUnavailable
-from .ingest.decode import DecodedBody, DecodedGroup, decode_group
-from .ingest.group_intake import IntakeRequest
-from .ingest.pipeline import IntakeDays, IntakeFailed, IntakePipeline, Outcome
-from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
-from .ingest.service_counters import ServiceCounters
-from .ingest.store_writer import StoreWriter
+from .errors import ClockUntrusted, StoreError, StoreUnavailable
+from .intake.decode import DecodedBody, DecodedGroup, decode_group
+from .intake.group_intake import IntakeRequest
+from .intake.pipeline import IntakeDays, IntakeFailed, IntakePipeline, Outcome
+from .intake.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
+from .intake.service_counters import ServiceCounters
+from .intake.store_writer import StoreWriter
 from .queries import Snapshot
+from .records.cache import CatalogCache, CatalogSnapshot
+from .records.counter_admission import require_memory
+from .records.definitions import DefinitionSource, add_definitions, read_source
+from .records.key_uses import KeyUses
 from .releases.curator import Curator
 from .releases.privacy_filter import PrivacyFilter
 from .releases.release_journal import ReleaseJournal
 from .releases.store_confirmation import SETTLING_SECONDS
-from .retention.clock_guard import Clock, ClockGuard
-from .retention.retention_guard import DROPPED, RetentionGuard, delete_rows
 from .settings import Settings
 from .store import VERDICTS, Store, open_store
+from .store.retention.clock_guard import Clock, ClockGuard
+from .store.retention.retention_guard import DROPPED, RetentionGuard, delete_rows
 
 HOUR = 3600
 

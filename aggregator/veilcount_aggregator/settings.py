@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from veilcount_analysis.text.number_format import parse_bytes
+from veilcount_serving.errors import SettingsError
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 
-from .errors import SettingsError
 from .store.acknowledged import ENDING as HEIGHTS
 from .store.store_url import read_url_file
 

@@ -19,7 +19,7 @@ INSTALL = "pip install 'veilcount[aggregator]'"
 def main() -> None:
     """Run what was typed, and exit."""
     if all(map(find_spec, AGGREGATOR_NEEDS)):
-        from veilcount_aggregator import cli  # noqa: PLC0415 - what it needs may not be there
+        from veilcount_aggregator.operate import cli  # noqa: PLC0415 - what it needs may not be there
 
         cli.main()
     sys.exit(run_client(sys.argv[1:]))

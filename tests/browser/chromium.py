@@ -20,9 +20,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from tests.aggregator.api.deployment_fixtures import Deployment
-from veilcount_aggregator.auth import sessions
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.browser_sessions import COOKIE
+from veilcount_aggregator.records import sessions
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.web.dashboard.browser_sessions import COOKIE
 
 HOST = "127.0.0.1"
 BINARY = "/usr/bin/chromium"

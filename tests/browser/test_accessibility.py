@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.chromium import AUDIT, Browser
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 
 TAB = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
 STOP = """const at = document.activeElement, style = getComputedStyle(at);

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.aggregator.api.deployment_fixtures import CENTRAL
 from tests.aggregator.queries.simulated_reports import counted, send
 from tests.browser.chromium import NARROW, Browser
-from veilcount_aggregator.auth.api_keys import Role, load_api_keys
+from veilcount_aggregator.records.api_keys import Role, load_api_keys
 
 FILE = """
 app = "acme-editor"

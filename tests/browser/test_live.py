@@ -9,8 +9,8 @@ from selenium import webdriver
 
 from tests.aggregator.api.deployment_fixtures import FILE, NOW, deployment
 from tests.browser.chromium import browsing, served
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.ingest.live_reports import LiveReports
+from veilcount_aggregator.intake.live_reports import LiveReports
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.server.app import assemble
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.browser.chromium import Browser
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 
 
 def test_the_secret_of_a_link_is_in_no_requested_or_kept_address(browser: Browser) -> None:

@@ -26,8 +26,8 @@ from tests.notice_definitions import (
     frequency,
     last_day,
 )
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_client.integrations.pages import PrivacyPages
 from veilcount_client.testing import ClientHarness
 from veilcount_shared import Collection, guessing

@@ -13,7 +13,6 @@ from uuid import UUID
 import pytest
 import redis as redis_client
 
-from veilcount_aggregator.issuer.ledger import IssuanceLedger, SlotRequest
 from veilcount_aggregator.store import open_store
 from veilcount_client.integrations.pages import PrivacyPages
 from veilcount_client.recording.person_id import person_name
@@ -22,6 +21,7 @@ from veilcount_client.state import ConsentDecision, HeldValue, Resumption, State
 from veilcount_client.state.factory import open_state
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
+from veilcount_issuer.ledger import IssuanceLedger, SlotRequest
 from veilcount_shared.verdict import Verdict
 
 from .device_fixtures import HOUR, Device, at, file, one_collection

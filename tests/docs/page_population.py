@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from veilcount_aggregator.catalog.definitions import load_catalog
-from veilcount_aggregator.cli.population_option import simulate_population
+from veilcount_aggregator.operate.cli.population_option import simulate_population
+from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.simulation import simulate_messages

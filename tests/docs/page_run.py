@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from veilcount_aggregator.issuer.definition_file import UNPINNED
+from veilcount_issuer.definition_file import UNPINNED
 from veilcount_shared import parse_collections
 from veilcount_shared.wire import decode_json
 

@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from unittest.mock import patch
 
-from veilcount_aggregator.cli.main import run as run_veilcount
+from veilcount_aggregator.operate.cli.main import run as run_veilcount
 from veilcount_client.__main__ import run as run_client
 
 from .output_match import Untrue, check

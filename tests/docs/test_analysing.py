@@ -15,11 +15,11 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.demo.campaign import TRAILS, Campaign, Question
-from veilcount_aggregator.demo.deployment import DemoClock, deploy
-from veilcount_aggregator.demo.run import DemoResult, DemoRun
+from veilcount_aggregator.operate.demo.campaign import TRAILS, Campaign, Question
+from veilcount_aggregator.operate.demo.deployment import DemoClock, deploy
+from veilcount_aggregator.operate.demo.run import DemoResult, DemoRun
 from veilcount_aggregator.queries.moments import MomentTerms, features_of, figure_rows
+from veilcount_aggregator.records.api_keys import Role, create_key
 
 from .page_parser import ROOT
 

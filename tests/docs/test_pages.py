@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.cli.new import TEMPLATE
+from veilcount_aggregator.operate.cli.new import TEMPLATE
 
 from .links import broken
 from .page_parser import ROOT, Block, pages, steps, title

@@ -10,8 +10,8 @@ from bench.combinations import published_combinations
 
 from tests.aggregator.api.deployment_fixtures import FILE, deployment
 from tests.matrix.cells import rows
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.cli import serve
+from veilcount_aggregator.operate.cli import serve
+from veilcount_aggregator.records.api_keys import Role
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
 TYPE = re.compile(r"^# TYPE (\w+) ", re.MULTILINE)

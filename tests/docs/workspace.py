@@ -18,19 +18,19 @@ from pathlib import Path
 from unittest.mock import patch
 
 from tests.redis_server import HOST, RedisServer, free_port
-from veilcount_aggregator.catalog.definitions import add_definitions, load_catalog, read_source
-from veilcount_aggregator.cli import dev as dev_command
-from veilcount_aggregator.cli import issuer as issuer_command
-from veilcount_aggregator.cli import options
-from veilcount_aggregator.cli import serve as serve_command
-from veilcount_aggregator.issuer.worker import IssuerSettings
-from veilcount_aggregator.server.listen_address import ListenAddress
+from veilcount_aggregator.operate.cli import dev as dev_command
+from veilcount_aggregator.operate.cli import issuer as issuer_command
+from veilcount_aggregator.operate.cli import options
+from veilcount_aggregator.operate.cli import serve as serve_command
+from veilcount_aggregator.records.definitions import add_definitions, load_catalog, read_source
 from veilcount_aggregator.server.serve import prepare
-from veilcount_aggregator.server.worker_processes import Announce, StartupSummary
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_client.diagnostics import state_checks
 from veilcount_client.diagnostics.doctor import examine
+from veilcount_issuer.worker import IssuerSettings
+from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.worker_processes import Announce, StartupSummary
 
 from .page_parser import ROOT
 from .page_population import answered

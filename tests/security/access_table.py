@@ -8,8 +8,8 @@ from enum import Enum, auto
 
 from flask import Flask
 
-from veilcount_aggregator.api import gateway, reports, rows
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.web.api import gateway, reports, rows
 
 
 class Kind(Enum):

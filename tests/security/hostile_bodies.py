@@ -10,7 +10,7 @@ from functools import partial
 from itertools import cycle, islice, starmap
 from pathlib import Path
 
-from veilcount_aggregator.catalog.definitions import read_source
+from veilcount_aggregator.records.definitions import read_source
 from veilcount_shared import Collection
 from veilcount_shared.report import (
     KEYLESS_BODY_PSEUDONYMS,

@@ -13,9 +13,9 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Deployment, Response, deployment
 from tests.aggregator.dashboard.page_fixtures import logged_in
-from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, revoke_key
-from veilcount_aggregator.auth.sessions import begin_session
 from veilcount_aggregator.errors import StoreUnavailable
+from veilcount_aggregator.records.api_keys import Role, create_key, load_api_keys, revoke_key
+from veilcount_aggregator.records.sessions import begin_session
 
 from .access_table import DECIDED, AccessRule, Kind, of_kind, served
 

@@ -17,9 +17,9 @@ import pytest
 
 from tests.call_count import count_calls
 from tests.security.hostile_bodies import Body, define, makers, report
-from veilcount_aggregator.ingest import body_limit, pipeline, token_check
-from veilcount_aggregator.ingest.decode import RequestBody, decode
-from veilcount_aggregator.ingest.group_intake import IntakeRequest
+from veilcount_aggregator.intake import body_limit, pipeline, token_check
+from veilcount_aggregator.intake.decode import RequestBody, decode
+from veilcount_aggregator.intake.group_intake import IntakeRequest
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store

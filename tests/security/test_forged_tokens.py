@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.redis_server import RedisServer
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.tokens import (

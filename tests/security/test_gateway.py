@@ -16,14 +16,14 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
 from tests.aggregator.api.gateway_fixtures import wsgi_gateway
 from tests.aggregator.dashboard.page_fixtures import logged_in
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.auth.gateway_keys import (
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.gateway_keys import (
     KIND,
     create_gateway_key,
     load_gateway_keys,
     retire_gateway_key,
 )
-from veilcount_aggregator.errors import SettingsError
+from veilcount_serving.errors import SettingsError
 from veilcount_shared.oblivious_http import binary_http
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, RESPONSE_TYPE, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs

@@ -15,11 +15,11 @@ from flask import Flask, Response
 from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.cli.server_fixtures import listening
 from tests.aggregator.dashboard.page_fixtures import logged_in
-from veilcount_aggregator import structured_logging
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.errors import SettingsError
+from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.queries.export import CSV_TYPE
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_serving import structured_logging
+from veilcount_serving.errors import SettingsError
 
 ODD = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x00\u202e[red]x[/] {x} %s"
 OBEYED = set("\x1b\x07\x9b\r\x08\x00\u202e\u2028")

@@ -8,8 +8,8 @@ from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deploymen
 from tests.aggregator.dashboard.page_fixtures import logged_in
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
 
 
 def test_keys_and_sessions_open_nothing_once_they_are_old(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import HOST, Server
 from tests.system.test_serving import KNOWN, body, collection, counted, send
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.server.request_bodies import MOST_LARGE_BYTES, SMALL_BODY
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY

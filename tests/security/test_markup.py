@@ -12,8 +12,8 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.browser.browser_population import days, definitions
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.browser_sessions import FIELD
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.web.dashboard.browser_sessions import FIELD
 from veilcount_shared.errors import DefinitionError
 
 from .access_table import Kind, of_kind

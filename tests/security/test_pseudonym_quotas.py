@@ -26,9 +26,8 @@ from tests.aggregator.api.deployment_fixtures import (
     open_worker,
 )
 from tests.aggregator.store.engines import ENGINES, Empty
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.errors import SettingsError
-from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
+from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.settings import (
     MAX_NEW_PSEUDONYMS,
     MAX_NEW_PSEUDONYMS_PER_HOUR,
@@ -36,6 +35,7 @@ from veilcount_aggregator.settings import (
     Settings,
 )
 from veilcount_client.delivery.body_packing import MOST_IN_BODY
+from veilcount_serving.errors import SettingsError
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Report
 from veilcount_shared.verdict import Verdict
 

@@ -14,10 +14,10 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Deployment, deployment
 from tests.aggregator.store.engines import ENGINES
-from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, record_key_use
-from veilcount_aggregator.auth.key_uses import KeyUses
-from veilcount_aggregator.auth.sessions import begin_session
 from veilcount_aggregator.queries import Snapshot
+from veilcount_aggregator.records.api_keys import Role, create_key, load_api_keys, record_key_use
+from veilcount_aggregator.records.key_uses import KeyUses
+from veilcount_aggregator.records.sessions import begin_session
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.store import ServiceCounter, Store
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from veilcount_aggregator.auth.api_keys import ApiKey, ApiKeys, Role, digest_secret
+from veilcount_aggregator.records.api_keys import ApiKey, ApiKeys, Role, digest_secret
 
 SECRET = "veilcount_admin_" + "Ab3_" * 10 + "xyz"  # as long as a real one
 GUESSES = (SECRET, SECRET[:-1], SECRET + "x", SECRET[:-1] + "!", "", "x" * 100_000, "\udcff")

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Self
 from unittest.mock import patch
 
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.issuer import worker
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_issuer import worker
 
 SLOW_BY = timedelta(days=30)
 

@@ -15,9 +15,9 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.retention import retention_guard
+from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.server import background, serve, wsgi
+from veilcount_aggregator.store.retention import retention_guard
 from veilcount_analysis.series.series import Series
 
 

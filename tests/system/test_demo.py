@@ -24,14 +24,14 @@ import requests
 
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, free_port, listens
-from veilcount_aggregator import structured_logging
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.demo.campaign import SCREENS, Campaign, Question
-from veilcount_aggregator.demo.deployment import DemoClock, deploy, memory_folder
-from veilcount_aggregator.demo.party_logs import PartyLogs
-from veilcount_aggregator.demo.run import DemoResult, DemoRun
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.operate.demo.campaign import SCREENS, Campaign, Question
+from veilcount_aggregator.operate.demo.deployment import DemoClock, deploy, memory_folder
+from veilcount_aggregator.operate.demo.party_logs import PartyLogs
+from veilcount_aggregator.operate.demo.run import DemoResult, DemoRun
 from veilcount_aggregator.queries import EstimateQuery, estimate
 from veilcount_aggregator.store import VERDICT, open_store
+from veilcount_serving import structured_logging
 from veilcount_shared.verdict import Verdict
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -19,8 +19,8 @@ import pytest
 from tests.system.server import Server
 from tests.system.test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
 from tests.system.wheel import build_wheel
-from veilcount_aggregator.dashboard.layout import DIGITS, PLOTLY
 from veilcount_aggregator.queries.export import ARROW_TYPE, PARQUET_TYPE
+from veilcount_aggregator.web.dashboard.layout import DIGITS, PLOTLY
 
 #: run at the start of each process: what the extras would install is not there
 BLOCK = 'import sys; sys.modules |= dict.fromkeys(("narwhals", "opendp", "plotly", "pyarrow"))'
@@ -91,7 +91,7 @@ def server(install: Install, admin_key: str) -> Iterator[Server]:
 def test_it_counts_estimates_and_brings_the_script_of_the_charts(
     install: Install, server: Server, admin_key: str
 ) -> None:
-    (packed,) = install.packages.glob("veilcount_aggregator/dashboard/static/plotly*.gz")
+    (packed,) = install.packages.glob("veilcount_aggregator/web/dashboard/static/plotly*.gz")
     script = gzip.decompress(packed.read_bytes())
     digest = hashlib.sha256(script).hexdigest()[:DIGITS]
     sent = send(server.url, body(collection()))

@@ -21,15 +21,15 @@ from tests.aggregator.issuer.issuer_fixtures import decode
 from tests.redis_server import RedisServer
 from tests.system.deploy.nginx import in_front_of
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.issuer.accounts import read_account_key, sign_account
-from veilcount_aggregator.issuer.issued_numbers import encode_numbers, verify_numbers
-from veilcount_aggregator.issuer.key_vault import StoreVault
-from veilcount_aggregator.issuer.ledger import SlotRequest
-from veilcount_aggregator.issuer.numbers_key import read_private_key, read_public_key
-from veilcount_aggregator.issuer.publication import read_lines
-from veilcount_aggregator.issuer.worker import IssuerSettings, opened_issuer
+from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import open_store
+from veilcount_issuer.accounts import read_account_key, sign_account
+from veilcount_issuer.issued_numbers import encode_numbers, verify_numbers
+from veilcount_issuer.key_vault import StoreVault
+from veilcount_issuer.ledger import SlotRequest
+from veilcount_issuer.numbers_key import read_private_key, read_public_key
+from veilcount_issuer.publication import read_lines
+from veilcount_issuer.worker import IssuerSettings, opened_issuer
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
 from veilcount_shared.wire import encode_base64
@@ -335,7 +335,7 @@ def test_an_incomplete_issuer_does_not_start(
     assert "give --account-key FILE" in capfd.readouterr().err
     shutil.rmtree(deployed.folder / "token_keys")
     account = ["--account-key", str(deployed.folder / "account.key")]
-    monkeypatch.setattr("veilcount_aggregator.server.listen_address.ListenAddress.check", str)
+    monkeypatch.setattr("veilcount_serving.listen_address.ListenAddress.check", str)
     assert run([*line, *definitions, *account]) == 2
 
     assert "is missing: put it back" in capfd.readouterr().err

@@ -20,7 +20,7 @@ from loadtests.server_verdicts import ServerVerdicts
 from loadtests.verify_store import judge
 
 from tests.system.test_load_runs import SOUND, run_load_test
-from veilcount_aggregator.ingest.decode.columns import DecodedBody, columns_from_reports
+from veilcount_aggregator.intake.decode.columns import DecodedBody, columns_from_reports
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store.transfer_format import decode_numbers, encode_numbers

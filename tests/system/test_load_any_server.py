@@ -13,8 +13,8 @@ import pytest
 from loadtests.questions import definitions
 
 from tests.system.server import Server, free_port
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.catalog.definitions import load_catalog
+from veilcount_aggregator.records.api_keys import Role, create_key
+from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import open_store
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from loadtests.questions import BAIT, definitions, questions
 from loadtests.server_verdicts import ServerVerdicts
 from loadtests.verify_store import answers, judge
 
-from veilcount_aggregator.ingest.decode import decode_body
+from veilcount_aggregator.intake.decode import decode_body
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_analysis.estimation.poisoning import FAKES

@@ -140,7 +140,7 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-from veilcount_aggregator.ingest.pipeline import IntakePipeline
+from veilcount_aggregator.intake.pipeline import IntakePipeline
 from veilcount_aggregator.store import COUNTED
 
 honest, requests = IntakePipeline.process, count(1)

@@ -24,14 +24,14 @@ import pytest
 
 from tests.aggregator.api import deployment_fixtures as fixtures
 from tests.aggregator.api.deployment_fixtures import Deployment, Response, deployment
-from veilcount_aggregator.api import rows
-from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.cli.main import EXIT_OK, run, veilcount
+from veilcount_aggregator.operate.cli.main import EXIT_OK, run, veilcount
+from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.releases import curator
 from veilcount_aggregator.releases.budget_ledger import load_releases
-from veilcount_aggregator.structured_logging import configure_logging
+from veilcount_aggregator.web.api import rows
+from veilcount_aggregator.web.api.routes import ENDPOINTS, Endpoint
 from veilcount_analysis.releases import draw_release
+from veilcount_serving.structured_logging import configure_logging
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 

@@ -19,11 +19,11 @@ from bench.gateway import GARBAGE_BYTES, GARBAGE_CONNECTIONS, garbage, stopped
 
 from tests.client.device_fixtures import Device
 from tests.system.server import Server, free_port, wait_until
-from veilcount_aggregator.api.reports import PATH as REPORTS_PATH
-from veilcount_aggregator.api.rows import PATH as ROWS_PATH
-from veilcount_aggregator.catalog.definitions import load_catalog
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import open_store
+from veilcount_aggregator.web.api.reports import PATH as REPORTS_PATH
+from veilcount_aggregator.web.api.rows import PATH as ROWS_PATH
 from veilcount_client.clock import SystemClock
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_shared import SystemRandomSource, load_collections

@@ -29,18 +29,18 @@ import pytest
 import requests
 
 from tests.redis_server import RedisServer
-from veilcount_aggregator.api.reports import SOURCE_CLASS
-from veilcount_aggregator.api.request_metrics import REPLACED
-from veilcount_aggregator.auth.api_keys import Role, create_key, revoke_key
-from veilcount_aggregator.catalog.definitions import (
+from veilcount_aggregator.intake.group_intake import MAX_WAITING_BYTES
+from veilcount_aggregator.intake.service_counters import ANSWERED
+from veilcount_aggregator.records.api_keys import Role, create_key, revoke_key
+from veilcount_aggregator.records.definitions import (
     DefinitionSource,
     add_definitions,
     close_collection,
     load_catalog,
 )
-from veilcount_aggregator.ingest.group_intake import MAX_WAITING_BYTES
-from veilcount_aggregator.ingest.service_counters import ANSWERED
 from veilcount_aggregator.store import ServiceCounter, open_store
+from veilcount_aggregator.web.api.reports import SOURCE_CLASS
+from veilcount_aggregator.web.api.request_metrics import REPLACED
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import MAX_PADDING, PSEUDONYM_BYTES, Batch, Losses, Report
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.aggregator.watch.receiver import Receiver, listening
 from tests.system.faults.campaign import Campaign
 from tests.system.server import ENDING_SECONDS, wait_until
-from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch

@@ -40,7 +40,7 @@ from veilcount_analysis.mechanisms.estimates import ALL_DEVICES, ANSWERED, TermO
 from veilcount_shared import Collection
 from veilcount_shared.report import MAX_BUCKET
 
-from ..ingest.pipeline import LOSS
+from ..intake.pipeline import LOSS
 from ..store import VERDICT, ServiceCounter
 from .domain_values import Value, value_at
 from .estimate_query import Denominator, EstimateQuery

@@ -12,7 +12,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError, format_value
 
-from ..catalog.definitions import Catalog
+from ..records.definitions import Catalog
 from ..store import Store
 
 LEAST_DIGITS = 6  # of a fingerprint that is cut

@@ -23,10 +23,10 @@ from veilcount_analysis.releases import (
 )
 from veilcount_analysis.releases.opendp_noise import load_opendp
 from veilcount_analysis.series.series import Series
+from veilcount_serving.structured_logging import code_location
 
 from ..errors import StoreError
 from ..store import Cell, Store
-from ..structured_logging import code_location
 from .budget_ledger import PeriodAccount, ReleaseContent, period_accounts
 from .privacy_filter import PrivacyFilter
 

@@ -24,7 +24,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from ..errors import StoreFull, StoreUnavailable, StoreUnfit, system_reason
+from veilcount_serving.errors import system_reason
+
+from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..store.durable_files import sync_path
 
 ENDING = ".id"

@@ -21,16 +21,11 @@ from typing import NamedTuple
 
 from veilcount_analysis.releases.priced_query import PricedQuery
 from veilcount_analysis.series.series import Series, utc_day
+from veilcount_serving.errors import SettingsError
 from veilcount_shared.schedule import period_end
 
-from ..auth.audit_log import audit_record
-from ..errors import (
-    JournalMissing,
-    PeriodStillOpen,
-    ReleasesLocked,
-    ReleasesWaiting,
-    SettingsError,
-)
+from ..errors import JournalMissing, PeriodStillOpen, ReleasesLocked, ReleasesWaiting
+from ..records.audit_log import audit_record
 from ..store import Record, Store
 from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK

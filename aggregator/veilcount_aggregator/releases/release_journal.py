@@ -21,7 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Generic, TypeVar
 
-from ..errors import SettingsError, StoreFull, StoreUnavailable, StoreUnfit, system_reason
+from veilcount_serving.errors import SettingsError, system_reason
+
+from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..settings import Settings
 from ..store.durable_files import sync_path
 from ..store.sqlite.connection import SqliteUrl

@@ -10,27 +10,27 @@ from functools import partial
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
+from veilcount_serving.request_ids import HEADER as REQUEST_ID
+from veilcount_serving.request_ids import RequestIds
+from veilcount_serving.response_headers import HEADERS
+from veilcount_serving.structured_logging import FaultLog
 from veilcount_shared.errors import VeilcountError
+from veilcount_shared.problem_details import Problem
 
-from ..api.auth import Authenticator
-from ..api.computation_gate import ComputationGate
-from ..api.gateway import GatewayEndpoint, WsgiGateway
-from ..api.json_io import problem_response
-from ..api.problems import problem_from_error, problem_from_status
-from ..api.reports import DeviceProblems, ReportsEndpoint, WsgiReports
-from ..api.request_metrics import COMPUTING, RequestMetrics
-from ..api.routes import Api, blueprints
-from ..dashboard import Dashboard
 from ..errors import StoreError
-from ..ingest.group_intake import Deliver, GroupIntake, Process, settle_all
-from ..ingest.live_reports import LiveReports
-from ..problem_details import Problem
-from ..request_ids import HEADER as REQUEST_ID
-from ..request_ids import RequestIds
-from ..response_headers import HEADERS
+from ..intake.group_intake import Deliver, GroupIntake, Process, settle_all
+from ..intake.live_reports import LiveReports
 from ..service import Aggregator
 from ..store.store_probe import StoreProbe
-from ..structured_logging import FaultLog
+from ..web.api.auth import Authenticator
+from ..web.api.computation_gate import ComputationGate
+from ..web.api.gateway import GatewayEndpoint, WsgiGateway
+from ..web.api.json_io import problem_response
+from ..web.api.problems import problem_from_error, problem_from_status
+from ..web.api.reports import DeviceProblems, ReportsEndpoint, WsgiReports
+from ..web.api.request_metrics import COMPUTING, RequestMetrics
+from ..web.api.routes import Api, blueprints
+from ..web.dashboard import Dashboard
 
 MAX_BODY = 32 << 20  # a definitions file with a million values; the reports endpoint has its own
 OTHER = "other"

@@ -16,11 +16,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from ..catalog.cache import CatalogSnapshot
+from veilcount_serving.structured_logging import FaultLog, log_event
+
 from ..errors import ClockUntrusted, StoreError, StoreUnavailable
+from ..records.cache import CatalogSnapshot
 from ..service import Aggregator
 from ..store import Durability, DurabilityState, Store
-from ..structured_logging import FaultLog, log_event
 
 
 class DurabilityLog:

@@ -13,16 +13,16 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.worker_processes import Announce, run_workers
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 
-from ..catalog.definitions import DefinitionSource, read_source
-from ..ingest.live_reports import DEFINITIONS, DIGITS, REFUSED, LiveEntry, LiveReports
+from ..intake.live_reports import DEFINITIONS, DIGITS, REFUSED, LiveEntry, LiveReports
+from ..records.definitions import DefinitionSource, read_source
 from ..settings import Settings
-from .listen_address import ListenAddress
 from .rsgi import RsgiApplication
 from .serve import load_worker, start
-from .worker_processes import Announce, run_workers
 from .wsgi import app
 
 POLL_SECONDS = 0.3

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import requests
 
+from veilcount_serving.listen_address import ListenAddress
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
-
-from .listen_address import ListenAddress
 
 HOST = "127.0.0.1"
 MOST = 4 << 20  # bytes of a body: of the longest batch, encapsulated

@@ -17,9 +17,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..api.gateway import OpenedRequest
-from ..errors import Overloaded
-from ..ingest.group_intake import RETRY_SECONDS
+from veilcount_serving.errors import Overloaded
+
+from ..intake.group_intake import RETRY_SECONDS
+from ..web.api.gateway import OpenedRequest
 
 SMALL_BYTES = 4 << 10  # a device's body, encapsulated: multiples of 1,280 bytes and 55
 LANE_BYTES = 8 << 20

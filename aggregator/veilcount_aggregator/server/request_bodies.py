@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
+from veilcount_serving.errors import Overloaded
 from veilcount_shared.wire import MAX_BODY
 
-from ..api.problems import refusal
-from ..errors import Overloaded
-from ..ingest.decode import too_large
-from ..ingest.group_intake import RETRY_SECONDS
+from ..intake.decode import too_large
+from ..intake.group_intake import RETRY_SECONDS
+from ..web.api.problems import refusal
 
 BODY_SECONDS = 10.0  # until a body has come as a whole
 SMALL_BODY = 16 << 10  # as devices send them: their number is that of connections

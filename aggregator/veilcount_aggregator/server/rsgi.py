@@ -13,30 +13,25 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from veilcount_serving.errors import Overloaded
+from veilcount_serving.request_ids import HEADER as REQUEST_ID
+from veilcount_serving.response_headers import HEADERS
+from veilcount_serving.worker_supervisor import NAME
+from veilcount_serving.wsgi_threads import WsgiThreads
 from veilcount_shared.wire import JSON_TYPE
 
-from ..api import gateway
-from ..api.gateway import OpenedRequest, inner_environ
-from ..api.health import ALIVE, ALIVE_PATH
-from ..api.problems import problem_from_error, refusal
-from ..api.reports import PATH, SOURCE_CLASS, DeviceResponse, unanswered
-from ..errors import Overloaded, StoreUnavailable
-from ..ingest.decode import RequestBody
-from ..ingest.group_intake import (
-    ANSWER_SECONDS,
-    RETRY_SECONDS,
-    IntakeRequest,
-    Settled,
-    settle_all,
-)
-from ..ingest.pipeline import Outcome
-from ..request_ids import HEADER as REQUEST_ID
-from ..response_headers import HEADERS
+from ..errors import StoreUnavailable
+from ..intake.decode import RequestBody
+from ..intake.group_intake import ANSWER_SECONDS, RETRY_SECONDS, IntakeRequest, Settled, settle_all
+from ..intake.pipeline import Outcome
+from ..web.api import gateway
+from ..web.api.gateway import OpenedRequest, inner_environ
+from ..web.api.health import ALIVE, ALIVE_PATH
+from ..web.api.problems import problem_from_error, refusal
+from ..web.api.reports import PATH, SOURCE_CLASS, DeviceResponse, unanswered
 from .app import WebApplication
 from .opening_queue import OpeningQueue, SealedRequest
 from .request_bodies import RequestBodies, RequestProtocol, Waits
-from .worker_supervisor import NAME
-from .wsgi_threads import WsgiThreads
 
 SWEEP_SECONDS = 0.25
 MOST_LARGE_SEALED_BYTES = 16 << 20  # apart: relayed bodies keep out no direct ones

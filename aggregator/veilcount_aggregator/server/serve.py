@@ -17,24 +17,9 @@ from functools import partial
 from urllib.parse import urlsplit
 from wsgiref.types import WSGIApplication
 
-from veilcount_shared.errors import VeilcountError
-
-from ..api.request_metrics import RequestMetrics
-from ..catalog.definitions import read_source
-from ..errors import StoreError, StoreUnavailable
-from ..releases.release_journal import ReleaseJournal
-from ..service import Aggregator
-from ..settings import Settings
-from ..store import DurabilityState
-from ..store.store_url import redact_url
-from ..structured_logging import configure_logging, log_event
-from .analysis_process.forwarding import Forwarder
-from .analysis_process.supervisor import AnalysisProcess
-from .analysis_process.worker import run as run_analysis
-from .app import WebApplication, assemble
-from .listen_address import ListenAddress
-from .rsgi import RsgiApplication
-from .worker_processes import (
+from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.structured_logging import configure_logging, log_event
+from veilcount_serving.worker_processes import (
     Announce,
     StartupSummary,
     enter_worker,
@@ -42,8 +27,23 @@ from .worker_processes import (
     raise_file_limit,
     run_workers,
 )
+from veilcount_serving.wsgi_threads import WsgiThreads
+from veilcount_shared.errors import VeilcountError
+
+from ..errors import StoreError, StoreUnavailable
+from ..records.definitions import read_source
+from ..releases.release_journal import ReleaseJournal
+from ..service import Aggregator
+from ..settings import Settings
+from ..store import DurabilityState
+from ..store.store_url import redact_url
+from ..web.api.request_metrics import RequestMetrics
+from .analysis_process.forwarding import Forwarder
+from .analysis_process.supervisor import AnalysisProcess
+from .analysis_process.worker import run as run_analysis
+from .app import WebApplication, assemble
+from .rsgi import RsgiApplication
 from .wsgi import app
-from .wsgi_threads import WsgiThreads
 
 OPENING_SECONDS = 3.0
 

@@ -18,22 +18,22 @@ from datetime import UTC, datetime
 from multiprocessing.util import Finalize
 from wsgiref.types import StartResponse, WSGIEnvironment
 
+from veilcount_serving.request_ids import ENVIRON_NAME, RequestIds
+from veilcount_serving.structured_logging import FaultLog, configure_logging
 from veilcount_shared.errors import VeilcountError
+from veilcount_shared.problem_details import PROBLEM_TYPE, RETRY_SECONDS
 from veilcount_shared.wire import JSON_TYPE
 
-from .. import blas_threads  # noqa: F401 - before whatever imports numpy
-from ..api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
-from ..api.problems import problem_from_error
-from ..api.request_metrics import RequestMetrics
 from ..errors import StoreError, StoreUnavailable
-from ..ingest.group_intake import Deliver, settle_all
-from ..ingest.live_reports import LiveReports
-from ..problem_details import PROBLEM_TYPE, RETRY_SECONDS
-from ..request_ids import ENVIRON_NAME, RequestIds
-from ..retention.clock_guard import Clock
+from ..intake.group_intake import Deliver, settle_all
+from ..intake.live_reports import LiveReports
 from ..service import Aggregator
 from ..settings import Settings, variable_name
-from ..structured_logging import FaultLog, configure_logging
+from ..store.retention.clock_guard import Clock
+from ..web.api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
+from ..web.api.problems import problem_from_error
+from ..web.api.request_metrics import RequestMetrics
+from . import blas_threads  # noqa: F401 - before whatever imports numpy
 from .app import WebApplication, assemble
 from .background import BackgroundThread
 

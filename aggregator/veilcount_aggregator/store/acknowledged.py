@@ -25,7 +25,9 @@ from dataclasses import dataclass, field
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 
-from ..errors import StoreUnfit, system_reason
+from veilcount_serving.errors import system_reason
+
+from ..errors import StoreUnfit
 from .durable_files import sync_path
 from .health import Weakness
 

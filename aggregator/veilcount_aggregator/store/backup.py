@@ -20,7 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.parse import urlsplit
 
-from ..errors import SettingsError, StoreUnfit, system_reason
+from veilcount_serving.errors import SettingsError, system_reason
+
+from ..errors import StoreUnfit
 from .acknowledged import ENDING
 from .durable_files import sync_path
 from .factory import open_store

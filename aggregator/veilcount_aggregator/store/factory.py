@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..errors import SettingsError
+from veilcount_serving.errors import SettingsError
+
 from .acknowledged import AcknowledgedHeights
 from .interface import Store
 from .store_url import redact_url

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..errors import SettingsError, system_reason
+from veilcount_serving.errors import SettingsError, system_reason
 
 #: up to the last @: a password that is not percent-encoded may contain any character
 _PASSWORD = re.compile(r"(?<!sqlite)(://[^:@]*):.*@", re.DOTALL)

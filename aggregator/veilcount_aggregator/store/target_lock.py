@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
-from ..errors import SettingsError
+from veilcount_serving.errors import SettingsError
+
 from .durable_files import file_identity
 
 

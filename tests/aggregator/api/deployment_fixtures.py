@@ -16,14 +16,14 @@ from wsgiref.util import setup_testing_defaults
 
 from flask import Flask
 
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.catalog.definitions import DefinitionSource
 from veilcount_aggregator.errors import StoreError
-from veilcount_aggregator.retention.retention_guard import delete_rows, drop_ended_epochs
+from veilcount_aggregator.records.api_keys import Role, create_key
+from veilcount_aggregator.records.definitions import DefinitionSource
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.retention.retention_guard import delete_rows, drop_ended_epochs
 from veilcount_analysis.series.series import Series
 from veilcount_shared.report import MAX_REPORTS, Batch, Report
 from veilcount_shared.schedule import period_at

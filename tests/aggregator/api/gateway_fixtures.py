@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from wsgiref.types import WSGIApplication
 
-from veilcount_aggregator.api.gateway import GatewayEndpoint, WsgiGateway
-from veilcount_aggregator.api.reports import DeviceProblems
-from veilcount_aggregator.api.request_metrics import RequestMetrics
-from veilcount_aggregator.auth.gateway_keys import GatewayKey
-from veilcount_aggregator.ingest.service_counters import ServiceCounters
-from veilcount_aggregator.request_ids import OWN_IDS
-from veilcount_aggregator.structured_logging import FaultLog
+from veilcount_aggregator.intake.service_counters import ServiceCounters
+from veilcount_aggregator.records.gateway_keys import GatewayKey
+from veilcount_aggregator.web.api.gateway import GatewayEndpoint, WsgiGateway
+from veilcount_aggregator.web.api.reports import DeviceProblems
+from veilcount_aggregator.web.api.request_metrics import RequestMetrics
+from veilcount_serving.request_ids import OWN_IDS
+from veilcount_serving.structured_logging import FaultLog
 
 
 def gateway_endpoint(

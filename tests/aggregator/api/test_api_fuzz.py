@@ -21,8 +21,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.ingest.test_decode import mutated
-from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.web.api.routes import ENDPOINTS, Endpoint
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_binary

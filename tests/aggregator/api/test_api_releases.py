@@ -15,11 +15,11 @@ from scipy.stats import binom
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
 from tests.aggregator.curator_fixtures import TEXT, fill
-from veilcount_aggregator.api import schemas
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.auth.clock_confirmation import confirm_day
 from veilcount_aggregator.queries import releases
-from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.clock_confirmation import confirm_day
+from veilcount_aggregator.store.retention.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.web.api import schemas
 
 ALPHA = 1e-9  # OpenDP's noise is the system's: the chance that a run fails by chance alone
 OVER = datetime(2027, 1, 1, tzinfo=UTC)

@@ -17,19 +17,19 @@ import numpy as np
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
-from veilcount_aggregator.api.reports import reply
-from veilcount_aggregator.auth.api_keys import Role, load_api_keys, revoke_key
 from veilcount_aggregator.errors import (
-    Overloaded,
     StoreError,
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
     StoreUnfit,
 )
+from veilcount_aggregator.records.api_keys import Role, load_api_keys, revoke_key
 from veilcount_aggregator.store import VERDICTS
+from veilcount_aggregator.web.api.reports import reply
 from veilcount_client.delivery.transport import Delivered, Later, Rejected
 from veilcount_client.testing.doubles import WsgiTransport
+from veilcount_serving.errors import Overloaded
 from veilcount_shared.errors import BadField, DefinitionError
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment, Response, open_worker
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from veilcount_aggregator.api.computation_gate import ComputationGate
-from veilcount_aggregator.api.json_io import PIECE, CompressedBody, respond
-from veilcount_aggregator.api.problems import problem_from_error
-from veilcount_aggregator.errors import Overloaded
+from veilcount_aggregator.web.api.computation_gate import ComputationGate
+from veilcount_aggregator.web.api.json_io import PIECE, CompressedBody, respond
+from veilcount_aggregator.web.api.problems import problem_from_error
+from veilcount_serving.errors import Overloaded
 
 
 def test_two_compute_one_waits_for_one_of_them_and_the_next_is_refused_at_once() -> None:

@@ -20,11 +20,11 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import FILE, NOW, Deployment, deployment
 from tests.redis_server import RedisServer
 from tests.system.server import Server
-from veilcount_aggregator import structured_logging
-from veilcount_aggregator.api.routes import ENDPOINTS
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store import open_store
+from veilcount_aggregator.web.api.routes import ENDPOINTS
+from veilcount_serving import structured_logging
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary, encode_json
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Deployment
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.definitions import SOURCE
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.definitions import SOURCE
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 

@@ -15,7 +15,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 
 MONTHS = {"2026-09": 1301, "2026-10": 1409, "2026-11": 1511}  # marks: the answers of each
 TOTAL = sum(MONTHS.values())

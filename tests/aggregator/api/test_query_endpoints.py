@@ -13,7 +13,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, Response, deployment
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, WORDS, counted, send
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 
 ESTIMATE = "/v1/collections/theme/estimate"
 

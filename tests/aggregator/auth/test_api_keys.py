@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.auth.api_keys import (
+from veilcount_aggregator.records.api_keys import (
     KIND,
     ApiKey,
     ApiKeys,
@@ -18,7 +18,7 @@ from veilcount_aggregator.auth.api_keys import (
     record_key_use,
     revoke_key,
 )
-from veilcount_aggregator.auth.audit_log import load_audit_log
+from veilcount_aggregator.records.audit_log import load_audit_log
 from veilcount_aggregator.store import Store
 
 NOW = datetime(2026, 12, 3, 12, 34, 56, tzinfo=UTC)

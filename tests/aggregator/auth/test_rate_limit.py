@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from veilcount_aggregator.auth import rate_limit
-from veilcount_aggregator.auth.rate_limit import RateLimits
+from veilcount_serving import rate_limit
+from veilcount_serving.rate_limit import RateLimits
 
 
 @dataclass

@@ -12,22 +12,22 @@ import pytest
 from tests.aggregator.aggregator_fixtures import SteppedClock, make_collection
 from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
-from veilcount_aggregator.auth.api_keys import Role, create_key, revoke_key
-from veilcount_aggregator.auth.sessions import begin_session
-from veilcount_aggregator.catalog import definitions
-from veilcount_aggregator.catalog.cache import CatalogCache, CatalogSnapshot
-from veilcount_aggregator.catalog.definitions import (
+from veilcount_aggregator.errors import StoreUnavailable
+from veilcount_aggregator.intake.service_counters import ServiceCounters
+from veilcount_aggregator.records import definitions
+from veilcount_aggregator.records.api_keys import Role, create_key, revoke_key
+from veilcount_aggregator.records.cache import CatalogCache, CatalogSnapshot
+from veilcount_aggregator.records.definitions import (
     Catalog,
     DefinitionSource,
     ReadCatalog,
     add_definitions,
     close_collection,
 )
-from veilcount_aggregator.errors import StoreUnavailable
-from veilcount_aggregator.ingest.service_counters import ServiceCounters
-from veilcount_aggregator.retention.retention_guard import epochs_over
+from veilcount_aggregator.records.sessions import begin_session
 from veilcount_aggregator.store import Record, ServiceCounter, Store
 from veilcount_aggregator.store.records import TRIES, update_records
+from veilcount_aggregator.store.retention.retention_guard import epochs_over
 from veilcount_analysis.series.series import Series
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)

@@ -12,19 +12,19 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import deployment
 from tests.aggregator.store.redis.simulated_rows import million
 from tests.aggregator.store.series_fixtures import DAILY, message, report, send, series
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.counter_admission import (
+from veilcount_aggregator.errors import CounterMemoryExceeded
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.counter_admission import (
     AdmittedMemory,
     memory_at_most,
     needed_bytes,
 )
-from veilcount_aggregator.catalog.definitions import (
+from veilcount_aggregator.records.definitions import (
     DefinitionSource,
     add_definitions,
     close_collection,
     load_catalog,
 )
-from veilcount_aggregator.errors import CounterMemoryExceeded
 from veilcount_aggregator.store import Record, Store
 from veilcount_aggregator.store.tally_size import PAGE, period_bytes, tally_bytes, worst_case
 from veilcount_analysis.series.series import Series

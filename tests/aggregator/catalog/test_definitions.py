@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.auth.audit_log import load_audit_log
-from veilcount_aggregator.catalog.definitions import (
+from veilcount_aggregator.errors import StoreUnfit
+from veilcount_aggregator.records.audit_log import load_audit_log
+from veilcount_aggregator.records.definitions import (
     CLOSED,
     SOURCE,
     DefinitionSource,
@@ -17,7 +18,6 @@ from veilcount_aggregator.catalog.definitions import (
     load_catalog,
     read_source,
 )
-from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import Record, Store
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.errors import DefinitionError

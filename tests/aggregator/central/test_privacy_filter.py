@@ -29,7 +29,6 @@ from tests.aggregator.curator_fixtures import (
 )
 from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
-from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.errors import (
     InsufficientBudget,
     JournalMissing,
@@ -38,6 +37,7 @@ from veilcount_aggregator.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from veilcount_aggregator.records.audit_log import load_audit_log
 from veilcount_aggregator.releases.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.releases.curator import Curator
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter

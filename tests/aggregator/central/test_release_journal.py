@@ -14,15 +14,14 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import deployment, open_worker
 from tests.aggregator.curator_fixtures import AGE, OVER, TEXT, curator, fill, series, wanted
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.errors import (
     InsufficientBudget,
     ReleasesLocked,
-    SettingsError,
     StoreUnavailable,
     StoreUnfit,
 )
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.audit_log import load_audit_log
 from veilcount_aggregator.releases import release_journal
 from veilcount_aggregator.releases.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.releases.curator import Curator
@@ -32,6 +31,7 @@ from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.restore_lock import release_lock_reason
+from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict
 
 ONE, TWO = {"day": "2027-01-01", "low": 0.1}, {"day": "2027-01-02", "low": -2.5e-17}

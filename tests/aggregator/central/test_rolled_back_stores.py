@@ -24,8 +24,8 @@ from tests.aggregator.rewinding_store import (
     tick,
 )
 from tests.redis_server import RedisServer, free_port
-from veilcount_aggregator.auth.audit_log import load_audit_log
-from veilcount_aggregator.errors import ReleasesWaiting, SettingsError
+from veilcount_aggregator.errors import ReleasesWaiting
+from veilcount_aggregator.records.audit_log import load_audit_log
 from veilcount_aggregator.releases.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
@@ -36,6 +36,7 @@ from veilcount_aggregator.releases.store_confirmation import (
 )
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.restore_lock import release_lock_reason
+from veilcount_serving.errors import SettingsError
 
 
 @pytest.fixture(params=["sqlite", "redis", pytest.param("redis-cluster", marks=pytest.mark.full)])

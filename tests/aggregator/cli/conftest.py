@@ -16,7 +16,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import deployment
 from tests.aggregator.queries.simulated_reports import counted, send
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli.main import run
 
 FILE = """
 app = "acme-editor"

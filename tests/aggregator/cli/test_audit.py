@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from veilcount_aggregator.cli import audit as command
+from veilcount_aggregator.operate.cli import audit as command
 from veilcount_analysis.audit import known_bugs
 from veilcount_shared import Collection, RandomSource
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.redis_server import RedisServer
-from veilcount_aggregator.auth.audit_log import load_audit_log
+from veilcount_aggregator.records.audit_log import load_audit_log
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.shell_completion import BashComplete
 
-from veilcount_aggregator.cli.completion import SHELLS, VARIABLE
-from veilcount_aggregator.cli.main import COMMANDS, NAME, veilcount
+from veilcount_aggregator.operate.cli.completion import SHELLS, VARIABLE
+from veilcount_aggregator.operate.cli.main import COMMANDS, NAME, veilcount
 
 from .conftest import Type
 

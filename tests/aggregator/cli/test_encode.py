@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli.main import run
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import BINARY_TYPE, decode_json, encode_binary, encode_json
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.issuer.issuer_fixtures import FILE, TODAY, set_up
-from veilcount_aggregator.issuer.issuer import open_publication
-from veilcount_aggregator.issuer.key_vault import StoreVault
-from veilcount_aggregator.issuer.ledger import SlotRequest
 from veilcount_aggregator.store import open_store
+from veilcount_issuer.issuer import open_publication
+from veilcount_issuer.key_vault import StoreVault
+from veilcount_issuer.ledger import SlotRequest
 from veilcount_shared import load_collections
 
 from .conftest import Type

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.auth.api_keys import ApiKeys, Role, load_api_keys
+from veilcount_aggregator.records.api_keys import ApiKeys, Role, load_api_keys
 from veilcount_aggregator.store import open_store
 
 from .conftest import Type, typed_by_hand

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from veilcount_aggregator.cli.main import COMMANDS
+from veilcount_aggregator.operate.cli.main import COMMANDS
 
 from .conftest import Type
 
@@ -26,7 +26,7 @@ BASE_INSTALL = """
 import sys
 for name in {names}: sys.modules[name] = None
 sys.argv = ["veilcount", *"{line}".split()]
-from veilcount_aggregator.cli import main
+from veilcount_aggregator.operate.cli import main
 main()
 """
 
@@ -65,7 +65,7 @@ LEAVES = [
     leaf
     for name in COMMANDS
     for leaf in leaves(
-        import_module(f"veilcount_aggregator.cli.{name.replace('-', '_')}").command, (name,)
+        import_module(f"veilcount_aggregator.operate.cli.{name.replace('-', '_')}").command, (name,)
     )
 ]
 
@@ -89,7 +89,7 @@ def test_nothing_typed_is_answered_with_the_commands(typed: Type) -> None:
 
 
 def test_ctrl_c_is_130_and_one_line(typed: Type, definitions: Path) -> None:
-    import_module("veilcount_aggregator.cli.audit")
+    import_module("veilcount_aggregator.operate.cli.audit")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     struck = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     try:

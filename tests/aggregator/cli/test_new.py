@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.cli import options
+from veilcount_aggregator.operate.cli import options
 from veilcount_shared import load_collections
 from veilcount_shared.schedule import period_at
 

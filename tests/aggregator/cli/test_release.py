@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.curator_fixtures import OPEN, TEXT, fill, fill_strings
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
+from veilcount_aggregator.records.api_keys import Role, create_key
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store import open_store
 
 from .conftest import Type, typed_by_hand

@@ -10,16 +10,16 @@ import pytest
 
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, Server, free_port, wait_until
-from veilcount_aggregator.cli import main
-from veilcount_aggregator.cli import serve as serve_command
 from veilcount_aggregator.errors import StoreUnfit
-from veilcount_aggregator.server.listen_address import ListenAddress
+from veilcount_aggregator.operate.cli import main
+from veilcount_aggregator.operate.cli import serve as serve_command
 from veilcount_aggregator.server.serve import UNAVAILABLE, prepare
-from veilcount_aggregator.server.worker_processes import Announce
-from veilcount_aggregator.server.worker_supervisor import MAX_RESTARTS_IN_A_ROW, RestartPolicy
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.structured_logging import configure_logging
+from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.structured_logging import configure_logging
+from veilcount_serving.worker_processes import Announce
+from veilcount_serving.worker_supervisor import MAX_RESTARTS_IN_A_ROW, RestartPolicy
 
 from .conftest import Type
 

@@ -10,13 +10,13 @@ import pytest
 
 from tests.aggregator.curator_fixtures import AGE, OVER, curator, wanted
 from tests.aggregator.store.series_fixtures import LONG_AGO, drop_and_delete
-from veilcount_aggregator.auth.api_keys import load_api_keys
-from veilcount_aggregator.auth.audit_log import AuditEntry, load_audit_log
-from veilcount_aggregator.catalog.definitions import load_catalog
+from veilcount_aggregator.records.api_keys import load_api_keys
+from veilcount_aggregator.records.audit_log import AuditEntry, load_audit_log
+from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.releases.budget_ledger import load_releases
 from veilcount_aggregator.releases.store_confirmation import registered_journals
-from veilcount_aggregator.retention.retention_guard import read_confirmed_day
 from veilcount_aggregator.store import ServiceCounter, open_store
+from veilcount_aggregator.store.retention.retention_guard import read_confirmed_day
 from veilcount_aggregator.store.sqlite import SqliteStore
 
 from .conftest import Type, typed_by_hand

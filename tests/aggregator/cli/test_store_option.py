@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.cli import options
-from veilcount_aggregator.cli.options import VISIBLE_PASSWORD
+from veilcount_aggregator.operate.cli import options
+from veilcount_aggregator.operate.cli.options import VISIBLE_PASSWORD
 from veilcount_aggregator.settings import STORE, STORE_FILE
 
 from .conftest import Type

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import pytest
 
-from veilcount_aggregator.cli import output
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli import output
+from veilcount_aggregator.operate.cli.main import run
 
 from .conftest import Type
 

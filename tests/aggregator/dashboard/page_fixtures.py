@@ -11,9 +11,9 @@ from typing import Any
 from werkzeug.test import Client, TestResponse
 
 from tests.aggregator.api.deployment_fixtures import Deployment
-from veilcount_aggregator.auth import sessions
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.browser_sessions import COOKIE, FIELD
+from veilcount_aggregator.records import sessions
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.web.dashboard.browser_sessions import COOKIE, FIELD
 
 HTTPS = {"X-Forwarded-Proto": "https"}
 _TOKEN = re.compile(rf'name="{FIELD}" value="([0-9a-f]+)"')

@@ -12,8 +12,8 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.definitions import SOURCE, DefinitionSource
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.definitions import SOURCE, DefinitionSource
 from veilcount_shared.verdict import Verdict
 
 CITY = """

@@ -8,8 +8,8 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
-from veilcount_aggregator.auth.api_keys import Role, load_api_keys
-from veilcount_aggregator.auth.audit_log import load_audit_log
+from veilcount_aggregator.records.api_keys import Role, load_api_keys
+from veilcount_aggregator.records.audit_log import load_audit_log
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
-from veilcount_aggregator.dashboard.layout import HERE, PLOTLY, TYPES, asset
 from veilcount_aggregator.service import Aggregator
+from veilcount_aggregator.web.dashboard.layout import HERE, PLOTLY, TYPES, asset
 
 ASSETS = sorted(each.name for each in HERE.iterdir() if each.suffix in TYPES)
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

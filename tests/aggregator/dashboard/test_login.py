@@ -9,12 +9,12 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import Deployment, open_worker
 from tests.aggregator.dashboard.page_fixtures import HTTPS, Visitor, logged_in
-from veilcount_aggregator.api.auth import GUESSES
-from veilcount_aggregator.auth import sessions
-from veilcount_aggregator.auth.api_keys import Role, load_api_keys, revoke_key
-from veilcount_aggregator.auth.rate_limit import BURST_SECONDS
-from veilcount_aggregator.auth.sessions import LASTS, MOST, begin_session, form_token
-from veilcount_aggregator.dashboard.browser_sessions import FIELD, HOST_COOKIE
+from veilcount_aggregator.records import sessions
+from veilcount_aggregator.records.api_keys import Role, load_api_keys, revoke_key
+from veilcount_aggregator.records.sessions import LASTS, MOST, begin_session, form_token
+from veilcount_aggregator.web.api.auth import GUESSES
+from veilcount_aggregator.web.dashboard.browser_sessions import FIELD, HOST_COOKIE
+from veilcount_serving.rate_limit import BURST_SECONDS
 
 SECOND = timedelta(seconds=1)
 ELSEWHERE = (

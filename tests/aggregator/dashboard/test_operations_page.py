@@ -10,17 +10,17 @@ from tests.aggregator.dashboard.page_fixtures import logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.api.request_metrics import MICROSECONDS
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.auth.clock_confirmation import confirm_day
-from veilcount_aggregator.dashboard.operations.counter_panels import commit_chart, latencies
-from veilcount_aggregator.dashboard.operations.page import pseudonym_quotas
-from veilcount_aggregator.ingest.group_intake import GROUP
-from veilcount_aggregator.ingest.service_counters import ANSWERED, REFUSED
+from veilcount_aggregator.intake.group_intake import GROUP
+from veilcount_aggregator.intake.service_counters import ANSWERED, REFUSED
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.clock_confirmation import confirm_day
 from veilcount_aggregator.store import VERDICT, ServiceCounter
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
+from veilcount_aggregator.web.api.request_metrics import MICROSECONDS
+from veilcount_aggregator.web.dashboard.operations.counter_panels import commit_chart, latencies
+from veilcount_aggregator.web.dashboard.operations.page import pseudonym_quotas
 from veilcount_shared.verdict import Verdict
 
 HERE = "/operations"

@@ -8,18 +8,18 @@ from datetime import timedelta
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
-from veilcount_aggregator.catalog.definitions import close_collection
-from veilcount_aggregator.dashboard.collection_status import (
+from veilcount_aggregator.intake.service_counters import REFUSED
+from veilcount_aggregator.records.definitions import close_collection
+from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
+from veilcount_aggregator.store.restore_lock import RELEASES, lock_releases
+from veilcount_aggregator.web.dashboard.collection_status import (
     HEIGHT,
     CollectionStatus,
     State,
     collection_status,
     trend,
 )
-from veilcount_aggregator.dashboard.overview import TitledFigure, intake_summary, public_sizes
-from veilcount_aggregator.ingest.service_counters import REFUSED
-from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
-from veilcount_aggregator.store.restore_lock import RELEASES, lock_releases
+from veilcount_aggregator.web.dashboard.overview import TitledFigure, intake_summary, public_sizes
 from veilcount_shared.verdict import Verdict
 
 LATE = """

@@ -13,7 +13,7 @@ from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Deploy
 from tests.aggregator.curator_fixtures import fill_strings
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.releases.budget_ledger import load_releases
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
 from veilcount_aggregator.server.app import create_app

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from tests.report_check import check_report
-from veilcount_aggregator.demo.campaign import Campaign, Question
-from veilcount_aggregator.demo.deployment import DemoClock
-from veilcount_aggregator.demo.population import DemoUsers, TrueAnswers, true_answers
-from veilcount_aggregator.demo.simulated_devices import SimulatedReports, draw_secrets
-from veilcount_aggregator.ingest.decode import DecodedBody
+from veilcount_aggregator.intake.decode import DecodedBody
+from veilcount_aggregator.operate.demo.campaign import Campaign, Question
+from veilcount_aggregator.operate.demo.deployment import DemoClock
+from veilcount_aggregator.operate.demo.population import DemoUsers, TrueAnswers, true_answers
+from veilcount_aggregator.operate.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_shared import Collection, SystemRandomSource, load_collections, schedule
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment
-from veilcount_aggregator.doctor import Finding, examine_store, worst
+from veilcount_aggregator.operate.doctor import Finding, examine_store, worst
 from veilcount_aggregator.settings import Settings
 
 

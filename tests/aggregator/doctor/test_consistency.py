@@ -15,7 +15,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import FILE, deployment
 from tests.aggregator.store.series_fixtures import drop_and_delete
 from tests.aggregator.store.sqlite.sqlite_fixtures import set_format
-from veilcount_aggregator.doctor import Finding, Severity, examine_backups
+from veilcount_aggregator.operate.doctor import Finding, Severity, examine_backups
 from veilcount_aggregator.store.backup import backup
 from veilcount_aggregator.store.sqlite.schema import FORMAT
 

@@ -16,8 +16,8 @@ from tests.aggregator.api.deployment_fixtures import FILE, NOW
 from tests.aggregator.doctor.test_redis_checks import redis
 from tests.aggregator.issuer.issuer_fixtures import FILE as TOKEN_FILE
 from tests.redis_server import RedisServer
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Record, open_store

@@ -13,7 +13,7 @@ from tests.aggregator.api.deployment_fixtures import FILE, deployment
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST, RedisServer
 from tests.system.server import free_port, wait_until
-from veilcount_aggregator.doctor import Finding, Severity, examine_store, worst
+from veilcount_aggregator.operate.doctor import Finding, Severity, examine_store, worst
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 

@@ -16,11 +16,11 @@ from tests.aggregator.api.deployment_fixtures import FILE, deployment
 from tests.aggregator.cli.server_fixtures import listening
 from tests.redis_server import HOST
 from tests.system.server import Server, free_port
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.doctor import Finding, Severity, examine_server
-from veilcount_aggregator.doctor.server_checks import http_redirect
-from veilcount_aggregator.errors import SettingsError
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.operate.doctor import Finding, Severity, examine_server
+from veilcount_aggregator.operate.doctor.server_checks import http_redirect
+from veilcount_aggregator.records.api_keys import Role, create_key
+from veilcount_serving.errors import SettingsError
 
 from .doctor_fixtures import by_check, wall_clock
 

@@ -12,29 +12,29 @@ from typing import Any
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, Deployment, deployment
-from veilcount_aggregator.auth.api_keys import (
+from veilcount_aggregator.intake.pipeline import LOSS
+from veilcount_aggregator.intake.service_counters import ANSWERED, REFUSED
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.operate.doctor import Finding, Severity
+from veilcount_aggregator.operate.doctor.server_metrics import read_metrics
+from veilcount_aggregator.queries.checks.store_checks import STORED
+from veilcount_aggregator.queries.checks.verdict_checks import verdict_problems
+from veilcount_aggregator.records.api_keys import (
     Role,
     create_key,
     load_api_keys,
     record_key_use,
     revoke_key,
 )
-from veilcount_aggregator.auth.clock_confirmation import confirm_day
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.dashboard.operations.page import FOR_ANALYSTS
-from veilcount_aggregator.doctor import Finding, Severity
-from veilcount_aggregator.doctor.server_metrics import read_metrics
-from veilcount_aggregator.doctor.store_checks import STORED
-from veilcount_aggregator.doctor.verdict_checks import verdict_problems
-from veilcount_aggregator.ingest.pipeline import LOSS
-from veilcount_aggregator.ingest.service_counters import ANSWERED, REFUSED
+from veilcount_aggregator.records.clock_confirmation import confirm_day
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.releases.budget_ledger import StoredRelease
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.restore_lock import lock_releases
 from veilcount_aggregator.store.transfer_format import content_digest
+from veilcount_aggregator.web.dashboard.operations.page import FOR_ANALYSTS
 from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 

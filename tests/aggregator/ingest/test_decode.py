@@ -21,16 +21,16 @@ from tests.call_count import count_calls
 from tests.properties.test_wire import BAD, GOOD, Vector, body_of, text
 from tests.security.hostile_bodies import WIDE_REPORTS, unknown
 from tests.strategies import batches
-from veilcount_aggregator.ingest.decode import (
+from veilcount_aggregator.intake.decode import (
     BodyTooLarge,
     DecodedBody,
     UnsupportedBody,
     decode,
     decode_body,
 )
-from veilcount_aggregator.ingest.decode.binary_fast import decode_packed_fast
-from veilcount_aggregator.ingest.decode.columns import columns_from_reports
-from veilcount_aggregator.ingest.decode.decode import EXPLAINED_REPORTS
+from veilcount_aggregator.intake.decode.binary_fast import decode_packed_fast
+from veilcount_aggregator.intake.decode.columns import columns_from_reports
+from veilcount_aggregator.intake.decode.decode import EXPLAINED_REPORTS
 from veilcount_client.delivery.body_packing import MOST_IN_BODY, pack
 from veilcount_shared.errors import WireError, WrongLength
 from veilcount_shared.report import (

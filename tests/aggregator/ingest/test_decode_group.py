@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.aggregator.ingest.test_decode import columns
 from tests.strategies import batches
-from veilcount_aggregator.ingest.decode import (
+from veilcount_aggregator.intake.decode import (
     DecodedBody,
     DecodedGroup,
     RequestBody,

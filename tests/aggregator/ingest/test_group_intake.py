@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.errors import Overloaded, StoreUnavailable
-from veilcount_aggregator.ingest import group_intake
-from veilcount_aggregator.ingest.decode import RequestBody
-from veilcount_aggregator.ingest.group_intake import (
+from veilcount_aggregator.errors import StoreUnavailable
+from veilcount_aggregator.intake import group_intake
+from veilcount_aggregator.intake.decode import RequestBody
+from veilcount_aggregator.intake.group_intake import (
     ANSWER_SECONDS,
     GROUP,
     MAX_GROUP_BYTES,
     GroupIntake,
     IntakeRequest,
 )
-from veilcount_aggregator.ingest.pipeline import IntakeFailed, Outcome
-from veilcount_aggregator.ingest.service_counters import ServiceCounters
+from veilcount_aggregator.intake.pipeline import IntakeFailed, Outcome
+from veilcount_aggregator.intake.service_counters import ServiceCounters
 from veilcount_aggregator.store import ServiceCounter
+from veilcount_serving.errors import Overloaded
 
 PATIENCE = 60.0
 

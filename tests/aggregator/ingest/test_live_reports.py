@@ -15,10 +15,10 @@ from tests.aggregator.api.deployment_fixtures import (
     Deployment,
     deployment,
 )
-from veilcount_aggregator.ingest.decode import RequestBody, UnsupportedBody
-from veilcount_aggregator.ingest.group_intake import IntakeRequest
-from veilcount_aggregator.ingest.live_reports import MOST, LiveEntry, LiveReports
-from veilcount_aggregator.ingest.pipeline import Outcome
+from veilcount_aggregator.intake.decode import RequestBody, UnsupportedBody
+from veilcount_aggregator.intake.group_intake import IntakeRequest
+from veilcount_aggregator.intake.live_reports import MOST, LiveEntry, LiveReports
+from veilcount_aggregator.intake.pipeline import Outcome
 from veilcount_aggregator.store import VERDICTS
 from veilcount_shared.errors import BadField
 from veilcount_shared.report import Batch, Report

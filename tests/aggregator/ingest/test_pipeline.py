@@ -12,11 +12,11 @@ import pytest
 
 from tests.aggregator.aggregator_fixtures import make_collection
 from tests.report_check import check_report, verdict_from_error
-from veilcount_aggregator.ingest.decode import DecodedBody, DecodedGroup
-from veilcount_aggregator.ingest.decode.columns import columns_from_reports
-from veilcount_aggregator.ingest.pipeline import LOSS, IntakeDays, IntakePipeline, check_reports
-from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
-from veilcount_aggregator.ingest.service_counters import ServiceCounters
+from veilcount_aggregator.intake.decode import DecodedBody, DecodedGroup
+from veilcount_aggregator.intake.decode.columns import columns_from_reports
+from veilcount_aggregator.intake.pipeline import LOSS, IntakeDays, IntakePipeline, check_reports
+from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit
+from veilcount_aggregator.intake.service_counters import ServiceCounters
 from veilcount_aggregator.store import COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, SeriesReports
 from veilcount_analysis.series.series import Series, utc_day
 from veilcount_shared.errors import ReportError

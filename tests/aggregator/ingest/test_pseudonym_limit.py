@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.ingest.decode import DecodedBody, DecodedGroup
-from veilcount_aggregator.ingest.decode.columns import columns_from_reports
-from veilcount_aggregator.ingest.pipeline import IntakeDays, IntakePipeline
-from veilcount_aggregator.ingest.pseudonym_limit import (
+from veilcount_aggregator.intake.decode import DecodedBody, DecodedGroup
+from veilcount_aggregator.intake.decode.columns import columns_from_reports
+from veilcount_aggregator.intake.pipeline import IntakeDays, IntakePipeline
+from veilcount_aggregator.intake.pseudonym_limit import (
     PseudonymLimit,
     RequestOrigin,
     limit_secret_reader,
 )
-from veilcount_aggregator.ingest.service_counters import ServiceCounters
-from veilcount_aggregator.ingest.store_writer import StoreWriter
+from veilcount_aggregator.intake.service_counters import ServiceCounters
+from veilcount_aggregator.intake.store_writer import StoreWriter
 from veilcount_aggregator.store import VERDICTS, Store, open_store
 from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections

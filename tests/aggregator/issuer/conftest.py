@@ -10,8 +10,8 @@ import pytest
 
 from tests.aggregator.store.conftest import ENGINE_PARAMS, served
 from tests.aggregator.store.engines import Empty
-from veilcount_aggregator.issuer.key_vault import FolderVault
 from veilcount_aggregator.store import Store, open_store
+from veilcount_issuer.key_vault import FolderVault
 
 from .issuer_fixtures import FILE, TODAY, Issuance, set_up
 

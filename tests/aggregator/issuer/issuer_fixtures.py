@@ -13,19 +13,15 @@ from typing import Any
 
 from werkzeug.test import TestResponse
 
-from veilcount_aggregator.issuer.accounts import (
-    HmacAccountKey,
-    SignedAccountVerifier,
-    sign_account,
-)
-from veilcount_aggregator.issuer.app import create_issuer_app
-from veilcount_aggregator.issuer.issuer import Issuer
-from veilcount_aggregator.issuer.key_setup import KeySet, set_up_keys
-from veilcount_aggregator.issuer.key_vault import FolderVault, KeyVault
 from veilcount_aggregator.store import Store
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.restore_lock import WHOLE_LEDGER
-from veilcount_aggregator.structured_logging import FaultLog, configure_logging
+from veilcount_issuer.accounts import HmacAccountKey, SignedAccountVerifier, sign_account
+from veilcount_issuer.app import create_issuer_app
+from veilcount_issuer.issuer import Issuer
+from veilcount_issuer.key_setup import KeySet, set_up_keys
+from veilcount_issuer.key_vault import FolderVault, KeyVault
+from veilcount_serving.structured_logging import FaultLog, configure_logging
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
 from veilcount_shared.wire import encode_base64

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.errors import SettingsError
-from veilcount_aggregator.issuer import accounts
-from veilcount_aggregator.issuer.accounts import (
+from veilcount_issuer import accounts
+from veilcount_issuer.accounts import (
     AccountVerifier,
     SignedAccountVerifier,
     create_account_key,
@@ -20,7 +19,8 @@ from veilcount_aggregator.issuer.accounts import (
     read_account_key,
     sign_account,
 )
-from veilcount_aggregator.issuer.worker import IssuerSettings
+from veilcount_issuer.worker import IssuerSettings
+from veilcount_serving.errors import SettingsError
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)

@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from veilcount_aggregator.errors import NumbersInvalid
-from veilcount_aggregator.issuer import issued_numbers
-from veilcount_aggregator.issuer.issued_numbers import (
+from veilcount_issuer import issued_numbers
+from veilcount_issuer.issued_numbers import (
     START,
     IssuedNumber,
     encode_numbers,

@@ -13,10 +13,10 @@ from werkzeug.test import TestResponse
 from tests.aggregator.store.engines import Empty
 from tests.security.access_table import ISSUER, Kind, routed
 from veilcount_aggregator.errors import StoreUnavailable
-from veilcount_aggregator.issuer.app import METRICS_PATH
-from veilcount_aggregator.issuer.period_keys import make_keys
-from veilcount_aggregator.issuer.signing import SigningKey
 from veilcount_client.delivery.issuer import _left
+from veilcount_issuer.app import METRICS_PATH
+from veilcount_issuer.period_keys import make_keys
+from veilcount_issuer.signing import SigningKey
 from veilcount_shared.tokens import PublicKey, parse_key
 from veilcount_shared.wire import encode_base64
 

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.errors import SettingsError, StoreUnfit
-from veilcount_aggregator.issuer import key_setup
-from veilcount_aggregator.issuer.definition_file import DefinitionFile
-from veilcount_aggregator.issuer.key_backup import export_keys, import_keys, is_encrypted
-from veilcount_aggregator.issuer.key_list_file import key_list_path
-from veilcount_aggregator.issuer.key_vault import FolderVault, KeyVault, StoreVault
-from veilcount_aggregator.issuer.period_keys import make_keys
+from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import open_store
+from veilcount_issuer import key_setup
+from veilcount_issuer.definition_file import DefinitionFile
+from veilcount_issuer.key_backup import export_keys, import_keys, is_encrypted
+from veilcount_issuer.key_list_file import key_list_path
+from veilcount_issuer.key_vault import FolderVault, KeyVault, StoreVault
+from veilcount_issuer.period_keys import make_keys
+from veilcount_serving.errors import SettingsError
 from veilcount_shared import load_collections
 from veilcount_shared.errors import DefinitionError, TokenError
 from veilcount_shared.tokens import check_key_list

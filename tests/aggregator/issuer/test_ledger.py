@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from tests.aggregator.store.engines import Empty
 from veilcount_aggregator.errors import OverCap
-from veilcount_aggregator.issuer.ledger import KIND, Caps, IssuanceLedger, SlotRequest
 from veilcount_aggregator.store import Store, open_store
+from veilcount_issuer.ledger import KIND, Caps, IssuanceLedger, SlotRequest
 from veilcount_shared import Collection, load_collections
 
 SECRET = bytes(range(32))
@@ -159,7 +159,7 @@ def test_processes_that_race(url: str, definitions: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from veilcount_aggregator.issuer.ledger import IssuanceLedger, SlotRequest
+from veilcount_issuer.ledger import IssuanceLedger, SlotRequest
 from veilcount_aggregator.store import open_store
 from veilcount_shared import load_collections
 

@@ -11,15 +11,15 @@ import pytest
 
 from tests.aggregator.store.engines import Empty
 from tests.redis_server import RedisServer
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.doctor.finding import Severity
-from veilcount_aggregator.issuer import issuer as issuer_module
-from veilcount_aggregator.issuer.issuer_checks import CHECKS, IssuerSubject
-from veilcount_aggregator.issuer.key_setup import begin_ledger
-from veilcount_aggregator.issuer.key_vault import FolderVault
-from veilcount_aggregator.issuer.worker import IssuerSettings
+from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
+from veilcount_issuer import issuer as issuer_module
+from veilcount_issuer.issuer_checks import CHECKS, IssuerSubject
+from veilcount_issuer.key_setup import begin_ledger
+from veilcount_issuer.key_vault import FolderVault
+from veilcount_issuer.worker import IssuerSettings
+from veilcount_serving.findings import Severity
 
 from .issuer_fixtures import NOON, Issuance, problem
 

@@ -16,18 +16,19 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.aggregator.store.engines import Empty
-from veilcount_aggregator.doctor.finding import Severity
-from veilcount_aggregator.errors import SettingsError, StoreUnfit
-from veilcount_aggregator.issuer import publication
-from veilcount_aggregator.issuer.issued_numbers import first_difference, verify_numbers
-from veilcount_aggregator.issuer.issuer import Issuer, open_publication
-from veilcount_aggregator.issuer.issuer_checks import CHECKS, IssuerSubject
-from veilcount_aggregator.issuer.key_vault import FolderVault
-from veilcount_aggregator.issuer.ledger import KIND, IssuanceLedger, SlotRequest
-from veilcount_aggregator.issuer.publication import Publication
-from veilcount_aggregator.issuer.worker import IssuerSettings
+from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
+from veilcount_issuer import publication
+from veilcount_issuer.issued_numbers import first_difference, verify_numbers
+from veilcount_issuer.issuer import Issuer, open_publication
+from veilcount_issuer.issuer_checks import CHECKS, IssuerSubject
+from veilcount_issuer.key_vault import FolderVault
+from veilcount_issuer.ledger import KIND, IssuanceLedger, SlotRequest
+from veilcount_issuer.publication import Publication
+from veilcount_issuer.worker import IssuerSettings
+from veilcount_serving.errors import SettingsError
+from veilcount_serving.findings import Severity
 from veilcount_shared import load_collections
 
 from .issuer_fixtures import BEGIN, NOON, Issuance, document, problem
@@ -156,9 +157,9 @@ def test_an_issuer_that_does_not_look_again_is_caught(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from veilcount_aggregator.issuer.issuer import open_publication
-from veilcount_aggregator.issuer.issuer_checks import CHECKS, IssuerSubject
-from veilcount_aggregator.issuer.key_vault import FolderVault
+from veilcount_issuer.issuer import open_publication
+from veilcount_issuer.issuer_checks import CHECKS, IssuerSubject
+from veilcount_issuer.key_vault import FolderVault
 from veilcount_aggregator.store import open_store
 from veilcount_shared import load_collections
 

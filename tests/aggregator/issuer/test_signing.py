@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.errors import SigningFault, SigningUnavailable
-from veilcount_aggregator.issuer.signing import SigningKey
+from veilcount_issuer.signing import SigningKey
 from veilcount_shared.errors import TokenError
 from veilcount_shared.tokens import finalize
 

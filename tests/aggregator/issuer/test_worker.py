@@ -15,15 +15,16 @@ from pathlib import Path
 import pytest
 from werkzeug.test import Client
 
-from veilcount_aggregator.catalog.definitions import add_definitions, read_source
-from veilcount_aggregator.errors import SettingsError, StoreUnavailable
-from veilcount_aggregator.issuer.accounts import create_account_key
-from veilcount_aggregator.issuer.issuance_metrics import IssuanceMetrics
-from veilcount_aggregator.issuer.issuer import Issuer
-from veilcount_aggregator.issuer.key_vault import FolderVault
-from veilcount_aggregator.issuer.worker import IssuerSettings, IssuerWorker
+from veilcount_aggregator.errors import StoreUnavailable
+from veilcount_aggregator.records.definitions import add_definitions, read_source
 from veilcount_aggregator.store import Store, open_store
-from veilcount_aggregator.structured_logging import configure_logging
+from veilcount_issuer.accounts import create_account_key
+from veilcount_issuer.issuance_metrics import IssuanceMetrics
+from veilcount_issuer.issuer import Issuer
+from veilcount_issuer.key_vault import FolderVault
+from veilcount_issuer.worker import IssuerSettings, IssuerWorker
+from veilcount_serving.errors import SettingsError
+from veilcount_serving.structured_logging import configure_logging
 
 from .issuer_fixtures import NOON, Issuance, declare_whole, problem, set_up
 
@@ -158,7 +159,7 @@ def test_an_aggregators_store_is_refused(definitions: Path, store: Store) -> Non
 
 LOADED = """
 import sys
-import veilcount_aggregator.cli.issuer
+import veilcount_aggregator.operate.cli.issuer
 from veilcount_aggregator.store import open_store
 open_store(sys.argv[1], make=True).close()
 names = [name.split(".") for name in sys.modules]

@@ -10,8 +10,8 @@ import numpy as np
 
 from tests.aggregator.api.deployment_fixtures import Deployment
 from veilcount_aggregator import queries
-from veilcount_aggregator.ingest.decode import DecodedBody
-from veilcount_aggregator.ingest.decode.columns import ReportColumns
+from veilcount_aggregator.intake.decode import DecodedBody
+from veilcount_aggregator.intake.decode.columns import ReportColumns
 from veilcount_aggregator.queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
 from veilcount_analysis.simulation import simulate_messages
 from veilcount_shared.domain import GRID

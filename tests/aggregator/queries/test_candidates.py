@@ -19,9 +19,9 @@ from tests.aggregator.queries.simulated_reports import (
     send_inputs,
     send_rows,
 )
-from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.queries import candidates
 from veilcount_aggregator.queries.estimate_schema import SearchResult
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.store import Cell
 from veilcount_analysis import mechanisms
 from veilcount_analysis.errors import QueryError

@@ -29,7 +29,7 @@ from tests.aggregator.queries.simulated_reports import (
     send_numbers,
 )
 from tests.system.server import free_port
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_analysis.text import result_pages
 from veilcount_reader import (
     AnswerRefused,

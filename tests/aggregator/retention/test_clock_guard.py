@@ -11,14 +11,14 @@ import pytest
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import ClockUntrusted
-from veilcount_aggregator.retention.clock_guard import (
+from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store.retention.clock_guard import (
     SETTLING_SECONDS,
     TOLERANCE,
     ClockGuard,
     ClockState,
     clock_skew,
 )
-from veilcount_aggregator.store import Store, open_store
 
 AGREES, SKEWED = ClockState.AGREES, ClockState.SKEWED
 JUMPED, UNKNOWN = ClockState.JUMPED, ClockState.UNKNOWN

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment, open_worker
-from veilcount_aggregator.auth.audit_log import load_audit_log
-from veilcount_aggregator.auth.clock_confirmation import confirm_day
-from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
-from veilcount_aggregator.retention.retention_guard import (
+from veilcount_aggregator.records.audit_log import load_audit_log
+from veilcount_aggregator.records.clock_confirmation import confirm_day
+from veilcount_aggregator.store.retention.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.store.retention.retention_guard import (
     CONFIRMING_SECONDS,
     DROPPED,
     read_confirmed_day,

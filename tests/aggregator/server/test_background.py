@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.system.server import wait_until
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.errors import StoreUnavailable
-from veilcount_aggregator.retention.clock_guard import ClockState
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.server.background import (
     CLOCK_SECONDS,
     DELETION_SECONDS,
@@ -26,8 +25,9 @@ from veilcount_aggregator.server.background import (
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import ServiceCounter
+from veilcount_aggregator.store.retention.clock_guard import ClockState
 from veilcount_aggregator.store.transfer_format import decode_numbers
-from veilcount_aggregator.structured_logging import NAME, FaultLog
+from veilcount_serving.structured_logging import NAME, FaultLog
 
 NOTE = ServiceCounter("answered", "", -1, "reports:2xx:0.01")
 FILE = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.catalog.definitions import DefinitionSource
+from veilcount_aggregator.records.definitions import DefinitionSource
 from veilcount_aggregator.server.development import DefinitionWatcher
 from veilcount_shared import Collection
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.errors import SettingsError
-from veilcount_aggregator.server.listen_address import ListenAddress
+from veilcount_serving.errors import SettingsError
+from veilcount_serving.listen_address import ListenAddress
 
 HOST = "127.0.0.1"
 

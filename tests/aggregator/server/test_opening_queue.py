@@ -11,7 +11,6 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_aggregator.errors import Overloaded
 from veilcount_aggregator.server import opening_queue
 from veilcount_aggregator.server.opening_queue import (
     LANE_BYTES,
@@ -20,6 +19,7 @@ from veilcount_aggregator.server.opening_queue import (
     OpeningQueue,
     SealedRequest,
 )
+from veilcount_serving.errors import Overloaded
 from veilcount_shared.wire import MAX_BODY
 
 RELAY_CONNECTIONS = 2000  # that deploy/nginx.conf lets a relay have

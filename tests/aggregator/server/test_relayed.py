@@ -18,19 +18,19 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
 from tests.aggregator.server.test_wsgi_threads import SCOPE, Protocol
 from tests.system.server import wait_until
-from veilcount_aggregator.api import gateway
-from veilcount_aggregator.api.gateway import ENCAPSULATION
-from veilcount_aggregator.api.request_metrics import GATEWAY_REFUSED, RELAYED
-from veilcount_aggregator.auth.gateway_keys import create_gateway_key
-from veilcount_aggregator.ingest.group_intake import ANSWER_SECONDS, IntakeRequest
-from veilcount_aggregator.ingest.pipeline import Outcome
+from veilcount_aggregator.intake.group_intake import ANSWER_SECONDS, IntakeRequest
+from veilcount_aggregator.intake.pipeline import Outcome
+from veilcount_aggregator.records.gateway_keys import create_gateway_key
 from veilcount_aggregator.server import rsgi
 from veilcount_aggregator.server.app import WebApplication, assemble
 from veilcount_aggregator.server.opening_queue import OpeningQueue
 from veilcount_aggregator.server.rsgi import MOST_ROW_CLOSES, RsgiApplication
-from veilcount_aggregator.server.wsgi_threads import WsgiThreads
 from veilcount_aggregator.service import Aggregator
-from veilcount_aggregator.structured_logging import FaultLog
+from veilcount_aggregator.web.api import gateway
+from veilcount_aggregator.web.api.gateway import ENCAPSULATION
+from veilcount_aggregator.web.api.request_metrics import GATEWAY_REFUSED, RELAYED
+from veilcount_serving.structured_logging import FaultLog
+from veilcount_serving.wsgi_threads import WsgiThreads
 from veilcount_shared.oblivious_http import binary_http, encapsulation
 from veilcount_shared.oblivious_http.encapsulation import (
     REQUEST_TYPE,

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from tests.aggregator.server.test_wsgi_threads import NEVER, Protocol
-from veilcount_aggregator.errors import Overloaded
-from veilcount_aggregator.ingest.decode import BodyTooLarge
+from veilcount_aggregator.intake.decode import BodyTooLarge
 from veilcount_aggregator.server.request_bodies import LargeBodies
+from veilcount_serving.errors import Overloaded
 from veilcount_shared.wire import MAX_BODY
 
 

@@ -11,12 +11,12 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
-from veilcount_aggregator.api.reports import PATH
-from veilcount_aggregator.problem_details import PROBLEM_TYPE
-from veilcount_aggregator.server import wsgi_threads
 from veilcount_aggregator.server.rsgi import RsgiApplication
-from veilcount_aggregator.server.wsgi_threads import FIRST_BYTES, IN_MEMORY, WsgiThreads
-from veilcount_aggregator.structured_logging import FaultLog
+from veilcount_aggregator.web.api.reports import PATH
+from veilcount_serving import wsgi_threads
+from veilcount_serving.structured_logging import FaultLog
+from veilcount_serving.wsgi_threads import FIRST_BYTES, IN_MEMORY, WsgiThreads
+from veilcount_shared.problem_details import PROBLEM_TYPE
 
 NEVER = None  # a piece of a body that does not come
 SCOPE = SimpleNamespace(

@@ -21,10 +21,10 @@ from tests.aggregator.store.series_fixtures import (
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import RetentionTooEarly, StoreUnavailable
-from veilcount_aggregator.retention.clock_guard import TOLERANCE
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.redis.lua_library import call
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_aggregator.store.retention.clock_guard import TOLERANCE
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, STALE = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE

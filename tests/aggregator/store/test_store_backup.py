@@ -27,7 +27,7 @@ from tests.aggregator.store.series_fixtures import (
 )
 from tests.redis_server import RedisServer, free_port
 from tests.system.server import wait_until
-from veilcount_aggregator.errors import SettingsError, StoreReadOnly, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Cell, Store, open_store
 from veilcount_aggregator.store import backup as backup_module
 from veilcount_aggregator.store.backup import backup, restore
@@ -36,6 +36,7 @@ from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 from veilcount_aggregator.store.series_reports import Bytes
 from veilcount_aggregator.store.sqlite.transfer import merge
+from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.errors import SettingsError
 from veilcount_aggregator.settings import STORE, STORE_FILE, Settings, store_url
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.store_url import has_password, read_url_file, redact_url
+from veilcount_serving.errors import SettingsError
 
 URL = "rediss://:hunter2@store:6379/0"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from veilcount_aggregator.errors import SettingsError
 from veilcount_aggregator.settings import Settings
 from veilcount_analysis.text.number_format import format_bytes, parse_bytes
+from veilcount_serving.errors import SettingsError
 
 MEGABYTE = 1 << 20
 STORE = {"VEILCOUNT_STORE": "sqlite:///x.db"}

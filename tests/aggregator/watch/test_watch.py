@@ -11,12 +11,12 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment, deployment
 from tests.aggregator.cli.server_fixtures import listening
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.cli.query_source import Server
-from veilcount_aggregator.cli.watch import RunningServer
-from veilcount_aggregator.errors import SettingsError
-from veilcount_aggregator.watch import Watcher, WatchEvent, WatchRules
+from veilcount_aggregator.operate.cli.query_source import Server
+from veilcount_aggregator.operate.cli.watch import RunningServer
+from veilcount_aggregator.operate.watch import Watcher, WatchEvent, WatchRules
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_analysis.errors import QueryError
+from veilcount_serving.errors import SettingsError
 
 NOW = datetime(2026, 12, 5, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.system.server import free_port
-from veilcount_aggregator.watch import WatchEvent, Webhook
-from veilcount_aggregator.watch.webhook import FIRST_PAUSE, LONGEST_PAUSE, MOST_EVENTS
+from veilcount_aggregator.operate.watch import WatchEvent, Webhook
+from veilcount_aggregator.operate.watch.webhook import FIRST_PAUSE, LONGEST_PAUSE, MOST_EVENTS
 
 from .receiver import DRIPS, HANGS, Receiver, listening
 

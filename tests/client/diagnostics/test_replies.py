@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, NOW, Deployment, deployment
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_client import Client
 from veilcount_client.delivery import replies
 from veilcount_client.delivery.transport import HttpTransport, Later, Transport

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from tests.aggregator.api.gateway_fixtures import wsgi_gateway
-from veilcount_aggregator.api import gateway as gateway_module
-from veilcount_aggregator.auth.gateway_keys import GatewayKey
+from veilcount_aggregator.records.gateway_keys import GatewayKey
+from veilcount_aggregator.web.api import gateway as gateway_module
 from veilcount_client.delivery import body_packing, uploader
 from veilcount_client.delivery import relay as relay_module
 from veilcount_client.delivery.relay import RelayTransport

@@ -12,7 +12,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW as TODAY
 from tests.aggregator.api.deployment_fixtures import deployment
-from veilcount_aggregator.catalog.definitions import close_collection
+from veilcount_aggregator.records.definitions import close_collection
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.diagnostics.problems import CLOSED
 from veilcount_client.settings import read_settings

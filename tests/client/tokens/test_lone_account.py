@@ -16,12 +16,12 @@ from random import Random
 
 import pytest
 
-from veilcount_aggregator.issuer.issued_numbers import verify_numbers
-from veilcount_aggregator.issuer.issuer import open_publication
-from veilcount_aggregator.issuer.key_vault import LEDGER, NUMBERS, FolderVault
-from veilcount_aggregator.issuer.ledger import SlotRequest
 from veilcount_aggregator.store import open_store
 from veilcount_client.delivery.issuer import SlotsRefused, SlotToSign
+from veilcount_issuer.issued_numbers import verify_numbers
+from veilcount_issuer.issuer import open_publication
+from veilcount_issuer.key_vault import LEDGER, NUMBERS, FolderVault
+from veilcount_issuer.ledger import SlotRequest
 from veilcount_shared import Collection
 from veilcount_shared.report import Report
 

@@ -28,20 +28,20 @@ from tests.redis_server import RedisServer
 from tests.system.deploy.files import unit
 from tests.system.deploy.promtool import Sample, Scrape, read
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.api.request_metrics import RequestMetrics
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.auth.clock_confirmation import confirm_day
 from veilcount_aggregator.errors import StoreError
-from veilcount_aggregator.issuer.issuance_metrics import IssuanceMetrics
+from veilcount_aggregator.records.api_keys import Role, create_key
+from veilcount_aggregator.records.clock_confirmation import confirm_day
 from veilcount_aggregator.releases.store_confirmation import RegisteredJournal
-from veilcount_aggregator.retention.retention_guard import DROPPED
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.redis import shard_health
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
+from veilcount_aggregator.store.retention.retention_guard import DROPPED
 from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.web.api.request_metrics import RequestMetrics
+from veilcount_issuer.issuance_metrics import IssuanceMetrics
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.report import Batch

@@ -22,7 +22,7 @@ from tests.system.deploy.alert_states import (
 )
 from tests.system.deploy.files import DEPLOY, documents
 from tests.system.deploy.promtool import Sample, fires, is_true, meets, run_promtool
-from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 
 GROUP = documents("alerts.yml")[0]["groups"][0]

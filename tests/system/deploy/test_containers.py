@@ -17,7 +17,7 @@ from tests.system.deploy.files import DEPLOY, IMAGE, containers, documents, text
 from tests.system.deploy.recording_upstream import recording_upstream
 from tests.system.deploy.redises import Secrets, answers, server_of
 from tests.system.server import free_port, wait_until
-from veilcount_aggregator.cli import serve
+from veilcount_aggregator.operate.cli import serve
 from veilcount_aggregator.store import open_store
 
 (COMPOSE,) = documents("compose.yml")

@@ -19,14 +19,14 @@ from tests.system.faults.campaign import Campaign
 from tests.system.faults.honest_devices import Population
 from tests.system.faults.store_verification import Bit, bits_of, spent
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.doctor.finding import Severity
-from veilcount_aggregator.doctor.store_checks import examine_store
+from veilcount_aggregator.queries.checks.store_checks import examine_store
+from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
+from veilcount_serving.findings import Severity
 
 NOW = datetime.now(UTC)
 FILE = f"""

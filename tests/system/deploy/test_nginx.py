@@ -20,7 +20,7 @@ from tests.system.deploy.nginx import IMPATIENT, Nginx, in_front_of
 from tests.system.deploy.recording_upstream import RecordingUpstream
 from tests.system.server import HOST, Server, free_port, wait_until
 from tests.system.test_serving import COUNTED, FILE, body, collection
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli.main import run
 from veilcount_client.delivery.transport import HttpTransport, Later, Rejected
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 

@@ -14,8 +14,8 @@ import requests
 
 from tests.aggregator.issuer.issuer_fixtures import decode
 from tests.system.server import wait_until
-from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.issuer.accounts import read_account_key, sign_account
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_issuer.accounts import read_account_key, sign_account
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.tokens import SlotSecret, check_key_list

@@ -18,9 +18,9 @@ from tests.system.faults.honest_devices import Population
 from tests.system.faults.store_verification import assert_consistent
 from tests.system.server import wait_until
 from tests.system.test_relay import FILE, RelayLog, post_garbage, relay
-from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys
-from veilcount_aggregator.catalog.definitions import load_catalog
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.records.api_keys import Role, create_key, load_api_keys
+from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import open_store
 from veilcount_client.clock import SystemClock
 from veilcount_client.delivery.relay import RelayTransport

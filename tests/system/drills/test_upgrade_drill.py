@@ -15,7 +15,7 @@ from tests.system.faults.campaign import Campaign
 from tests.system.faults.honest_devices import Population
 from tests.system.faults.store_verification import bits_of, spent
 from tests.system.wheel import build_wheel
-from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import open_store
 
 from .operator_host import AGGREGATOR, Drill, Host

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.redis_server import RedisServer
 from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch

@@ -18,7 +18,7 @@ import pytest
 from tests.redis_server import RedisServer
 from tests.system.faults.campaign import Campaign
 from tests.system.server import Server
-from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.backup import backup
 from veilcount_client.testing import SeededRandomSource

@@ -15,8 +15,8 @@ import requests
 
 from tests.redis_server import RedisServer
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.auth.api_keys import Role, create_key
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
+from veilcount_aggregator.records.api_keys import Role, create_key
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store import open_store
 from veilcount_analysis.series.series import Series
 from veilcount_shared.report import Batch, Report

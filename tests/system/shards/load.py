@@ -16,7 +16,7 @@ from itertools import cycle
 import numpy as np
 
 from tests.system.server import HOST
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions, load_catalog
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_analysis.series.series import Series

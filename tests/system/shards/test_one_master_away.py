@@ -13,7 +13,7 @@ import pytest
 from tests.redis_cluster import RedisCluster
 from tests.system.server import Server, wait_until
 from tests.system.shards.load import load, post, pseudonyms, push_definition, report
-from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store.redis.records import copy_bases
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_analysis.series.series import Series

@@ -15,12 +15,13 @@ from dataclasses import replace
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from ...api.computation_gate import Permit
-from ...api.problems import problem_from_error
-from ...errors import Overloaded
-from ...problem_details import PROBLEM_TYPE, RETRY_SECONDS
-from ...request_ids import ENVIRON_NAME, OWN_IDS, RequestIds
-from ...response_headers import HEADERS
+from veilcount_serving.errors import Overloaded
+from veilcount_serving.request_ids import ENVIRON_NAME, OWN_IDS, RequestIds
+from veilcount_serving.response_headers import HEADERS
+from veilcount_shared.problem_details import PROBLEM_TYPE, RETRY_SECONDS
+
+from ...web.api.computation_gate import Permit
+from ...web.api.problems import problem_from_error
 from .frames import CHUNK, BrokenChannel, Channel, Kind
 
 MOST_WAITING = 12  # requests of one worker at a time, of its 32 threads

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import SettingsError
-from ...structured_logging import log_event
+from veilcount_serving.errors import SettingsError
+from veilcount_serving.structured_logging import log_event
+
 from .worker import EXIT_GROWN
 
 PREFIX = "veilcount-"

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 from wsgiref.types import WSGIApplication
 
-from ...structured_logging import FaultLog
+from veilcount_serving.structured_logging import FaultLog
+
 from .frames import CHUNK, BrokenChannel, Channel, Kind, to_environ
 
 NAME = "vc-analysis"  # as `ps` and `top` show it

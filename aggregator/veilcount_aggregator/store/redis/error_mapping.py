@@ -13,6 +13,8 @@ from redis.exceptions import (
     ResponseError,
 )
 
+from veilcount_serving.errors import system_reason
+
 from ...errors import (
     RetentionTooEarly,
     StoreError,
@@ -20,7 +22,6 @@ from ...errors import (
     StoreReadOnly,
     StoreUnavailable,
     StoreUnfit,
-    system_reason,
 )
 
 START_REDIS = "start it, or check the address, the network and what its log says"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from ...errors import SettingsError, system_reason
+from veilcount_serving.errors import SettingsError, system_reason
+
 from ..store_url import redact_url
 
 FORM = (

@@ -14,14 +14,9 @@ from threading import Semaphore
 from time import monotonic
 from urllib.parse import quote, unquote, urlsplit
 
-from ...errors import (
-    SettingsError,
-    StoreError,
-    StoreFull,
-    StoreUnavailable,
-    StoreUnfit,
-    system_reason,
-)
+from veilcount_serving.errors import SettingsError, system_reason
+
+from ...errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
 from ..durable_files import sync_path
 from .wal_guard import remove_links
 

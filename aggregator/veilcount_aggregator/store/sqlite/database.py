@@ -20,8 +20,10 @@ from contextlib import closing, contextmanager, suppress
 from threading import Lock, get_ident
 from weakref import WeakSet
 
-from ...errors import StoreError, StoreUnavailable, StoreUnfit, system_reason
-from ...structured_logging import log_event
+from veilcount_serving.errors import system_reason
+from veilcount_serving.structured_logging import log_event
+
+from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ..durable_files import file_identity
 from ..series_reports import LOG_RESTORED
 from .connection import (

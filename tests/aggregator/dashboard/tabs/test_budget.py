@@ -9,8 +9,8 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import Deployment
 from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
 from tests.aggregator.queries.simulated_reports import counted, send
-from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.budget import MOST_DRAWN
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.web.dashboard.budget import MOST_DRAWN
 
 #: an address, the epsilons of an event, a day and a user, and patterns of the text
 PAGES = [

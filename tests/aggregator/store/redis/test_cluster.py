@@ -14,9 +14,9 @@ from tests.aggregator.store.redis.simulated_rows import count, row_reports, rows
 from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.catalog.cache import REPLICATED
-from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.errors import StoreUnfit
+from veilcount_aggregator.records.cache import REPLICATED
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.store import COUNTED, UNDECIDED, Record
 from veilcount_aggregator.store.redis.identity import SHARDS, SLOTS, spread_bases
 from veilcount_aggregator.store.redis.records import copy_bases

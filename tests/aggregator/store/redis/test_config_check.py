@@ -12,7 +12,7 @@ from tests.aggregator.store.redis.simulated_rows import count, rows
 from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import HOST, RedisServer, free_port
 from tests.system.server import wait_until
-from veilcount_aggregator.errors import SettingsError, StoreUnfit
+from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import DurabilityState
 from veilcount_aggregator.store.redis import lua_library, shard_health
 from veilcount_aggregator.store.redis.config_check import refuse_old, set_command
@@ -22,6 +22,7 @@ from veilcount_aggregator.store.redis.lua_library import LIBRARY, body, name_of,
 from veilcount_aggregator.store.redis.shard_health import FULL, WriteProbe
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.redis.url import RedisUrl
+from veilcount_serving.errors import SettingsError
 
 #: a wrong and a right value
 SETTINGS = {

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.redis_server import HOST, RedisServer, free_port
-from veilcount_aggregator.doctor import Severity, examine_store
-from veilcount_aggregator.errors import SettingsError, StoreUnfit
-from veilcount_aggregator.server.listen_address import ListenAddress
+from veilcount_aggregator.errors import StoreUnfit
+from veilcount_aggregator.operate.doctor import Severity, examine_store
 from veilcount_aggregator.server.serve import prepare
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import DurabilityState, open_store
 from veilcount_aggregator.store.redis.url import RedisUrl
+from veilcount_serving.errors import SettingsError
+from veilcount_serving.listen_address import ListenAddress
 
 PASSWORD = "of-this-test"
 

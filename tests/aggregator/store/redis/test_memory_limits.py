@@ -25,9 +25,9 @@ from tests.aggregator.store.series_fixtures import (
 )
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.catalog import counter_admission
-from veilcount_aggregator.catalog.counter_admission import AdmittedMemory, require_memory
 from veilcount_aggregator.errors import CounterMemoryExceeded, StoreFull
+from veilcount_aggregator.records import counter_admission
+from veilcount_aggregator.records.counter_admission import AdmittedMemory, require_memory
 from veilcount_aggregator.store import COUNTED, UNDECIDED, Cell, Store
 from veilcount_aggregator.store.redis.memory_limit import SHARE
 from veilcount_aggregator.store.redis.shard_client import Command

@@ -30,7 +30,7 @@ from tests.aggregator.store.test_battery_sharing import (
     test_pieces_hold_everything,
 )
 from tests.redis_server import VALKEY, RedisServer
-from veilcount_aggregator.doctor import examine_store
+from veilcount_aggregator.operate.doctor import examine_store
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import DurabilityState, Store, open_store
 from veilcount_aggregator.store.redis.store import open_redis

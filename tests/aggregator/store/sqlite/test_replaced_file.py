@@ -19,7 +19,7 @@ from veilcount_aggregator.store.backup import backup
 from veilcount_aggregator.store.sqlite import SqliteStore, health
 from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
-from veilcount_aggregator.structured_logging import NAME
+from veilcount_serving.structured_logging import NAME
 from veilcount_shared.verdict import Verdict
 
 #: rows of the backup, and those that are counted later, in many pages of the log

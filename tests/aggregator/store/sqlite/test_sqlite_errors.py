@@ -27,10 +27,8 @@ from tests.aggregator.store.sqlite.sqlite_fixtures import (
     small_disk,
 )
 from tests.system.server import wait_until
-from veilcount_aggregator.api.health import readiness
-from veilcount_aggregator.api.metrics import _store
-from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import Cell, Record, Store
 from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_aggregator.store.sqlite import database as database_module
@@ -38,6 +36,8 @@ from veilcount_aggregator.store.sqlite import store as engine
 from veilcount_aggregator.store.sqlite.file_lock import FileLock
 from veilcount_aggregator.store.sqlite.health import DAMAGED, FULL, MEMORY_SECONDS, WriteHealth
 from veilcount_aggregator.store.store_probe import StoreProbe
+from veilcount_aggregator.web.api.health import readiness
+from veilcount_aggregator.web.api.metrics import _store
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE

@@ -1,1 +1,0 @@
-"""Analyses of definitions and populations: budgets, trust models, plans, simulations, audits."""

@@ -1,1 +1,0 @@
-"""The collections that a store knows: their definitions, and a cache of them for each worker."""

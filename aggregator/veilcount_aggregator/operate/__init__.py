@@ -1,0 +1,1 @@
+"""What operators run: the command line, the doctor, the watch, the demo."""

@@ -1,0 +1,133 @@
+"""`veilcount check`: privacy, expected error and remarks of a definitions file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.privacy.budget import figures
+from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
+from veilcount_analysis.text import number_format
+from veilcount_shared import Collection, lint, load_collections
+from veilcount_shared.collection import Model, answers_by_consent, describe_answers
+
+from ...queries import plain
+from ...records.counter_admission import memory_at_most
+from ...store.tally_size import worst_case
+from . import options
+from .main import NegativeResult
+from .output import print_json, print_lines, print_table, spinner
+
+LEVEL = 0.95
+COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
+
+
+@click.command("check", short_help="Show the privacy and expected error of a definitions file.")
+@options.definitions_file
+@click.option(
+    "--n",
+    "--devices",
+    "n",
+    type=options.COUNT,
+    default=100_000,
+    show_default=True,
+    help="Expected number of reports, one per device.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 if there are remarks.")
+@options.as_json
+def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
+    """Show the privacy and the expected error of each collection of FILE.
+
+    Epsilon per event, day and user, the mechanism and its message size, who enforces what, the
+    expected error, and remarks on likely mistakes.
+    """
+    with spinner("computing the expected error"):
+        found = [_facts(collection, n) for collection in load_collections(file).values()]
+    if as_json:
+        print_json({"file": file.name, "n": n, "level": LEVEL, "collections": found})
+    else:
+        _print(found, n)
+    remarks = sum(len(each["remarks"]) for each in found)
+    if strict and remarks:
+        raise NegativeResult(
+            f"{file.name}: {remarks} remark{'s' * (remarks > 1)}: fix or accept them"
+        )
+
+
+def _facts(collection: Collection, n: int) -> dict[str, Any]:
+    quantity, error = _expected(collection, n)
+    facts: dict[str, Any] = plain(
+        {
+            "name": collection.name,
+            "fingerprint": collection.fingerprint,
+            "question": collection.question,
+            "model": collection.model,
+            "unit": collection.unit,
+            "linkage": collection.linkage,
+            "held": collection.held,
+            "answers_by_consent": [
+                {"from": day, "answers": answers} for day, answers in answers_by_consent(collection)
+            ],
+            "answers_left": describe_answers(collection),
+            "figures": figures(collection),
+            "mechanism": handler_of(collection.mechanism).describe(),
+            "message_bits": collection.message_bits,
+            "quantity": quantity.name,
+            "of_shares": quantity.inputs is not None,
+            "error": error,
+            "counter_bytes": worst_case(collection),
+            "memory": memory_at_most(collection),
+            "remarks": lint(collection, n),
+        }
+    )
+    return facts
+
+
+def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
+    """Return how far off n answers are of the truth about themselves.
+
+    A curator spends a period's whole budget on one release; who answers several times in it moves
+    it by several answers.
+    """
+    quantity, epsilon = Quantity.from_collection(collection), collection.unit_epsilon
+    if collection.model is Model.CENTRAL:
+        return quantity, quantity.central(epsilon / collection.per_period, n, LEVEL)
+    return quantity, quantity.local(epsilon, n, LEVEL)
+
+
+def _print(found: list[dict[str, Any]], n: int) -> None:
+    print_lines([f"epsilon of each collection, and the expected error of {n:,} reports (95 %)", ""])
+    print_table(COLUMNS, [_row(each) for each in found])
+    for each in found:
+        print_lines(
+            [
+                "",
+                f"{each['name']}: {each['question']}",
+                *(f"  {line}" for line in _details(each, n)),
+            ]
+        )
+
+
+def _row(each: dict[str, Any]) -> list[object]:
+    epsilons = [
+        number_format.epsilon(float(each["figures"][key])) for key in ("event", "day", "user")
+    ]
+    adjacency = number_format.adjacency(each["figures"]["adjacency"])
+    return [each["name"], *epsilons, adjacency, each["mechanism"], each["message_bits"]]
+
+
+def _details(each: dict[str, Any], n: int) -> list[str]:
+    error = number_format.around(each["error"]["half_width"], of_shares=each["of_shares"])
+    scope = each["figures"]["scope"]
+    return [
+        f"protects {scope}",
+        *([each["answers_left"]] if each["answers_left"] else []),
+        each["figures"]["device"],
+        each["figures"]["server"],
+        f"{each['quantity']} of n = {n:,} reports: {error}, from noise only",
+        each["memory"],
+        *(f"remark: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
+    ]

@@ -1,0 +1,184 @@
+"""`veilcount collections push | list | close`: in a store, or at a running server.
+
+`veilcount collections close-rows` closes rows by their names, in a store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+import msgspec
+
+from veilcount_analysis.series.series import Series, utc_day
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import format_bytes
+from veilcount_analysis.text.privacy_guarantees import epsilons
+from veilcount_serving.errors import SettingsError
+from veilcount_shared import Collection
+
+from ...records.definitions import add_definitions, close_collection, load_catalog, read_source
+from ...store.retention.row_closing import RowReference, close_row
+from ...store.tally_size import worst_case
+from . import options
+from .output import print_json, print_lines, print_result, print_table
+from .query_source import server_of, source_options
+
+PATH = "/v1/collections"
+
+Facts = dict[str, Any]
+
+#: what is listed of a collection, by its newest definition
+FIELDS = ("name", "fingerprint", "question", "unit", "from", "until", "epsilon", "closed", "series")
+
+
+@click.group("collections")
+def command() -> None:
+    """Push, list and close collection definitions; close single rows."""
+
+
+@command.command("push")
+@click.argument("file", type=click.Path(path_type=Path))
+@source_options
+@options.setting_option("max_counter_memory")
+@options.as_json
+def push_file(
+    file: Path,
+    *,
+    url: str | None,
+    server: str | None,
+    key: str,
+    max_counter_memory: int | None,
+    as_json: bool,
+) -> None:
+    """Push a definitions file; every worker accepts its reports within a second.
+
+    Refused if its counters do not fit the limit: a server's own, with --url.
+    """
+    source = read_source(file)
+    if remote := server_of(url, server, key):
+        body = {"text": source.text, "files": dict(source.files)}
+        new: list[Facts] = remote.send("POST", PATH, json=body)["new"]
+    else:
+        with options.opened(url) as store:
+            added = add_definitions(
+                store, source, options.now(), "cli", counter_limit=max_counter_memory
+            )
+            shards = store.shard_count()
+        new = [_named(each) | {"counter_bytes": worst_case(each, shards)} for each in added]
+    if as_json:
+        print_json({"new": new})
+    elif new:
+        sizes = (format_bytes(each["counter_bytes"]) for each in new)
+        rows = (
+            (each["name"], each["fingerprint"], size) for each, size in zip(new, sizes, strict=True)
+        )
+        print_table(("new", "fingerprint", "max counter memory"), rows)
+    else:
+        print_lines(["nothing new: all definitions were known"])
+
+
+@command.command("list")
+@source_options
+@options.as_json
+def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) -> None:
+    """List all collections, each by its newest definition."""
+    if remote := server_of(url, server, key):
+        listed = remote.send("GET", PATH)["collections"]
+        lines = [{field: line[field] for field in FIELDS} for line in listed]
+    else:
+        with options.opened(url) as store:
+            lines = [_line(series) for series in load_catalog(store).by_name.values()]
+    if as_json:
+        print_json(lines)
+        return
+    figures = ("event", "day", "user", "by")
+    columns = ("name", "fingerprint", "unit", "from", "until", *figures, "state")
+    print_table(
+        columns,
+        (
+            (
+                line["name"],
+                line["fingerprint"][:12],
+                *(line[field] for field in ("unit", "from", "until")),
+                *(line["epsilon"][field] for field in ("event", "day", "user")),
+                number_format.adjacency(line["epsilon"]["adjacency"]),
+                "closed" if line["closed"] else "open",
+            )
+            for line in lines
+        ),
+    )
+
+
+@command.command("close")
+@options.name_in_store
+@source_options
+@options.as_json
+def close(name: str, *, url: str | None, server: str | None, key: str, as_json: bool) -> None:
+    """Close a collection: no more reports, under any of its definitions."""
+    if remote := server_of(url, server, key):
+        closed: list[str] = remote.post(name, "close", {})["closed"]
+    else:
+        with options.opened(url) as store:
+            if name not in load_catalog(store).by_name:
+                fix = "no such collection: `veilcount collections list` shows them"
+                raise SettingsError("name", name, fix)
+            series = close_collection(store, name, options.now(), "cli")
+        closed = [each.fingerprint for each in series]
+    line = f"{name} is closed" if closed else f"{name} was closed already"
+    print_result({"closed": closed}, [line], as_json=as_json)
+
+
+@command.command("close-rows")
+@click.argument("file", type=click.File("r", encoding="utf-8", errors="replace"))
+@options.store
+@options.as_json
+def close_rows(file: TextIO, url: str | None, *, as_json: bool) -> None:
+    """Close the rows that a person names: one "FINGERPRINT PSEUDONYM" a line of FILE, or of -.
+
+    What was counted stays counted. No name is printed or logged.
+    """
+    names = [_row_name(number, line) for number, line in enumerate(file, 1) if not line.isspace()]
+    with options.opened(url) as store:
+        series, day = load_catalog(store).series, utc_day(options.now())
+        closed = sum(close_row(store, series, name, day) for name in names)
+    counts = {"closed": closed, "unknown": len(names) - closed}
+    lines = [
+        f"closed: {counts['closed']}",
+        f"unknown: {counts['unknown']} (never counted here, or deleted with their epoch)",
+    ]
+    print_result(counts, lines, as_json=as_json)
+
+
+def _row_name(number: int, line: str) -> RowReference:
+    """Return the name in a line; an error names the line and the field, and no value."""
+    try:
+        fingerprint, pseudonym = line.split()
+        return msgspec.convert({"fingerprint": fingerprint, "pseudonym": pseudonym}, RowReference)
+    except ValueError as error:
+        field = str(error).partition("$.")[2].rstrip("`") or "fields"
+        fix = "give the fingerprint (64 hexadecimal digits) and the pseudonym (22 letters of"
+        raise click.BadParameter(
+            f"line {number}: {field}: {fix} base64url) as `Client.rows()` returned them",
+            param_hint="FILE",
+        ) from None
+
+
+def _named(collection: Collection) -> Facts:
+    return {"name": collection.name, "fingerprint": collection.fingerprint}
+
+
+def _line(series: tuple[Series, ...]) -> Facts:
+    newest = series[0].collection
+    facts = {
+        "question": newest.question,
+        "unit": newest.unit.value,
+        "from": newest.start.isoformat(),
+        "until": newest.until.isoformat(),
+        "epsilon": asdict(epsilons(newest)),
+        "closed": series[0].closed,
+        "series": len(series),
+    }
+    return _named(newest) | facts

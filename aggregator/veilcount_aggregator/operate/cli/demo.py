@@ -1,0 +1,216 @@
+"""`veilcount demo`: a complete deployment on this machine, with a simulated population."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from fractions import Fraction
+from types import FrameType
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from veilcount_analysis.releases.opendp_noise import load_opendp
+from veilcount_issuer.signing import require_gmpy2
+from veilcount_serving import structured_logging
+
+from ...queries import plain
+from ...records import sessions
+from ...records.api_keys import Role
+from ...server.background import BackgroundThread
+from ...service import Aggregator
+from ...store.store_url import redact_url
+from ..demo import summary
+from ..demo.campaign import Campaign
+from ..demo.deployment import DemoClock, DemoDeployment, allow_files, deploy
+from ..demo.run import RELAYED, DemoRun, ShowDay
+from . import options
+from .main import EXIT_OK
+from .output import print_json, print_lines, print_table
+
+FEWEST, MOST = 1_000, 200_000
+DEVICES, CLIENTS = 20_000, 500
+SEEDS = 1 << 32
+ALIASES = {"redis": "redis://127.0.0.1:6379/0"}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@click.command("demo")
+@click.option(
+    "--devices",
+    type=click.IntRange(FEWEST, MOST),
+    default=DEVICES,
+    show_default=True,
+    help="Number of devices.",
+)
+@click.option(
+    "--clients",
+    type=click.IntRange(0),
+    default=CLIENTS,
+    show_default=True,
+    help="Number of real clients among them; the others are simulated.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, SEEDS - 1),
+    help="Reproduce the population. The randomness of real clients is never seeded.",
+)
+@click.option(
+    "--store",
+    "url",
+    default="",
+    type=options.StoreUrl(),
+    metavar="URL",
+    callback=lambda _context, _option, url: ALIASES.get(url, url),
+    help="URL of a new store, or `redis` for the one of this machine (default: temporary).",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=0, help="Port to serve on; 0: any free port."
+)
+@options.level
+@click.option("--once", is_flag=True, help="Exit after printing the summary.")
+@options.as_json
+def command(
+    *,
+    devices: int,
+    clients: int,
+    seed: int | None,
+    url: str,
+    port: int,
+    level: Fraction,
+    once: bool,
+    as_json: bool,
+) -> int:
+    """Replay four months of a sample app in half a minute, then serve the dashboard.
+
+    A hiking app collects six statistics, one of them over a relay and with tokens. The true values
+    are known here, and are compared with the local estimates and with those of a trusted curator.
+    It serves until Ctrl-C, and leaves nothing behind except a --store.
+    """
+    if clients > devices:
+        raise click.BadParameter(
+            f"give at most as many as --devices: {devices}", param_hint="--clients"
+        )
+    load_opendp()  # rather than refuse the release at the end
+    require_gmpy2()
+    structured_logging.configure_logging(sys.stderr)
+    allow_files(clients + min(clients, RELAYED))
+    seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    campaign = Campaign(options.now())
+    clock = DemoClock(campaign.begins)
+    deployment = deploy(campaign, clock, clients=clients, store=url, port=port)
+    with _graceful_shutdown(), deployment as place:
+        demo = DemoRun.prepare(campaign, place, devices=devices, clients=clients, seed=seed)
+        with _day_progress(quiet=as_json) as progress:
+            result = demo.play(progress)
+        found = summary.summary(result, seed=seed, level=float(level), generator=demo.generator)
+        clock.release()
+        _print(found, "" if once else _link(place), url, as_json=as_json)
+        if not once:
+            _serve(place.aggregator)
+    return EXIT_OK
+
+
+def _link(place: DemoDeployment) -> str:
+    secret = sessions.create_link(place.aggregator.store, Role.ADMIN, place.clock.instant())
+    return sessions.link_url(place.url, secret)
+
+
+def _print(found: summary.Summary, link: str, url: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(plain(found) | {"link": link or None})
+        return
+    print_lines([*summary.participation_lines(found), "", *summary.question_lines(found), ""])
+    print_table(summary.FIGURES, map(summary.figure_cells, found.rows))
+    print_lines(["", *summary.notes(found), ""])
+    print_table(summary.RELEASED, map(summary.release_cells, found.release.rows))
+    print_lines(["", summary.PRICES, ""])
+    print_table(summary.COSTS, map(summary.cost_cells, found.accounts))
+    if found.relayed:
+        print_lines(["", *summary.relayed_lines(found.relayed), ""])
+        print_table(summary.PARTIES, map(summary.party_cells, found.relayed.parties))
+        print_lines(["", *summary.privacy_of_logs(found.relayed)])
+    if url:
+        print_lines(["", f"Everything is kept in {redact_url(url)}."])
+    if link:
+        lines = (
+            f"Dashboard (the link works once, within 15 minutes): {link}",
+            "Press Ctrl-C to stop.",
+        )
+        print_lines(["", *lines])
+
+
+def _serve(aggregator: Aggregator) -> None:
+    sys.stdout.flush()
+    background = BackgroundThread(aggregator, structured_logging.FaultLog())
+    background.start()
+    try:
+        while True:
+            time.sleep(1.0)  # and no longer: a signal just before a sleep is seen after it
+    except KeyboardInterrupt:
+        return
+    finally:
+        background.stop()
+
+
+@contextmanager
+def _graceful_shutdown() -> Iterator[None]:
+    """Handle SIGTERM and SIGHUP as Ctrl-C, and ignore further signals during the cleanup."""
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a handler takes
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {each: signal.signal(each, end) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _day_progress(*, quiet: bool) -> Iterator[ShowDay]:
+    """Show the replayed days on stderr: a bar on a terminal, else a line per month."""
+    console = Console(stderr=True)
+    if quiet:
+        yield lambda *_: None
+    elif console.is_terminal:
+        with _bar(console) as show:
+            yield show
+    else:
+        yield _months()
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[ShowDay]:
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("simulating users")
+
+        def show(day: int, of: int, instant: datetime) -> None:
+            progress.update(task, total=of, completed=day, description=f"{instant:%Y-%m-%d}")
+
+        yield show
+
+
+def _months() -> ShowDay:
+    shown = set[str]()
+
+    def show(day: int, of: int, instant: datetime) -> None:
+        month = f"{instant:%Y-%m}"
+        if month not in shown:
+            shown.add(month)
+            click.echo(f"{month}: day {day + 1} of {of}", err=True)
+
+    return show

@@ -1,0 +1,127 @@
+"""`veilcount dev`: an aggregator for whoever builds an app, which shows each report it receives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from veilcount_serving.errors import SettingsError
+from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.worker_processes import StartupSummary
+from veilcount_shared import load_collections
+
+from ...intake.live_reports import LiveEntry
+from ...records.api_keys import Role
+from ...records.sessions import create_link, link_url
+from ...server.development import serve_development
+from ...settings import PREFIX, Settings
+from ...store.store_url import redact_url
+from . import options
+from .main import escape_controls
+from .new import FILE
+from .serve import ADDRESS
+
+TEMPORARY = "temporary, removed at the end"
+COLUMNS = "{:8}  {:14}  {:11}  {:9}  {}"
+
+
+@click.command("dev", short_help="Run an aggregator for development, and show each report.")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--store",
+    "url",
+    type=options.StoreUrl(),
+    metavar="URL",
+    help=f"URL of a store to keep (default: {TEMPORARY}).",
+)
+@click.option(
+    "--bind",
+    default=ADDRESS,
+    show_default=True,
+    envvar=f"{PREFIX}BIND",
+    metavar="ADDRESS",
+    help="host:port or [host]:port.",
+)
+@options.as_json
+@click.pass_context
+def command(
+    context: click.Context, /, *, files: tuple[Path, ...], url: str | None, bind: str, as_json: bool
+) -> None:
+    """Accept reports of FILES (default: collections.toml), and show each with its verdict.
+
+    Edited definitions are reloaded. Reports of Client(..., development=True) are accepted, and no
+    device key is required: not for reports of real people. It runs until Ctrl-C.
+    """
+    files = files or _default()
+    address = ListenAddress.parse(bind)
+    with _kept_or_temporary(url) as store:
+        facts = {
+            "development": True,
+            "definitions": {str(file): list(load_collections(file)) for file in files},
+            "store": redact_url(url) if url else TEMPORARY,
+            "url": str(address),
+            "log_in": link_url(str(address), _link(store)),
+            "live": f"{address}/live",
+        }
+        announce = partial(_announce, facts, as_json=as_json)
+        show = _show_json if as_json else _show
+        context.exit(serve_development(Settings(store, files, dev=True), address, announce, show))
+
+
+def _default() -> tuple[Path, ...]:
+    if not Path(FILE).exists():
+        raise SettingsError("FILES", FILE, "no such file: `veilcount new` writes one")
+    return (Path(FILE),)
+
+
+@contextmanager
+def _kept_or_temporary(url: str | None) -> Iterator[str]:
+    if url:
+        yield url
+        return
+    with TemporaryDirectory(prefix="veilcount-dev-") as folder:
+        yield f"sqlite:///{quote(folder)}/store.db"
+
+
+def _link(url: str) -> str:
+    with options.opened(url, make=True) as store:
+        return create_link(store, Role.ADMIN, options.now())
+
+
+def _announce(facts: dict[str, Any], _: StartupSummary, *, as_json: bool) -> None:
+    _write([json.dumps(facts)] if as_json else _lines(facts))
+
+
+def _lines(facts: dict[str, Any]) -> Iterator[str]:
+    first = next(iter(facts["definitions"]))
+    yield "DEVELOPMENT server: not for reports of real people. Ctrl-C ends it."
+    for file, names in facts["definitions"].items():
+        yield f"definitions  {file}: {', '.join(names)} (reloaded when edited)"
+    yield f"store        {facts['store']}"
+    yield f'client       Client("{facts["url"]}", collections="{first}", development=True)'
+    yield f"log in       {facts['log_in']} (once, within 15 minutes)"
+    yield f"live view    {facts['live']}, and here:"
+    yield ""
+    yield COLUMNS.format("UTC", "collection", "verdict", "pseudonym", "message")
+
+
+def _show(entry: LiveEntry) -> None:
+    cells = entry.time, entry.collection, entry.verdict, entry.pseudonym, entry.message
+    _write([COLUMNS.format(*cells)])
+
+
+def _show_json(entry: LiveEntry) -> None:
+    _write([json.dumps(asdict(entry))])
+
+
+def _write(lines: Iterable[str]) -> None:
+    click.echo("\n".join(map(escape_controls, lines)))

@@ -1,0 +1,245 @@
+"""`veilcount issuer`: keys, accounts and the server of an issuer of slot tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from veilcount_analysis.series.series import utc_day
+from veilcount_issuer.accounts import create_account_key, read_account_key, sign_account
+from veilcount_issuer.key_backup import export_keys, import_keys, is_encrypted
+from veilcount_issuer.key_setup import KeySet, begin_ledger, set_up_keys
+from veilcount_issuer.key_vault import FolderVault, KeyVault, StoreVault
+from veilcount_issuer.own_store import require_own_store
+from veilcount_issuer.worker import IssuerSettings
+from veilcount_serving.errors import SettingsError
+from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.structured_logging import log_event
+from veilcount_serving.worker_processes import StartupSummary
+from veilcount_shared import Collection
+
+from ...settings import PREFIX
+from . import options
+from .issuer_accept import accept
+from .issuer_erasure import erase_account
+from .issuer_numbers import issued, verify
+from .issuer_options import FILE, collections, keys_folder
+from .issuer_server import serve_issuer
+from .main import is_terminal
+from .output import print_json, print_lines, print_result
+
+ADDRESS = "127.0.0.1:8430"
+
+
+passphrase_file = click.option(
+    "--passphrase-file", type=FILE, metavar="FILE", help="Its first line encrypts the backup."
+)
+
+
+@click.group("issuer")
+def command() -> None:
+    """Issue tokens, so that each account holds to its caps and no report shows whose it is."""
+
+
+@command.group("keys", invoke_without_command=True)
+@collections(required=False)
+@options.store
+@keys_folder
+@options.as_json
+@click.pass_context
+def keys(
+    context: click.Context,
+    /,
+    *,
+    files: tuple[Path, ...],
+    url: str | None,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Make the keys of each collection with linkage = "token"; export, import.
+
+    Private keys go into the store or the folder, public ones beside the definitions (token_keys/),
+    and their digest into the file. One more key signs the published numbers of accounts. What is
+    there already stays as it is.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if not files:
+        raise SettingsError("--collections", "", "give the definitions file")
+    with _vault(url, folder, make=True) as vault:
+        if url is not None:
+            with options.opened(url, make=True) as store:
+                begin_ledger(store, vault)
+        today = utc_day(options.now())
+        found = [each for file in files for each in set_up_keys(file, vault, today, _announce_keys)]
+    if as_json:
+        print_json([each._asdict() for each in found])
+    else:
+        print_lines(map(_describe, found))
+        print_lines(
+            sorted({f"published numbers are signed by {each.numbers_key}" for each in found})
+        )
+
+
+@keys.command("export")
+@click.argument("file", type=FILE)
+@options.store
+@keys_folder
+@passphrase_file
+@options.as_json
+def export(
+    file: Path, url: str | None, folder: Path | None, passphrase_file: Path | None, *, as_json: bool
+) -> None:
+    """Write all secrets to a new file, as a backup: only its owner may read it."""
+    with _vault(url, folder) as vault:
+        entries = export_keys(vault, file, _passphrase(passphrase_file))
+    how = "encrypted" if passphrase_file else "NOT encrypted: keep it offline"
+    print_result({"entries": entries}, [f"{entries} secrets in {file}, {how}"], as_json=as_json)
+
+
+@keys.command("import")
+@click.argument("file", type=FILE)
+@options.store
+@keys_folder
+@passphrase_file
+@options.as_json
+def import_(
+    file: Path, url: str | None, folder: Path | None, passphrase_file: Path | None, *, as_json: bool
+) -> None:
+    """Add the secrets of a backup; what is there already stays as it is."""
+    if is_encrypted(file) and passphrase_file is None:
+        raise SettingsError("--passphrase-file", "", "the backup is encrypted: give its passphrase")
+    with _vault(url, folder, make=True) as vault:
+        entries = import_keys(vault, file, _passphrase(passphrase_file))
+    print_result({"entries": entries}, [f"{entries} secrets added"], as_json=as_json)
+
+
+@command.command("account-key")
+@click.argument("file", type=FILE)
+@click.option("--ed25519", is_flag=True, help="A key pair, of which the issuer gets FILE.pub.")
+@options.as_json
+def account_key(file: Path, *, ed25519: bool, as_json: bool) -> None:
+    """Make the key with which your backend vouches for its accounts."""
+    try:
+        needed = create_account_key(file, ed25519=ed25519)
+    except FileExistsError as error:
+        raise SettingsError("file", str(file), "it exists: give a new name") from error
+    line = f"your backend signs with {file}; the issuer verifies with {needed}"
+    print_result({"key": str(file), "verifier": str(needed)}, [line], as_json=as_json)
+
+
+@command.command("account-token")
+@click.argument("account")
+@click.option("--key", type=FILE, required=True, metavar="FILE", help="Key that signs.")
+@click.option("--days", type=click.IntRange(1, 3650), default=1, show_default=True, help="Expiry.")
+@options.as_json
+def account_token(account: str, key: Path, days: int, *, as_json: bool) -> None:
+    """Print a token that vouches for ACCOUNT, an opaque id of your app."""
+    expires = options.now() + timedelta(days=days)
+    token = sign_account(read_account_key(key), account, expires)
+    print_result({"token": token}, [token], as_json=as_json)
+
+
+@command.command("serve")
+@collections(required=True)
+@options.store
+@keys_folder
+@click.option(
+    "--account-key",
+    "account_keys",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    envvar=f"{PREFIX}ACCOUNT_KEY",
+    help="Key that account tokens are verified with; repeatable, to replace one.",
+)
+@click.option(
+    "--account-verifier", metavar="NAME", help="Installed verifier of your app's own sessions."
+)
+@click.option(
+    "--bind",
+    default=ADDRESS,
+    show_default=True,
+    metavar="ADDRESS",
+    help="host:port, [host]:port or unix:/path.",
+)
+@click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True)
+@click.option(
+    "--rate-limit",
+    type=click.IntRange(0),
+    default=8,
+    show_default=True,
+    help="Signatures per second for one account, in the long run; 0: no limit.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the startup line as JSON.")
+@click.pass_context
+def serve(
+    context: click.Context,
+    /,
+    *,
+    files: tuple[Path, ...],
+    url: str | None,
+    folder: Path | None,
+    bind: str,
+    workers: int,
+    as_json: bool,
+    **accounts: Any,
+) -> None:
+    """Sign tokens for accounts, until SIGTERM."""
+    settings = IssuerSettings(options.required_url(url), files, folder, **accounts)
+    announce = _print_json if as_json else _print
+    context.exit(serve_issuer(settings, ListenAddress.parse(bind), workers, announce))
+
+
+command.add_command(accept)
+command.add_command(erase_account)
+command.add_command(issued)
+command.add_command(verify)
+
+
+@contextmanager
+def _vault(url: str | None, folder: Path | None, *, make: bool = False) -> Iterator[KeyVault]:
+    """Open where the secrets are: a folder if one is given, else the store."""
+    if folder is not None:
+        yield FolderVault(folder, make=make)
+        return
+    with options.opened(url, make=make) as store:
+        yield StoreVault(require_own_store(store))
+
+
+def _passphrase(file: Path | None) -> bytes | None:
+    if file is None:
+        return None
+    lines = file.read_bytes().splitlines()
+    if not lines or not lines[0]:
+        raise SettingsError("--passphrase-file", str(file), "its first line is empty")
+    return lines[0]
+
+
+def _announce_keys(collection: Collection) -> None:
+    seconds = -(-collection.periods // 10)
+    print_lines([f"{collection.name}: making {collection.periods} keys, {seconds} s"], err=True)
+
+
+def _describe(found: KeySet) -> str:
+    did = "made" if found.made else "complete"
+    return f"{found.collection}: {found.periods} keys {did}, tokens = {found.digest}"
+
+
+def _print(ready: StartupSummary) -> None:
+    """Print a line for people, or log it: unbuffered, since workers are forked meanwhile."""
+    if is_terminal():
+        os.write(2, f"{ready}\n".encode())
+    else:
+        log_event("serving", **ready.facts)
+
+
+def _print_json(ready: StartupSummary) -> None:
+    os.write(1, f"{json.dumps(ready.facts)}\n".encode())

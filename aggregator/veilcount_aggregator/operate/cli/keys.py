@@ -1,0 +1,78 @@
+"""`veilcount keys create | list | revoke`."""
+
+from __future__ import annotations
+
+import click
+
+from ...records.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
+from . import options
+from .confirmation import confirm, yes_option
+from .output import print_json, print_result, print_table
+
+COLUMNS = ("id", "role", "label", "created", "used", "revoked")
+CLOSES = (
+    "WARNING: this is the first device key. From now on, reports without a device key are refused"
+    " with 401, and their devices keep them until an update of the app brings the key. Revoking"
+    " it does not open the intake again."
+)
+ROLES = click.Choice([role.value for role in Role])
+
+
+@click.group("keys")
+def command() -> None:
+    """Create, list and revoke API keys."""
+
+
+@command.command("create")
+@click.option("--role", type=ROLES, required=True, help="What the key gives access to.")
+@click.option("--label", default="", help="The owner, shown by `keys list`.")
+@options.store
+@yes_option
+@options.as_json
+def create(role: str, label: str, url: str | None, *, yes: bool, as_json: bool) -> None:
+    """Create an API key, and print it once.
+
+    From the first device key on, reports require a device key, and revoking it does not change
+    that.
+    """
+    with options.opened(url) as store:
+        closes = role == Role.DEVICE and load_api_keys(store).intake_is_open
+        if closes and not yes:
+            confirm(CLOSES, "Require a device key from now on?")
+        key, secret = create_key(store, Role(role), label, options.now())
+    lines = [f"{role} key {key.id}, shown this once: {secret}"]
+    if closes:
+        lines.append("reports require a device key from now on")
+    print_result({"key": secret, **public_columns(key)}, lines, as_json=as_json)
+
+
+@command.command("list")
+@options.store
+@options.as_json
+def list_keys(url: str | None, *, as_json: bool) -> None:
+    """List all keys, without the secrets."""
+    with options.opened(url) as store:
+        ring = load_api_keys(store)
+    facts = [public_columns(key) for key in sorted(ring.keys.values(), key=lambda key: key.created)]
+    if as_json:
+        print_json(facts)
+    else:
+        print_table(
+            tuple(facts[0]) if facts else ("no keys",), [list(each.values()) for each in facts]
+        )
+
+
+@command.command("revoke")
+@click.argument("identity", metavar="ID")
+@options.store
+@options.as_json
+def revoke(identity: str, url: str | None, *, as_json: bool) -> None:
+    """Revoke a key: servers refuse it within a second."""
+    with options.opened(url) as store:
+        key = revoke_key(store, identity, options.now())
+    print_result(public_columns(key), [f"{key.role} key {key.id} is revoked"], as_json=as_json)
+
+
+def public_columns(key: ApiKey) -> dict[str, str]:
+    """Return the public columns of a key."""
+    return {column: str(getattr(key, column)) for column in COLUMNS}

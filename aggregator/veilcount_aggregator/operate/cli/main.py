@@ -1,0 +1,195 @@
+"""The command group, its errors and exit codes: 0 done; 1 a negative result; 2 wrong usage or
+settings; 3 store or server unreachable; 130 Ctrl-C; 141 broken pipe. An error is one line on stderr
+that names the fix.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+from click.shell_completion import CompletionItem
+
+from veilcount_serving.errors import Overloaded, system_reason
+from veilcount_serving.structured_logging import configure_logging, log_event
+from veilcount_shared.errors import VeilcountError
+
+from ...errors import ReleaseRefused, StoreError, StoreUnfit
+from . import EXIT_INTERRUPTED
+
+NAME = "veilcount"
+EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_UNREACHABLE = range(4)
+SUMMARY_LENGTH = 200  # characters: no summary is longer
+EXIT_BROKEN_PIPE = 141  # as shells report SIGPIPE: 128 and the signal's number
+
+#: each has a module of its name, which defines `command`; a new command is named here
+COMMANDS = (
+    *(
+        "new",
+        "dev",
+        "serve",
+        "init",
+        "keys",
+        "relay-keys",
+        "relay",
+        "collections",
+        "store",
+        "issuer",
+    ),
+    *("check", "plan", "contrast", "simulate", "audit", "notice", "encode", "decode"),
+    *(
+        "estimate",
+        "report",
+        "compare",
+        "budget",
+        "release",
+        "watch",
+        "demo",
+        "doctor",
+        "completion",
+    ),
+)
+
+SERVE = "serve"  # its stderr is a log from the first line on, unless it is a terminal
+
+_UNREACHABLE = (StoreError, Overloaded)
+
+
+class NegativeResult(VeilcountError):
+    """A negative result: exit code 1."""
+
+
+class SetupProblems(VeilcountError):
+    """Everything that is wrong with a deployment, found at once: a line each, exit code 2."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class _Commands(click.Group):
+    """A group that imports each command on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with their untruncated summaries."""
+        commands = ((name, self.get_command(ctx, name)) for name in COMMANDS)
+        summaries = [
+            (name, each.get_short_help_str(SUMMARY_LENGTH)) for name, each in commands if each
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(summaries)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; end silently on a broken pipe."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Flushing stdout at exit must not raise again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(EXIT_BROKEN_PIPE) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names without help texts, which would import every command."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(
+            f"{__package__}.{cmd_name.replace('-', '_')}"
+        ).command
+        return command
+
+
+@click.command(cls=_Commands)
+@click.version_option(package_name="veilcount", message="%(version)s")
+def veilcount() -> None:
+    """Collect statistics under local differential privacy."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line; return the exit code."""
+    try:
+        code = veilcount.main(list(arguments), prog_name=NAME, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return EXIT_USAGE
+    except (click.ClickException, click.Abort, KeyboardInterrupt, VeilcountError, OSError) as error:
+        lines, code = _failure(error)
+        is_logged = SERVE in arguments[:1] and not is_terminal()
+        for line in lines:
+            (_log if is_logged else _print)(" ".join(line.split()))
+        return code
+    return code if isinstance(code, int) else EXIT_OK
+
+
+def is_terminal() -> bool:
+    """Whether a person reads stderr, and no collector of logs."""
+    return sys.stderr.isatty()
+
+
+def _failure(error: BaseException) -> tuple[Sequence[str], int]:
+    """Return the lines and the exit code of an error."""
+    if isinstance(error, SetupProblems):
+        return error.problems, EXIT_USAGE
+    if isinstance(error, VeilcountError):
+        return [str(error)], _exit_code(error)
+    if isinstance(error, OSError):  # of a file argument, or of the terminal
+        fix = "check the path and its permissions"
+        return [f"{error.filename or 'output'}: {system_reason(error)}: {fix}"], EXIT_USAGE
+    line, code = _usage_error(error)
+    return [line], code
+
+
+def _usage_error(error: BaseException) -> tuple[str, int]:
+    """Return the message and exit code of a usage error or an interruption."""
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else NAME
+        return f"{error.format_message()} (see `{where} --help`)", EXIT_USAGE
+    if isinstance(error, click.ClickException):
+        return error.format_message(), EXIT_USAGE
+    return "stopped", EXIT_INTERRUPTED
+
+
+def _exit_code(error: VeilcountError) -> int:
+    if isinstance(error, NegativeResult | ReleaseRefused):
+        return EXIT_NEGATIVE
+    unreachable = isinstance(error, _UNREACHABLE) and not isinstance(error, StoreUnfit)
+    return EXIT_UNREACHABLE if unreachable else EXIT_USAGE
+
+
+def warn(command: str, reason: str) -> None:
+    """Print a warning; log it where a command's stderr is a log."""
+    if command != SERVE or is_terminal():
+        _print(f"warning: {reason}")
+        return
+    configure_logging(sys.stderr)
+    log_event("warning", logging.WARNING, reason=reason)
+
+
+def _print(why: str) -> None:
+    sys.stderr.write(f"{NAME}: {escape_controls(why)}\n")
+
+
+def _log(why: str) -> None:
+    configure_logging(sys.stderr)
+    log_event("not started", logging.ERROR, reason=why)
+
+
+#: C0 and C1 controls, line and paragraph separators, bidirectional overrides; newline is allowed
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def escape_controls(text: str) -> str:
+    """Return a text with its control characters spelled out: a remote server may send any."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -1,0 +1,1 @@
+"""Checks of what a store holds."""

@@ -1,0 +1,1 @@
+"""What is stored by name: definitions, keys, sessions."""

@@ -1,0 +1,151 @@
+"""API keys and their roles. A key is shown once; the store keeps its SHA-256.
+
+Thirty-two random bytes need no slow hash: they cannot be guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from veilcount_serving.errors import SettingsError
+
+from ..store import Record, Records, Store
+from ..store.records import update_records
+from .audit_log import audit_record
+
+KIND = "key"
+BYTES = 32
+ID_DIGITS = 8
+MOST_LABEL = 60
+
+
+class Role(StrEnum):
+    """The role of a key: each opens its own endpoints, an admin's also those of analysts."""
+
+    DEVICE = "device"
+    ANALYST = "analyst"
+    ADMIN = "admin"
+
+    def opens(self, required: Role) -> bool:
+        """Whether a key of this role may use an endpoint that requires a role."""
+        return self is required or (self is Role.ADMIN and required is Role.ANALYST)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as it is stored: everything but its secret."""
+
+    id: str
+    role: Role
+    label: str
+    digest: str
+    created: str  # days, not instants
+    used: str = ""
+    revoked: str = ""
+
+    def record(self) -> Record:
+        """Return the record of the key."""
+        return Record(KIND, self.id, json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def from_record(cls, value: bytes) -> ApiKey:
+        """Parse what the store holds."""
+        fields = json.loads(value)
+        return cls(**fields | {"role": Role(fields["role"])})
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeys:
+    """All keys of a store.
+
+    The intake is open, devices need no key, until the first device key is made, and not after.
+    Revoked keys count: revoking the last one must not open the intake to everyone.
+    """
+
+    keys: Mapping[str, ApiKey]  # by digest
+    intake_is_open: bool = field(init=False)  # here, since each report asks for it
+
+    def __post_init__(self) -> None:
+        is_open = all(key.role is not Role.DEVICE for key in self.keys.values())
+        object.__setattr__(self, "intake_is_open", is_open)
+
+    @classmethod
+    def from_records(cls, records: Records) -> ApiKeys:
+        """Parse what the store holds."""
+        return cls({key.digest: key for key in map(ApiKey.from_record, records.values())})
+
+    def find(self, secret: str) -> ApiKey | None:
+        """Return the key with this secret, unless it was revoked.
+
+        Looked up by a hash, which tells a guesser nothing of the key; compared in constant time.
+        """
+        digest = digest_secret(secret)
+        key = self.keys.get(digest)
+        if key is None or not hmac.compare_digest(key.digest, digest) or key.revoked:
+            return None
+        return key
+
+
+def load_api_keys(store: Store) -> ApiKeys:
+    """Return all keys of a store."""
+    return ApiKeys.from_records(store.records(KIND))
+
+
+def create_key(
+    store: Store, role: Role, label: str, now: datetime, actor: str = "cli"
+) -> tuple[ApiKey, str]:
+    """Make a key; return it with its secret, which nobody can ask for again."""
+    if len(label) > MOST_LABEL or not label.isprintable():
+        raise SettingsError("label", label[:MOST_LABEL], f"give up to {MOST_LABEL} characters")
+    # the prefix is one that scanners for leaked secrets can search for
+    secret = f"veilcount_{role}_{secrets.token_urlsafe(BYTES)}"
+    identity = secrets.token_hex(ID_DIGITS // 2)
+    key = ApiKey(identity, role, label, digest_secret(secret), now.date().isoformat())
+
+    def decide() -> tuple[list[Record], tuple[ApiKey, str]]:
+        act = audit_record(store, now, actor, f"keys create {role}", key.id)
+        return [key.record(), act], (key, secret)
+
+    return update_records(store, decide)
+
+
+def revoke_key(store: Store, identity: str, now: datetime, actor: str = "cli") -> ApiKey:
+    """Revoke a key: within a second no worker accepts it."""
+
+    def decide() -> tuple[list[Record], ApiKey]:
+        kept = store.records_at(KIND, [identity]).get(identity)
+        if kept is None:
+            raise SettingsError("key", identity, "no such key: `veilcount keys list` lists them")
+        key = ApiKey.from_record(kept)
+        if key.revoked:
+            return [], key
+        gone = replace(key, revoked=now.date().isoformat())
+        return [gone.record(), audit_record(store, now, actor, "keys revoke", key.id)], gone
+
+    return update_records(store, decide)
+
+
+def record_key_use(store: Store, key: ApiKey, now: datetime) -> None:
+    """Record the day on which a key was last used; written at most once a day."""
+    today = now.date().isoformat()
+
+    def decide() -> tuple[list[Record], None]:
+        kept = store.records_at(KIND, [key.id]).get(key.id)
+        current = ApiKey.from_record(kept) if kept else key
+        if kept is None or current.used >= today:
+            return [], None
+        return [replace(current, used=today).record()], None
+
+    update_records(store, decide)
+
+
+def digest_secret(secret: str) -> str:
+    """Return the SHA-256 under which the store knows a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,1 @@
+"""The endpoints and the pages of one deployment."""

@@ -1,0 +1,134 @@
+"""Metrics of collections: reports by verdict, new pseudonyms, memory, poisoning tests.
+
+A collection whose number of reports is not public is left out of all but the last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from veilcount_analysis.mechanisms import poisoning_test
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
+from veilcount_shared.collection import Model
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
+
+from ...intake.verdict_counts import UNKNOWN, VerdictCounts
+from ...records.counter_admission import AdmittedMemory
+from ...service import Aggregator
+from ...store import Cell, Store
+from .exposition import Labels, gauge, metric
+
+#: a test reads all counters, so it runs again only when the number of reports has grown by 1 %:
+#: about 700 times between a thousand reports and a million
+GROWN = 1.01
+
+
+class FakeReportFlags:
+    """The last result of each series' poisoning test."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, bool]] = {}
+
+    def is_flagged(self, store: Store, series: Series) -> bool:
+        """Whether the counters contain what no honest population would send."""
+        sizes = store.report_counts(series)
+        answers = sum(sizes.values())
+        looked_at, failed = self._seen.get(series.fingerprint, (0, False))
+        if answers < max(1, looked_at * GROWN):
+            return failed
+        found = poisoning_test(series.collection, store.counters(series, list(sizes)))
+        self._seen[series.fingerprint] = answers, found.failed
+        return found.failed
+
+
+def is_tested(series: Series) -> bool:
+    """Whether a poisoning test exists for this series."""
+    collection = series.collection
+    return collection.model is Model.LOCAL and isinstance(
+        collection.mechanism, SubsetSelection | ProjectiveGeometry
+    )
+
+
+ReportsByCell = Mapping[str, Mapping[Cell, int]]  # by fingerprint
+
+
+def public_report_counts(store: Store, series: Mapping[str, Series]) -> ReportsByCell:
+    """Return the reports of each series by cell, where their number is public."""
+    return {
+        fingerprint: store.report_counts(each)
+        for fingerprint, each in series.items()
+        if counts_are_public(each.collection)
+    }
+
+
+def report_metrics(
+    reports_by_cell: ReportsByCell,
+    series: Mapping[str, Series],
+    counts: Mapping[str, VerdictCounts],
+) -> Iterator[str]:
+    """Yield reports and losses by collection, summed over its series."""
+    verdicts: Counter[Labels] = Counter()
+    losses: Counter[Labels] = Counter()
+    for fingerprint, reports in reports_by_cell.items():
+        found = counts.get(fingerprint, VerdictCounts())
+        collection = ("collection", series[fingerprint].collection.name)
+        for verdict, number in found.with_counted(sum(reports.values())).items():
+            verdicts[collection, ("verdict", verdict)] += number
+        for word, number in found.losses.items():
+            reason, _, digits = word.partition(":")
+            losses[collection, ("reason", reason), ("digits", digits)] += number
+    for fingerprint, found in counts.items():  # one label, or anyone could make as many as he likes
+        if fingerprint not in series:
+            for verdict, number in found.verdicts.items():
+                verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
+    yield from metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
+    yield from metric("losses_total", "counter", "Devices that lost reports.", losses.items())
+
+
+def pseudonym_metrics(
+    store: Store, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
+) -> Iterator[str]:
+    """Yield new pseudonyms, and reports refused by each limit."""
+    new: Counter[Labels] = Counter()
+    full: Counter[Labels] = Counter()
+    for fingerprint, each in series.items():
+        if not counts_are_public(each.collection):
+            continue
+        collection = ("collection", each.collection.name)
+        new[(collection,)] += sum(store.new_pseudonyms(each).values())
+        for limit, number in counts.get(fingerprint, VerdictCounts()).full().items():
+            full[collection, ("limit", limit)] += number
+    yield from metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
+    yield from metric("full_total", "counter", "Reports refused by a limit.", full.items())
+
+
+def memory_metrics(
+    aggregator: Aggregator, series: Mapping[str, Series], reports_by_cell: ReportsByCell
+) -> Iterator[str]:
+    """Yield what the counters of all collections can need, and the limit."""
+    admitted = AdmittedMemory.from_store(
+        aggregator.store,
+        series.values(),
+        aggregator.today(),
+        aggregator.settings.max_counter_memory,
+        lambda each: reports_by_cell[each.fingerprint],
+    )
+    needs = "Bytes that the counters of all collections can need."
+    yield from gauge("counter_memory_bytes", needs, admitted.needs)
+    if admitted.limit is not None:
+        limit_text = "Bytes that they may need: definitions are admitted by it."
+        yield from gauge("counter_memory_limit_bytes", limit_text, admitted.limit)
+
+
+def poisoning_metrics(
+    store: Store, series: Mapping[str, Series], flags: FakeReportFlags
+) -> Iterator[str]:
+    """Yield for each collection whether the poisoning test of any of its series failed."""
+    found: Counter[Labels] = Counter()
+    for each in series.values():
+        if is_tested(each):
+            found[(("collection", each.collection.name),)] |= flags.is_flagged(store, each)
+    says = "1: the poisoning test failed."
+    yield from metric("poisoning_test_failed", "gauge", says, found.items())

@@ -1,0 +1,67 @@
+"""Ranges of days at a click, and the same time before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from msgspec.structs import replace
+
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.result_columns import spelled
+from veilcount_shared.domain import Features, Number
+from veilcount_shared.periods import Unit
+
+from ....queries import EstimateQuery, Snapshot, estimate
+from ....queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
+from ....queries.query_checks import periods_of
+from ....queries.time_ranges import time_range
+from .filters import Filter, Link
+from .url_state import PageAddress
+
+BY_DAY = ((7, "last 7 days"), (30, "last 30 days"))
+#: periods, and their name
+PRESETS = {
+    Unit.EVENT: BY_DAY,
+    Unit.DAY: BY_DAY,
+    Unit.WEEK: ((1, "last week"), (4, "last 4 weeks")),
+    Unit.MONTH: ((1, "last month"), (3, "last 3 months")),
+    Unit.USER: (),
+}
+
+
+def date_presets(
+    at: PageAddress, series: Series, query: EstimateQuery, today: date
+) -> Filter | None:
+    """Return the choice of days up to the latest period; None: there is nothing to choose."""
+    links = tuple(_links(at, series, query, today))
+    return ("Days", links) if len(links) > 1 else None
+
+
+def _links(at: PageAddress, series: Series, query: EstimateQuery, today: date) -> Iterator[Link]:
+    _, newest = series.open_periods(today)
+    for number, name in PRESETS[series.collection.unit]:
+        if newest >= number:
+            found = time_range(series, range(newest + 1 - number, newest + 1), today)
+            current = (query.first, query.last) == (found.first, found.last)
+            yield name, at.to(**{"from": str(found.first), "to": str(found.last)}), current
+    yield "all", at.to(**{"from": None, "to": None}), query.first is query.last is None
+
+
+def time_before(
+    snapshot: Snapshot, series: Series, query: EstimateQuery, found: SeriesEstimate
+) -> TimeRangeEstimate | None:
+    """Return the same figures over as many periods before; None: there are not as many."""
+    if query.first is None and query.last is None:
+        return None
+    shown = periods_of(snapshot, series, query)
+    if shown.start < len(shown):
+        return None
+    before = time_range(series, range(shown.start - len(shown), shown.start), snapshot.today)
+    earlier = replace(
+        query, first=before.first, last=before.last, series=(series.fingerprint,), top=None, page=1
+    )
+    if not (query.groups or isinstance(series.collection.domain, Number | Features)):
+        words = tuple(spelled(row.value) for row in found.time_ranges[-1].values)
+        earlier = replace(earlier, values=words, candidates=(), discover=False)
+    return estimate(snapshot, series.collection.name, earlier).series[0].time_ranges[0]

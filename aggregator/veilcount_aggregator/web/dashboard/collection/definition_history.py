@@ -1,0 +1,183 @@
+"""A collection's definitions as text, and the changes from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
+from veilcount_shared import Collection
+from veilcount_shared.collection import Model
+from veilcount_shared.domain import Boolean, Choice, Cross, Features, Label, Number, OpenStrings
+from veilcount_shared.errors import format_value
+
+from ....queries import Snapshot
+from ....queries.estimate_results import presence_is_hidden
+from ....queries.time_ranges import time_range
+from ..formatting import days
+from ..pages import Content
+
+MAX_VALUES = 12  # that are listed
+NOTHING = "(missing)"
+KEYS = (
+    *("unit", "per_day", "takes", "held", "from", "until", "answers", "late", "linkage"),
+    *(
+        "tokens",
+        "presence",
+        "segments",
+        "cohort",
+        "model",
+        "adjacency",
+        "delta",
+        "twin",
+        "owner",
+        "purpose",
+    ),
+    "replaces",
+)
+LINE = 2_000  # characters: longer than any list of a dozen
+
+
+def definition_history(snapshot: Snapshot, series: Sequence[Series]) -> list[Content]:
+    """Return a collection's definitions, the newest first, each with what it changed."""
+    changed = [changes(old.collection, new.collection) for new, old in pairwise(series)]
+    return [
+        {
+            "fingerprint": each.fingerprint,
+            "text": "\n".join(lines_of(each.collection)),
+            "mechanism": handler_of(each.collection.mechanism).describe(),
+            "holds": _holds(snapshot, each),
+            "changes": what,
+        }
+        for each, what in zip(series, [*changed, []], strict=True)
+    ]
+
+
+def _holds(snapshot: Snapshot, series: Series) -> str:
+    """Return the number and days of a series' reports; nothing where counts are secret."""
+    collection = series.collection
+    if not counts_are_public(collection):
+        return ""
+    sizes = snapshot.store.report_counts(series)
+    many = f"{sum(sizes.values()):,} {counted(collection)}"
+    if not sizes:
+        return many
+    periods = range(min(sizes).period, max(sizes).period + 1)
+    among = time_range(series, periods, snapshot.today)
+    return f"{many}, for UTC days {days(among.first, among.last)}"
+
+
+def counted(collection: Collection) -> str:
+    """Return what n counts: with hidden presence, reports without an answer too."""
+    return "reports" if presence_is_hidden(collection) else "answers"
+
+
+def lines_of(collection: Collection) -> Iterator[str]:
+    """Yield the lines of an equal definitions file."""
+    yield f"[{collection.name}]"
+    for key, value in entries(collection).items():
+        if value != NOTHING:
+            yield f"{key} = {value}"
+
+
+def entries(collection: Collection) -> dict[str, str]:
+    """Return the value of each key, defaults included."""
+    cohort = collection.cohort
+    special = {
+        "per_day": collection.per_period if collection.per_period > 1 else None,
+        "from": collection.start,
+        "segments": {name: list(labels) for name, labels in collection.segments} or None,
+        "twin": collection.twin if collection.model is Model.LOCAL else None,  # which names both
+        "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
+    }
+    more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}
+    question = {"question": format_value(collection.question, LINE)} | _domain(collection)
+    costs = {"epsilon": format_value(collection.epsilon), "budget": format_value(collection.budget)}
+    return question | costs | {key: format_value(value, LINE) for key, value in more.items()}
+
+
+def _domain(collection: Collection) -> dict[str, str]:
+    match collection.domain:
+        case Number(low, high):
+            ends = format_value([low, high])
+            return {"range": ends, "measure": format_value(collection.measure)}
+        case Features(features):
+            ranges = {name: [each.low, each.high] for name, each in features}
+            return {
+                "features": format_value(ranges, LINE),
+                "measure": format_value(collection.measure),
+            }
+        case OpenStrings(prefixes=prefixes):
+            return {"values": format_value("open")} | ({"discover": "true"} if prefixes else {})
+        case Boolean() if collection.is_trend:
+            trend = {
+                "measure": format_value(collection.measure),
+                "changes": str(collection.changes),
+            }
+            return _values(collection.domain) | trend
+        case Cross(answer, attributes):
+            crossed = ", ".join(f"{name} = {_some(part.labels)}" for name, part in attributes)
+            return _values(answer) | {"cross": f"{{{crossed}}}"}
+        case Boolean() | Choice() as domain:
+            return _values(domain)
+
+
+def _values(domain: Boolean | Choice) -> dict[str, str]:
+    if isinstance(domain, Boolean):
+        return {"boolean": "true"}
+    other = {} if domain.other is None else {"other": format_value(domain.other)}
+    return {"values": _some(domain.values)} | other
+
+
+def _some(labels: Sequence[Label]) -> str:
+    if len(labels) <= MAX_VALUES:
+        return f"[{', '.join(format_value(each) for each in labels)}]"
+    head = ", ".join(format_value(each) for each in labels[:MAX_VALUES])
+    return f"[{head}, ...]  # {len(labels):,} values"
+
+
+# -- what changed ----------------------------------------------------------------------------------
+
+
+def changes(old: Collection, new: Collection) -> list[str]:
+    """Describe what a newer definition changes."""
+    before, after = entries(old), entries(new)
+    keys = dict.fromkeys([*before, *after])
+    changed = [
+        _changed(key, before.get(key, NOTHING), after.get(key, NOTHING))
+        for key in keys
+        if key != "values" and before.get(key) != after.get(key)
+    ]
+    return [*_values_changed(old, new), *(each for each in changed if each)]
+
+
+def _changed(key: str, before: str, after: str) -> str:
+    if before == NOTHING:
+        return f"{key} is new: {after}" if after != NOTHING else ""
+    if after == NOTHING:
+        return f"{key} is removed; it was {before}"
+    return f"{key} was {before}, is {after}"
+
+
+def _values_changed(old: Collection, new: Collection) -> Iterator[str]:
+    before, after = _labels(old), _labels(new)
+    gone = [each for each in before if each not in after]
+    added = [each for each in after if each not in before]
+    if added:
+        yield f"{_many(added)} new: {_some(added)}"
+    if gone:
+        yield f"{_many(gone)} removed: {_some(gone)}"
+    if before and after and not (gone or added) and list(before) != list(after):
+        yield "the values are in another order"
+
+
+def _many(labels: Sequence[Label]) -> str:
+    return "1 value is" if len(labels) == 1 else f"{len(labels):,} values are"
+
+
+def _labels(collection: Collection) -> dict[Label, None]:
+    domain = collection.domain
+    answer = domain.answer if isinstance(domain, Cross) else domain
+    return dict.fromkeys(answer.values) if isinstance(answer, Choice) else {}

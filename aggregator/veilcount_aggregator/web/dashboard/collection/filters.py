@@ -1,0 +1,153 @@
+"""The options of the estimates tab, as links: each view has its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from veilcount_analysis.estimation import LookCount, View
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.result_columns import spelled
+from veilcount_shared import Collection
+from veilcount_shared.collection import Model
+from veilcount_shared.domain import Boolean, Choice, Cross, Features
+
+from ....queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
+from ....queries.domain_values import part_names
+from ....queries.estimate_results import presence_is_hidden
+from ....queries.sample_adequacy import LISTED
+from ....queries.time_ranges import WIDER
+from ..formatting import fake_share, level
+from .url_state import OVER_TIME, TOP, PageAddress
+
+LEVELS = {each: f"{float(each) * 100:g} %" for each in ("0.9", "0.95", "0.99")}
+FAKES = {"0": "not shown"} | {each: fake_share(float(each)) for each in ("0.001", "0.01", "0.05")}
+SMOOTHING = {
+    View.RAW.value: "each from its own reports",
+    View.SMOOTH.value: "smoothed over time",
+}
+LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
+AMONG = {
+    Denominator.ALL.value: "of all devices",
+    Denominator.ANSWERED.value: "of those who answered",
+}
+SHOWN_DIGITS = 8  # of a fingerprint
+
+Link = tuple[str, str, bool]  # its text, its address, whether it is current
+Filter = tuple[str, tuple[Link, ...]]  # a label, and the links to choose between
+
+
+def filters(
+    at: PageAddress, series: Sequence[Series], newest: Collection, query: EstimateQuery
+) -> Iterator[Filter]:
+    """Yield the filters of a collection."""
+    if isinstance(newest.domain, Boolean | Choice | Cross):
+        yield from _value_filters(at, newest, query)
+    yield _parameter(at, "Level", "level", LEVELS, f"{query.level:g}", default="0.95")
+    if handler_of(newest.mechanism).has_anytime_intervals:
+        yield _parameter(at, "Intervals valid", "looks", LOOKS, query.looks, default=LookCount.ONE)
+    yield _parameter(at, "Fake reports", "fakes", FAKES, f"{float(query.fakes):g}", default="0.01")
+    if presence_is_hidden(newest):
+        yield _parameter(at, "Shares", "among", AMONG, query.among, default=Denominator.ALL)
+    yield from _segments(at, newest, query)
+    if isinstance(newest.domain, Features):
+        texts = {"": "nothing"} | {name: name for name in newest.domain.names}
+        yield _parameter(at, "Explain by the others", "regress", texts, query.regress or "")
+    if len(series) > 1:
+        known = [each.fingerprint[:SHOWN_DIGITS] for each in series]
+        digits = query.series[0][:SHOWN_DIGITS] if query.series else ""
+        shown = next((each for each in known if digits and each.startswith(digits)), "")
+        texts = {"": "side by side"} | {each: each for each in known}
+        yield _parameter(at, "Definition", "series", texts, shown)
+
+
+def _parameter(
+    at: PageAddress,
+    label: str,
+    name: str,
+    texts: Mapping[str, str],
+    current: str,
+    *,
+    default: str = "",
+) -> Filter:
+    """Return the choice of a parameter's value; an address leaves out the default."""
+    return (
+        label,
+        tuple(
+            (text, at.to(**{name: None if value == default else value}), value == current)
+            for value, text in texts.items()
+        ),
+    )
+
+
+def _value_filters(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
+    domain, size = newest.domain, newest.domain.size
+    if isinstance(domain, Cross):
+        parts = tuple(
+            (f"by {each}", at.with_selection(group=each, view=None), query.groups == (each,))
+            for each in part_names(domain)
+        )
+        yield ("Show", (("all together", at.with_selection(), not query.groups), *parts))
+    if size > LISTED:
+        paged = not (query.top or query.values or query.groups)
+        largest = (f"the {TOP} largest", at.with_selection(), query.top == TOP)
+        yield ("Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged)))
+    if not (query.groups or newest.is_trend):
+        texts = {each.value: each.value for each in (View.RAW, View.CONSISTENT)}
+        yield _parameter(at, "View", "view", texts, query.view, default=View.RAW)
+
+
+def _segments(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
+    chosen = dict(query.segments)
+    for name, labels in newest.segments:
+        values = [spelled(label) for label in labels]
+        known = [f"{name}:{each}" for each in values]
+        everyone = ("all", at.with_segment("", known), name not in chosen)
+        each_one = (
+            (value, at.with_segment(segment, known), chosen.get(name) == value)
+            for value, segment in zip(values, known, strict=True)
+        )
+        yield (name, (everyone, *each_one))
+
+
+def other_definitions(
+    at: PageAddress, snapshot: Snapshot, series: Sequence[Series], answer: EstimateResult
+) -> list[tuple[str, str]]:
+    """Return definitions with reports that cannot be shown together with these, with addresses.
+
+    They have other values, other segments or other days.
+    """
+    shown = {each.fingerprint for each in answer.series}
+    return [
+        (each.fingerprint[:SHOWN_DIGITS], PageAddress(at.name, {}).to(series=each.fingerprint))
+        for each in series
+        if each.fingerprint not in shown
+        and each.collection.model is Model.LOCAL
+        and snapshot.reports(each)
+    ]
+
+
+def time_filters(
+    at: PageAddress, newest: Collection, by: GroupBy, view: View, *, smoothable: bool
+) -> Iterator[Filter]:
+    """Yield the choices of a time series: its time ranges, and whether it is smoothed."""
+    known = WIDER[newest.unit][:-1]
+    if len(known) > 1:
+        yield _parameter(at, "By", "by", {each.value: each.value for each in known}, by)
+    if smoothable:
+        yield _parameter(at, "Figures", OVER_TIME, SMOOTHING, view, default=View.RAW)
+
+
+def summary(newest: Collection, query: EstimateQuery) -> str:
+    """Return the current view in a line."""
+    one_view = not isinstance(newest.domain, Boolean | Choice | Cross)
+    words = [
+        *([] if one_view else [f"{query.view} view"]),
+        f"at {level(query.level)}",
+        *([] if query.looks is LookCount.ONE else [query.looks.valid]),
+        f"{fake_share(float(query.fakes))} fake reports assumed"
+        if query.fakes
+        else "no fake reports",
+        *(f"{name}: {value}" for name, value in query.segments),
+    ]
+    return ", ".join(words)

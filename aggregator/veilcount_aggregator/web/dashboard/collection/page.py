@@ -1,0 +1,234 @@
+"""The estimates tab of a collection, and its figures as files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Response, request
+
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.series.series import Series
+from veilcount_shared.collection import Model
+from veilcount_shared.domain import Choice, Cross, OpenStrings
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import JSON_TYPE
+
+from .... import queries
+from ....queries import EstimateQuery, EstimateResult, Snapshot
+from ....queries.estimate_results import adequacy_of
+from ....queries.estimate_schema import SeriesEstimate, ShareRow, TimeRangeEstimate
+from ....queries.export import CSV_TYPE, WRITERS
+from ....queries.query_params import Parameters
+from ....queries.sample_adequacy import SampleAdequacy
+from ...api.json_io import respond
+from ...api.problems import refusal
+from ..collection_status import collection_status
+from ..formatting import days
+from ..headline import headline
+from ..overview import REASONS
+from ..pages import Content, Context, page, render
+from .date_presets import date_presets, time_before
+from .figure_panels import candidate_panel, moment_panel, numeric_panel, share_plot
+from .filters import filters, other_definitions, summary, time_filters
+from .time_series import time_series, time_series_query
+from .url_state import (
+    MAX_FOUND,
+    PageAddress,
+    ShownQuery,
+    check_time_range,
+    time_ranges_shown,
+    time_series_view,
+    unknown,
+)
+
+
+@page("/collections/<name>", tab="Estimates", order=1, computes=True)
+def collection(context: Context, name: str) -> Response | Content:
+    """Show the estimates of a collection."""
+    snapshot = context.aggregator.snapshot()
+    series = snapshot.named(name)
+    typed = dict(request.args.lists())
+    try:
+        return collection_content(snapshot, series, typed)
+    except QueryError as wrong:
+        content = collection_content(snapshot, series, {}) | {"typed": typed}
+        return render("collection", 400, **content, wrong=str(wrong))
+
+
+@page("/collections/<name>/estimates.<form>", computes=True)
+def collection_file(context: Context, name: str, form: str) -> Response:
+    """Return the result of one query as a file."""
+    if form not in FORMS:
+        raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
+    query = EstimateQuery.parse(dict(request.args.lists()))
+    snapshot = context.aggregator.snapshot()
+    if form == "json":
+        result = queries.estimate(snapshot, name, query)
+    else:
+        result = queries.estimate_table(snapshot, name, query, request.args)
+    chunks = [queries.encode(result)] if form == "json" else WRITERS[FORMS[form]](result)
+    response = respond(chunks, FORMS[form])
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.{form}"'
+    return response
+
+
+def collection_content(
+    snapshot: Snapshot, series: Sequence[Series], parameters: Parameters
+) -> dict[str, Any]:
+    """Return what a page shows of a collection: its state, and its estimates."""
+    newest = series[0].collection
+    curated = newest.model is Model.CENTRAL
+    return {
+        "collection": newest,
+        "curated": curated,
+        "collection_status": collection_status(series[0], snapshot.today),
+        **({"panels": []} if curated else _estimates(snapshot, series, parameters)),
+    }
+
+
+def _estimates(
+    snapshot: Snapshot, series: Sequence[Series], parameters: Parameters
+) -> dict[str, Any]:
+    at = PageAddress(series[0].collection.name, parameters)
+    newest = snapshot.local(at.name, tuple(parameters.get("series", ())))[0].collection
+    shown = ShownQuery.parse(newest, parameters)
+    check_time_range(newest, parameters)
+    query, result = shown.query, queries.estimate(snapshot, at.name, shown.query)
+    view, known = ResultView(snapshot, at, shown, result), snapshot.catalog.series
+    return {
+        "at": at,
+        "parameters": parameters,
+        "typed": parameters,
+        "unknown": unknown(newest, parameters),
+        "query": query,
+        "presets": date_presets(at, known[result.series[0].fingerprint], query, snapshot.today),
+        "filters": list(filters(at, series, newest, query)),
+        "summary": summary(newest, query),
+        "panels": [view.panel(known[each.fingerprint], each) for each in result.series],
+        "others": []
+        if parameters.get("series")
+        else other_definitions(at, snapshot, series, result),
+        "found": len(query.values) if len(query.values) == MAX_FOUND else 0,
+        "ranges": handler_of(newest.mechanism).has_ranges,
+        "searchable": isinstance(newest.domain, Choice | Cross),
+        "open_strings": isinstance(newest.domain, OpenStrings),
+        "result": result,
+    }
+
+
+FORMS = {"csv": CSV_TYPE, "json": JSON_TYPE}
+MEANINGS = {
+    Verdict.DUPLICATE: "a repeated report; it counts once, and nothing is lost",
+    Verdict.OVER_BUDGET: "devices refuse these themselves: a modified client, or an attack",
+    Verdict.STALE: "devices were offline for longer than `late` allows",
+    Verdict.CLOSED: "an operator closed the collection",
+    Verdict.MALFORMED: "another or a modified client",
+    Verdict.FULL: "a limit on new pseudonyms or on memory is reached; devices retry",
+    Verdict.UNKNOWN_COLLECTION: "apps ship a definition that was never pushed",
+    Verdict.EARLY: "clocks of devices are ahead; they retry",
+}
+
+Files = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """The page's query and its result, of which each series has a panel."""
+
+    snapshot: Snapshot
+    at: PageAddress
+    shown: ShownQuery
+    result: EstimateResult
+
+    def panel(self, series: Series, estimate: SeriesEstimate) -> Content:
+        """Return the panel of a series: its figures, for its last time range and over time."""
+        time_range = estimate.time_ranges[-1]
+        adequacy, rows = self._adequacy(series, time_range), _listed(estimate, time_range)
+        before = time_before(self.snapshot, series, self.shown.query, estimate)
+        compared = before if before and before.usable else None
+        return {
+            "estimate": estimate,
+            "time_range": time_range,
+            "days": days(time_range.first, time_range.last),
+            "adequacy": adequacy,
+            "headline": headline(estimate, time_range) if adequacy.usable else None,
+            "shares": share_plot(self.result, time_range, rows, compared),
+            "unlisted": self._unlisted(estimate, len(rows)),
+            "number": numeric_panel(self.result, time_range, compared),
+            "before": before,
+            "files": _files(self.at, {**self.shown.parameters, "series": [estimate.fingerprint]}),
+            "over_time": self._over_time(series, estimate) if adequacy.usable else None,
+            "search": candidate_panel(estimate, time_range),
+            "moments": moment_panel(self.result, time_range),
+            "rejected": _rejected(estimate),
+        }
+
+    def _unlisted(self, estimate: SeriesEstimate, listed: int) -> list[tuple[str, str, str]]:
+        """Return how many values a list leaves out, above and below noise, with links to them."""
+        if estimate.stand_out is None or estimate.size is None:
+            return []
+        above, below = estimate.stand_out - listed, estimate.size - estimate.stand_out
+        most = self.at.with_selection(top=str(estimate.stand_out))
+        every = self.at.with_selection(page="1")
+        found = [
+            (above, "above the noise line", most, f"the {estimate.stand_out:,} largest"),
+            (below, "below the noise line", every, f"all {estimate.size:,} values"),
+        ]
+        return [
+            (f"{_more(number)} {where}, all values compared at once", href, text)
+            for number, where, href, text in found
+            if number > 0
+        ]
+
+    def _adequacy(self, series: Series, time_range: TimeRangeEstimate) -> SampleAdequacy:
+        contributions = time_range.contributions
+        return adequacy_of(series.collection, self.shown.query, time_range, contributions)
+
+    def _over_time(self, series: Series, estimate: SeriesEstimate) -> Content | None:
+        """Return the chart over time, the choice of time ranges, and files of the figures."""
+        n = estimate.time_ranges[-1].n
+        by = time_ranges_shown(self.snapshot, series, self.shown, self.at.parameters, n)
+        if by is None:
+            return None
+        view, smoothable = time_series_view(
+            self.snapshot, series, self.shown, self.at.parameters, by
+        )
+        query = time_series_query(series, self.shown, by, estimate, view)
+        size = None if self.shown.query.groups else estimate.size
+        found = time_series(self.snapshot, self.at.name, query, size)
+        if found is None:
+            return None
+        choices = time_filters(self.at, series.collection, by, view, smoothable=smoothable)
+        return {"found": found, "filters": list(choices), "files": _files(self.at, query)}
+
+
+def _listed(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> list[ShareRow]:
+    """Return the rows of a list: a top list ends at the noise line, a short one is sorted."""
+    if estimate.stand_out is not None:
+        return time_range.values[: estimate.stand_out]
+    if time_range.mean is not None or estimate.pages > 1:
+        return time_range.values
+    return sorted(time_range.values, key=lambda row: (row.value is not True, -(row.frequency or 0)))
+
+
+def _more(number: int) -> str:
+    return "1 more value is" if number == 1 else f"{number:,} more values are"
+
+
+def _files(at: PageAddress, query: Parameters) -> Files:
+    return {form.upper(): at.export(form, query) for form in FORMS}
+
+
+def _rejected(series: SeriesEstimate) -> list[tuple[str, str, str]]:
+    """Return the rejected reports of all segments: the reason, how many, what it means."""
+    found: Counter[str] = Counter(series.unplaced)
+    for time_range in series.time_ranges:
+        found.update(time_range.verdicts)
+    return [
+        (REASONS[Verdict(word)], f"{number:,}", MEANINGS[Verdict(word)])
+        for word, number in found.most_common()
+    ]

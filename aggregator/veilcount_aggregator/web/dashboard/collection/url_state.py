@@ -1,0 +1,198 @@
+"""The state of the estimates tab in its address, and the defaults of what the address leaves out.
+
+An address has the parameters of an estimate, `find`, a part of a value's name, and `over_time`, the
+view of the time series. By default
+a long list shows its largest values, and a time series has periods that are long enough for an
+adequate sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+from urllib.parse import urlencode
+
+from flask import url_for
+
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import View
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.result_columns import spelled
+from veilcount_shared import Collection
+from veilcount_shared.domain import Features, Number, OpenStrings
+
+from ....queries import EstimateQuery, GroupBy, Snapshot
+from ....queries.domain_values import FEW, places_of, value_at
+from ....queries.query_checks import periods_of
+from ....queries.query_params import Parameters, single
+from ....queries.sample_adequacy import LISTED, sample_adequacy
+from ....queries.smoothing import smoothing_problem
+from ....queries.time_ranges import WIDER, time_ranges
+from ..formatting import value_name
+
+ParameterDict = dict[str, list[str]]
+
+TOP = 25
+PAGE = 40  # values of a page of a long list
+MAX_FOUND = 50  # values that a search shows
+DRAWN = 6  # values of a time series
+MAX_TIME_RANGES = 40  # of a time series, by default
+PARTS = 8  # of a number's range, whose shares are shown
+FIND = "find"
+OVER_TIME = "over_time"  # the view of a time series
+SELECTIONS = (
+    "top",
+    "values",
+    "group",
+    "candidates",
+    "discover",
+    "page",
+    FIND,
+)  # exclude each other
+
+
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """The address of the tab: a collection's name and the parameters."""
+
+    name: str
+    parameters: Parameters
+
+    def to(self, **changes: str | Sequence[str] | None) -> str:
+        """Return the address with some parameters changed, or left out (None)."""
+        return _queried(
+            url_for("pages.collection", name=self.name), changed(self.parameters, **changes)
+        )
+
+    def with_segment(self, value: str, known: Iterable[str]) -> str:
+        """Return the address with one of the known segments changed, or left out."""
+        kept = [each for each in self.parameters.get("segment", ()) if each not in known]
+        return self.to(segment=[*kept, value] if value else kept)
+
+    def with_selection(self, **changes: str | None) -> str:
+        """Return the address with another selection of values in place of the present one."""
+        return self.to(**{**dict.fromkeys(SELECTIONS), **changes})
+
+    def export(self, form: str, parameters: Parameters) -> str:
+        """Return the address of a result as a file."""
+        return _queried(url_for("pages.collection_file", name=self.name, form=form), parameters)
+
+
+def _queried(path: str, parameters: Parameters) -> str:
+    query = urlencode({key: list(words) for key, words in parameters.items() if words}, doseq=True)
+    return f"{path}?{query}" if query else path
+
+
+def changed(parameters: Parameters, **changes: str | Sequence[str] | None) -> ParameterDict:
+    """Return parameters, some of them changed; None or nothing leaves one out."""
+    found = {name: [each for each in words if each] for name, words in parameters.items()}
+    for name, words in changes.items():
+        found[name] = [words] if isinstance(words, str) else list(words or ())
+    return {name: words for name, words in found.items() if words}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownQuery:
+    """The query of the page, as parameters and parsed."""
+
+    parameters: ParameterDict
+    query: EstimateQuery
+
+    @classmethod
+    def parse(cls, collection: Collection, parameters: Parameters) -> ShownQuery:
+        """Parse the parameters, with defaults for the rest."""
+        query = changed(parameters, by=None, find=None, over_time=None)
+        find = single(parameters, FIND)
+        if isinstance(collection.domain, OpenStrings | Features):
+            return cls(query, EstimateQuery.parse(query))
+        if isinstance(collection.domain, Number):
+            if "values" not in query and handler_of(collection.mechanism).has_ranges:
+                query["values"] = equal_parts(collection.domain)
+        else:
+            if find is not None:
+                query["values"] = found(collection, find)
+            query |= _defaults(collection.domain.size, query)
+        return cls(query, EstimateQuery.parse(query))
+
+
+def equal_parts(domain: Number) -> list[str]:
+    """Return the equal parts of a number's range, as parameters."""
+    step = (domain.high - domain.low) / PARTS
+    ends = [float(domain.low + step * place) for place in range(PARTS + 1)]
+    return [f"{low:.15g}..{high:.15g}" for low, high in pairwise(ends)]
+
+
+def _defaults(size: int, query: ParameterDict) -> ParameterDict:
+    """Return what is left out of a query of so many values."""
+    more: ParameterDict = {}
+    if size > LISTED and not any(name in query for name in SELECTIONS):
+        more["top"] = [str(TOP)]
+    if "page" in query and "size" not in query:
+        more["size"] = [str(PAGE)]
+    return more
+
+
+def found(collection: Collection, find: str) -> list[str]:
+    """Return the values whose names have a text in them, as parameters; or refuse it."""
+    labels = _labels(collection)
+    within = [value for name, value in labels if find.casefold() in name.casefold()]
+    if within:
+        return within[:MAX_FOUND]
+    names = [name for name, _ in labels]
+    near = get_close_matches(find, names, 3) if len(names) <= FEW else []
+    meant = f": did you mean {' or '.join(near)}?" if near else ": try a shorter part of it"
+    raise QueryError(FIND, find, f"no value has this in its name{meant}")
+
+
+def unknown(collection: Collection, parameters: Parameters) -> tuple[str, ...]:
+    """Return the requested names that are no values."""
+    if isinstance(collection.domain, Number | Features):
+        return ()
+    return places_of(collection, parameters.get("values", ())).unknown
+
+
+def _labels(collection: Collection) -> list[tuple[str, str]]:
+    """Return the name of each value on the page, and its spelling as a parameter."""
+    values = (value_at(collection, place) for place in range(collection.domain.size))
+    return [(value_name(value), spelled(value)) for value in values]
+
+
+def check_time_range(collection: Collection, parameters: Parameters) -> None:
+    """Refuse a time range that is shorter than a collection's periods."""
+    by, known = single(parameters, "by"), WIDER[collection.unit][:-1]
+    if by is not None and by not in known:
+        fix = " or ".join(known) or "none: there is only one period"
+        raise QueryError("by", by, f"give {fix}")
+
+
+def time_series_view(
+    snapshot: Snapshot, series: Series, shown: ShownQuery, parameters: Parameters, by: GroupBy
+) -> tuple[View, bool]:
+    """Return the view of a time series, and whether it can be smoothed."""
+    periods = periods_of(snapshot, series, shown.query)
+    found = time_ranges(series, periods, by, snapshot.today)
+    smoothable = not smoothing_problem(series.collection, found)
+    wanted = single(parameters, OVER_TIME) == View.SMOOTH and smoothable
+    return (View.SMOOTH if wanted else View.RAW), smoothable
+
+
+def time_ranges_shown(
+    snapshot: Snapshot, series: Series, shown: ShownQuery, parameters: Parameters, n: int
+) -> GroupBy | None:
+    """Return the time ranges of a time series; None: there is only one.
+
+    By default the shortest that can be read, with an adequate sample on average.
+    """
+    ways = WIDER[series.collection.unit][:-1]
+    wanted = single(parameters, "by")
+    if wanted is not None:
+        return GroupBy(wanted) if wanted in ways else None
+    periods = periods_of(snapshot, series, shown.query)
+    for by in ways:
+        many = len(time_ranges(series, periods, by, snapshot.today))
+        if many <= MAX_TIME_RANGES and sample_adequacy(series.collection, n // many).usable:
+            return by
+    return ways[-1] if ways else None

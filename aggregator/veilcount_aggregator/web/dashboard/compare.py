@@ -1,0 +1,298 @@
+"""The compare tab: two segments, ranges of days or definitions, and by how much they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from flask import Response, request, url_for
+
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import LookCount
+from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.number_format import sentence_case
+from veilcount_analysis.text.result_columns import spelled
+from veilcount_shared.collection import Model
+from veilcount_shared.periods import Unit
+
+from ... import queries
+from ...queries import CompareResult, Snapshot
+from ...queries.comparison import NO_REPORTS, ComparisonRow, SideView
+from ...queries.query_params import Parameters
+from ...queries.time_ranges import TimeRange, time_range
+from .charts import Chart, axis, bars, estimates
+from .formatting import FigureFormat, days, level, row_name, value_name
+from .pages import NAME, Content, Context, page, render
+
+Range = tuple[str, str]  # two UTC days, or nothing where they are open
+
+WEEK = 7  # days: one holds few reports
+A_RANGE = {Unit.EVENT: WEEK, Unit.DAY: WEEK}
+
+
+class Way(StrEnum):
+    """The kind of sides."""
+
+    SEGMENTS = "segments"
+    DAYS = "days"
+    SERIES = "series"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The sides that a collection has; all empty: there is nothing to compare."""
+
+    segments: tuple[str, ...] = ()
+    days: tuple[Range, Range] | None = None  # the newest with reports, and the one before
+    series: tuple[Series, ...] = ()
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot, name: str) -> Offer:
+        """Return the sides of a collection."""
+        series = [each for each in snapshot.named(name) if each.collection.model is Model.LOCAL]
+        if not series:
+            return cls()
+        return cls(
+            segments=_segments(series[0]),
+            days=_recent(snapshot, series[0]),
+            series=tuple(series) if len(series) > 1 else (),
+        )
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The kinds that have sides, the most useful first."""
+        known = {Way.SEGMENTS: self.segments, Way.DAYS: self.days, Way.SERIES: self.series}
+        return tuple(way for way, some in known.items() if some)
+
+
+def _segments(series: Series) -> tuple[str, ...]:
+    declared = [(name, labels) for name, labels in series.collection.segments if len(labels) > 1]
+    return tuple(f"{name}:{spelled(label)}" for name, labels in declared for label in labels)
+
+
+def _recent(snapshot: Snapshot, series: Series) -> tuple[Range, Range] | None:
+    """Return the newest period with answers and the one before; of days a week each, if there is.
+
+    A campaign of one period has no two ranges.
+    """
+    sizes = snapshot.store.report_counts(series)
+    held = sorted({cell.period for cell, reports in sizes.items() if reports})
+    if not held or held[0] == held[-1]:
+        return None
+    width = min(A_RANGE.get(series.collection.unit, 1), (held[-1] - held[0] + 1) // 2)
+    middle = held[-1] + 1 - width
+    pair = range(middle, held[-1] + 1), range(middle - width, middle)
+    newer, older = (time_range(series, each, snapshot.today) for each in pair)
+    return _days(newer), _days(older)
+
+
+def _days(together: TimeRange) -> Range:
+    return together.first.isoformat(), together.last.isoformat()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonForm:
+    """The form: each field as typed, or its default."""
+
+    by: Way
+    a: str = ""
+    b: str = ""
+    a_from: str = ""
+    a_to: str = ""
+    b_from: str = ""
+    b_to: str = ""
+    first: str = ""
+    last: str = ""
+    segment: str = ""
+    values: str = ""
+    level: str = "0.95"
+    looks: str = "one"
+
+    @classmethod
+    def parse(cls, parameters: Mapping[str, str], offer: Offer) -> ComparisonForm:
+        """Read the query string; what it leaves out has a default."""
+        by = next((way for way in offer.ways if way == parameters.get("by")), offer.ways[0])
+        typed = {_ENTRIES.get(name, name): word.strip() for name, word in parameters.items()}
+        known = {name: word for name, word in typed.items() if name in _NAMES}
+        return cls(by=by, **_defaults(by, offer) | known)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the query."""
+        sides = {"a": self.a, "b": self.b}
+        if self.by is Way.DAYS:
+            sides = {"a": f"{self.a_from}..{self.a_to}", "b": f"{self.b_from}..{self.b_to}"}
+        more = {"level": self.level, "looks": self.looks, "values": self.values}
+        if self.by is not Way.DAYS:
+            more |= {"from": self.first, "to": self.last}
+        if self.by is not Way.SEGMENTS:
+            more |= {"segment": self.segment}
+        return {name: [word] for name, word in (sides | more).items()}
+
+
+_ENTRIES = {"from": "first", "to": "last"}
+_NAMES = frozenset(ComparisonForm.__dataclass_fields__) - {"by"}
+
+
+def _defaults(by: Way, offer: Offer) -> dict[str, str]:
+    """Return the first two segments, the newest two ranges or the newest two definitions."""
+    if by is Way.SEGMENTS:
+        return {"a": offer.segments[0], "b": offer.segments[1]}
+    if by is Way.SERIES:
+        a, b = (f"series:{each.fingerprint}" for each in offer.series[:2])
+        return {"a": a, "b": b}
+    assert offer.days is not None  # noqa: S101 - it is no way else
+    (a_from, a_to), (b_from, b_to) = offer.days
+    return {"a_from": a_from, "a_to": a_to, "b_from": b_from, "b_to": b_to}
+
+
+MOST_DRAWN = 30
+WAYS = {Way.SEGMENTS: "Segments", Way.DAYS: "Ranges of days", Way.SERIES: "Definitions"}
+LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
+LEVELS = {each: level(float(each)) for each in ("0.9", "0.95", "0.99")}
+CURATED = (
+    "A curator holds these answers",
+    "Compare true values through releases, which are charged to a budget: see the tab Releases.",
+)
+NO_SECOND_SIDE = (
+    "Nothing to compare yet",
+    "There are no segments, one definition, and reports of one period at most.",
+)
+
+
+@page("/collections/<name>/compare", tab="Compare", order=2, computes=True)
+def compare(context: Context, name: str) -> Response | Content:
+    """Compare two sides of a collection."""
+    snapshot = context.aggregator.snapshot()
+    offer = Offer.from_snapshot(snapshot, name)
+    if not offer.ways:
+        central = snapshot.named(name)[0].collection.model is Model.CENTRAL
+        return {"nothing": CURATED if central else NO_SECOND_SIDE}
+    form = ComparisonForm.parse(request.args, offer)
+    ways = [
+        (WAYS[way], url_for(f"{NAME}.compare", name=name, by=way), way is form.by)
+        for way in offer.ways
+    ]
+    content = {"offer": offer, "form": form, "levels": LEVELS, "looks": LOOKS, "ways": ways}
+    try:
+        query = queries.CompareQuery.parse(form.parameters)
+        result = queries.compare(snapshot, name, query)
+    except QueryError as error:
+        return render("compare", 400, **content, wrong=error)
+    return {**content, **_result(result, form.by)}
+
+
+def _result(result: CompareResult, by: Way) -> Content:
+    shares = all(row.value is not None for row in result.rows)
+    figures = FigureFormat.for_widths((row.high - row.low for row in result.rows), of_shares=shares)
+    names = side_name(result.a, by), side_name(result.b, by)
+    return {
+        "result": result,
+        "names": names,
+        "conclusion": _conclusion(result, figures, by),
+        "units": "points" if shares else "the number's own units",
+        "chart": _chart(result, figures, names) if result.rows else None,
+    }
+
+
+def side_name(side: SideView, by: Way) -> str:
+    """Return what identifies a side: its days, definition or segments."""
+    if by is Way.DAYS:
+        return days(side.first, side.last)
+    if by is Way.SERIES:
+        return f"definition {side.fingerprint[:12]}"
+    return ", ".join(f"{name} {value}" for name, value in side.segments.items())
+
+
+def _where(side: SideView, by: Way) -> str:
+    """Return a side as an adverbial: "in plan free"."""
+    named = side_name(side, by)
+    if by is Way.DAYS:
+        return f"on {named}" if side.first == side.last else f"from {named}"
+    return f"under {named}" if by is Way.SERIES else f"in {named}"
+
+
+def _conclusion(result: CompareResult, figures: FigureFormat, by: Way) -> tuple[str, str, str]:
+    """Return the tone, the headline and the details."""
+    if not result.rows:
+        wanted = "both sides need reports" if result.estimand == NO_REPORTS else result.estimand
+        return "weak", result.sentence, f"{sentence_case(wanted)}."
+    differing = [row for row in result.rows if row.differs]
+    if not differing:
+        return _not_significant(result.rows, figures)
+    largest = max(differing, key=lambda row: abs(row.difference))
+    return "good", _difference(largest, result, figures, by), _others(result, differing)
+
+
+def _difference(row: ComparisonRow, result: CompareResult, figures: FigureFormat, by: Way) -> str:
+    """Return one difference as a sentence about the first side; a value keeps its spelling."""
+    up = row.difference > 0
+    low, high = (row.low, row.high) if up else (-row.high, -row.low)
+    value = "The mean" if row.value is None else value_name(row.value)
+    return (
+        f"{value} is {figures.size(abs(row.difference))} ({figures.ends(low, high)})"
+        f" {'higher' if up else 'lower'} {_where(result.a, by)} than {_where(result.b, by)}."
+    )
+
+
+def _others(result: CompareResult, differing: Sequence[ComparisonRow]) -> str:
+    if result.family == 1:
+        return ""
+    largest = "" if len(differing) == 1 else " This is the largest difference."
+    return result.sentence + largest
+
+
+def _not_significant(rows: Sequence[ComparisonRow], figures: FigureFormat) -> tuple[str, str, str]:
+    """Return that nothing is significant, with the detectable difference."""
+    least = min(row.detectable for row in rows)
+    if figures.of_shares and least >= 1:
+        return "weak", "No significant difference: the sample is too small to detect any.", ""
+    size = figures.size(least)
+    headline = f"No significant difference: less than {size} would not have been detected."
+    return "plain", headline, f"A difference of {size} is detected in 4 of 5 such comparisons."
+
+
+def _p(probability: float) -> str:
+    if probability < 1e-4:  # noqa: PLR2004 - smaller ones change no decision
+        return "< 0.0001"
+    return f"{probability:.2g}"
+
+
+def _chart(result: CompareResult, figures: FigureFormat, names: tuple[str, str]) -> Chart:
+    a, b = names
+    rows, drawn = result.rows, result.rows[:MOST_DRAWN]
+    left_out = (
+        " The first 30 values are drawn; the table has all." if len(rows) > len(drawn) else ""
+    )
+    scale = 100 if figures.of_shares else 1
+    hover = (
+        f"{row_name(row.value)}: {figures.signed(row.difference)} ({_interval(row, figures)})"
+        for row in drawn
+    )
+    part = estimates(drawn, lambda row: row.difference, hover, scale=scale)
+    title = "A minus B, in points" if figures.of_shares else "A minus B"
+    return Chart(
+        "differences",
+        bars([row_name(row.value) for row in drawn], [part], axis(title)),
+        f"A ({a}) minus B ({b}), each with its interval; an interval that includes 0 is not"
+        f" significant.{left_out}",
+        ("Value", f"A: {a}", f"B: {b}", "A minus B", "Interval", "p", "Detectable"),
+        [_row(row, figures) for row in rows],
+    )
+
+
+def _row(row: ComparisonRow, figures: FigureFormat) -> tuple[str, ...]:
+    sides = (f"{figures.figure(s.figure)} ({figures.ends(s.low, s.high)})" for s in (row.a, row.b))
+    return (
+        f"{row_name(row.value)}{' (significant)' if row.differs else ''}",
+        *sides,
+        figures.signed(row.difference),
+        _interval(row, figures),
+        _p(row.holm),
+        figures.bare(row.detectable),
+    )
+
+
+def _interval(row: ComparisonRow, figures: FigureFormat) -> str:
+    return f"{figures.signed(row.low)} to {figures.signed(row.high)}"

@@ -1,0 +1,60 @@
+"""The report of a collection: one document that needs no server, to read, print and keep.
+
+It is made of the parts of the collection's tabs, without their controls and links.
+"""
+
+from __future__ import annotations
+
+from flask import Flask, render_template
+
+from veilcount_analysis.text.privacy_guarantees import epsilons
+from veilcount_shared.collection import Model
+from veilcount_shared.notice import notice
+
+from ...queries import Snapshot
+from ...queries.releases import series_releases
+from . import formatting
+from .collection.definition_history import definition_history
+from .collection.page import collection_content
+from .layout import asset
+from .pages import NAME, PAGES, Content, Context, page
+from .releases.view import release_entry
+
+STYLE = "dashboard.css"
+
+
+@page("/collections/<name>/report", computes=True)
+def report(context: Context, name: str) -> Content:
+    """Show the report of a collection."""
+    return _content(context.aggregator.snapshot(), name)
+
+
+def report_document(snapshot: Snapshot, name: str) -> str:
+    """Return the report of a collection as HTML, without a server."""
+    app = Flask(__name__)
+    app.jinja_env.filters.update(formatting.FILTERS)
+    for each in PAGES.values():  # the parts name the addresses of pages; the report shows none
+        app.add_url_rule(each.rule, f"{NAME}.{each.name}")
+    with app.test_request_context():
+        parts = app.jinja_env.get_template("dashboard/parts.html").module
+        content = _content(snapshot, name)
+        return render_template("dashboard/report.html", parts=parts, name=name, **content)
+
+
+def _content(snapshot: Snapshot, name: str) -> Content:
+    series = snapshot.named(name)
+    collection = series[0].collection
+    released = series_releases(snapshot.store, series[0]).releases
+    return {
+        **collection_content(snapshot, series, {}),
+        "printed": True,
+        "style": asset(STYLE).body.decode(),
+        "question": collection.question,
+        "today": snapshot.today,
+        "releases": [release_entry(place, each) for place, each in enumerate(released, 1)][::-1]
+        if collection.model is Model.CENTRAL
+        else [],
+        "epsilon": epsilons(collection),
+        "notice": notice(collection).texts(),
+        "definitions": definition_history(snapshot, series),
+    }

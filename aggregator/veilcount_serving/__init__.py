@@ -1,0 +1,1 @@
+"""What every server process needs: workers, logs, addresses, limits, findings."""

@@ -1,0 +1,122 @@
+"""Worker processes of any application: started, announced once they listen, run to the end."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from .listen_address import ListenAddress
+from .structured_logging import LogFields
+from .worker_supervisor import DRAIN_SECONDS, WorkerSupervisor
+
+STARTING_SECONDS = 60.0
+MAX_ARENAS = 2
+_M_ARENA_MAX = -8  # malloc.h
+
+
+@dataclass(frozen=True, slots=True)
+class StartupSummary:
+    """The line that is printed once the server accepts connections."""
+
+    bind: ListenAddress
+    store: str
+    durable: str
+    workers: int
+    intake: str
+
+    @property
+    def facts(self) -> LogFields:
+        """The summary as JSON fields."""
+        return LogFields(
+            bind=str(self.bind),
+            store=self.store,
+            durable=self.durable,
+            workers=self.workers,
+            intake=self.intake,
+        )
+
+    def __str__(self) -> str:
+        workers = f"{self.workers} worker{'s' if self.workers > 1 else ''}"
+        return (
+            f"veilcount: serving at {self.bind} from {self.store} ({self.durable}), "
+            f"{workers}, intake {self.intake}"
+        )
+
+
+Announce = Callable[[StartupSummary], None]
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets us: each connection is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def limit_malloc_arenas() -> None:
+    """Limit glibc's malloc arenas, here and in forked processes; MALLOC_ARENA_MAX takes precedence.
+
+    They keep the memory that threads have freed. By default there may be eight for each CPU, and
+    which of a worker's threads share one is chance: its memory would grow far beyond what the
+    bodies that it reads at once take.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
+        mallopt(_M_ARENA_MAX, MAX_ARENAS)
+
+
+def run_workers(
+    ready: StartupSummary,
+    load: Callable[[], object],
+    announce: Announce,
+    load_replacement: Callable[[], object] | None = None,
+) -> int:
+    """Run workers, each with the application that it loads, to the end; return the exit code.
+
+    A worker in the place of one that died loads it with `load_replacement`, if that is given.
+    """
+    server = WorkerSupervisor(ready.bind, ready.workers, load_replacement=load_replacement)
+    threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
+    try:
+        server.serve(target_loader=cast("Any", load), wrap_loader=False)
+    except SystemExit as ended:  # a worker that ended before its server is no failure
+        return 0 if server.interrupt_signal else int(ended.code or 0)
+    return 0
+
+
+def enter_worker() -> None:
+    """Set up a process that was forked as a worker: its signals, and its end with the server.
+
+    Until the worker serves, SIGTERM ends it at once (the handler it inherits is the server's).
+    SIGINT is left to the server, which terminates its workers: one that receives two signals may
+    wait for ever.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    threading.Thread(target=_exit_with_server, daemon=True).start()
+
+
+def _exit_with_server() -> None:
+    """End when the server is gone: an orphaned worker would hold the port for ever."""
+    server = multiprocessing.parent_process()
+    while server is not None and os.getppid() == server.pid:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(DRAIN_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _announce(ready: StartupSummary, announce: Announce) -> None:
+    ends = time.monotonic() + STARTING_SECONDS
+    while not ready.bind.is_listening():
+        if time.monotonic() > ends:
+            return
+        time.sleep(0.02)
+    announce(ready)
