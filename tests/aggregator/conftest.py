@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.aggregator_fixtures import SteppedClock
 from veilcount_aggregator.store import Store, open_store
+
+from .aggregator_fixtures import SteppedClock
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.aggregator.store.engines import ENGINES
-from tests.aggregator.store.series_fixtures import report, send
 from veilcount_aggregator.errors import InsufficientBudget, ReleasesWaiting, StoreError
 from veilcount_aggregator.releases.curator import Curator, ReleaseResult
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
@@ -24,6 +22,9 @@ from veilcount_aggregator.store import Store, open_store
 from veilcount_analysis.series.series import Series
 from veilcount_shared import SystemRandomSource, parse_collections
 from veilcount_shared.verdict import Verdict
+
+from .store.engines import ENGINES
+from .store.series_fixtures import report, send
 
 TEXT = """
 app = "acme"

@@ -8,9 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.aggregator.curator_fixtures import AGE, OVER, PERIODS, fill, wanted
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import ReleaseRefused, StoreUnavailable
 from veilcount_aggregator.releases.budget_ledger import StoredRelease, load_releases
 from veilcount_aggregator.releases.curator import Curator, ReleaseResult
@@ -19,6 +16,10 @@ from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.acknowledged import ENDING
+
+from ..redis_cluster import RedisCluster
+from ..redis_server import RedisServer
+from .curator_fixtures import AGE, OVER, PERIODS, fill, wanted
 
 AOF = "appendonlydir"
 

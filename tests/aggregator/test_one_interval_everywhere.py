@@ -12,16 +12,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.cli.conftest import Type, typed
-from tests.aggregator.cli.server_fixtures import listening
-from tests.aggregator.dashboard.page_fixtures import Visitor, logged_in
-from tests.browser.browser_population import NOW, stock
 from veilcount_aggregator.queries.estimate_schema import MeanRow, ShareRow
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.web.dashboard.headline import mean_headline, share_headline
 from veilcount_analysis.text.number_format import figure, interval, significant
 from veilcount_reader import Reader
+
+from ..browser.browser_population import NOW, stock
+from .operate.cli.conftest import Type, typed
+from .operate.cli.server_fixtures import listening
+from .web.api.deployment_fixtures import Deployment, deployment
+from .web.dashboard.page_fixtures import Visitor, logged_in
 
 __all__ = ["typed"]
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.queries.simulated_reports import counted, send, send_numbers
 from veilcount_aggregator.store import VERDICT, ServiceCounter
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
+
+from ..aggregator.queries.simulated_reports import counted, send, send_numbers
+from ..aggregator.web.api.deployment_fixtures import Deployment
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 BEGAN = datetime(2026, 7, 15, 12, tzinfo=UTC)

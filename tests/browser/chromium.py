@@ -19,10 +19,11 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from tests.aggregator.api.deployment_fixtures import Deployment
 from veilcount_aggregator.records import sessions
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.web.dashboard.browser_sessions import COOKIE
+
+from ..aggregator.web.api.deployment_fixtures import Deployment
 
 HOST = "127.0.0.1"
 BINARY = "/usr/bin/chromium"

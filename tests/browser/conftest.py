@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.dashboard.conftest import stocked
-from tests.browser.browser_population import NOW
-from tests.browser.chromium import Browser, Site, browsing, chromium, served
+from ..aggregator.web.api.deployment_fixtures import Deployment, deployment
+from ..aggregator.web.dashboard.conftest import stocked
+from .browser_population import NOW
+from .chromium import Browser, Site, browsing, chromium, served
 
 __all__ = ["stocked"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.chromium import AUDIT, Browser
 from veilcount_aggregator.records.api_keys import Role
+
+from .chromium import AUDIT, Browser
 
 TAB = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
 STOP = """const at = document.activeElement, style = getComputedStyle(at);

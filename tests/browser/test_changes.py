@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL
-from tests.aggregator.queries.simulated_reports import counted, send
-from tests.browser.chromium import NARROW, Browser
 from veilcount_aggregator.records.api_keys import Role, load_api_keys
+
+from ..aggregator.queries.simulated_reports import counted, send
+from ..aggregator.web.api.deployment_fixtures import CENTRAL
+from .chromium import NARROW, Browser
 
 FILE = """
 app = "acme-editor"

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from selenium import webdriver
 
-from tests.aggregator.api.deployment_fixtures import FILE, NOW, deployment
-from tests.browser.chromium import browsing, served
 from veilcount_aggregator.intake.live_reports import LiveReports
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.server.app import assemble
+
+from ..aggregator.web.api.deployment_fixtures import FILE, NOW, deployment
+from .chromium import browsing, served
 
 
 def test_a_report_appears_on_the_open_page_and_the_page_is_accessible(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.browser.chromium import Browser
 from veilcount_aggregator.records.api_keys import Role
+
+from .chromium import Browser
 
 
 def test_the_secret_of_a_link_is_in_no_requested_or_kept_address(browser: Browser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from selenium.webdriver.support.ui import Select
 
-from tests.browser.chromium import Browser
+from .chromium import Browser
 
 #: what is at the end of a collection's row
 LINK_AT_THE_END = """

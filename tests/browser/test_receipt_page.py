@@ -6,9 +6,10 @@ from pathlib import Path
 
 from selenium import webdriver
 
-from tests.browser.chromium import AUDIT
 from veilcount_client.integrations.pages import PrivacyPages
 from veilcount_client.testing import ClientHarness
+
+from .chromium import AUDIT
 
 FILE = Path(__file__).parents[2] / "docs" / "collections.toml"
 MEDIA = "Emulation.setEmulatedMedia"

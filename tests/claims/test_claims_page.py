@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.claims.claim_harness import CLAIMS, PAGE, ROOT, THEMES, Claim, render_page, theme_module
+from .claim_harness import CLAIMS, PAGE, ROOT, THEMES, Claim, render_page, theme_module
 
 CITED = re.compile(r"\[[A-Z][^\]]+ (19|20)\d\d[^\]]*\]\.$")
 

@@ -8,9 +8,6 @@ from itertools import pairwise
 from math import comb, expm1, log, sqrt
 from typing import Any
 
-from tests.claims.claim_harness import claim
-from tests.claims.test_definitions import joint, sent
-from tests.enumeration import max_likelihood_ratio
 from veilcount_analysis.privacy.budget.composition import compose_answers, guessing_chance
 from veilcount_shared.composition import (
     basic_composition,
@@ -20,6 +17,10 @@ from veilcount_shared.composition import (
 )
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import SquareWave, SubsetSelection
+
+from ..enumeration import max_likelihood_ratio
+from .claim_harness import claim
+from .test_definitions import joint, sent
 
 ZERO, HALF, ONE, TWO = Fraction(0), Fraction(1, 2), Fraction(1), Fraction(2)
 BIT, SURER_BIT = (SubsetSelection.for_epsilon(epsilon, 2, 1) for epsilon in (ONE, TWO))

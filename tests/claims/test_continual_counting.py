@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import log2, sqrt
 
-from tests.claims.claim_harness import COMPARISON, claim
 from veilcount_analysis.releases import DiscreteLaplaceNoise
+
+from .claim_harness import COMPARISON, claim
 
 LAPLACE = "aggregator/analysis/veilcount_analysis/releases/discrete_laplace.py"
 Nodes = list[tuple[int, int]]

@@ -10,17 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tests.aggregator.central.release_fixtures import (
-    ADD_REMOVE,
-    SUBSTITUTE,
-    ask,
-    collection,
-    true_values,
-    whole,
-)
-from tests.claims.claim_harness import claim
-from tests.enumeration import enumerate_distribution, max_likelihood_ratio
-from tests.properties.test_trend import sent_over_time
 from veilcount_analysis.mechanisms.handler import HANDLERS
 from veilcount_analysis.releases import part_noise
 from veilcount_shared import Collection
@@ -43,6 +32,18 @@ from veilcount_shared.mechanisms import (
 )
 from veilcount_shared.mechanisms.square_wave import find_bucket
 from veilcount_shared.randomness import RandomSource
+
+from ..aggregator.releases.release_fixtures import (
+    ADD_REMOVE,
+    SUBSTITUTE,
+    ask,
+    collection,
+    true_values,
+    whole,
+)
+from ..enumeration import enumerate_distribution, max_likelihood_ratio
+from ..properties.test_trend import sent_over_time
+from .claim_harness import claim
 
 ONE = Fraction(1)
 ZERO = Fraction(0)

@@ -14,9 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import logged_in
-from tests.notice_definitions import (
+from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
+from veilcount_client.integrations.pages import PrivacyPages
+from veilcount_client.testing import ClientHarness
+from veilcount_shared import Collection, guessing
+from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.guessing import percent
+from veilcount_shared.notice import notice, statements
+
+from ..aggregator.web.api.deployment_fixtures import NOW, Deployment, deployment
+from ..aggregator.web.dashboard.page_fixtures import logged_in
+from ..notice_definitions import (
     COLLECTIONS,
     KEY_FILES,
     OWNER,
@@ -26,14 +35,6 @@ from tests.notice_definitions import (
     frequency,
     last_day,
 )
-from veilcount_aggregator.operate.cli.main import run
-from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
-from veilcount_client.integrations.pages import PrivacyPages
-from veilcount_client.testing import ClientHarness
-from veilcount_shared import Collection, guessing
-from veilcount_shared.collection import Adjacency, Model
-from veilcount_shared.guessing import percent
-from veilcount_shared.notice import notice, statements
 
 Face = Callable[[str], str]
 FACES = ["command", "consent_page", "receipt_text", "receipt_page", "dashboard"]

@@ -9,9 +9,6 @@ from math import comb, exp, isclose, log
 
 import pytest
 
-from tests.aggregator.exact_rows import rows_of
-from tests.claims.claim_harness import claim
-from tests.claims.test_definitions import sent
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.releases import DiscreteLaplaceNoise
 from veilcount_shared import select_mechanism
@@ -19,6 +16,10 @@ from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.selection import best_subset, subset_variance
+
+from ..aggregator.exact_rows import rows_of
+from .claim_harness import claim
+from .test_definitions import sent
 
 SUBSET = "aggregator/analysis/veilcount_analysis/mechanisms/subset_selection.py"
 SELECTION = "shared/veilcount_shared/mechanisms/selection.py"

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.exact_rows import rows_of
-from tests.claims.claim_harness import COMPARISON, claim
 from veilcount_analysis.releases import DiscreteLaplaceNoise
 from veilcount_analysis.releases.opendp_noise import (
     calibrated_gaussian_scale,
@@ -21,6 +19,9 @@ from veilcount_analysis.releases.opendp_noise import (
 )
 from veilcount_analysis.releases.zcdp import rho_budget
 from veilcount_shared.mechanisms import SubsetSelection
+
+from ..aggregator.exact_rows import rows_of
+from .claim_harness import COMPARISON, claim
 
 LAPLACE = "aggregator/analysis/veilcount_analysis/releases/discrete_laplace.py"
 ZCDP = "aggregator/analysis/veilcount_analysis/releases/zcdp.py"

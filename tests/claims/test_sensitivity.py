@@ -9,15 +9,6 @@ from statistics import fmean, median_low, pvariance
 
 import numpy as np
 
-from tests.aggregator.central.release_fixtures import (
-    ADD_REMOVE,
-    SUBSTITUTE,
-    ask,
-    collection,
-    true_values,
-    whole,
-)
-from tests.claims.claim_harness import COMPARISON, claim
 from veilcount_analysis.releases.sensitivity import (
     count_sensitivity,
     histogram_sensitivity,
@@ -26,6 +17,16 @@ from veilcount_analysis.releases.sensitivity import (
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.periods import Unit
+
+from ..aggregator.releases.release_fixtures import (
+    ADD_REMOVE,
+    SUBSTITUTE,
+    ask,
+    collection,
+    true_values,
+    whole,
+)
+from .claim_harness import COMPARISON, claim
 
 SENSITIVITY = "aggregator/analysis/veilcount_analysis/releases/sensitivity.py"
 MEAN = "aggregator/analysis/veilcount_analysis/releases/query_types/number_queries.py"

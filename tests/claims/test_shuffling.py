@@ -6,9 +6,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import exp
 
-from tests.aggregator.analysis.test_amplification import exact_delta
-from tests.aggregator.exact_rows import rows_of
-from tests.claims.claim_harness import claim
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.privacy.amplification import (
     amplified,
@@ -19,6 +16,10 @@ from veilcount_analysis.privacy.amplification import (
 )
 from veilcount_shared.epsilon import exp_upper
 from veilcount_shared.mechanisms import SubsetSelection
+
+from ..aggregator.exact_rows import rows_of
+from ..analysis.test_amplification import exact_delta
+from .claim_harness import claim
 
 ONE, TWO = Fraction(1), Fraction(2)
 DELTA = Fraction(1, 10**6)

@@ -16,14 +16,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.central.release_fixtures import (
-    ADD_REMOVE,
-    SUBSTITUTE,
-    ask,
-    collection,
-    true_values,
-    whole,
-)
 from veilcount_analysis.releases import PricedQuery, part_noise
 from veilcount_analysis.releases.query_types.histogram_query import HistogramQuery
 from veilcount_shared import Collection
@@ -32,6 +24,15 @@ from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
 from veilcount_shared.guessing import distinguishing_probability
 from veilcount_shared.notice import notice
 from veilcount_shared.periods import Unit
+
+from ..aggregator.releases.release_fixtures import (
+    ADD_REMOVE,
+    SUBSTITUTE,
+    ask,
+    collection,
+    true_values,
+    whole,
+)
 
 ONE = Fraction(1)
 TAIL = 60  # of the scale: what lies beyond is below e^-60

@@ -8,7 +8,6 @@ from datetime import datetime
 from email.utils import format_datetime
 from typing import Any
 
-from tests.aggregator.cli.server_fixtures import listening
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator
@@ -16,6 +15,8 @@ from veilcount_aggregator.settings import Settings
 from veilcount_issuer.app import create_issuer_app
 from veilcount_issuer.worker import IssuerSettings, opened_issuer
 from veilcount_serving.structured_logging import FaultLog
+
+from ..aggregator.operate.cli.server_fixtures import listening
 
 
 class Served:

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 from bench.combinations import published_combinations
 
-from tests.aggregator.api.deployment_fixtures import FILE, deployment
-from tests.matrix.cells import rows
 from veilcount_aggregator.operate.cli import serve
 from veilcount_aggregator.records.api_keys import Role
+
+from ..aggregator.web.api.deployment_fixtures import FILE, deployment
+from ..matrix.cells import rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
 TYPE = re.compile(r"^# TYPE (\w+) ", re.MULTILINE)

@@ -17,7 +17,6 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.redis_server import HOST, RedisServer, free_port
 from veilcount_aggregator.operate.cli import dev as dev_command
 from veilcount_aggregator.operate.cli import issuer as issuer_command
 from veilcount_aggregator.operate.cli import options
@@ -32,6 +31,7 @@ from veilcount_issuer.worker import IssuerSettings
 from veilcount_serving.listen_address import ListenAddress
 from veilcount_serving.worker_processes import Announce, StartupSummary
 
+from ..redis_server import HOST, RedisServer, free_port
 from .page_parser import ROOT
 from .page_population import answered
 from .page_server import Served, ServedIssuer

@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
-from tests.enumeration import enumerate_distribution
 from veilcount_client.delivery.transport import Delivered, Outcome
 from veilcount_shared import Collection, RandomSource, schedule
 from veilcount_shared.mechanisms import TrendMechanism
@@ -21,6 +20,7 @@ from veilcount_shared.wire import decode_binary
 
 from ..client.device_fixtures import HOUR, MINUTE, Device, Wire, clock_at, device_in_memory
 from ..client.privacy.paired_runs import ConstantSource
+from ..enumeration import enumerate_distribution
 from .cells import VALUES, Combination, definitions
 from .parties import Issuer, Logs
 from .simulation import (

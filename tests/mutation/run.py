@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.mutation.faults import Mutant, mutants
+from .faults import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
 WHERE = Path("shared") / "veilcount_shared"

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.properties.definition_harness import no_values_file, parse_definition
 from veilcount_shared.collection import Collection, parse_collections
 from veilcount_shared.collection.canonical import canonical_bytes
+
+from .definition_harness import no_values_file, parse_definition
 
 _FILE = Path(__file__).parents[1] / "vectors" / "definitions.json"
 VECTORS: list[dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))["vectors"]

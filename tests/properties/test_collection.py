@@ -6,7 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from tests.properties.definition_harness import (
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared.collection import Linkage, parse_collections
+from veilcount_shared.errors import TrustModelError, UnknownSegment
+from veilcount_shared.periods import Unit
+
+from .definition_harness import (
     KINDS,
     TWINS,
     definition_file,
@@ -14,11 +19,7 @@ from tests.properties.definition_harness import (
     no_values_file,
     parse_definition,
 )
-from tests.properties.hostile_values import ODD, UNREADABLE
-from veilcount_client.testing import SeededRandomSource
-from veilcount_shared.collection import Linkage, parse_collections
-from veilcount_shared.errors import TrustModelError, UnknownSegment
-from veilcount_shared.periods import Unit
+from .hostile_values import ODD, UNREADABLE
 
 BOOLEAN = "boolean = true\n"
 

@@ -7,16 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.properties.definition_harness import (
-    CENTRAL,
-    EVENTS,
-    FULL,
-    definition_file,
-    no_values_file,
-)
 from veilcount_shared.collection import parse_collections
 from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
 from veilcount_shared.errors import DefinitionError
+
+from .definition_harness import CENTRAL, EVENTS, FULL, definition_file, no_values_file
 
 RANGE = 'range = [0, 240]\nmeasure = "mean"'
 

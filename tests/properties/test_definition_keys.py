@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.properties.definition_harness import parse_definition
 from veilcount_shared.collection import (
     Adjacency,
     Cohort,
@@ -26,6 +25,8 @@ from veilcount_shared.collection import (
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.periods import Unit
+
+from .definition_harness import parse_definition
 
 LONG = ["week", "month", "user"]
 LAST = 'boolean = true\ntakes = "last"'

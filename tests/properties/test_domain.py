@@ -16,8 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.enumeration import enumerate_distribution
-from tests.properties.hostile_values import ODD
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import (
     GRID,
@@ -31,6 +29,9 @@ from veilcount_shared.domain import (
 )
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.randomness import RandomSource
+
+from ..enumeration import enumerate_distribution
+from .hostile_values import ODD
 
 THEME = Choice(("light", "dark", "system"))
 OPEN = Choice(("light", "dark"), other="another")

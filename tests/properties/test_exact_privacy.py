@@ -9,8 +9,6 @@ from random import Random
 
 import pytest
 
-from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from tests.properties.definition_harness import calendar_of, parse_definition
 from veilcount_shared.collection import Collection, Measure, Presence
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross
 from veilcount_shared.epsilon import exp_lower
@@ -25,6 +23,9 @@ from veilcount_shared.mechanisms.mean import TABLES
 from veilcount_shared.mechanisms.selection import best_subset
 from veilcount_shared.periods import Unit
 from veilcount_shared.randomness import WORDS, RandomSource
+
+from ..enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
+from .definition_harness import calendar_of, parse_definition
 
 ONE = Fraction(1)
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(8)]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.properties.definition_harness import (
+from veilcount_shared.collection import parse_collections
+from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
+
+from .definition_harness import (
     CENTRAL,
     EVENTS,
     FULL,
@@ -13,8 +16,6 @@ from tests.properties.definition_harness import (
     no_values_file,
     parse_definition,
 )
-from veilcount_shared.collection import parse_collections
-from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
 
 RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
 

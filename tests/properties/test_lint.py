@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.properties.definition_harness import parse_definition
 from veilcount_shared.collection import lint
+
+from .definition_harness import parse_definition
 
 MODEST = 'values = ["light", "dark"]\nepsilon = 0.5'
 BOOLEAN = "boolean = true\n"

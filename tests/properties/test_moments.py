@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.enumeration import enumerate_distribution, max_likelihood_ratio
-from tests.properties.definition_harness import parse_definition
 from veilcount_client.recording.value_check import value_problem
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection.canonical import canonical_bytes
@@ -22,6 +20,9 @@ from veilcount_shared.errors import DefinitionError
 from veilcount_shared.mechanisms import MeanMechanism, Moments
 from veilcount_shared.mechanisms.moments import product_point
 from veilcount_shared.randomness import RandomSource
+
+from ..enumeration import enumerate_distribution, max_likelihood_ratio
+from .definition_harness import parse_definition
 
 ONE = Fraction(1)
 SIZE = GRID + 1

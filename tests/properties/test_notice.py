@@ -9,7 +9,6 @@ from string import Formatter
 
 import pytest
 
-from tests.notice_definitions import COLLECTIONS
 from veilcount_shared import Collection
 from veilcount_shared.collection import (
     Adjacency,
@@ -23,6 +22,8 @@ from veilcount_shared.collection import (
 from veilcount_shared.domain import Choice
 from veilcount_shared.notice import MESSAGES, Count, Texts, notice, statements
 from veilcount_shared.periods import Unit
+
+from ..notice_definitions import COLLECTIONS
 
 LOCAL, EVENTS, HELD = (COLLECTIONS[name] for name in ("local", "events", "held"))
 TREND, TOKEN, CURATED = (COLLECTIONS[name] for name in ("trend", "token", "removable"))

@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from tests.properties.definition_harness import no_values_file, parse_definition
-from tests.properties.test_moments import ListedRandomSource
 from veilcount_client.recording.value_check import value_problem
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import parse_collections
@@ -25,6 +22,10 @@ from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.mechanisms import HashedStrings, ProjectiveGeometry
 from veilcount_shared.randomness import RandomSource
+
+from ..enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
+from .definition_harness import no_values_file, parse_definition
+from .test_moments import ListedRandomSource
 
 ONE = Fraction(1)
 EPSILONS = [Fraction(1, 10), ONE, Fraction(3)]

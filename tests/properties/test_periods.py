@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.properties.definition_harness import calendar_of
 from veilcount_shared import periods, schedule
 from veilcount_shared.collection import Collection, Linkage
 from veilcount_shared.periods import Unit
+
+from .definition_harness import calendar_of
 
 MONTHLY = calendar_of(Unit.MONTH, "2026-12-01", "2027-12-01")
 

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.enumeration import enumerate_distribution
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import randomness as randomness_module
 from veilcount_shared.randomness import WORD_BITS, WORDS, RandomSource, SystemRandomSource
+
+from ..enumeration import enumerate_distribution
 
 
 class Words(RandomSource):

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from tests.properties.definition_harness import no_values_file, parse_definition
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection import Measure, lint, parse_collections
 from veilcount_shared.collection.canonical import canonical_bytes
@@ -27,6 +25,9 @@ from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSel
 from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, is_prime
 from veilcount_shared.mechanisms.square_wave import find_bucket
 from veilcount_shared.randomness import RandomSource
+
+from ..enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
+from .definition_harness import no_values_file, parse_definition
 
 ONE = Fraction(1)
 EPSILONS = [Fraction(each) for each in ("0.000001", "0.1", "0.5", "1", "2", "3", "4", "8", "16")]

@@ -9,20 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.properties.definition_harness import parse_definition
-from tests.report_check import (
-    PeriodOutOfRange,
-    SegmentOutOfRange,
-    SlotOutOfRange,
-    WrongSeries,
-    check_report,
-)
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import BadField, MessageOutOfRange, WireError, WrongLength
 from veilcount_shared.report import MAX_PERIODS, MAX_SERIES, PSEUDONYM_BYTES, Batch, Losses, Report
 from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot
+
+from ..report_check import (
+    PeriodOutOfRange,
+    SegmentOutOfRange,
+    SlotOutOfRange,
+    WrongSeries,
+    check_report,
+)
+from .definition_harness import parse_definition
 
 DEFINITIONS = {  # name -> its lines
     "collected": f"""values = {list("abcdefghijklmnopq")}

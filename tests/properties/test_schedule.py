@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.properties.definition_harness import calendar_of, no_values_file
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import schedule
 from veilcount_shared.collection import (
@@ -22,6 +21,8 @@ from veilcount_shared.collection import (
     parse_collections,
 )
 from veilcount_shared.periods import Unit
+
+from .definition_harness import calendar_of, no_values_file
 
 SECRET = bytes(range(32))
 OTHER = bytes(32)

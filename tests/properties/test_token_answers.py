@@ -7,10 +7,11 @@ from datetime import date, timedelta
 
 import pytest
 
-from tests.client.device_fixtures import at, one_collection
 from veilcount_client.recording.answer_times import is_answering
 from veilcount_client.state import Coverage, PersonState
 from veilcount_shared.collection import answers_by_consent, describe_answers
+
+from ..client.device_fixtures import at, one_collection
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from tests.properties.definition_harness import no_values_file, parse_definition
-from tests.properties.test_moments import ListedRandomSource
 from veilcount_shared.collection import parse_collections
 from veilcount_shared.collection.canonical import canonical_bytes
 from veilcount_shared.epsilon import exp_lower, threshold
@@ -24,6 +21,10 @@ from veilcount_shared.errors import DefinitionError, EpsilonError
 from veilcount_shared.mechanisms.trend import TrendMechanism, TrendState
 from veilcount_shared.randomness import RandomSource
 from veilcount_shared.schedule import draw_trend
+
+from ..enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
+from .definition_harness import no_values_file, parse_definition
+from .test_moments import ListedRandomSource
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 SHAPES = [(2, 1), (3, 1), (5, 1), (4, 3), (5, 3), (5, 5)]  # periods, changes

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.properties.definition_harness import definition_file
 from veilcount_shared.collection import load_collections, loading
 from veilcount_shared.domain import MAX_VALUES, Choice, labels
 from veilcount_shared.errors import DefinitionError
+
+from .definition_harness import definition_file
 
 
 def with_values(folder: Path, raw: bytes, name: str = "words.txt") -> Path:

@@ -6,17 +6,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.report_check import (
+from veilcount_shared.errors import BadField, MessageOutOfRange, ReportError, WireError, WrongLength
+from veilcount_shared.report import MAX_REPORTS
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import MAX_BODY, decode_verdicts, encode_verdicts
+
+from ..report_check import (
     PeriodOutOfRange,
     SegmentOutOfRange,
     SlotOutOfRange,
     WrongSeries,
     verdict_from_error,
 )
-from veilcount_shared.errors import BadField, MessageOutOfRange, ReportError, WireError, WrongLength
-from veilcount_shared.report import MAX_REPORTS
-from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import MAX_BODY, decode_verdicts, encode_verdicts
 
 MALFORMED = (WrongSeries, PeriodOutOfRange, SegmentOutOfRange, MessageOutOfRange)
 

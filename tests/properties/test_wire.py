@@ -19,7 +19,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import Shape, batches, batches_with_shape, json_values, shapes
 from veilcount_shared import errors, select_mechanism
 from veilcount_shared.errors import WireError
 from veilcount_shared.mechanisms import ProjectiveGeometry
@@ -41,6 +40,8 @@ from veilcount_shared.wire import (
     encode_json,
     json_to_binary,
 )
+
+from ..strategies import Shape, batches, batches_with_shape, json_values, shapes
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "wire"
 FORMATS = {"json": (encode_json, decode_json), "packed": (encode_binary, decode_binary)}

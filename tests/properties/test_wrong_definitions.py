@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.properties.definition_harness import COHORT, CUT, definition_file, refused
+from .definition_harness import COHORT, CUT, definition_file, refused
 
 RANGE = 'range = [0, 240]\nmeasure = "mean"'
 RANGES = RANGE.replace("mean", "ranges")

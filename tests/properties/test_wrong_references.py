@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.properties.definition_harness import COHORT, CUT, TWINS, definition_file, refused
+from .definition_harness import COHORT, CUT, TWINS, definition_file, refused
 
 
 def two(first: str, second: str, names: tuple[str, str] = ("p", "q")) -> str:

@@ -1,5 +1,5 @@
 """Deployments that are attacked."""
 
-from tests.aggregator.dashboard.conftest import deployed
+from ..aggregator.web.dashboard.conftest import deployed
 
 __all__ = ["deployed"]

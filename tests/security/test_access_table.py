@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Deployment, Response, deployment
-from tests.aggregator.dashboard.page_fixtures import logged_in
 from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.records.api_keys import Role, create_key, load_api_keys, revoke_key
 from veilcount_aggregator.records.sessions import begin_session
 
+from ..aggregator.web.api.deployment_fixtures import CENTRAL, FILE, Deployment, Response, deployment
+from ..aggregator.web.dashboard.page_fixtures import logged_in
 from .access_table import DECIDED, AccessRule, Kind, of_kind, served
 
 PLACES = {

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.call_count import count_calls
-from tests.security.hostile_bodies import Body, define, makers, report
 from veilcount_aggregator.intake import body_limit, pipeline, token_check
 from veilcount_aggregator.intake.decode import RequestBody, decode
 from veilcount_aggregator.intake.group_intake import IntakeRequest
@@ -28,6 +26,9 @@ from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Batch
 from veilcount_shared.wire import BINARY_TYPE
+
+from ..call_count import count_calls
+from .hostile_bodies import Body, define, makers, report
 
 DEFINITIONS = 20
 #: calls of functions, over those of a device's request; unknown series of all widths have 8.6

@@ -13,8 +13,6 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.redis_server import RedisServer
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.report import Batch, Report
@@ -27,6 +25,9 @@ from veilcount_shared.tokens import (
     signed_message,
 )
 from veilcount_shared.verdict import Verdict
+
+from ..aggregator.web.api.deployment_fixtures import Deployment, deployment
+from ..redis_server import RedisServer
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 PERIODS = 4

@@ -13,9 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
-from tests.aggregator.api.gateway_fixtures import wsgi_gateway
-from tests.aggregator.dashboard.page_fixtures import logged_in
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.records.gateway_keys import (
     KIND,
@@ -36,6 +33,10 @@ from veilcount_shared.wire import (
     encode_base64,
     encode_binary,
 )
+
+from ..aggregator.web.api.deployment_fixtures import FILE, Deployment, Response, deployment
+from ..aggregator.web.api.gateway_fixtures import wsgi_gateway
+from ..aggregator.web.dashboard.page_fixtures import logged_in
 
 PATH = "/v1/ohttp"
 

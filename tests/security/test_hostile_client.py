@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
-from tests.aggregator.store.engines import ENGINES, Empty
 from veilcount_shared.report import MAX_REPORTS
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64
+
+from ..aggregator.store.engines import ENGINES, Empty
+from ..aggregator.web.api.deployment_fixtures import FILE, Deployment, deployment
 
 LIMIT = 1_000
 FLOOD = 5_000

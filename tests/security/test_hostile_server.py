@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.delivery import server_fixtures
-from tests.client.delivery.app_client import PER_DAY, START, consenting
-from tests.client.delivery.server_fixtures import Behaviour, Request, Server, serving
 from veilcount_client.delivery import backoff, transport
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Rejected
 from veilcount_client.testing import SettableClock
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_binary
+
+from ..client.delivery import server_fixtures
+from ..client.delivery.app_client import PER_DAY, START, consenting
+from ..client.delivery.server_fixtures import Behaviour, Request, Server, serving
 
 NOW = datetime.fromtimestamp(START, UTC)
 REPORT = Report("0" * 64, 0, 0, bytes(16), 0, b"\x01")

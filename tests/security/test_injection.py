@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 from flask import Flask, Response
 
-from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.cli.server_fixtures import listening
-from tests.aggregator.dashboard.page_fixtures import logged_in
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.queries.export import CSV_TYPE
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_serving import structured_logging
 from veilcount_serving.errors import SettingsError
+
+from ..aggregator.operate.cli.server_fixtures import listening
+from ..aggregator.web.api.deployment_fixtures import Deployment
+from ..aggregator.web.dashboard.page_fixtures import logged_in
 
 ODD = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x00\u202e[red]x[/] {x} %s"
 OBEYED = set("\x1b\x07\x9b\r\x08\x00\u202e\u2028")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import logged_in
-from tests.redis_server import RedisServer
-from tests.system.server import wait_until
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.records.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
+
+from ..aggregator.web.api.deployment_fixtures import FILE, Deployment, deployment
+from ..aggregator.web.dashboard.page_fixtures import logged_in
+from ..redis_server import RedisServer
+from ..system.server import wait_until
 
 
 def test_keys_and_sessions_open_nothing_once_they_are_old(tmp_path: Path) -> None:

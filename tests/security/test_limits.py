@@ -17,13 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.ingest.test_decode import HOSTILE
-from tests.system.server import HOST, Server
-from tests.system.test_serving import KNOWN, body, collection, counted, send
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.server.request_bodies import MOST_LARGE_BYTES, SMALL_BODY
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
+
+from ..aggregator.intake.test_decode import HOSTILE
+from ..system.server import HOST, Server
+from ..system.test_serving import KNOWN, body, collection, counted, send
 
 PATIENCE = 20.0  # for an answer; a busy machine is no failure
 QUIET = 1.0  # after one, for another or for the end

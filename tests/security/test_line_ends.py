@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.test_limits import CHUNKED, CLOSE, POST, SMUGGLED, head, say
-from tests.system.deploy.nginx import Nginx, in_front_of
-from tests.system.server import HOST, Server
 from veilcount_aggregator.store import open_store
+
+from ..system.deploy.nginx import Nginx, in_front_of
+from ..system.server import HOST, Server
+from .test_limits import CHUNKED, CLOSE, POST, SMUGGLED, head, say
 
 LAST = head("GET", "/readyz", CLOSE)
 BARE = re.compile(rb"(?<!\r)\n")

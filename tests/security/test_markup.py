@@ -9,13 +9,13 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import NOW, Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import Visitor
-from tests.browser.browser_population import days, definitions
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.web.dashboard.browser_sessions import FIELD
 from veilcount_shared.errors import DefinitionError
 
+from ..aggregator.web.api.deployment_fixtures import NOW, Deployment, deployment
+from ..aggregator.web.dashboard.page_fixtures import Visitor
+from ..browser.browser_population import days, definitions
 from .access_table import Kind, of_kind
 from .page_parser import Form, ParsedPage
 

@@ -18,14 +18,6 @@ from typing import Any
 import pytest
 import redis
 
-from tests.aggregator.api.deployment_fixtures import (
-    CENTRAL,
-    FILE,
-    Deployment,
-    deployment,
-    open_worker,
-)
-from tests.aggregator.store.engines import ENGINES, Empty
 from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.settings import (
@@ -38,6 +30,15 @@ from veilcount_client.delivery.body_packing import MOST_IN_BODY
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Report
 from veilcount_shared.verdict import Verdict
+
+from ..aggregator.store.engines import ENGINES, Empty
+from ..aggregator.web.api.deployment_fixtures import (
+    CENTRAL,
+    FILE,
+    Deployment,
+    deployment,
+    open_worker,
+)
 
 HOURLY = 40
 FLOOD = 150

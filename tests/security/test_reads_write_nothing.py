@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Deployment, deployment
-from tests.aggregator.store.engines import ENGINES
 from veilcount_aggregator.queries import Snapshot
 from veilcount_aggregator.records.api_keys import Role, create_key, load_api_keys, record_key_use
 from veilcount_aggregator.records.key_uses import KeyUses
@@ -22,6 +20,8 @@ from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.store import ServiceCounter, Store
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 
+from ..aggregator.store.engines import ENGINES
+from ..aggregator.web.api.deployment_fixtures import CENTRAL, FILE, Deployment, deployment
 from .access_table import DECIDED, AccessRule, Kind
 
 STRINGS = """

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from flask import Flask, request
 
-from tests.aggregator.cli.server_fixtures import listening
-from tests.client.delivery.server_fixtures import nobody
-
+from ..aggregator.operate.cli.server_fixtures import listening
+from ..client.delivery.server_fixtures import nobody
 from .supply import __main__ as supply
 from .supply.bill import ELSEWHERE, bill, licence, unfree, unknown
 from .supply.lock import PROJECT, flaws, pinned

@@ -9,24 +9,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.random import Generator
 
-from tests.aggregator.estimation.collection_fixtures import (
-    mean,
-    of_number,
-    of_values,
-    question,
-    shares,
-    sums,
-)
-from tests.statistical.coverage_harness import (
-    LEVEL,
-    Coverage,
-    Floats,
-    Ints,
-    Setting,
-    coverage,
-    level_probabilities,
-    mean_errors,
-)
 from veilcount_analysis.estimation import IntervalTarget
 from veilcount_analysis.estimation.mean import DecodedMean
 from veilcount_analysis.estimation.range_queries import TreeReports
@@ -46,6 +28,25 @@ from veilcount_shared.mechanisms import (
     select_mechanism,
 )
 from veilcount_shared.mechanisms.square_wave import BUCKETS
+
+from ..analysis.estimation.collection_fixtures import (
+    mean,
+    of_number,
+    of_values,
+    question,
+    shares,
+    sums,
+)
+from .coverage_harness import (
+    LEVEL,
+    Coverage,
+    Floats,
+    Ints,
+    Setting,
+    coverage,
+    level_probabilities,
+    mean_errors,
+)
 
 TARGETS = tuple(IntervalTarget)
 ROUND_OFF = 1e-9

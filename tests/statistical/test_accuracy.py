@@ -18,12 +18,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from tests.aggregator.estimation.collection_fixtures import mean, of_number, of_values, shares
-from tests.statistical.coverage_harness import level_probabilities
 from veilcount_analysis.estimation.response_distribution import ResponseDistribution
 from veilcount_analysis.mechanisms import share_handler_of
 from veilcount_analysis.simulation import simulate
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
+
+from ..analysis.estimation.collection_fixtures import mean, of_number, of_values, shares
+from .coverage_harness import level_probabilities
 
 Floats = NDArray[np.float64]
 

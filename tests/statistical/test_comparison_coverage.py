@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.estimation.collection_fixtures import falling
 from veilcount_aggregator.queries import comparison_sides
 from veilcount_aggregator.queries.comparison import CompareResult, compare_sides
 from veilcount_aggregator.queries.comparison_sides import Side, SideData
@@ -27,6 +26,8 @@ from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.simulation import simulate
 from veilcount_shared import Collection, parse_collections
+
+from ..analysis.estimation.collection_fixtures import falling
 
 Ints = NDArray[np.int64]
 Pair = tuple[Ints, Ints]

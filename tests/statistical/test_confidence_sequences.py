@@ -14,14 +14,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.estimation.collection_fixtures import (
-    mean,
-    of_number,
-    of_values,
-    question,
-    shares,
-    sums,
-)
 from veilcount_analysis.estimation import IntervalTarget, IntervalTerms, LookCount, compare
 from veilcount_analysis.estimation.clopper_pearson import lower
 from veilcount_analysis.estimation.mean import worst_noise
@@ -31,6 +23,15 @@ from veilcount_analysis.estimation.results import estimate_frequencies
 from veilcount_analysis.mechanisms import estimate
 from veilcount_analysis.simulation import simulate
 from veilcount_shared.mechanisms import MeanMechanism, select_mechanism
+
+from ..analysis.estimation.collection_fixtures import (
+    mean,
+    of_number,
+    of_values,
+    question,
+    shares,
+    sums,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

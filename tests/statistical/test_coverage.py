@@ -14,15 +14,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values, shares
-from tests.statistical.coverage_harness import LEAST, Coverage, Support, coverage, support
-from tests.statistical.distributions import with_epsilon
-from tests.statistical.random_settings import half_width_of, holds, simulated_mean_coverage
 from veilcount_analysis.estimation import IntervalTarget
 from veilcount_analysis.estimation.proportions import SupportCounts
 from veilcount_analysis.estimation.response_distribution import ResponseDistribution
 from veilcount_analysis.simulation import simulate
 from veilcount_shared.mechanisms import MeanMechanism, SubsetSelection, select_mechanism
+
+from ..analysis.estimation.collection_fixtures import falling, of_number, of_values, shares
+from .coverage_harness import LEAST, Coverage, Support, coverage, support
+from .distributions import with_epsilon
+from .random_settings import half_width_of, holds, simulated_mean_coverage
 
 MOST = 0.985
 LARGE = 100  # expected counts, of either outcome, from which an interval must not be too wide

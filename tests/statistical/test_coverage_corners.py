@@ -14,9 +14,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.estimation.collection_fixtures import of_number
-from tests.statistical.coverage_harness import LEAST, Setting, rejected, seed
-from tests.statistical.random_settings import (
+from veilcount_shared.mechanisms import MeanMechanism
+
+from ..analysis.estimation.collection_fixtures import of_number
+from .coverage_harness import LEAST, Setting, rejected, seed
+from .random_settings import (
     Draw,
     central_noise,
     cohort_mean,
@@ -31,7 +33,6 @@ from tests.statistical.random_settings import (
     share_of_answered,
     shares_together,
 )
-from veilcount_shared.mechanisms import MeanMechanism
 
 #: what is drawn, how many settings of it, and rounds of a simulated one
 INTERVALS: dict[str, tuple[Draw, int, int]] = {

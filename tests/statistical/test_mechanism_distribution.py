@@ -18,7 +18,20 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tests.statistical.distributions import (
+from veilcount_analysis.mechanisms import handler_of
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared.domain import GRID
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SquareWave,
+    SubsetSelection,
+)
+from veilcount_shared.randomness import RandomSource
+
+from .distributions import (
     ALPHA,
     HIGHER,
     LOWER,
@@ -32,18 +45,6 @@ from tests.statistical.distributions import (
     supports,
     with_epsilon,
 )
-from veilcount_analysis.mechanisms import handler_of
-from veilcount_client.testing import SeededRandomSource
-from veilcount_shared.domain import GRID
-from veilcount_shared.mechanisms import (
-    DistributionMechanism,
-    MeanMechanism,
-    ProjectiveGeometry,
-    RangeTree,
-    SquareWave,
-    SubsetSelection,
-)
-from veilcount_shared.randomness import RandomSource
 
 # -- every message of one input: chi-square --------------------------------------------------------
 

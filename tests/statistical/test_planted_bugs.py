@@ -19,13 +19,14 @@ from struct import Struct
 
 import pytest
 
-from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from tests.statistical.planted_bugs import PLANE, PLANTED_BUGS, plane_attempt, whole_record
 from veilcount_analysis.audit import judge, known_bugs
 from veilcount_analysis.audit.known_bugs import KEEP, ONE
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.randomness import WORD_BITS, WORDS, RandomSource, SystemRandomSource
+
+from ..enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
+from .planted_bugs import PLANE, PLANTED_BUGS, plane_attempt, whole_record
 
 CLAIM_TOLERANCE = 1e-12
 BUGS = known_bugs.BUGS | PLANTED_BUGS

@@ -16,14 +16,15 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from tests.aggregator.estimation.collection_fixtures import of_number, of_values
-from tests.statistical.distributions import ALPHA, HIGHER, LOWER, Floats, Ints, with_epsilon
 from veilcount_analysis import tally
 from veilcount_analysis.simulation import simulate, simulate_messages
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import MeanMechanism, SubsetSelection
+
+from ..analysis.estimation.collection_fixtures import of_number, of_values
+from .distributions import ALPHA, HIGHER, LOWER, Floats, Ints, with_epsilon
 
 ROUNDS = 80
 DEVICES = 1_000

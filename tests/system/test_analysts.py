@@ -15,8 +15,9 @@ import requests
 from bench.reads import Devices, fill, peak, prepare
 from loadtests.analysts import definitions, parse
 
-from tests.system.server import Server, wait_until
 from veilcount_aggregator.server.analysis_process.forwarding import MOST_WAITING
+
+from .server import Server, wait_until
 
 VALUES = 10_000
 GROWN = 1.25  # of a worker's peak memory: it was 4

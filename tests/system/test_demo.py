@@ -22,8 +22,6 @@ import numpy as np
 import pytest
 import requests
 
-from tests.redis_server import RedisServer
-from tests.system.server import HOST, free_port, listens
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.operate.demo.campaign import SCREENS, Campaign, Question
 from veilcount_aggregator.operate.demo.deployment import DemoClock, deploy, memory_folder
@@ -33,6 +31,9 @@ from veilcount_aggregator.queries import EstimateQuery, estimate
 from veilcount_aggregator.store import VERDICT, open_store
 from veilcount_serving import structured_logging
 from veilcount_shared.verdict import Verdict
+
+from ..redis_server import RedisServer
+from .server import HOST, free_port, listens
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEVEL = 1 - 1e-6  # of all values of a question at once

@@ -9,13 +9,14 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.system.server import Server
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import open_store
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.settings import read_settings
 from veilcount_issuer.accounts import read_account_key, sign_account
+
+from .server import Server
 
 DAY = timedelta(days=1)
 FILE = """\

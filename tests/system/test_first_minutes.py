@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.docs.page_parser import ROOT, Block, steps
-from tests.system.server import ENDING_SECONDS, HOST, free_port, wait_until
 from veilcount_shared import load_collections
+
+from ..docs.page_parser import ROOT, Block, steps
+from .server import ENDING_SECONDS, HOST, free_port, wait_until
 
 PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = [step for step in steps(PAGE) if isinstance(step, Block)]

@@ -16,11 +16,12 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.system.server import Server
-from tests.system.test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
-from tests.system.wheel import build_wheel
 from veilcount_aggregator.queries.export import ARROW_TYPE, PARQUET_TYPE
 from veilcount_aggregator.web.dashboard.layout import DIGITS, PLOTLY
+
+from .server import Server
+from .test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
+from .wheel import build_wheel
 
 #: run at the start of each process: what the extras would install is not there
 BLOCK = 'import sys; sys.modules |= dict.fromkeys(("narwhals", "opendp", "plotly", "pyarrow"))'

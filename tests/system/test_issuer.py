@@ -17,10 +17,6 @@ import msgspec
 import pytest
 import requests
 
-from tests.aggregator.issuer.issuer_fixtures import decode
-from tests.redis_server import RedisServer
-from tests.system.deploy.nginx import in_front_of
-from tests.system.server import Server, wait_until
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import open_store
 from veilcount_issuer.accounts import read_account_key, sign_account
@@ -33,6 +29,11 @@ from veilcount_issuer.worker import IssuerSettings, opened_issuer
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
 from veilcount_shared.wire import encode_base64
+
+from ..issuer.issuer_fixtures import decode
+from ..redis_server import RedisServer
+from .deploy.nginx import in_front_of
+from .server import Server, wait_until
 
 FILE = """\
 app = "acme-editor"

@@ -19,7 +19,6 @@ from loadtests.questions import definitions, questions
 from loadtests.server_verdicts import ServerVerdicts
 from loadtests.verify_store import judge
 
-from tests.system.test_load_runs import SOUND, run_load_test
 from veilcount_aggregator.intake.decode.columns import DecodedBody, columns_from_reports
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
@@ -27,6 +26,8 @@ from veilcount_aggregator.store.transfer_format import decode_numbers, encode_nu
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_verdicts
+
+from .test_load_runs import SOUND, run_load_test
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 QUESTIONS = questions(NOW.date())

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from loadtests.questions import definitions
 
-from tests.system.server import Server, free_port
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import open_store
+
+from .server import Server, free_port
 
 ROOT = Path(__file__).parents[2]
 CENTRAL = """

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.system.server import HOST, free_port
+from .server import HOST, free_port
 
 ROOT = Path(__file__).parents[2]
 SOUND = "sound: every figure is what the devices sent"

@@ -22,8 +22,6 @@ from typing import Any
 import click
 import pytest
 
-from tests.aggregator.api import deployment_fixtures as fixtures
-from tests.aggregator.api.deployment_fixtures import Deployment, Response, deployment
 from veilcount_aggregator.operate.cli.main import EXIT_OK, run, veilcount
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.releases import curator
@@ -34,6 +32,9 @@ from veilcount_analysis.releases import draw_release
 from veilcount_serving.structured_logging import configure_logging
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
+
+from ..aggregator.web.api import deployment_fixtures as fixtures
+from ..aggregator.web.api.deployment_fixtures import Deployment, Response, deployment
 
 SECRET = """
 app = "acme-editor"

@@ -17,8 +17,6 @@ import pytest
 import requests
 from bench.gateway import GARBAGE_BYTES, GARBAGE_CONNECTIONS, garbage, stopped
 
-from tests.client.device_fixtures import Device
-from tests.system.server import Server, free_port, wait_until
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import open_store
@@ -31,6 +29,9 @@ from veilcount_shared.oblivious_http.binary_http import Request, Response
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_base64
+
+from ..client.device_fixtures import Device
+from .server import Server, free_port, wait_until
 
 PEOPLE = 12
 FILE = """\

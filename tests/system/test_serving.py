@@ -28,7 +28,6 @@ from typing import Any
 import pytest
 import requests
 
-from tests.redis_server import RedisServer
 from veilcount_aggregator.intake.group_intake import MAX_WAITING_BYTES
 from veilcount_aggregator.intake.service_counters import ANSWERED
 from veilcount_aggregator.records.api_keys import Role, create_key, revoke_key
@@ -45,6 +44,7 @@ from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import MAX_PADDING, PSEUDONYM_BYTES, Batch, Losses, Report
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary
 
+from ..redis_server import RedisServer
 from .server import HOST, Server, free_port, listens, slow_commits, wait_until
 
 YESTERDAY = datetime.now(UTC).date() - timedelta(days=1)

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.queries.simulated_reports import estimate as estimated
 from veilcount_aggregator.queries.estimate_schema import SeriesEstimate
 from veilcount_analysis import estimate
 from veilcount_analysis.estimation import ShareEstimates
@@ -19,6 +17,9 @@ from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Report
 from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot, period_at
 from veilcount_shared.verdict import Verdict
+
+from ..aggregator.queries.simulated_reports import estimate as estimated
+from ..aggregator.web.api.deployment_fixtures import Deployment, deployment
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 FILE = """

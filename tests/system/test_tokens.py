@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.device_fixtures import HOUR, Device, clock_at, minutes_of, pass_time
-from tests.redis_server import RedisServer
-from tests.system.server import Server, free_port
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import open_store
 from veilcount_client.delivery.transport import HttpTransport
 from veilcount_issuer.accounts import read_account_key, sign_account
 from veilcount_shared import SystemRandomSource, load_collections
+
+from ..client.device_fixtures import HOUR, Device, clock_at, minutes_of, pass_time
+from ..redis_server import RedisServer
+from .server import Server, free_port
 
 DAYS, PEOPLE = 4, 5
 FILE = """\

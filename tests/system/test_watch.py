@@ -11,14 +11,15 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.aggregator.watch.receiver import Receiver, listening
-from tests.system.faults.campaign import Campaign
-from tests.system.server import ENDING_SECONDS, wait_until
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
+
+from ..aggregator.operate.watch.receiver import Receiver, listening
+from .faults.campaign import Campaign
+from .server import ENDING_SECONDS, wait_until
 
 RULES = """
 [[rule]]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from shutil import copy, copytree
 
-from tests.system.deploy.test_containers import instructions
+from .deploy.test_containers import instructions
 
 ROOT = Path(__file__).parents[2]
 VERSION = 'version = "0.1.0"'

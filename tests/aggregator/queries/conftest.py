@@ -9,15 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.queries.simulated_reports import (
-    FILE,
-    LISTS,
-    WORDS,
-    counted,
-    send,
-    send_numbers,
-)
+from ..web.api.deployment_fixtures import Deployment, deployment
+from .simulated_reports import FILE, LISTS, WORDS, counted, send, send_numbers
 
 BEFORE = datetime(2026, 10, 31, 12, tzinfo=UTC)
 AFTER = datetime(2026, 12, 5, 12, tzinfo=UTC)

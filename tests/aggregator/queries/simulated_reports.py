@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tests.aggregator.api.deployment_fixtures import Deployment
 from veilcount_aggregator import queries
 from veilcount_aggregator.intake.decode import DecodedBody
 from veilcount_aggregator.intake.decode.columns import ReportColumns
@@ -17,6 +16,8 @@ from veilcount_analysis.simulation import simulate_messages
 from veilcount_shared.domain import GRID
 from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
+
+from ..web.api.deployment_fixtures import Deployment
 
 OCTOBER, WINTER = ("2026-10-01", "2026-11-01"), ("2026-11-01", "2027-01-01")
 THEMES = 'values = ["light", "dark", "system"]\nlate = 10'

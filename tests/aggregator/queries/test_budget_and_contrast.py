@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import CENTRAL, Deployment, deployment
-from tests.aggregator.queries.conftest import AFTER, BEFORE
-from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, snapshot, typed
 from veilcount_aggregator import queries
 from veilcount_aggregator.queries.json_encoding import decimal
 from veilcount_analysis.privacy.trust_models import compare_trust_models as contrasted
 from veilcount_shared.periods import Unit
+
+from ..web.api.deployment_fixtures import CENTRAL, Deployment, deployment
+from .conftest import AFTER, BEFORE
+from .simulated_reports import FILE, LISTS, counted, send, snapshot, typed
 
 TODAY = date(2026, 12, 5)
 

@@ -10,15 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import logged_in
-from tests.aggregator.queries.simulated_reports import (
-    compare,
-    counted,
-    estimate,
-    send_inputs,
-    send_rows,
-)
 from veilcount_aggregator.queries import candidates
 from veilcount_aggregator.queries.estimate_schema import SearchResult
 from veilcount_aggregator.records.api_keys import Role
@@ -30,6 +21,10 @@ from veilcount_analysis.mechanisms.candidate_search import Candidates
 from veilcount_analysis.series.packed_rows import rows_from_messages
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import OpenStrings
+
+from ..web.api.deployment_fixtures import Deployment, deployment
+from ..web.dashboard.page_fixtures import logged_in
+from .simulated_reports import compare, counted, estimate, send_inputs, send_rows
 
 FILE = 'app = "acme"\n' + "".join(
     f'[{name}]\nquestion = "Which {name}?"\nepsilon = 4\nunit = "month"\nanswers = 1\n'

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.queries.simulated_reports import (
-    FILE,
-    LISTS,
-    NOVEMBER,
-    compare,
-    counted,
-    estimate,
-    only,
-    send,
-)
 from veilcount_analysis.errors import QueryError
+
+from ..web.api.deployment_fixtures import Deployment
+from .simulated_reports import FILE, LISTS, NOVEMBER, compare, counted, estimate, only, send
 
 
 def test_two_segments_differ_where_their_populations_do(stocked: Deployment) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.queries.simulated_reports import FILE, LISTS, estimate, only
 from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_aggregator.records.definitions import close_collection
+
+from ..web.api.deployment_fixtures import Deployment, deployment
+from .simulated_reports import FILE, LISTS, estimate, only
 
 COHORT = "of these n answers"
 POPULATION = "of the population that could have been asked"

@@ -5,17 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.queries.simulated_reports import (
-    FILE,
-    LISTS,
-    NOVEMBER,
-    WORDS,
-    counted,
-    estimate,
-    only,
-    send,
-)
 from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_aggregator.store import Cell
 from veilcount_analysis.errors import QueryError
@@ -23,6 +12,9 @@ from veilcount_analysis.estimation import LookCount, ShareEstimates
 from veilcount_analysis.mechanisms import estimate as estimated
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
+
+from ..web.api.deployment_fixtures import Deployment
+from .simulated_reports import FILE, LISTS, NOVEMBER, WORDS, counted, estimate, only, send
 
 SURE = "0.9999"  # the level at which seeded populations must be in their intervals
 

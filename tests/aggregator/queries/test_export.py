@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.queries.simulated_reports import compare, estimate
 from veilcount_aggregator import queries
 from veilcount_aggregator.queries import export
 from veilcount_aggregator.queries.export import (
@@ -24,6 +22,9 @@ from veilcount_aggregator.queries.export import (
 )
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.text import result_columns
+
+from ..web.api.deployment_fixtures import Deployment
+from .simulated_reports import compare, estimate
 
 QUERIES: list[tuple[str, dict[str, str | list[str]]]] = [
     ("theme", {"by": "month"}),

@@ -9,14 +9,15 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import logged_in
-from tests.aggregator.queries.simulated_reports import compare, counted, estimate, send_rows
 from veilcount_aggregator.queries.estimate_schema import MomentRow
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_analysis.series.packed_rows import rows_from_numbers
 from veilcount_shared.domain import GRID
+
+from ..web.api.deployment_fixtures import Deployment, deployment
+from ..web.dashboard.page_fixtures import logged_in
+from .simulated_reports import compare, counted, estimate, send_rows
 
 FILE = """app = "acme"
 [body]

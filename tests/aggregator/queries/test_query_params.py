@@ -11,13 +11,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.aggregator.api.deployment_fixtures import Deployment
-from tests.aggregator.queries.simulated_reports import compare, estimate, question, typed
 from veilcount_aggregator import queries
 from veilcount_aggregator.operate.cli.query_source import struct_options
 from veilcount_aggregator.queries.query_params import QueryParams, params
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import LookCount, View
+
+from ..web.api.deployment_fixtures import Deployment
+from .simulated_reports import compare, estimate, question, typed
 
 Words = str | list[str]
 

@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import logged_in
-from tests.aggregator.queries.simulated_reports import counted, estimate, send, send_numbers
 from veilcount_aggregator.queries import EstimateResult
 from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_analysis.errors import QueryError
+
+from ..web.api.deployment_fixtures import Deployment, deployment
+from ..web.dashboard.page_fixtures import logged_in
+from .simulated_reports import counted, estimate, send, send_numbers
 
 FILE = 'app = "acme"\n' + "".join(
     f'[{name}]\nquestion = "Which {name}?"\nepsilon = 1\n{rest}\n'

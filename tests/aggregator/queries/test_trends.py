@@ -9,14 +9,15 @@ from typing import cast
 import numpy as np
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import Deployment, deployment
-from tests.aggregator.dashboard.page_fixtures import logged_in
-from tests.aggregator.queries.simulated_reports import compare, counted, estimate, send_rows
 from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.series.packed_rows import rows_from_numbers
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.mechanisms import TrendMechanism
+
+from ..web.api.deployment_fixtures import Deployment, deployment
+from ..web.dashboard.page_fixtures import logged_in
+from .simulated_reports import compare, counted, estimate, send_rows
 
 FILE = """app = "acme"
 [premium]

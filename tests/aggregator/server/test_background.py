@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.server.background import (
@@ -28,6 +27,8 @@ from veilcount_aggregator.store import ServiceCounter
 from veilcount_aggregator.store.retention.clock_guard import ClockState
 from veilcount_aggregator.store.transfer_format import decode_numbers
 from veilcount_serving.structured_logging import NAME, FaultLog
+
+from ...system.server import wait_until
 
 NOTE = ServiceCounter("answered", "", -1, "reports:2xx:0.01")
 FILE = """

@@ -15,9 +15,6 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
-from tests.aggregator.server.test_wsgi_threads import SCOPE, Protocol
-from tests.system.server import wait_until
 from veilcount_aggregator.intake.group_intake import ANSWER_SECONDS, IntakeRequest
 from veilcount_aggregator.intake.pipeline import Outcome
 from veilcount_aggregator.records.gateway_keys import create_gateway_key
@@ -41,6 +38,10 @@ from veilcount_shared.oblivious_http.hpke import decapsulate
 from veilcount_shared.report import Batch
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
+
+from ...system.server import wait_until
+from ..web.api.deployment_fixtures import FILE, Deployment, deployment
+from .test_wsgi_threads import SCOPE, Protocol
 
 PATIENCE = 60.0
 

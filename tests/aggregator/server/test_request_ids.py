@@ -13,14 +13,15 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, Deployment, Response, deployment
-from tests.aggregator.dashboard.page_fixtures import logged_in
-from tests.aggregator.server.test_relayed import Worker
 from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.web.api.reports import ReportsEndpoint
 from veilcount_serving.request_ids import ENVIRON_NAME, RequestIds
 from veilcount_serving.structured_logging import configure_logging, log_event
 from veilcount_shared.report import Batch
+
+from ..web.api.deployment_fixtures import FILE, Deployment, Response, deployment
+from ..web.dashboard.page_fixtures import logged_in
+from .test_relayed import Worker
 
 CHOSEN = "0123456789abcdef" * 2
 PATHS = (

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
-from tests.aggregator.server.test_wsgi_threads import NEVER, Protocol
 from veilcount_aggregator.intake.decode import BodyTooLarge
 from veilcount_aggregator.server.request_bodies import LargeBodies
 from veilcount_serving.errors import Overloaded
 from veilcount_shared.wire import MAX_BODY
+
+from .test_wsgi_threads import NEVER, Protocol
 
 
 def test_large_bodies_share_a_budget_of_what_has_come() -> None:

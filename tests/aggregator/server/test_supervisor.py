@@ -14,11 +14,12 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import pytest
 from werkzeug.test import Client
 
-from tests.system.server import wait_until
 from veilcount_aggregator.server.analysis_process import supervisor, worker
 from veilcount_aggregator.server.analysis_process.forwarding import Forwarder
 from veilcount_aggregator.server.analysis_process.supervisor import AnalysisProcess
 from veilcount_aggregator.server.analysis_process.worker import NICE, run
+
+from ...system.server import wait_until
 
 HEADROOM = 200  # MB, over what this process takes
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from werkzeug.test import Client
 
-from tests.aggregator.aggregator_fixtures import SteppedClock
-from tests.system.server import slow_commits
 from veilcount_aggregator.server.wsgi import LazyApplication
 from veilcount_aggregator.store import open_store
 from veilcount_shared.problem_details import RETRY_SECONDS
+
+from ...system.server import slow_commits
+from ..aggregator_fixtures import SteppedClock
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.aggregator.store.engines import ENGINES, Empty
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import REDIS, VALKEY, RedisServer
-from tests.system.server import wait_until
 from veilcount_aggregator.store import Store, open_store
+
+from ...redis_cluster import RedisCluster
+from ...redis_server import REDIS, VALKEY, RedisServer
+from ...system.server import wait_until
+from .engines import ENGINES, Empty
 
 
 @contextmanager

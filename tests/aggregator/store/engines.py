@@ -8,8 +8,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import REDIS, VALKEY, RedisServer
+from ...redis_cluster import RedisCluster
+from ...redis_server import REDIS, VALKEY, RedisServer
 
 #: gives the URL of an empty store; the one before may be gone by then
 Empty = Callable[[], str]

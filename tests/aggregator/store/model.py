@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from tests.aggregator.store.series_fixtures import SlotReport, slot_of
 from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.store import VERDICT, Cell, Record, ServiceCounter
 from veilcount_analysis.series.series import Series
 from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.verdict import Verdict
+
+from .series_fixtures import SlotReport, slot_of
 
 
 class Model:

@@ -8,8 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tests.aggregator.store.model import Model
-from tests.aggregator.store.series_fixtures import (
+from veilcount_aggregator.errors import StoreReadOnly
+from veilcount_aggregator.store import Cell, Record, Store, TransferPiece, open_store
+from veilcount_shared.verdict import Verdict
+
+from .model import Model
+from .series_fixtures import (
     ARMS,
     DAILY,
     LINKED,
@@ -26,9 +30,6 @@ from tests.aggregator.store.series_fixtures import (
     send,
     series,
 )
-from veilcount_aggregator.errors import StoreReadOnly
-from veilcount_aggregator.store import Cell, Record, Store, TransferPiece, open_store
-from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL
 STALE, OVER_BUDGET, EARLY = Verdict.STALE, Verdict.OVER_BUDGET, Verdict.EARLY

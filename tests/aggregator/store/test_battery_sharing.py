@@ -10,7 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import (
+from veilcount_aggregator.errors import StoreReadOnly
+from veilcount_aggregator.store import (
+    Cell,
+    DurabilityState,
+    Record,
+    ServiceCounter,
+    Store,
+    TransferPiece,
+    open_store,
+)
+from veilcount_aggregator.store.transfer_format import KINDS, encode_numbers
+from veilcount_shared.verdict import Verdict
+
+from .series_fixtures import (
     DAILY,
     LINKED,
     counts,
@@ -24,18 +37,6 @@ from tests.aggregator.store.series_fixtures import (
     send,
     series,
 )
-from veilcount_aggregator.errors import StoreReadOnly
-from veilcount_aggregator.store import (
-    Cell,
-    DurabilityState,
-    Record,
-    ServiceCounter,
-    Store,
-    TransferPiece,
-    open_store,
-)
-from veilcount_aggregator.store.transfer_format import KINDS, encode_numbers
-from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, STALE = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE
 

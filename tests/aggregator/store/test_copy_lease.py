@@ -15,9 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.store.conftest import served
-from tests.aggregator.store.series_fixtures import DAILY, report, send
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store import copy_lease as lease_module
@@ -26,6 +23,10 @@ from veilcount_aggregator.store.migrate import KIND, CopyProgress, copy_store
 from veilcount_aggregator.store.target_lock import exclusive_file
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict
+
+from ...system.server import wait_until
+from .conftest import served
+from .series_fixtures import DAILY, report, send
 
 FORK = multiprocessing.get_context("fork")
 

@@ -10,8 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.engines import ENGINES
-from tests.aggregator.store.series_fixtures import (
+from veilcount_aggregator.errors import StoreReadOnly, StoreUnfit
+from veilcount_aggregator.store import Cell, Record, Store, TransferPiece, migrate, open_store
+from veilcount_aggregator.store.migrate import CopyProgress, copy_store, outgoing_copy
+from veilcount_aggregator.store.transfer_format import content_digest
+from veilcount_analysis.mechanisms import tally
+from veilcount_shared.verdict import Verdict
+
+from .engines import ENGINES
+from .series_fixtures import (
     DAILY,
     LINKED,
     SlotReport,
@@ -23,12 +30,6 @@ from tests.aggregator.store.series_fixtures import (
     send,
     series,
 )
-from veilcount_aggregator.errors import StoreReadOnly, StoreUnfit
-from veilcount_aggregator.store import Cell, Record, Store, TransferPiece, migrate, open_store
-from veilcount_aggregator.store.migrate import CopyProgress, copy_store, outgoing_copy
-from veilcount_aggregator.store.transfer_format import content_digest
-from veilcount_analysis.mechanisms import tally
-from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 CUT = "the line was cut"

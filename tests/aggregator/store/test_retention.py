@@ -7,25 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import count, rows
-from tests.aggregator.store.series_fixtures import (
-    DAILY,
-    LINKED,
-    LONG_AGO,
-    digest,
-    drop,
-    drop_and_delete,
-    report,
-    send,
-)
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import RetentionTooEarly, StoreUnavailable
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.redis.lua_library import call
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.retention.clock_guard import TOLERANCE
 from veilcount_shared.verdict import Verdict
+
+from ...redis_cluster import RedisCluster
+from ...redis_server import RedisServer
+from .redis.simulated_rows import count, rows
+from .series_fixtures import DAILY, LINKED, LONG_AGO, digest, drop, drop_and_delete, report, send
 
 COUNTED, DUPLICATE, STALE = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE
 FOUR = [report(1, period) for period in range(4)]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.aggregator.store.series_fixtures import ARMS, DAILY, LINKED, SPARING
 from veilcount_aggregator.store import (
     CODES,
     COUNTED,
@@ -21,6 +20,8 @@ from veilcount_aggregator.store.series_reports import Quota
 from veilcount_aggregator.store.slot_rules import SeriesState, assign_verdicts, row_keys
 from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
+
+from .series_fixtures import ARMS, DAILY, LINKED, SPARING
 
 ROWS = [bytes([number]) * ROW_BYTES for number in range(4)]
 PERIODS, SLOTS = 3, 3

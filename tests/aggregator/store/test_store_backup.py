@@ -13,20 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.store.conftest import emptied
-from tests.aggregator.store.redis.simulated_rows import count, rows
-from tests.aggregator.store.series_fixtures import (
-    LINKED,
-    counts,
-    everything,
-    fill,
-    histograms,
-    report,
-    report_columns,
-    send,
-)
-from tests.redis_server import RedisServer, free_port
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Cell, Store, open_store
 from veilcount_aggregator.store import backup as backup_module
@@ -38,6 +24,21 @@ from veilcount_aggregator.store.series_reports import Bytes
 from veilcount_aggregator.store.sqlite.transfer import merge
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict
+
+from ...redis_server import RedisServer, free_port
+from ...system.server import wait_until
+from .conftest import emptied
+from .redis.simulated_rows import count, rows
+from .series_fixtures import (
+    LINKED,
+    counts,
+    everything,
+    fill,
+    histograms,
+    report,
+    report_columns,
+    send,
+)
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 

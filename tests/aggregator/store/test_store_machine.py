@@ -10,9 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from tests.aggregator.store.engines import Empty
-from tests.aggregator.store.model import Model
-from tests.aggregator.store.series_fixtures import (
+from veilcount_aggregator.errors import StoreReadOnly
+from veilcount_aggregator.store import Record, ServiceCounter, open_store
+from veilcount_analysis.series.series import Series
+from veilcount_shared.verdict import Verdict
+
+from .engines import Empty
+from .model import Model
+from .series_fixtures import (
     ARMS,
     DAILY,
     LINKED,
@@ -28,10 +33,6 @@ from tests.aggregator.store.series_fixtures import (
     row,
     series,
 )
-from veilcount_aggregator.errors import StoreReadOnly
-from veilcount_aggregator.store import Record, ServiceCounter, open_store
-from veilcount_analysis.series.series import Series
-from veilcount_shared.verdict import Verdict
 
 PERIODS = 4
 BUSY = series("three", "per_day = 9", unit="event")

@@ -12,8 +12,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import deployment
-from tests.aggregator.cli.server_fixtures import listening
 from veilcount_client import Client
 from veilcount_client.__main__ import run
 from veilcount_client.delivery.transport import Later
@@ -24,6 +22,8 @@ from veilcount_client.settings import ClientSettings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
 
+from ...aggregator.operate.cli.server_fixtures import listening
+from ...aggregator.web.api.deployment_fixtures import deployment
 from ..delivery.app_client import NOBODY
 from ..delivery.server_fixtures import answering, serving
 from ..device_fixtures import Device, at, one_collection

@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, NOW, Deployment, deployment
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_client import Client
 from veilcount_client.delivery import replies
@@ -22,6 +21,7 @@ from veilcount_client.testing import RecordingTransport, WsgiTransport
 from veilcount_shared import SystemRandomSource, parse_collections
 from veilcount_shared.verdict import Verdict
 
+from ...aggregator.web.api.deployment_fixtures import FILE, NOW, Deployment, deployment
 from ..delivery.app_client import NOBODY
 from ..delivery.server_fixtures import answering, serving
 from ..device_fixtures import Device, Wire, at, clock_at, file, one_collection

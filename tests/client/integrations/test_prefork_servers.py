@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.redis_server import RedisServer
 from veilcount_client import Client
 from veilcount_client.state.key_derivation import person_key
 
+from ...redis_server import RedisServer
 from ..delivery.app_client import NOBODY
 from ..delivery.server_fixtures import wait_until
 from .running_campaign import COLLECTIONS, FILE

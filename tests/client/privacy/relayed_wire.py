@@ -16,7 +16,6 @@ from itertools import count
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from tests.aggregator.api.gateway_fixtures import wsgi_gateway
 from veilcount_aggregator.records.gateway_keys import GatewayKey
 from veilcount_aggregator.web.api import gateway as gateway_module
 from veilcount_client.delivery import body_packing, uploader
@@ -29,6 +28,7 @@ from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import decode_binary, encode_binary, encode_verdicts
 
+from ...aggregator.web.api.gateway_fixtures import wsgi_gateway
 from ..device_fixtures import Wire, number
 
 HEADER_BYTES, ENC_BYTES = 7, 32  # of an encapsulated request: key id and suite; ephemeral key

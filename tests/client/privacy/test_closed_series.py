@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import NOW as TODAY
-from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_aggregator.records.definitions import close_collection
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.diagnostics.problems import CLOSED
@@ -21,6 +19,8 @@ from veilcount_client.testing import SettableClock, WsgiTransport
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.verdict import Verdict
 
+from ...aggregator.web.api.deployment_fixtures import NOW as TODAY
+from ...aggregator.web.api.deployment_fixtures import deployment
 from ..device_fixtures import HOUR, Device, at, file, minutes_of, one_collection, set_clock
 
 LINKED = {"linkage": "collection"}

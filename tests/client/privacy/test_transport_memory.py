@@ -19,7 +19,6 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.aggregator.api.gateway_fixtures import wsgi_gateway
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_client.delivery.transport import HttpTransport, Reply, Transport
 from veilcount_client.testing.doubles import RecordingTransport, WsgiTransport
@@ -29,6 +28,7 @@ from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_binary, encode_verdicts
 
+from ...aggregator.web.api.gateway_fixtures import wsgi_gateway
 from ..delivery import server_fixtures
 from ..delivery.server_fixtures import Request, Server, reply, serving
 from .relayed_wire import SimulatedRelayTransport, gateway_key, one_memory_of_keys, wsgi_reply

@@ -12,12 +12,13 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.client.delivery.app_client import NOBODY
-from tests.client.device_fixtures import HOUR, Device, at, file, minutes_of, one_collection
 from veilcount_client import Client
 from veilcount_client.recording import known_definitions
 from veilcount_client.state import StateError
 from veilcount_client.testing import ClientHarness
+
+from ..delivery.app_client import NOBODY
+from ..device_fixtures import HOUR, Device, at, file, minutes_of, one_collection
 
 YES = True
 BUDGET = {"model": "central", "unit": "month"}

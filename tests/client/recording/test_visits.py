@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.properties.definition_harness import parse_definition
 from veilcount_client.recording.visits import Visits
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection
 from veilcount_shared.errors import DefinitionError
 
+from ...properties.definition_harness import parse_definition
 from ..device_fixtures import DAY, Device, at, one_collection
 
 VISITS = (0, 1, 1, 3, 4, 5, 8)  # on these days

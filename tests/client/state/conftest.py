@@ -10,10 +10,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.redis_server import RedisServer
 from veilcount_client.state import ClientState, file_checks
 from veilcount_client.state.factory import open_state
 from veilcount_client.state.sqlite_database import FILE
+
+from ...redis_server import RedisServer
 
 spaces = count()
 

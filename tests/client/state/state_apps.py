@@ -11,17 +11,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.client.state.state_fixtures import (
-    ANN,
-    COST,
-    NOW,
-    OTHER,
-    SERIES,
-    agree,
-    draw,
-)
 from veilcount_client.state import DrawOutcome, file_checks
 from veilcount_client.state.factory import open_state
+
+from .state_fixtures import ANN, COST, NOW, OTHER, SERIES, agree, draw
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload([__name__])

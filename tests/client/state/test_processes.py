@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.redis_server import RedisServer
 from veilcount_client.state import (
     ClientState,
     ConsentDecision,
@@ -24,6 +23,7 @@ from veilcount_client.state import (
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.redis import RedisState
 
+from ...redis_server import RedisServer
 from .conftest import Engine, SqliteEngine
 from .state_apps import fork, share, start, store
 from .state_fixtures import (

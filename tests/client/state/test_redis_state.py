@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.proxy import LosingProxy
-from tests.redis_server import HOST, RedisServer, free_port
 from veilcount_client.state import DrawOutcome, OutboxLimits, StateError
 from veilcount_client.state import redis as redis_state
 from veilcount_client.state.factory import open_state
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.redis import RedisState
 
+from ...proxy import LosingProxy
+from ...redis_server import HOST, RedisServer, free_port
 from .conftest import Engine
 from .state_fixtures import (
     ANN,

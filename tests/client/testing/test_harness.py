@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import deployment
 from veilcount_client import Client, NotUsable, UnknownCollection
 from veilcount_client import client as client_module
 from veilcount_client.delivery.transport import Delivered, Later
@@ -21,6 +20,7 @@ from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_binary, encode_json
 
+from ...aggregator.web.api.deployment_fixtures import deployment
 from ..delivery.app_client import NOBODY
 from ..device_fixtures import file, one_collection
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.client.device_fixtures import one_collection
 from veilcount_client.delivery.issuer import SlotsRefused, SlotToSign
 from veilcount_shared import Collection
 from veilcount_shared.tokens import PublicKey, digest, encode_key
+
+from ..device_fixtures import one_collection
 
 MOST_PERIODS = 30
 

@@ -22,12 +22,6 @@ from threading import Timer
 from typing import Any
 from unittest.mock import patch
 
-from tests.aggregator.api.deployment_fixtures import FILE, Deployment, deployment
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import RedisServer
-from tests.system.deploy.files import unit
-from tests.system.deploy.promtool import Sample, Scrape, read
-from tests.system.server import Server, wait_until
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.records.clock_confirmation import confirm_day
@@ -45,6 +39,13 @@ from veilcount_issuer.issuance_metrics import IssuanceMetrics
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.report import Batch
+
+from ...aggregator.web.api.deployment_fixtures import FILE, Deployment, deployment
+from ...redis_cluster import RedisCluster
+from ...redis_server import RedisServer
+from ..server import Server, wait_until
+from .files import unit
+from .promtool import Sample, Scrape, read
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 STALL_SECONDS = 1.5

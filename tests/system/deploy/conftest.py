@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.system.deploy.recording_upstream import RecordingUpstream, recording_upstream
+from .recording_upstream import RecordingUpstream, recording_upstream
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.system.deploy.files import text
-from tests.system.server import HOST, free_port, listens, wait_until
+from ..server import HOST, free_port, listens, wait_until
+from .files import text
 
 #: in place of the ten seconds that a body may stop for: only where something stops, since on a busy
 #: machine an honest connection may stand still as long

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.system.server import HOST
+from ..server import HOST
 
 
 class RecordingUpstream(ThreadingHTTPServer):

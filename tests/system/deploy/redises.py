@@ -13,9 +13,9 @@ from pathlib import Path
 
 import redis
 
-from tests.redis_server import VALKEY, program_path
-from tests.system.deploy.files import DEPLOY
-from tests.system.server import HOST, free_port
+from ...redis_server import VALKEY, program_path
+from ..server import HOST, free_port
+from .files import DEPLOY
 
 SECRETS = "/run/secrets/veilcount", "/run/secrets/valkey"
 BLOCK = 1 << 16

@@ -10,20 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import FILE, deployment
-from tests.redis_server import RedisServer
-from tests.system.deploy.alert_states import (
-    BACKUP_METRIC,
-    SLOW,
-    STATES,
-    Scraped,
-    gateway_key,
-    issuer_figures,
-)
-from tests.system.deploy.files import DEPLOY, documents
-from tests.system.deploy.promtool import Sample, fires, is_true, meets, run_promtool
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
+
+from ...aggregator.web.api.deployment_fixtures import FILE, deployment
+from ...redis_server import RedisServer
+from .alert_states import BACKUP_METRIC, SLOW, STATES, Scraped, gateway_key, issuer_figures
+from .files import DEPLOY, documents
+from .promtool import Sample, fires, is_true, meets, run_promtool
 
 GROUP = documents("alerts.yml")[0]["groups"][0]
 RULES = {rule["alert"]: rule for rule in GROUP["rules"]}

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.redis_server import REDIS
-from tests.system.deploy.files import DEPLOY, IMAGE, containers, documents, text
-from tests.system.deploy.recording_upstream import recording_upstream
-from tests.system.deploy.redises import Secrets, answers, server_of
-from tests.system.server import free_port, wait_until
 from veilcount_aggregator.operate.cli import serve
 from veilcount_aggregator.store import open_store
+
+from ...redis_server import REDIS
+from ..server import free_port, wait_until
+from .files import DEPLOY, IMAGE, containers, documents, text
+from .recording_upstream import recording_upstream
+from .redises import Secrets, answers, server_of
 
 (COMPOSE,) = documents("compose.yml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

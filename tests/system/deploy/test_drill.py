@@ -14,11 +14,6 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.redis_cluster import RedisCluster
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import Bit, bits_of, spent
-from tests.system.server import Server, wait_until
 from veilcount_aggregator.queries.checks.store_checks import examine_store
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
@@ -27,6 +22,12 @@ from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_serving.findings import Severity
+
+from ...redis_cluster import RedisCluster
+from ..faults.campaign import Campaign
+from ..faults.honest_devices import Population
+from ..faults.store_verification import Bit, bits_of, spent
+from ..server import Server, wait_until
 
 NOW = datetime.now(UTC)
 FILE = f"""

@@ -14,17 +14,18 @@ from typing import Any
 import pytest
 import redis
 
-from tests.redis_cluster import free_port
-from tests.redis_server import REDIS
-from tests.system.deploy.files import IMAGE, containers, documents, text
-from tests.system.deploy.redises import Secrets, command_lines, redis_of
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.server.serve import prepare
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_serving.listen_address import ListenAddress
+
+from ...redis_cluster import free_port
+from ...redis_server import REDIS
+from ..server import wait_until
+from .files import IMAGE, containers, documents, text
+from .redises import Secrets, command_lines, redis_of
 
 CLUSTER = documents("kubernetes.yml")
 AGREED = {"cluster_state": "ok", "cluster_slots_ok": "16384", "cluster_known_nodes": "3"}

@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.system.deploy.nginx import IMPATIENT, Nginx, in_front_of
-from tests.system.deploy.recording_upstream import RecordingUpstream
-from tests.system.server import HOST, Server, free_port, wait_until
-from tests.system.test_serving import COUNTED, FILE, body, collection
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_client.delivery.transport import HttpTransport, Later, Rejected
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
+
+from ..server import HOST, Server, free_port, wait_until
+from ..test_serving import COUNTED, FILE, body, collection
+from .nginx import IMPATIENT, Nginx, in_front_of
+from .recording_upstream import RecordingUpstream
 
 REPORTS = "/v1/reports"
 PAUSE = 0.25  # between what drips

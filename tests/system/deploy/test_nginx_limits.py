@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.deploy.files import DEPLOY, text
-from tests.system.deploy.nginx import Nginx, in_front_of
-from tests.system.deploy.recording_upstream import RecordingUpstream
-from tests.system.server import HOST
 from veilcount_aggregator.settings import Settings
+
+from ..server import HOST
+from .files import DEPLOY, text
+from .nginx import Nginx, in_front_of
+from .recording_upstream import RecordingUpstream
 
 ADDRESSES = {"server_tokens off;": f"set_real_ip_from {HOST}; real_ip_header X-Test-Address;"}
 SLOW = {"rate=10r/m": "rate=1r/m", "rate=1r/s": "rate=1r/m"}

@@ -16,17 +16,18 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.system.deploy.nginx import Nginx, certified, in_front_of, relay_to
-from tests.system.deploy.recording_upstream import RecordingUpstream, recording_upstream
-from tests.system.deploy.test_nginx import REVEALING, resumes
-from tests.system.deploy.test_nginx_limits import ADDRESSES, FEW, SLOW
-from tests.system.server import HOST, Server, free_port
-from tests.system.test_relay import Deployed, deployed
 from veilcount_client.clock import SystemClock
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_client.delivery.transport import HttpTransport, Later
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 from veilcount_shared.wire import MAX_BODY
+
+from ..server import HOST, Server, free_port
+from ..test_relay import Deployed, deployed
+from .nginx import Nginx, certified, in_front_of, relay_to
+from .recording_upstream import RecordingUpstream, recording_upstream
+from .test_nginx import REVEALING, resumes
+from .test_nginx_limits import ADDRESSES, FEW, SLOW
 
 __all__ = ["deployed"]  # a fixture
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.redis_server import REDIS, VALKEY
-from tests.system.deploy.files import DEPLOY, documents, text
-from tests.system.deploy.redises import Secrets, answers, command_lines, server_of
-from tests.system.server import HOST, Server, free_port, wait_until
-from tests.system.test_serving import COUNTED, KNOWN, body, collection, send
+from ...redis_server import REDIS, VALKEY
+from ..server import HOST, Server, free_port, wait_until
+from ..test_serving import COUNTED, KNOWN, body, collection, send
+from .files import DEPLOY, documents, text
+from .redises import Secrets, answers, command_lines, server_of
 
 (COMPOSE,) = documents("compose.yml")
 RUNS = pytest.mark.parametrize("store", [REDIS, VALKEY], indirect=True)

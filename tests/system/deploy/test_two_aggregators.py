@@ -16,14 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.redis_cluster import RedisCluster
-from tests.system.deploy.nginx import in_front_of
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.store_verification import spent
-from tests.system.server import free_port, wait_until
 from veilcount_aggregator.store import open_store
 from veilcount_client import Client
 from veilcount_client.testing import SettableClock
+
+from ...redis_cluster import RedisCluster
+from ..faults.campaign import Campaign
+from ..faults.store_verification import spent
+from ..server import free_port, wait_until
+from .nginx import in_front_of
 
 PERSONS = 4
 PATIENCE = 60.0  # seconds, on a machine that is busy

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.deploy.files import DEPLOY, PROGRAM, moved, text, unit, variables, words
-from tests.system.server import HOST, free_port, listens, wait_until
-from tests.system.test_serving import COUNTED, KNOWN, body, collection, counted, send
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.store import open_store
 from veilcount_serving.worker_supervisor import DRAIN_SECONDS
+
+from ..server import HOST, free_port, listens, wait_until
+from ..test_serving import COUNTED, KNOWN, body, collection, counted, send
+from .files import DEPLOY, PROGRAM, moved, text, unit, variables, words
 
 SERVICE, BACKUP = unit("veilcount.service"), unit("veilcount-backup.service")
 ISSUER = unit("veilcount-issuer.service")

@@ -18,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.docs.output_match import Untrue, check
-from tests.docs.page_parser import ROOT, Block, steps
-from tests.docs.shell_blocks import Command, commands
-from tests.system.server import Server, free_port, wait_until
+from ...docs.output_match import Untrue, check
+from ...docs.page_parser import ROOT, Block, steps
+from ...docs.shell_blocks import Command, commands
+from ..server import Server, free_port, wait_until
 
 PAGE = ROOT / "docs" / "drills.md"
 ENVIRONMENT = "/etc/veilcount/environment"

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import requests
 
-from tests.aggregator.issuer.issuer_fixtures import decode
-from tests.system.server import wait_until
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_issuer.accounts import read_account_key, sign_account
 from veilcount_shared import Collection, SystemRandomSource, load_collections
@@ -22,6 +20,8 @@ from veilcount_shared.tokens import SlotSecret, check_key_list
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_base64, encode_binary
 
+from ...issuer.issuer_fixtures import decode
+from ..server import wait_until
 from .operator_host import AGGREGATOR, ISSUER, Drill, Host
 
 FILE = """\

@@ -11,13 +11,6 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.client.device_fixtures import Device
-from tests.redis_server import HOST, RedisServer
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import assert_consistent
-from tests.system.server import wait_until
-from tests.system.test_relay import FILE, RelayLog, post_garbage, relay
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.api_keys import Role, create_key, load_api_keys
 from veilcount_aggregator.records.definitions import load_catalog
@@ -27,6 +20,13 @@ from veilcount_client.delivery.relay import RelayTransport
 from veilcount_shared import SystemRandomSource, load_collections
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, decode_configs
 
+from ...client.device_fixtures import Device
+from ...redis_server import HOST, RedisServer
+from ..faults.campaign import Campaign
+from ..faults.honest_devices import Population
+from ..faults.store_verification import assert_consistent
+from ..server import wait_until
+from ..test_relay import FILE, RelayLog, post_garbage, relay
 from .operator_host import AGGREGATOR, Drill, Host
 
 SENT = 100  # reports that are acknowledged before a drill goes on

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import HOST, RedisServer
-from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import assert_consistent
-
+from ...redis_cluster import RedisCluster
+from ...redis_server import HOST, RedisServer
+from ..faults.honest_devices import Population
+from ..faults.store_verification import assert_consistent
 from .operator_host import Drill
 from .test_key_drills import aggregator, send_more
 

@@ -11,13 +11,13 @@ from shutil import copy
 
 import pytest
 
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import bits_of, spent
-from tests.system.wheel import build_wheel
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import open_store
 
+from ..faults.campaign import Campaign
+from ..faults.honest_devices import Population
+from ..faults.store_verification import bits_of, spent
+from ..wheel import build_wheel
 from .operator_host import AGGREGATOR, Drill, Host
 from .recording_device import PERSONS
 from .test_issuer_drills import Accounts, issuing

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.system.server import Server
 from veilcount_analysis.series.series import Series
 from veilcount_client import Client
 from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Report
+
+from ..server import Server
 
 WORDS = """
 app = "acme-editor"

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from tests.proxy import Mood, Proxy
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import HOST, RedisServer
-from tests.system.faults.campaign import Campaign
-from tests.system.server import Server, free_port, slow_commits, wait_until
+from ...proxy import Mood, Proxy
+from ...redis_cluster import RedisCluster
+from ...redis_server import HOST, RedisServer
+from ..server import Server, free_port, slow_commits, wait_until
+from .campaign import Campaign
 
 Fault = Callable[[], AbstractContextManager[None]]
 

@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.system.faults.campaign import Campaign
-from tests.system.server import wait_until
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
+
+from ..server import wait_until
+from .campaign import Campaign
 
 HOST = "127.0.0.1"
 PATIENCE = 2.0  # seconds a device waits for an answer

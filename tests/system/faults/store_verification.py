@@ -8,12 +8,13 @@ from contextlib import closing
 
 import numpy as np
 
-from tests.system.faults.campaign import Campaign
 from veilcount_aggregator.intake.group_intake import GROUP
 from veilcount_aggregator.store import ROW_BYTES, Cell, Store, TransferPiece, open_store
 from veilcount_analysis.mechanisms import tally
 from veilcount_analysis.series.series import Series
 from veilcount_shared.report import Report
+
+from .campaign import Campaign
 
 Bit = tuple[str, int, bytes, int]  # fingerprint, epoch, row, slot
 

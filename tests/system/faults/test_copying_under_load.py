@@ -10,12 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.redis_server import RedisServer
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.deployments import OnSqlite
-from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import assert_consistent
-from tests.system.server import wait_until
+from ...redis_server import RedisServer
+from ..server import wait_until
+from .campaign import Campaign
+from .deployments import OnSqlite
+from .honest_devices import Population
+from .store_verification import assert_consistent
 
 
 def test_devices_that_try_again_lose_nothing_when_their_store_moves(tmp_path: Path) -> None:

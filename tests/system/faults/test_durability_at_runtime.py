@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from tests.redis_server import RedisServer
-from tests.system.faults.campaign import Campaign
-from tests.system.server import Server, wait_until
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
+
+from ...redis_server import RedisServer
+from ..server import Server, wait_until
+from .campaign import Campaign
 
 
 def post(server: Server, campaign: Campaign, seed: int) -> int:

@@ -16,16 +16,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.redis_server import RedisServer
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.tracing import Call, Trace, parse, tracing
-from tests.system.server import Server, slow_commits
 from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
+
+from ...redis_server import RedisServer
+from ..server import Server, slow_commits
+from .campaign import Campaign
+from .tracing import Call, Trace, parse, tracing
 
 SENT = 6
 ATTEMPTS = 50

@@ -15,17 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.deployments import (
-    DEPLOYMENTS,
-    LASTS,
-    Deployment,
-    filled,
-    small_file_system,
-)
-from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import assert_consistent, groups_of_several
-from tests.system.server import wait_until
+from ..server import wait_until
+from .campaign import Campaign
+from .deployments import DEPLOYMENTS, LASTS, Deployment, filled, small_file_system
+from .honest_devices import Population
+from .store_verification import assert_consistent, groups_of_several
 
 DISK = 16 << 20
 DEVICES = 12

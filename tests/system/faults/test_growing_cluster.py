@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 from redis.crc import key_slot
 
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import HOST
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import assert_consistent
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.redis.store import RedisStore
+
+from ...redis_cluster import RedisCluster
+from ...redis_server import HOST
+from .campaign import Campaign
+from .honest_devices import Population
+from .store_verification import assert_consistent
 
 
 def interrupt(cluster: RedisCluster, slot: int) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.honest_devices import Population
-from tests.system.faults.store_verification import bits_of, spent
 from veilcount_aggregator.store import open_store
+
+from .campaign import Campaign
+from .honest_devices import Population
+from .store_verification import bits_of, spent
 
 MENDED = "write-ahead log restored"
 

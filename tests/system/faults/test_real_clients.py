@@ -9,14 +9,15 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
-from tests.proxy import HOST, Mood
-from tests.system.faults.campaign import DAYS_BEFORE, Campaign
-from tests.system.faults.deployments import OnSqlite
-from tests.system.faults.store_verification import spent
 from veilcount_aggregator.store import open_store
 from veilcount_client import Client
 from veilcount_client.testing import SettableClock
 from veilcount_shared.verdict import Verdict
+
+from ...proxy import HOST, Mood
+from .campaign import DAYS_BEFORE, Campaign
+from .deployments import OnSqlite
+from .store_verification import spent
 
 PERSONS = 12
 MOODS = [Mood.REFUSE, Mood.LOSE_REPLY, Mood.HALF_REQUEST, Mood.LOSE_REPLY]

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.deployments import DEPLOYMENTS
-from tests.system.faults.honest_devices import Device
-from tests.system.faults.store_verification import assert_consistent
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
+
+from .campaign import Campaign
+from .deployments import DEPLOYMENTS
+from .honest_devices import Device
+from .store_verification import assert_consistent
 
 THREADS = 64
 

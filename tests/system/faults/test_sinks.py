@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.redis_server import RedisServer
-from tests.system.faults.campaign import Campaign
-from tests.system.server import Server
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.backup import backup
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary, encode_json
+
+from ...redis_server import RedisServer
+from ..server import Server
+from .campaign import Campaign
 
 MARK = "MaRkEdVaLuE"
 ADDRESS = "203.0.113.77"

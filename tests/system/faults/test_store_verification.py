@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.api.deployment_fixtures import open_worker
-from tests.system.faults.campaign import Campaign
-from tests.system.faults.store_verification import assert_consistent
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
+
+from ...aggregator.web.api.deployment_fixtures import open_worker
+from .campaign import Campaign
+from .store_verification import assert_consistent
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.redis_server import RedisServer
-from tests.system.server import Server, wait_until
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store import open_store
@@ -22,6 +20,9 @@ from veilcount_analysis.series.series import Series
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
+
+from ...redis_server import RedisServer
+from ..server import Server, wait_until
 
 AHEAD = timedelta(days=40)
 PERIODS, PERSONS = 20, 50

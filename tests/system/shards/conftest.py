@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.redis_cluster import RedisCluster
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+
+from ...redis_cluster import RedisCluster
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from itertools import cycle
 
 import numpy as np
 
-from tests.system.server import HOST
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions, load_catalog
 from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore
@@ -23,6 +22,8 @@ from veilcount_analysis.series.series import Series
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import period_at
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
+
+from ..server import HOST
 
 SECONDS = 15.0  # a client's patience
 PAUSE = 0.3  # of a sender after each reply: rates are compared, the server is not exhausted

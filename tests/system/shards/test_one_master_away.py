@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.redis_cluster import RedisCluster
-from tests.system.server import Server, wait_until
-from tests.system.shards.load import load, post, pseudonyms, push_definition, report
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store.redis.records import copy_bases
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_analysis.series.series import Series
+
+from ...redis_cluster import RedisCluster
+from ..server import Server, wait_until
+from .load import load, post, pseudonyms, push_definition, report
 
 SENDERS = 48  # more than a worker has threads
 PATIENCE = 40.0

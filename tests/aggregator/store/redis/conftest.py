@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.redis_server import RedisServer
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+
+from ....redis_server import RedisServer
 
 
 @pytest.fixture

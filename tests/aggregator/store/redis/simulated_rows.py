@@ -7,13 +7,14 @@ from functools import cache
 
 import numpy as np
 
-from tests.aggregator.store.series_fixtures import LINKED
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.store import SeriesReports
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.series_reports import Bytes, Counters
 from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import parse_collections
+
+from ..series_fixtures import LINKED
 
 GROUP = 2_000
 

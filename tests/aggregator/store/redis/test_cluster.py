@@ -9,11 +9,6 @@ from datetime import UTC, datetime
 import pytest
 from redis.crc import key_slot
 
-from tests.aggregator.api.deployment_fixtures import FILE
-from tests.aggregator.store.redis.simulated_rows import count, row_reports, rows
-from tests.aggregator.store.series_fixtures import LINKED
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.records.cache import REPLICATED
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
@@ -21,6 +16,12 @@ from veilcount_aggregator.store import COUNTED, UNDECIDED, Record
 from veilcount_aggregator.store.redis.identity import SHARDS, SLOTS, spread_bases
 from veilcount_aggregator.store.redis.records import copy_bases
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+
+from ....redis_cluster import RedisCluster
+from ....redis_server import RedisServer
+from ...web.api.deployment_fixtures import FILE
+from ..series_fixtures import LINKED
+from .simulated_rows import count, row_reports, rows
 
 
 @pytest.fixture

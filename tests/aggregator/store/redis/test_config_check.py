@@ -8,10 +8,6 @@ from contextlib import closing
 import certifi
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import count, rows
-from tests.aggregator.store.series_fixtures import LINKED
-from tests.redis_server import HOST, RedisServer, free_port
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import DurabilityState
 from veilcount_aggregator.store.redis import lua_library, shard_health
@@ -23,6 +19,11 @@ from veilcount_aggregator.store.redis.shard_health import FULL, WriteProbe
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.redis.url import RedisUrl
 from veilcount_serving.errors import SettingsError
+
+from ....redis_server import HOST, RedisServer, free_port
+from ....system.server import wait_until
+from ..series_fixtures import LINKED
+from .simulated_rows import count, rows
 
 #: a wrong and a right value
 SETTINGS = {

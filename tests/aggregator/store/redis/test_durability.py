@@ -9,10 +9,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import count, rows
-from tests.aggregator.store.series_fixtures import LINKED
-from tests.redis_server import RedisServer
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import DurabilityState, Record
 from veilcount_aggregator.store.redis.config_check import NodeConfig
@@ -22,6 +18,11 @@ from veilcount_aggregator.store.redis.durable_writes import WAIT_MILLISECONDS, D
 from veilcount_aggregator.store.redis.shard_client import Command, ShardClient
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.redis.url import RedisUrl
+
+from ....redis_server import RedisServer
+from ....system.server import wait_until
+from ..series_fixtures import LINKED
+from .simulated_rows import count, rows
 
 UNSAFE = {
     "appendfsync": ("everysec", "always"),

@@ -9,16 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.aggregator_fixtures import SteppedClock
-from tests.aggregator.store.redis.simulated_rows import (
-    count,
-    is_taken,
-    row_reports,
-    rows,
-)
-from tests.aggregator.store.series_fixtures import LINKED, drop_and_delete, drop_finally
-from tests.redis_server import RedisServer
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Cell, ServiceCounter
 from veilcount_aggregator.store.redis import circuit_breaker, connections
@@ -33,6 +23,12 @@ from veilcount_aggregator.store.redis.circuit_breaker import (
 from veilcount_aggregator.store.redis.connections import Timeout, Wait
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.transfer_format import content_digest
+
+from ....redis_server import RedisServer
+from ....system.server import wait_until
+from ...aggregator_fixtures import SteppedClock
+from ..series_fixtures import LINKED, drop_and_delete, drop_finally
+from .simulated_rows import count, is_taken, row_reports, rows
 
 SLOT = Cell(0, 0)
 

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import count, is_taken, rows
-from tests.redis_server import RedisServer
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store.redis import durable_writes
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
 from veilcount_aggregator.store.redis.store import open_redis
+
+from ....redis_server import RedisServer
+from ....system.server import wait_until
+from .simulated_rows import count, is_taken, rows
 
 HELD_MICROSECONDS = "60000000"  # for each key: longer than any test
 

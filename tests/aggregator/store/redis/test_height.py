@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import count, is_taken, rows
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import RedisServer
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreWentBack
 from veilcount_aggregator.store import Record, ServiceCounter
 from veilcount_aggregator.store.acknowledged import AcknowledgedHeights, ShardHeight
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+
+from ....redis_cluster import RedisCluster
+from ....redis_server import RedisServer
+from ....system.server import wait_until
+from .simulated_rows import count, is_taken, rows
 
 COMMITS = 40
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import GROUP, count, rows
-from tests.aggregator.store.series_fixtures import LINKED, UNLINKED, drop_and_delete
-from tests.redis_server import RedisServer
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.series_reports import Bytes
+
+from ....redis_server import RedisServer
+from ..series_fixtures import LINKED, UNLINKED, drop_and_delete
+from .simulated_rows import GROUP, count, rows
 
 MOST_BYTES = 32  # a row of up to 64 slots, all keys and what Redis wastes included
 PACKED = 128  # entries up to which a hash is one packed list

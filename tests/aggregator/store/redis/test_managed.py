@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.redis_server import HOST, RedisServer, free_port
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.operate.doctor import Severity, examine_store
 from veilcount_aggregator.server.serve import prepare
@@ -18,6 +17,8 @@ from veilcount_aggregator.store import DurabilityState, open_store
 from veilcount_aggregator.store.redis.url import RedisUrl
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
+
+from ....redis_server import HOST, RedisServer, free_port
 
 PASSWORD = "of-this-test"
 

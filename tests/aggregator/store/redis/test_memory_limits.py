@@ -14,17 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.simulated_rows import million, random_reports, wide
-from tests.aggregator.store.series_fixtures import (
-    ARMS,
-    DAILY,
-    message,
-    report,
-    send,
-    series,
-)
-from tests.redis_cluster import RedisCluster
-from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import CounterMemoryExceeded, StoreFull
 from veilcount_aggregator.records import counter_admission
 from veilcount_aggregator.records.counter_admission import AdmittedMemory, require_memory
@@ -43,6 +32,11 @@ from veilcount_aggregator.store.tally_size import (
 from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
+
+from ....redis_cluster import RedisCluster
+from ....redis_server import RedisServer
+from ..series_fixtures import ARMS, DAILY, message, report, send, series
+from .simulated_rows import million, random_reports, wide
 
 GROUP = 2_000
 TODAY = date(2026, 1, 1)  # the first of every definition here

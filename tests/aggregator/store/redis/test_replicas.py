@@ -14,17 +14,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.store.conftest import PROGRAMS
-from tests.aggregator.store.redis.simulated_rows import count, is_taken, row_reports, rows
-from tests.aggregator.store.series_fixtures import LINKED
-from tests.redis_server import RedisServer
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED
 from veilcount_aggregator.store.redis import durable_writes
 from veilcount_aggregator.store.redis.lua_library import LIBRARY
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.series_reports import Bytes
+
+from ....redis_server import RedisServer
+from ....system.server import wait_until
+from ..conftest import PROGRAMS
+from ..series_fixtures import LINKED
+from .simulated_rows import count, is_taken, row_reports, rows
 
 SENT = 30
 FILLER = 24 << 20  # bytes: more than a connection of the loopback buffers

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.aggregator.store.engines import Empty
-from tests.aggregator.store.test_battery import *  # noqa: F403
-from tests.aggregator.store.test_battery_sharing import *  # noqa: F403
-from tests.redis_cluster import RedisCluster
 from veilcount_aggregator.store import Store, open_store
+
+from ....redis_cluster import RedisCluster
+from ..engines import Empty
+from ..test_battery import *  # noqa: F403
+from ..test_battery_sharing import *  # noqa: F403
 
 
 @pytest.fixture

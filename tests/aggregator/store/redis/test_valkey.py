@@ -12,10 +12,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.aggregator.store.engines import ENGINES, Empty
-from tests.aggregator.store.redis.simulated_rows import count, rows
-from tests.aggregator.store.series_fixtures import LINKED
-from tests.aggregator.store.test_battery import (
+from veilcount_aggregator.operate.doctor import examine_store
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import DurabilityState, Store, open_store
+from veilcount_aggregator.store.redis.store import open_redis
+
+from ....redis_server import VALKEY, RedisServer
+from ..engines import ENGINES, Empty
+from ..series_fixtures import LINKED
+from ..test_battery import (
     test_a_change_of_another_generation_is_not_made,
     test_a_closed_row_spends_no_slot_and_stays_counted,
     test_a_dropped_epoch_is_stale_and_stays_counted,
@@ -23,17 +28,13 @@ from tests.aggregator.store.test_battery import (
     test_the_first_report_of_a_slot_counts_and_no_other,
     test_the_first_rule_that_holds_decides,
 )
-from tests.aggregator.store.test_battery_sharing import (
+from ..test_battery_sharing import (
     test_8_threads_that_replay_one_batch_count_it_once,
     test_a_read_only_store_changes_no_more,
     test_opening_again_gives_the_same,
     test_pieces_hold_everything,
 )
-from tests.redis_server import VALKEY, RedisServer
-from veilcount_aggregator.operate.doctor import examine_store
-from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.store import DurabilityState, Store, open_store
-from veilcount_aggregator.store.redis.store import open_redis
+from .simulated_rows import count, rows
 
 __all__ = [
     "test_8_threads_that_replay_one_batch_count_it_once",

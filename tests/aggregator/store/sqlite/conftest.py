@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.sqlite.sqlite_fixtures import open_at
 from veilcount_aggregator.store.sqlite import SqliteStore
+
+from .sqlite_fixtures import open_at
 
 
 @pytest.fixture

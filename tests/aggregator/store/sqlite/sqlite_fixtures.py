@@ -16,10 +16,11 @@ from shutil import which
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import LINKED, report, send
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_shared.verdict import Verdict
+
+from ..series_fixtures import LINKED, report, send
 
 FORK = multiprocessing.get_context("fork")
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import LINKED, report, send
-from tests.aggregator.store.sqlite.sqlite_fixtures import Writer, is_sound, open_at
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit, StoreWentBack
 from veilcount_aggregator.store import Cell
 from veilcount_aggregator.store.backup import backup
@@ -21,6 +19,9 @@ from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 from veilcount_serving.structured_logging import NAME
 from veilcount_shared.verdict import Verdict
+
+from ..series_fixtures import LINKED, report, send
+from .sqlite_fixtures import Writer, is_sound, open_at
 
 #: rows of the backup, and those that are counted later, in many pages of the log
 FIRST, LATER = range(1000), range(1000, 3000)

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import (
+from veilcount_aggregator.store import Cell
+from veilcount_aggregator.store.sqlite import SqliteStore, row_deletion
+from veilcount_aggregator.store.sqlite.row_deletion import RowRange
+from veilcount_shared.verdict import Verdict
+
+from ..series_fixtures import (
     DAILY,
     LINKED,
     SlotReport,
@@ -21,11 +26,7 @@ from tests.aggregator.store.series_fixtures import (
     report,
     send,
 )
-from tests.aggregator.store.sqlite.sqlite_fixtures import in_child, open_at
-from veilcount_aggregator.store import Cell
-from veilcount_aggregator.store.sqlite import SqliteStore, row_deletion
-from veilcount_aggregator.store.sqlite.row_deletion import RowRange
-from veilcount_shared.verdict import Verdict
+from .sqlite_fixtures import in_child, open_at
 
 STEP = 50
 

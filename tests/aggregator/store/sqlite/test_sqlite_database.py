@@ -13,14 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import DAILY, LINKED, report, send
-from tests.aggregator.store.sqlite.sqlite_fixtures import (
-    FORK,
-    in_child,
-    is_sound,
-    open_at,
-    set_format,
-)
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit, StoreWentBack
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import DurabilityState, Record, open_store
@@ -31,6 +23,9 @@ from veilcount_aggregator.store.sqlite.schema import APPLICATION, FORMAT
 from veilcount_aggregator.store.sqlite.wal_guard import ENDS, WalGuard
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict
+
+from ..series_fixtures import DAILY, LINKED, report, send
+from .sqlite_fixtures import FORK, in_child, is_sound, open_at, set_format
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 

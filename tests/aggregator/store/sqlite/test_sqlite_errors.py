@@ -10,23 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.aggregator_fixtures import SteppedClock
-from tests.aggregator.store.series_fixtures import (
-    LINKED,
-    drop_and_delete,
-    report,
-    send,
-    series,
-)
-from tests.aggregator.store.sqlite.sqlite_fixtures import (
-    fill_disk,
-    in_child,
-    is_sound,
-    limited_log,
-    open_at,
-    small_disk,
-)
-from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import Cell, Record, Store
@@ -39,6 +22,11 @@ from veilcount_aggregator.store.store_probe import StoreProbe
 from veilcount_aggregator.web.api.health import readiness
 from veilcount_aggregator.web.api.metrics import _store
 from veilcount_shared.verdict import Verdict
+
+from ....system.server import wait_until
+from ...aggregator_fixtures import SteppedClock
+from ..series_fixtures import LINKED, drop_and_delete, report, send, series
+from .sqlite_fixtures import fill_disk, in_child, is_sound, limited_log, open_at, small_disk
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 WIDE = series("plane")

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import DAILY, report, send
-from tests.aggregator.store.sqlite.sqlite_fixtures import open_at
 from veilcount_aggregator.errors import StoreWentBack
 from veilcount_aggregator.store import DurabilityState, Record
 from veilcount_aggregator.store.acknowledged import ENDING, AcknowledgedHeights
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_shared.verdict import Verdict
+
+from ..series_fixtures import DAILY, report, send
+from .sqlite_fixtures import open_at
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import LINKED, report, send
-from tests.aggregator.store.sqlite.sqlite_fixtures import Writer, is_sound, open_at
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit, StoreWentBack
 from veilcount_aggregator.store import LOG_RESTORED, Cell, ServiceCounter
 from veilcount_aggregator.store.sqlite import SqliteStore, wal_guard
@@ -22,6 +20,9 @@ from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.height import SqliteHeight
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 from veilcount_shared.verdict import Verdict
+
+from ..series_fixtures import LINKED, report, send
+from .sqlite_fixtures import Writer, is_sound, open_at
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 PUBLIC = ("-wal", "-shm")

@@ -1,0 +1,236 @@
+"""Running totals: each strategy is exact without noise, its sensitivity is found, intervals cover.
+
+Seeded; alpha = 1e-4 for more misses than an interval may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import isclose, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from veilcount_aggregator.store import Store
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.releases import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    NoiseKind,
+    PricedQuery,
+    draw_release,
+    part_noise,
+    price_query,
+)
+from veilcount_analysis.releases.noise_kinds import NoiseDistribution
+from veilcount_analysis.releases.opendp_noise import NoiseSource
+from veilcount_analysis.releases.prefix_sums import best_strategy, strategies
+from veilcount_shared.collection import Adjacency
+from veilcount_shared.domain import Boolean, Choice, Number
+from veilcount_shared.periods import Unit
+
+from ..curator_fixtures import AGE, OVER, curator, fill, wanted
+from .release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
+
+DELTA = Fraction(1, 10**6)
+LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
+
+
+def priced(
+    domain: Boolean | Choice | Number | None = None,
+    adjacency: Adjacency = ADD_REMOVE,
+    **cost: str,
+) -> PricedQuery:
+    """Over all 81 days of the collection."""
+    each = collection(
+        domain or Boolean(),
+        adjacency,
+        unit=Unit.DAY,
+        answers=2,
+        budget=Fraction(4),
+        delta=DELTA if "rho" in cost else None,
+    )
+    return price_query({"query": "running_total", **(cost or {"epsilon": "1"})}, each)
+
+
+def unchanged(true: Sequence[int], scale: float) -> list[int]:
+    return list(true)
+
+
+def simulated(
+    kind: type[DiscreteGaussianNoise | DiscreteLaplaceNoise], wrong: float
+) -> NoiseSource:
+    generator = np.random.default_rng(6)
+
+    def noise(true: Sequence[int], scale: float) -> list[int]:
+        drawn = kind(scale * wrong).draw(len(true), generator)
+        return [one + two for one, two in zip(true, drawn, strict=True)]
+
+    return noise
+
+
+# -- the strategies --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("periods", [1, 2, 7, 12, 81])
+def test_totals_follow_from_every_strategy_and_no_column_is_heavier_than_stated(
+    periods: int,
+) -> None:
+    values = np.random.default_rng(periods).integers(0, 10**6, periods)
+    for each in strategies(periods):
+        columns = each.rows.T
+
+        assert each.totals @ (each.rows @ values) == pytest.approx(values.cumsum(), rel=1e-9)
+        assert each.l1 == max(abs(column).sum() for column in columns)
+        assert each.l2_squared == max((column**2).sum() for column in columns)
+
+
+@pytest.mark.parametrize(
+    ("periods", "kind", "name"),
+    [
+        (7, LAPLACE, "summed"),
+        (90, LAPLACE, "summed"),
+        (180, LAPLACE, "binary tree"),
+        (7, GAUSSIAN, "square root"),
+        (180, GAUSSIAN, "square root"),
+    ],
+)
+def test_the_strategy_with_the_least_predicted_error_is_taken(
+    periods: int, kind: NoiseKind, name: str
+) -> None:
+    assert best_strategy(periods, kind).name == name
+
+
+def test_predicted_errors_are_those_of_the_literature() -> None:
+    """A year of days, unit sensitivity: epsilon 1, and rho 1/2 sqrt of the factorization's norm."""
+    summed, tree, root = strategies(365)
+    laplace = [sqrt(2) * each.predicted_error(LAPLACE) for each in (summed, tree)]
+
+    assert laplace == pytest.approx([19.1, 14.2], abs=0.1)
+    assert summed.predicted_error(GAUSSIAN) == pytest.approx(sqrt(366 / 2), rel=1e-6)
+    steps = np.arange(1, 365)
+    exact = np.cumprod(np.concatenate([[1.0], (2 * steps - 1) / (2 * steps)])) ** 2
+    norms = exact.sum() * np.cumsum(exact).mean()
+    assert root.predicted_error(GAUSSIAN) == pytest.approx(sqrt(norms), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "noise", [DiscreteLaplaceNoise(3.0), DiscreteGaussianNoise(3.0)], ids=["laplace", "gaussian"]
+)
+def test_a_total_s_half_width_covers(noise: NoiseDistribution) -> None:
+    """All strategies at once; alpha = 1e-4. A third of the width does not cover."""
+    generator = np.random.default_rng(3)
+    for each in strategies(30):
+        widths = each.half_widths(noise, 0.05)
+        drawn = np.array([noise.draw(len(each.rows), generator) for _ in range(300)])
+        off = abs(drawn @ each.totals.T)
+        most = binom.isf(1e-4 / 30, 300, 0.05)
+
+        assert ((off > widths).sum(axis=0) <= most).all()
+        assert ((off > widths / 3).sum(axis=0) > most).any()
+
+
+# -- the query -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", [ADD_REMOVE, SUBSTITUTE])
+@pytest.mark.parametrize("domain", [Boolean(), whole(-1, 2), Choice(("a", "b"))], ids=str)
+@pytest.mark.parametrize("cost", [{"epsilon": "1"}, {"rho": "0.01"}], ids=str)
+def test_no_neighbour_is_farther_than_the_sensitivity(
+    domain: Boolean | Choice | Number, adjacency: Adjacency, cost: dict[str, str]
+) -> None:
+    """One unit of one day, added, removed or substituted, on any day."""
+    question = priced(domain, adjacency, **cost)
+    days, inputs = len(question.periods), question.collection.inputs
+    (part,) = question.parts
+
+    def released(counters: NDArray[np.int64]) -> list[int]:
+        return list(draw_release(question, counters, noise=unchanged).noised[0])
+
+    def one(day: int, place: int) -> NDArray[np.int64]:
+        counters = np.ones((days, inputs), np.int64)
+        counters[day, place] += 1
+        return counters
+
+    none = released(np.ones((days, inputs), np.int64))
+    found = [[released(one(day, place)) for place in range(inputs)] for day in (0, 40, days - 1)]
+    pairs = [
+        (each, other)
+        for day in found
+        for each in day
+        for other in ([none] if adjacency is ADD_REMOVE else day)
+    ]
+    moved = [np.array(each) - np.array(other) for each, other in pairs]
+    l1, squared = (max(int((abs(move) ** power).sum()) for move in moved) for power in (1, 2))
+    same = adjacency is SUBSTITUTE and isinstance(domain, Choice)  # how many there are: no change
+
+    assert l1 == (0 if same else part.sensitivity)
+    assert squared == (0 if same else part.squared_sensitivity)
+
+
+@pytest.mark.parametrize(
+    ("cost", "kind"),
+    [({"epsilon": "0.5"}, DiscreteLaplaceNoise), ({"rho": "0.01"}, DiscreteGaussianNoise)],
+    ids=str,
+)
+def test_released_totals_cover_and_noise_of_a_wrong_scale_does_not(
+    cost: dict[str, str], kind: type[DiscreteGaussianNoise | DiscreteLaplaceNoise]
+) -> None:
+    question = priced(Boolean(), ADD_REMOVE, **cost)
+    counters = np.random.default_rng(1).integers(0, 50, (len(question.periods), 2))
+    true, most = counters[:, 1].cumsum(), binom.isf(1e-4 / 81, 100, 0.05)
+
+    def misses(wrong: float) -> NDArray[np.int64]:
+        noise = simulated(kind, wrong)
+        drawn = [draw_release(question, counters, noise=noise) for _ in range(100)]
+        outside = [(np.array(one.low) > true) | (true > np.array(one.high)) for one in drawn]
+        return np.asarray(np.array(outside).sum(axis=0), np.int64)
+
+    assert (misses(1) <= most).all()
+    assert (misses(4) > most).any()
+
+
+def test_a_release_names_its_strategy_its_days_and_its_widest_error() -> None:
+    question = priced(rho="0.01")
+    released = draw_release(question, np.ones((81, 2), np.int64))
+    (part,) = part_noise(question)
+
+    assert (part.name, part.distribution) == ("square root", "gaussian")
+    assert (released.labels[0], released.labels[-1]) == ("2026-01-10", "2026-03-31")
+    assert isclose(max(np.subtract(released.high, released.values)), part.half_width, abs_tol=1)
+
+
+def test_a_curator_totals_the_days_of_a_store(store: Store, tmp_path: Path) -> None:
+    """Each day is charged once, and a day without answers is one, too."""
+    for period, truth in ((0, [3, 2, 1, 0]), (1, [0, 0, 9, 1]), (3, [1, 1, 1, 1])):
+        fill(store, AGE, truth, period)
+    result = curator(store, tmp_path / "releases.jsonl").answer(
+        AGE, wanted("running_total", 1, 0, 4), OVER, ""
+    )
+    release = result.release
+
+    assert result.question.charges == dict.fromkeys(range(5), 1_000_000)
+    assert release.noise[0].sensitivity == 3
+    covered = zip(release.low, (4, 25, 25, 31, 31), release.high, strict=True)
+    assert sum(low <= true <= high for low, true, high in covered) >= 3  # each, at 95 %
+    assert release.labels == tuple(f"2026-12-0{day}" for day in range(1, 6))
+
+
+@pytest.mark.parametrize(
+    ("domain", "says"),
+    [(whole(0, 1 << 16), "scale them"), (Choice(tuple(range(600_000))), "at most 27 periods")],
+    ids=str,
+)
+def test_totals_that_would_be_too_large_are_refused(domain: Choice | Number, says: str) -> None:
+    with pytest.raises(QueryError, match=says):
+        priced(domain)
+
+
+def test_public_totals_are_not_sold() -> None:
+    each = collection(Choice(("a", "b")), SUBSTITUTE, unit=Unit.DAY)
+    with pytest.raises(QueryError, match="costs nothing"):
+        price_query({"query": "running_total", "epsilon": 1}, each)
