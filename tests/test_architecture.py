@@ -13,7 +13,11 @@ import pytest
 from importlinter.cli import lint_imports
 
 import veilcount_aggregator
+import veilcount_analysis
 import veilcount_client
+import veilcount_issuer
+import veilcount_reader
+import veilcount_serving
 import veilcount_shared
 
 ROOT = Path(__file__).parents[1]
@@ -34,7 +38,7 @@ def imports(package: str, *, external: bool = False) -> grimp.ImportGraph:
 
 
 def test_what_is_shared_does_no_io_and_reads_no_clock() -> None:
-    """One module reads files, one asks the operating system for randomness."""
+    """One module reads files, one asks the operating system for randomness, one names statuses."""
     graph = imports("veilcount_shared", external=True)
     found = {
         (module, name)
@@ -45,6 +49,7 @@ def test_what_is_shared_does_no_io_and_reads_no_clock() -> None:
     assert found == {
         ("veilcount_shared.collection.loading", "os"),
         ("veilcount_shared.collection.loading", "pathlib"),
+        ("veilcount_shared.problem_details", "http"),
         ("veilcount_shared.randomness", "os"),
     }
 
@@ -55,17 +60,32 @@ def in_order(graph: grimp.ImportGraph) -> list[str]:
     return list(TopologicalSorter(imported).static_order())
 
 
-@pytest.mark.parametrize("package", [veilcount_shared, veilcount_client, veilcount_aggregator])
+PACKAGES = [
+    veilcount_aggregator,
+    veilcount_analysis,
+    veilcount_client,
+    veilcount_issuer,
+    veilcount_reader,
+    veilcount_serving,
+    veilcount_shared,
+]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_no_module_imports_itself_in_a_circle(package: ModuleType) -> None:
-    """But for the one circle that a function closes when it is called, and it is found."""
     graph = imports(package.__name__)
-    if package is veilcount_aggregator:
-        with pytest.raises(CycleError):
-            in_order(graph)
-        command = f"{package.__name__}.cli"
-        graph.remove_import(importer=command, imported=f"{command}.main")
 
     assert len(in_order(graph)) == len(graph.modules) > 1
+
+
+def test_a_circle_is_found() -> None:
+    """Also one that a function closes when it is called."""
+    graph = imports("veilcount_aggregator")
+    command = "veilcount_aggregator.operate.cli"
+    graph.add_import(importer=f"{command}.main", imported=command)
+
+    with pytest.raises(CycleError):
+        in_order(graph)
 
 
 @pytest.mark.parametrize("package", [veilcount_client, veilcount_aggregator])
@@ -102,7 +122,8 @@ def test_public_names_are_pinned() -> None:
         "parse_collections",
         "select_mechanism",
     ]
-    assert public(veilcount_aggregator) == ["estimate", "tally"]
+    assert public(veilcount_analysis) == ["compare", "estimate", "tally"]
+    assert public(veilcount_aggregator) == []
     assert public(veilcount_client) == [
         "Client",
         "ClientError",

@@ -64,6 +64,10 @@ class ClockUntrusted(VeilcountError):
     """A clock that cannot be trusted just now: judged by it, reports would be lost."""
 
 
+class CounterMemoryExceeded(VeilcountError):
+    """A definition whose counters do not fit the limit on memory: its bytes, and the fix."""
+
+
 class SigningUnavailable(VeilcountError):
     """gmpy2, which an issuer signs with in constant time, is not installed."""
 

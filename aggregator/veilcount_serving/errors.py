@@ -24,10 +24,6 @@ class Overloaded(VeilcountError):
         self.seconds = seconds
 
 
-class CounterMemoryExceeded(VeilcountError):
-    """A definition whose counters do not fit the limit on memory: its bytes, and the fix."""
-
-
 class SettingsError(VeilcountError, ValueError):
     """A flag, a variable or a URL that cannot be used: its name, its value, the fix."""
 

@@ -320,7 +320,7 @@ import sys
 from importlib.abc import MetaPathFinder
 
 NEEDED = {"requests", "numpy", "urllib3", "idna", "certifi", "charset_normalizer", "chardet"}
-OURS = {"veilcount_aggregator", "veilcount_shared"}
+OURS = {"veilcount_reader", "veilcount_analysis", "veilcount_shared"}
 
 class Nothing(MetaPathFinder):
     def find_spec(self, name, path, target=None):

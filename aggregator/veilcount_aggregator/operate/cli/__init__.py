@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
+from .exit_codes import EXIT_INTERRUPTED, EXIT_USAGE
 
 
 def main() -> None:

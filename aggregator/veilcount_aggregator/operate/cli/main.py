@@ -20,7 +20,7 @@ from veilcount_serving.structured_logging import configure_logging, log_event
 from veilcount_shared.errors import VeilcountError
 
 from ...errors import ReleaseRefused, StoreError, StoreUnfit
-from . import EXIT_INTERRUPTED
+from .exit_codes import EXIT_INTERRUPTED
 
 NAME = "veilcount"
 EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_UNREACHABLE = range(4)
