@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -20,34 +19,42 @@ _DOTTED = re.compile(r"`([a-z_]\w*(?:\.\w+)+)(?:\(\))?`|\b(veilcount_\w+(?:\.\w+
 _NAME = re.compile(r"`([A-Za-z_]\w+)(?:\(\))?`|(?<![\w$.])([a-z]{4,}(?:_[a-z]{4,})+)\b(?!\.)")
 _WORD = re.compile(r"\w+")
 _FILE_SUFFIX = re.compile(r"\.(?:toml|js|lua|txt|yml|json|html)$")
-_STATEMENT_STARTS = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+_LITERAL = re.compile(
+    r'#[^\n]*|""".*?"""|"(?:\\.|[^"\\\n])*"|'
+    r"'''.*?'''|'(?:\\.|[^'\\\n])*'",
+    re.DOTALL,
+)
 #: first words of dotted names that no module of this tree has
 _ELSEWHERE = sys.stdlib_module_names | {"gmpy2", "urls", "veilcount"}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Texts:
     """The comments and docstrings of a module by line, and the words of its code."""
 
-    prose: list[tuple[int, str]] = field(default_factory=list)
-    words: set[str] = field(default_factory=set)
+    prose: list[tuple[int, str]]
+    words: frozenset[str]
 
 
 @cache
 def read(path: Path) -> Texts:
-    """Part a module's prose from its code."""
-    texts = Texts()
-    before = tokenize.NEWLINE
-    with tokenize.open(path) as lines:
-        for token in tokenize.generate_tokens(lines.readline):
-            is_docstring = token.type == tokenize.STRING and before in _STATEMENT_STARTS
-            if token.type == tokenize.COMMENT or is_docstring:
-                texts.prose.append((token.start[0], token.string))
-            else:
-                texts.words.update(_WORD.findall(token.string))
-            if token.type not in {tokenize.NL, tokenize.COMMENT}:
-                before = token.type
-    return texts
+    """Part a module's prose from its code; a tokenizer takes ten times as long for the tree."""
+    source = path.read_text(encoding="utf-8")
+    prose, code, end = [], [], 0
+    for match in _LITERAL.finditer(source):
+        code.append(source[end : match.start()])
+        if match[0].startswith("#") or (match[0].startswith('"""') and _is_statement(code)):
+            prose.append((source.count("\n", 0, match.start()) + 1, match[0]))
+        else:
+            code.append(match[0])
+        end = match.end()
+    return Texts(prose, frozenset(_WORD.findall("".join([*code, source[end:]]))))
+
+
+def _is_statement(code: list[str]) -> bool:
+    """Tell whether the code ends where a block, or the module, begins."""
+    before = next((part.rstrip() for part in reversed(code) if part.strip()), ":")
+    return before.endswith(":")
 
 
 @cache

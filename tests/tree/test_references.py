@@ -8,7 +8,8 @@ import pytest
 
 from tests.docs.page_parser import pages, title
 
-from .references import FOLDERS, ROOT, modules, stale, stale_in_module, stale_in_page
+from .import_graph import ROOT
+from .references import FOLDERS, modules, stale, stale_in_module, stale_in_page
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -60,9 +61,10 @@ def test_references_of_every_form_are_followed() -> None:
 
 def test_comments_and_docstrings_are_read_and_strings_are_not(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
-    module.write_text('"""See a.py."""\nNAME = "b.py"  # c.py\ndef f():\n    "d.py"\n    "e.py"\n')
+    lines = ['"""See a.py."""', 'NAME = "b.py"  # c.py', "def f():  # why", '    """d.py"""']
+    module.write_text("\n".join([*lines, '    return """', 'e.py # f.py"""']))
 
-    assert list(stale_in_module(module)) == ["1: a.py", "2: c.py", "4: d.py", "5: e.py"]
+    assert list(stale_in_module(module)) == ["1: a.py", "2: c.py", "4: d.py"]
 
 
 def test_a_page_may_name_the_files_that_it_writes(tmp_path: Path) -> None:
