@@ -149,9 +149,7 @@ def test_rows_and_lines_of_the_contrast_are_shown_and_n_is_marked_on_the_logarit
     """n is in the middle of five sizes, two decades either side; lines follow the theme at once."""
     browser.enter()
     browser.open("/collections/theme/contrast")
-    mark, line = (
-        browser.find(f"#scaling {each}").rect for each in (".rule", ".area svg")
-    )
+    mark, line = (browser.find(f"#scaling {each}").rect for each in (".rule", ".area svg"))
 
     over_time = [ROWS[0], *ROWS[-2:]]
     assert browser.texts(".panel tbody th") == [*ROWS, *over_time]

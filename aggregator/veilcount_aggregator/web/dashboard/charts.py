@@ -36,7 +36,7 @@ class Axis:
     logarithmic: bool = False
     ends: tuple[float, float] | None = None
     ticks: tuple[tuple[float, str], ...] | None = None
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ POINTED, POINT = "10", "4"  # radius in pixels: where a point reacts, and what i
 CHARACTER = 7  # pixels
 LEAST_LEFT = 54  # pixels for the labels of the vertical axis
 WIDE, NARROW = 1.1, 3.0  # percent of a plot that a character takes
-EDGE = 4.0  # percent
+EDGE = 2.0  # percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ def _bar(hue: str, part: Part, row: int, slot: tuple[float, float], scale: Scale
 
 
 def _columns(drawing: Columns) -> Plot:
-    parts, columns = drawing.parts, len(drawing.x.labels)
+    parts, columns = drawing.parts, len(drawing.x.labels or ())
     sums = [sum(part.values[place] or 0.0 for part in parts) for place in range(columns)]
     x, y = _scale(drawing.x, ()), Scale.covering((0.0, HEADROOM * max(sums, default=0.0)))
     return Plot(
@@ -350,8 +350,8 @@ def _outline(places: Places) -> str:
 
 
 def _scale(axis: Axis, figures: Iterable[float]) -> Scale:
-    if axis.labels:
-        return Scale(0.0, len(axis.labels))
+    if axis.labels is not None:
+        return Scale(0.0, max(len(axis.labels), 1))
     low, high = axis.ends or _around(list(figures), logarithmic=axis.logarithmic)
     return Scale(low, high, logarithmic=True) if axis.logarithmic else Scale.covering((low, high))
 
@@ -366,11 +366,11 @@ def _around(figures: Sequence[float], *, logarithmic: bool) -> tuple[float, floa
 
 
 def _figure(axis: Axis, place: Place) -> float:
-    return axis.labels.index(place) + 0.5 if isinstance(place, str) else place
+    return (axis.labels or ()).index(place) + 0.5 if isinstance(place, str) else place
 
 
 def _ticks(axis: Axis, scale: Scale) -> tuple[Tick, ...]:
-    if axis.labels:
+    if axis.labels is not None:
         return tuple(Tick(scale.at(n + 0.5), label) for n, label in enumerate(axis.labels))
     if axis.ticks is not None:
         return tuple(Tick(scale.at(place), text) for place, text in axis.ticks)

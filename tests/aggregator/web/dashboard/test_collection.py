@@ -161,7 +161,7 @@ def test_a_dot_lies_on_its_whisker_and_a_line_within_its_band(analyst: Visitor) 
     ):
         assert 0 <= float(x) <= 100
         assert float(top) < float(y) < float(bottom)  # from the top
-    assert page.html.count('class="hollow"') == 3  # November is open, for each of three values
+    assert page.html.count('class="dot hollow"') == 3  # November is open, for each of three values
 
 
 def test_a_link_changes_one_parameter_and_keeps_the_other_parameters(analyst: Visitor) -> None:

@@ -48,6 +48,7 @@
   document.querySelectorAll('.area').forEach(enter);
 
   // The picture: the drawings of a chart with the colours they have here, and its texts.
+  const MARGIN = 12;
   const NAMESPACE = 'http://www.w3.org/2000/svg';
   const LOOK = ['display', 'fill', 'font-family', 'font-size', 'opacity', 'stroke', 'stroke-dasharray', 'stroke-linecap', 'stroke-width', 'vector-effect'];
   const element = (name, attributes) => {
@@ -75,7 +76,8 @@
     return made;
   };
   const picture = (plot) => {
-    const frame = plot.getBoundingClientRect();
+    const box = plot.getBoundingClientRect();
+    const frame = { left: box.left - MARGIN, top: box.top - MARGIN, width: box.width + 2 * MARGIN, height: box.height + 2 * MARGIN };
     const whole = element('svg', { width: frame.width, height: frame.height });
     whole.append(element('rect', { width: '100%', height: '100%', fill: getComputedStyle(plot.closest('figure')).backgroundColor }));
     plot.querySelectorAll(':scope svg').forEach((each) => { if (!each.parentElement.closest('svg')) whole.append(drawing(each, frame)); });
