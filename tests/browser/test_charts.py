@@ -58,7 +58,7 @@ def test_arrow_keys_lead_from_mark_to_mark_and_a_chart_is_one_stop(browser: Brow
     browser.enter()
     browser.open("/collections/theme/compare?from=2026-11-01&to=2026-11-30")
     marks = browser.all("#differences .mark")
-    names = [each.get_attribute("aria-label") for each in marks]
+    names = [mark.get_attribute("aria-label") for mark in marks]
     browser.run("arguments[0].focus()", marks[0])
     seen = []
     for key in (Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ARROW_DOWN, Keys.HOME, Keys.END):
@@ -66,8 +66,8 @@ def test_arrow_keys_lead_from_mark_to_mark_and_a_chart_is_one_stop(browser: Brow
         seen.append((browser.run(FOCUSED), browser.run(READOUT)))
 
     assert [name.split(":")[0] for name in names if name] == ["light", "dark", "system"]
-    assert seen == [(names[place], names[place]) for place in (1, 2, 2, 0, 2)]
-    assert [each.get_attribute("tabindex") for each in marks] == ["-1", "-1", "0"]
+    assert seen == [(names[index], names[index]) for index in (1, 2, 2, 0, 2)]
+    assert [mark.get_attribute("tabindex") for mark in marks] == ["-1", "-1", "0"]
     browser.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
     assert browser.run(READOUT) == ""
 
@@ -85,7 +85,7 @@ def test_without_scripts_a_chart_has_its_labels_its_values_and_its_table(
 
         assert titles
         assert all(
-            any(map(str.isdigit, each.get_attribute("textContent") or "")) for each in titles
+            any(map(str.isdigit, title.get_attribute("textContent") or "")) for title in titles
         )
         assert len(browser.all(f"{CHARTS[path]} .x text")) > 1
         assert browser.all(f"{CHARTS[path]} .names li, {CHARTS[path]} .y text")[0].is_displayed()
@@ -108,8 +108,8 @@ def test_a_report_to_print_has_its_style_and_its_drawings_by_the_policy(browser:
     browser.expects("favicon.ico")  # of a document that stands alone
     browser.driver.get(f"{browser.site.base}/collections/theme/report")
     line, body = (
-        browser.run(f"return getComputedStyle(document.querySelector('{each}'))['{key}']")
-        for each, key in ((".multiples .line", "stroke"), ("body", "display"))
+        browser.run(f"return getComputedStyle(document.querySelector('{selector}'))['{key}']")
+        for selector, key in ((".multiples .line", "stroke"), ("body", "display"))
     )
 
     assert (line, body) == ("rgb(15, 96, 115)", "block")

@@ -39,7 +39,8 @@ from .charts import (
 )
 from .formatting import error_bar, level, short_percent
 from .pages import Content, Context, page, render, series_choice
-from .svg import Gauge, Tick
+from .scales import Tick
+from .svg import Gauge
 
 FIELDS = ("delta", "n")
 

@@ -13,8 +13,8 @@ from typing import Protocol, TypeAlias, TypeVar
 from veilcount_analysis.text.number_format import significant
 
 Row: TypeAlias = tuple[str, ...]
-Place: TypeAlias = float | str  # along an axis: a figure, or one of its labels
-X = TypeVar("X", bound=Place)
+AxisValue: TypeAlias = float | str  # a figure, or one of the labels
+X = TypeVar("X", bound=AxisValue)
 T = TypeVar("T")
 R = TypeVar("R", bound="Interval")
 
@@ -28,7 +28,7 @@ LOW, SMALL = 200, 144  # of a chart of a few figures, and of one of several line
 class Axis:
     """What an axis measures, and how its figures are written; `labels`: it has no figures.
 
-    By default it covers its figures, with round numbers as ticks. `ticks` are places and texts.
+    By default it covers its figures, with round numbers as ticks. `ticks` are figures and texts.
     """
 
     title: str = ""
@@ -43,14 +43,14 @@ class Axis:
 class Part:
     """The figures that share a colour, and a text for each; with `low` and `high`, intervals.
 
-    `x` are the places along the axis of a line; figures that are `open` can still change.
+    `x` are where a line has its figures; figures that are `open` can still change.
     """
 
     values: tuple[float | None, ...]
     texts: tuple[str, ...] = ()
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
-    x: tuple[Place, ...] = ()
+    x: tuple[AxisValue, ...] = ()
     open: tuple[bool, ...] = ()
     name: str = ""
     dots: bool = False
@@ -79,7 +79,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines, with a band where a part has intervals; `rule` is a place with a text."""
+    """Lines, with a band where a part has intervals; `rule` is a marked x with a text."""
 
     parts: tuple[Part, ...]
     x: Axis
@@ -117,10 +117,11 @@ def logarithmic_axis(title: str, figures: Iterable[float | None]) -> Axis:
     low, high = min(positive), max(positive)
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     steps = (1, 2, 5) if high <= TWO_DECADES * low else (1,)
-    places = [step * 10.0**decade for decade in decades for step in steps]
-    first = max((place for place in places if place <= low), default=places[0])
-    last = min((place for place in places if place >= high), default=places[-1])
-    ticks = ((place, significant(place, 1)) for place in places if first <= place <= last)
+    labelled = [step * 10.0**decade for decade in decades for step in steps]
+    first = max((figure for figure in labelled if figure <= low), default=labelled[0])
+    last = min((figure for figure in labelled if figure >= high), default=labelled[-1])
+    shown = (figure for figure in labelled if first <= figure <= last)
+    ticks = ((figure, significant(figure, 1)) for figure in shown)
     ends = first / 10**MARGIN, last * 10**MARGIN
     return Axis(title, logarithmic=True, ticks=tuple(ticks), ends=ends)
 

@@ -30,7 +30,8 @@ from .charts import (
 )
 from .formatting import days, level, row_name, short_percent, unsigned_error
 from .pages import Content, Context, page, render, series_choice
-from .svg import Gauge, Tick
+from .scales import Tick
+from .svg import Gauge
 
 MODELS = {
     Model.LOCAL: "Local, nobody trusted",

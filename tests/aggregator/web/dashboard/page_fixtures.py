@@ -55,7 +55,7 @@ class Page:
     @property
     def charts(self) -> dict[str, Any]:
         """The drawings of the charts, by the charts' names."""
-        return {each.id: each.drawing for each in _charts(self.content) if each.drawing}
+        return {chart.id: chart.drawing for chart in _charts(self.content) if chart.drawing}
 
     @property
     def dots(self) -> list[list[list[str]]]:

@@ -31,10 +31,10 @@ STACKED = (
 )
 
 
-def places(mark: Mark, look: str) -> dict[str, float]:
+def position(mark: Mark, look: str) -> dict[str, float]:
     """Return where a shape of a mark is, in percent."""
-    (shape,) = [each for each in mark.shapes if each.look == look]
-    return {name: float(place.rstrip("%")) for name, place in shape.places.items()}
+    (shape,) = [shape for shape in mark.shapes if shape.look == look]
+    return {name: float(value.rstrip("%")) for name, value in shape.attributes.items()}
 
 
 def line(*, logarithmic: bool = False, **more: Any) -> Lines:
@@ -52,15 +52,15 @@ def test_a_bar_starts_at_zero_and_its_whisker_is_the_interval() -> None:
     drawn = draw(Bars(("a", "b"), (LEFT, RIGHT), Axis("x")))
     first = drawn.marks[0]
 
-    assert places(right, "bar")["width"] == 80  # from -20 to 0, of -20 to 5
-    assert drawn.zero == places(first, "bar")["x"] == 50
-    assert places(first, "bar")["width"] == 25
-    assert [places(first, "whisker")[end] for end in ("x1", "x2")] == [62.5, 100]
+    assert position(right, "bar")["width"] == 80  # from -20 to 0, of -20 to 5
+    assert drawn.zero == position(first, "bar")["x"] == 50
+    assert position(first, "bar")["width"] == 25
+    assert [position(first, "whisker")[end] for end in ("x1", "x2")] == [62.5, 100]
 
 
 def test_a_figure_that_is_missing_has_no_bar_and_each_part_its_colour_and_its_room() -> None:
     drawn = draw(Bars(("a", "b"), (LEFT, RIGHT), Axis("x")))
-    tops = [places(mark, "bar")["y"] for mark in drawn.marks]
+    tops = [position(mark, "bar")["y"] for mark in drawn.marks]
 
     assert text_of(drawn) == ["a: 10", "c", "d"]
     assert [mark.hue for mark in drawn.marks] == ["one", "two", "two"]
@@ -71,7 +71,7 @@ def test_a_figure_that_is_missing_has_no_bar_and_each_part_its_colour_and_its_ro
 
 def test_columns_stand_on_each_other_and_what_remains_has_no_colour() -> None:
     drawn = draw(Columns(STACKED, Axis("day", labels=("u", "v")), Axis("n")))
-    bars = [places(mark, "bar whole") for mark in drawn.marks]
+    bars = [position(mark, "bar whole") for mark in drawn.marks]
     below, above = bars[0], bars[2]
 
     assert [mark.hue for mark in drawn.marks] == ["one", "one", "rest", "rest"]
@@ -93,7 +93,7 @@ def test_a_line_goes_through_its_points_on_both_kinds_of_axis() -> None:
 
     assert [path.outline for path in linear.paths] == ["M0 75L9.09 50L100 25"]
     assert [path.outline for path in logarithmic.paths] == ["M0 75L50 50L100 25"]
-    assert [places(mark, "dot quiet")["cx"] for mark in logarithmic.marks] == [0, 50, 100]
+    assert [position(mark, "dot quiet")["cx"] for mark in logarithmic.marks] == [0, 50, 100]
     assert text_of(linear) == ["A", "B", "C"]
 
 
@@ -118,7 +118,7 @@ def test_a_line_over_labels_has_its_points_at_them() -> None:
     drawn = draw(Lines(parts, Axis(labels=("u", "v")), logarithmic_axis("y", [1.0, 10.0])))
 
     assert text_of(drawn) == ["u it 1", "v it 10"]
-    assert [places(mark, "hit")["cx"] for mark in drawn.marks] == [25, 75]
+    assert [position(mark, "hit")["cx"] for mark in drawn.marks] == [25, 75]
     assert [tick.text for tick in drawn.x] == ["u", "v"]
 
 

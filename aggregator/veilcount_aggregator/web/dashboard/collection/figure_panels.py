@@ -35,7 +35,8 @@ from ..formatting import (
     value_name,
 )
 from ..pages import Content
-from ..svg import DotPlot, DotRow, Scale
+from ..scales import Scale
+from ..svg import DotPlot, DotRow
 from .url_state import PARTS
 
 NOISE = "noise"

@@ -11,8 +11,8 @@
   const show = (mark) => {
     readout.textContent = mark.getAttribute('aria-label');
     readout.hidden = false;
-    const box = mark.lastElementChild.getBoundingClientRect(), room = document.documentElement.clientWidth - readout.offsetWidth - 4;
-    readout.style.left = `${scrollX + Math.max(4, Math.min(room, box.left + (box.width - readout.offsetWidth) / 2))}px`;
+    const box = mark.lastElementChild.getBoundingClientRect(), most = document.documentElement.clientWidth - readout.offsetWidth - 4;
+    readout.style.left = `${scrollX + Math.max(4, Math.min(most, box.left + (box.width - readout.offsetWidth) / 2))}px`;
     readout.style.top = `${scrollY + (box.top > readout.offsetHeight + 8 ? box.top - readout.offsetHeight - 8 : box.bottom + 8)}px`;
   };
   const at = (act) => (event) => { const mark = event.target.closest('.area .mark'); if (mark) act(mark); };
@@ -28,11 +28,11 @@
     const marks = [...area.querySelectorAll('.mark')];
     if (!marks.length) return;
     area.setAttribute('role', 'group');
-    marks.forEach((mark, place) => {
+    marks.forEach((mark, index) => {
       const title = mark.querySelector('title');
       mark.setAttribute('role', 'img');
       mark.setAttribute('aria-label', title.textContent);
-      mark.setAttribute('tabindex', place ? '-1' : '0');
+      mark.setAttribute('tabindex', index ? '-1' : '0');
       title.remove();
     });
     area.addEventListener('keydown', (event) => {
@@ -52,16 +52,16 @@
   const NAMESPACE = 'http://www.w3.org/2000/svg';
   const LOOK = ['display', 'fill', 'font-family', 'font-size', 'opacity', 'stroke', 'stroke-dasharray', 'stroke-linecap', 'stroke-width', 'vector-effect'];
   const element = (name, attributes) => {
-    const made = document.createElementNS(NAMESPACE, name);
-    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
-    return made;
+    const created = document.createElementNS(NAMESPACE, name);
+    Object.entries(attributes).forEach(([key, value]) => created.setAttribute(key, value));
+    return created;
   };
   const drawing = (svg, frame) => {
     const box = svg.getBoundingClientRect(), copy = svg.cloneNode(true);
-    const to = [copy, ...copy.querySelectorAll('*')];
-    [svg, ...svg.querySelectorAll('*')].forEach((from, place) => {
+    const copies = [copy, ...copy.querySelectorAll('*')];
+    [svg, ...svg.querySelectorAll('*')].forEach((from, index) => {
       const look = getComputedStyle(from);
-      LOOK.forEach((key) => to[place].setAttribute(key, look.getPropertyValue(key)));
+      LOOK.forEach((key) => copies[index].setAttribute(key, look.getPropertyValue(key)));
     });
     Object.entries({ x: box.left - frame.left, y: box.top - frame.top, width: box.width, height: box.height, overflow: 'visible' })
       .forEach(([key, value]) => copy.setAttribute(key, value));
@@ -71,17 +71,17 @@
     const range = document.createRange(), look = getComputedStyle(from);
     range.selectNodeContents(from);
     const box = range.getBoundingClientRect();
-    const made = element('text', { x: box.left - frame.left, y: box.bottom - frame.top - box.height / 4, fill: look.color, 'font-family': look.fontFamily, 'font-size': look.fontSize });
-    made.textContent = from.textContent;
-    return made;
+    const written = element('text', { x: box.left - frame.left, y: box.bottom - frame.top - box.height / 4, fill: look.color, 'font-family': look.fontFamily, 'font-size': look.fontSize });
+    written.textContent = from.textContent;
+    return written;
   };
   const picture = (plot) => {
     const box = plot.getBoundingClientRect();
     const frame = { left: box.left - MARGIN, top: box.top - MARGIN, width: box.width + 2 * MARGIN, height: box.height + 2 * MARGIN };
     const whole = element('svg', { width: frame.width, height: frame.height });
     whole.append(element('rect', { width: '100%', height: '100%', fill: getComputedStyle(plot.closest('figure')).backgroundColor }));
-    plot.querySelectorAll(':scope svg').forEach((each) => { if (!each.parentElement.closest('svg')) whole.append(drawing(each, frame)); });
-    plot.querySelectorAll('.text').forEach((each) => whole.append(text(each, frame)));
+    plot.querySelectorAll('svg:not(svg svg)').forEach((svg) => whole.append(drawing(svg, frame)));
+    plot.querySelectorAll('.text').forEach((label) => whole.append(text(label, frame)));
     return whole;
   };
   const save = async (button) => {
