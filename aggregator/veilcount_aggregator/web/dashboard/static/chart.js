@@ -39,8 +39,7 @@
       const step = STEPS[event.key];
       if (!step) return;
       const from = marks.indexOf(document.activeElement), to = Math.max(0, Math.min(marks.length - 1, from + step));
-      marks[from].setAttribute('tabindex', '-1');
-      marks[to].setAttribute('tabindex', '0');
+      marks.forEach((mark, index) => mark.setAttribute('tabindex', index === to ? '0' : '-1'));
       marks[to].focus();
       event.preventDefault();
     });
