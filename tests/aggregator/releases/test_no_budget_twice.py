@@ -58,9 +58,6 @@ class MemoryRecords:
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         return {key: value for key, value in self.records(kind).items() if key in keys}
 
-    def record_count(self, kind: str) -> int:
-        return len(self.records(kind))
-
     def generations(self) -> dict[str, int]:
         self.before()
         return self.state[2]

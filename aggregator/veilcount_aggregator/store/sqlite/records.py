@@ -41,11 +41,6 @@ class SqliteRecords:
         with self.file.reading() as database:
             return dict(row for key in keys for row in database.execute(query, (kind, key)))
 
-    def record_count(self, kind: str) -> int:
-        with self.file.reading() as database:
-            found = database.execute("select count(*) from record where kind = ?", (kind,))
-            return int(found.fetchone()[0])
-
     def change_records(self, generation: int, records: Sequence[Record]) -> bool:
         with self.changing() as database:
             if _generation(database) != generation:
