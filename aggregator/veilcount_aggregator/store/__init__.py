@@ -1,6 +1,7 @@
 """Stores of spent slots, tallies and records: the interface and its engines."""
 
 from .factory import open_store as open_store
+from .factory import store_file as store_file
 from .health import Durability as Durability
 from .health import DurabilityState as DurabilityState
 from .health import ShardHealth as ShardHealth

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..errors import StoreUnavailable
-from . import Record, RecordStore
+from .interface import Record, RecordStore
 
 TRIES = 50
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 
-from . import HealthStore, StoreHealth
+from .health import StoreHealth
+from .interface import HealthStore
 
 SECONDS = 2.0
 

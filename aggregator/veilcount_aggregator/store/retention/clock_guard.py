@@ -18,7 +18,7 @@ from enum import StrEnum
 from statistics import median_high, median_low
 
 from ...errors import ClockUntrusted, StoreError
-from .. import IntakeStore
+from ..interface import IntakeStore
 
 Clock = Callable[[], datetime]
 Instant = tuple[datetime, float]  # by the wall clock and by the monotonic one

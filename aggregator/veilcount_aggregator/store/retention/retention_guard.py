@@ -21,8 +21,9 @@ from veilcount_analysis.series.series import Series, utc_day
 from veilcount_shared.retention import RECOVERABLE
 
 from ...errors import StoreError
-from .. import IntakeStore, Record, RecordStore, ServiceCounter, Store
+from ..interface import IntakeStore, Record, RecordStore, Store
 from ..records import update_records
+from ..series_reports import ServiceCounter
 from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState
 
 KIND = "retention"

@@ -14,7 +14,8 @@ from msgspec import Meta, Struct
 
 from veilcount_analysis.series.series import Series
 
-from .. import ROW_BYTES, IntakeStore
+from ..interface import IntakeStore
+from ..series_reports import ROW_BYTES
 
 FINGERPRINT = r"^[0-9a-f]{64}$"
 PSEUDONYM = r"^[A-Za-z0-9_-]{21}[AQgw]$"  # 16 bytes, canonical: the last 4 bits are 0
