@@ -21,7 +21,7 @@ class Engine(ABC):
     """An engine. Its folder has one, and the factory registers it."""
 
     schemes: ClassVar[frozenset[str]]
-    form: ClassVar[str]  # of its URLs, for messages
+    form: ClassVar[str] = ""  # of its URLs, for messages; "": not for operators
     magic: ClassVar[bytes] = b"\0no file"  # with which its files and their backups begin
 
     @abstractmethod

@@ -9,11 +9,13 @@ from veilcount_serving.errors import SettingsError
 
 from .engine import Engine
 from .interface import Store
+from .memory import MemoryEngine
 from .redis import RedisEngine
 from .sqlite import SqliteEngine
 from .store_url import redact_url
 
-ENGINES: tuple[Engine, ...] = (SqliteEngine(), RedisEngine())
+#: those with a form are offered to operators; the store in memory is for tests alone
+ENGINES: tuple[Engine, ...] = (SqliteEngine(), RedisEngine(), MemoryEngine())
 
 
 def engine_for(url: str) -> Engine:
@@ -22,7 +24,7 @@ def engine_for(url: str) -> Engine:
     for engine in ENGINES:
         if scheme in engine.schemes:
             return engine
-    forms = ", ".join(engine.form for engine in ENGINES)
+    forms = ", ".join(engine.form for engine in ENGINES if engine.form)
     raise SettingsError("store", redact_url(url), f"give {forms}")
 
 
