@@ -12,7 +12,7 @@ anew.
 **What a journal's host does**, about each second and before each of its own releases:
 
 1. It reads the store's incarnation first: a name that the server process behind the records has
-   only until it restarts, or another is promoted (of SQLite: see `sqlite.records`).
+   only until it restarts, or another is promoted (of SQLite: see `sqlite.store`).
 2. It compares the store with its journal. If the store lacks a release, it locks releases, in the
    store, for all hosts, with the reason.
 3. Else it writes every release of the store into its own journal and the registered journals into

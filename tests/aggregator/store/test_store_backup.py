@@ -20,8 +20,8 @@ from veilcount_aggregator.store.redis import read_only
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 from veilcount_aggregator.store.series_reports import Bytes
+from veilcount_aggregator.store.sql.transfer import merge
 from veilcount_aggregator.store.sqlite import backup_file
-from veilcount_aggregator.store.sqlite.transfer import merge
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict
 

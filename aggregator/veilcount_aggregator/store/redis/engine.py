@@ -26,7 +26,7 @@ class RedisEngine(Engine):
         return open_redis(url, make=make, acknowledged=AcknowledgedHeights(heights))
 
     def back_up(self, url: str, part: Path) -> None:
-        from .backup import merge_shards  # noqa: PLC0415
+        from .shard_merge import merge_shards  # noqa: PLC0415
 
         merge_shards(url, part)
 

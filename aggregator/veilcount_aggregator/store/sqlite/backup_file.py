@@ -20,14 +20,14 @@ from ..engine import MAKE_BACKUP
 from ..interface import TransferPiece
 from ..records import update_records
 from ..restore_lock import UNCERTAIN_LEDGER, lock_releases
+from ..sql.records import set_read_only
+from ..sql.transfer import absorb, merge
 from ..target_lock import exclusive_file
 from .connection import SqliteUrl, store_error
 from .database import SqliteDatabase
 from .height import renew_id
-from .records import set_read_only
 from .schema import APPLICATION, FORMAT, format_of, refuse_other_format
 from .store import SqliteStore
-from .transfer import absorb, merge
 from .wal_guard import remove_links
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
