@@ -17,7 +17,7 @@ from veilcount_shared.verdict import Verdict
 
 from ....intake.group_intake import GROUP, SIZES
 from ....intake.service_counters import ANSWERED, REFUSED, REPORTS
-from ....store import VERDICT, Cell, ServiceCounter, Store
+from ....store import VERDICT, Cell, ServiceCounter, TallyReader
 from ...api.problems import PROBLEM_KINDS
 from ...api.request_metrics import BUCKET_BOUNDS, BUCKET_LABELS, MICROSECONDS, RELAYED
 from .. import charts
@@ -41,7 +41,7 @@ class VerdictTable:
 
 
 def by_collection(
-    store: Store, named: Mapping[str, Sequence[Series]], notes: Counts
+    store: TallyReader, named: Mapping[str, Sequence[Series]], notes: Counts
 ) -> VerdictTable:
     """Return the verdicts of each collection, over all its definitions."""
     found: dict[str, Counter[Verdict]] = {}
