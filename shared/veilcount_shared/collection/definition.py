@@ -11,7 +11,8 @@ from math import prod
 from typing import Any
 
 from .. import periods
-from ..domain import GRID_BITS, Domain, Features, Number, OpenStrings
+from ..domain import GRID_BITS, Domain, Number, OpenStrings
+from ..enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from ..errors import (
     MessageOutOfRange,
     TrustModelError,
@@ -19,28 +20,11 @@ from ..errors import (
     format_types,
     format_value,
 )
-from ..mechanisms import (
-    DistributionMechanism,
-    HashedStrings,
-    Identity,
-    MeanMechanism,
-    Mechanism,
-    Moments,
-    Randomizer,
-    RangeTree,
-    TrendMechanism,
-    select_mechanism,
-)
+from ..kinds import DeviceKind, Price, kind_of
+from ..mechanisms import Identity, Mechanism, Randomizer
 from ..periods import Unit
 from ..randomness import RandomSource
 from . import canonical, validation
-from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
-
-_BY_MEASURE: dict[Measure, type[MeanMechanism | DistributionMechanism | RangeTree]] = {
-    Measure.MEAN: MeanMechanism,
-    Measure.DISTRIBUTION: DistributionMechanism,
-    Measure.RANGES: RangeTree,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +136,11 @@ class Collection:
     # -- the mechanism -------------------------------------------------------------------------
 
     @cached_property
+    def kind(self) -> DeviceKind[Any]:
+        """The kind of question that the domain and the measure make."""
+        return kind_of(self.domain, self.measure)
+
+    @cached_property
     def mechanism(self) -> Mechanism:
         """The randomizer, or the identity for a trusted curator."""
         return Identity(self.inputs) if self.model is Model.CENTRAL else self.randomizer
@@ -161,16 +150,8 @@ class Collection:
         """The mechanism of a local collection; raises for a trusted curator's."""
         if self.model is Model.CENTRAL:
             raise TrustModelError(self.name, "the model is central: use reveal()")
-        if isinstance(self.domain, Features):
-            return Moments.for_epsilon(self.unit_epsilon, len(self.domain.features))
-        if self.changes is not None:
-            return TrendMechanism.for_epsilon(self.unit_epsilon, self.periods, self.changes)
-        if self.measure is not None:  # of a number
-            return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
-        if isinstance(self.domain, OpenStrings):
-            hashed = self.domain.bucket_bits, self.domain.parts
-            return HashedStrings.for_epsilon(self.unit_epsilon, *hashed)
-        return select_mechanism(self.inputs, self.unit_epsilon).mechanism
+        price = Price(self.domain, self.inputs, self.unit_epsilon, self.periods, self.changes)
+        return self.kind.randomizer(price)
 
     @property
     def inputs(self) -> int:

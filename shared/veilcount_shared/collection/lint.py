@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import sqrt
 
 from ..domain import Cross
+from ..enums import Held, Model, Takes
 from ..mechanisms import (
     HashedStrings,
     MeanMechanism,
@@ -17,7 +18,6 @@ from ..mechanisms import (
     SubsetSelection,
 )
 from .definition import Collection
-from .enums import Held, Model, Takes
 
 HIGH_EPSILON = Fraction(10)
 MANY_CELLS = 8

@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from ..domain import Boolean, Number
+from ..enums import Held, Linkage, Measure, Model, Presence, Takes
 from ..errors import DefinitionError
 from ..periods import Unit
-from .enums import Held, Linkage, Measure, Model, Presence, Takes
 
 if TYPE_CHECKING:
     from .definition import Collection

@@ -27,10 +27,10 @@ from ..domain import (
     Number,
     OpenStrings,
 )
+from ..enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from ..errors import DefinitionError
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
-from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .validation import ENUMS
 
 MAX_ABSOLUTE = 10**50

@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..domain import Features, Number, OpenStrings, check_labels, has_hidden_characters
+from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..mechanisms.selection import MAX_INPUTS
 from ..periods import Unit, period_name
-from .enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 from .reporting_rules import held, presence, retention, takes, trend
 
 if TYPE_CHECKING:
