@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from ..domain import Boolean, Number
 from ..enums import Held, Linkage, Measure, Model, Presence, Takes
 from ..errors import DefinitionError
 from ..periods import Unit
-
-if TYPE_CHECKING:
-    from .definition import Collection
+from .definition_record import Definition
 
 LONG = frozenset({Unit.WEEK, Unit.MONTH, Unit.USER})
 TREND_CHANGES = range(1, 64, 2)
 
 
-def takes(collection: Collection) -> None:
+def takes(collection: Definition) -> None:
     """The aggregation within a period must suit the domain."""
     taken, domain = collection.takes, collection.domain
     if taken is not Takes.FIRST and collection.unit is Unit.EVENT:
@@ -28,7 +25,7 @@ def takes(collection: Collection) -> None:
         raise DefinitionError("takes", str(taken), 'only for a range: use "first" or "last"')
 
 
-def trend(collection: Collection) -> None:
+def trend(collection: Definition) -> None:
     """A trend is of a state that each person's device keeps, through every restart."""
     if collection.measure is not Measure.TREND:
         if collection.changes is not None:
@@ -60,7 +57,7 @@ def trend(collection: Collection) -> None:
         raise DefinitionError("changes", collection.changes, fix)
 
 
-def retention(collection: Collection) -> None:
+def retention(collection: Definition) -> None:
     """Whether a person came back is known to their device alone, which keeps their last period."""
     if not collection.is_retention:
         return
@@ -79,7 +76,7 @@ def retention(collection: Collection) -> None:
         raise DefinitionError("linkage", "collection", fix)
 
 
-def held(collection: Collection) -> None:
+def held(collection: Definition) -> None:
     """`held` is required where a value is pending for long, and refused where none is pending."""
     where = collection.held
     # An app that restarts within a long period would silently report its first run only.
@@ -101,7 +98,7 @@ def held(collection: Collection) -> None:
         )
 
 
-def presence(collection: Collection) -> None:
+def presence(collection: Definition) -> None:
     """Hidden presence needs an input of its own for `absent`."""
     if collection.presence is not Presence.HIDDEN:
         return

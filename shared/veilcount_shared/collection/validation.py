@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from ..domain import Features, Number, OpenStrings, check_labels, has_hidden_characters
 from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
@@ -14,10 +13,8 @@ from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..mechanisms.selection import MAX_INPUTS
 from ..periods import Unit, period_name
+from .definition_record import Definition
 from .reporting_rules import held, presence, retention, takes, trend
-
-if TYPE_CHECKING:
-    from .definition import Collection
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 APP = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
@@ -33,13 +30,13 @@ LEAST_DELTA, MAX_DELTA = Fraction(1, 10**12), Fraction(1, 10**3)
 LEAST_DELTA_BUDGET = Fraction(1, 100)  # below it, rho has too few steps
 
 
-def check_definition(collection: Collection) -> None:
+def check_definition(collection: Definition) -> None:
     """Apply every rule, in the order in which a reader would want the errors."""
     for rule in _RULES:
         rule(collection)
 
 
-def enums(collection: Collection) -> None:
+def enums(collection: Definition) -> None:
     """Enumerated keys hold members, not strings: "local" is Model.LOCAL."""
     for key, kind in ENUMS.items():
         value = getattr(collection, key)
@@ -48,7 +45,7 @@ def enums(collection: Collection) -> None:
             raise DefinitionError(key, value, f"give one of {members}")
 
 
-def names(collection: Collection) -> None:
+def names(collection: Definition) -> None:
     """Names travel in URLs and file names; texts are read by people."""
     if not APP.fullmatch(collection.app):
         raise DefinitionError(
@@ -65,7 +62,7 @@ def names(collection: Collection) -> None:
             raise DefinitionError(key, text, f"give one line of 1 to {MAX_TEXT} characters")
 
 
-def price(collection: Collection) -> None:
+def price(collection: Definition) -> None:
     """The local model needs epsilon, the central model budget."""
     central = collection.model is Model.CENTRAL
     key, other = ("budget", "epsilon") if central else ("epsilon", "budget")
@@ -81,7 +78,7 @@ def price(collection: Collection) -> None:
         raise DefinitionError(key, epsilon, error.fix) from error
 
 
-def delta(collection: Collection) -> None:
+def delta(collection: Definition) -> None:
     """A delta allows Gaussian noise: the budget is then kept in rho (zero-concentrated DP)."""
     value = collection.delta
     if value is None:
@@ -96,7 +93,7 @@ def delta(collection: Collection) -> None:
         raise DefinitionError("budget", collection.budget, fix)
 
 
-def dates(collection: Collection) -> None:
+def dates(collection: Definition) -> None:
     """A campaign starts, ends, and lasts 100 years at most."""
     for key, day in (("from", collection.start), ("until", collection.until)):
         if day.year not in YEARS:
@@ -109,7 +106,7 @@ def dates(collection: Collection) -> None:
         raise DefinitionError("until", collection.until, "give a campaign of 100 years at most")
 
 
-def counts(collection: Collection) -> None:
+def counts(collection: Definition) -> None:
     """Every cap is attainable."""
     if collection.per_period != 1 and collection.unit is not Unit.EVENT:
         fix = f'a {collection.unit} has one answer: remove per_day, or set unit = "event"'
@@ -123,7 +120,7 @@ def counts(collection: Collection) -> None:
         raise DefinitionError("late", collection.late, f"give 0 to {MAX_LATE} days")
 
 
-def slots(collection: Collection) -> None:
+def slots(collection: Definition) -> None:
     """An epoch's slots are a bitmap that the server keeps for each pseudonym."""
     if collection.slots > MAX_SLOTS:
         raise DefinitionError(
@@ -134,7 +131,7 @@ def slots(collection: Collection) -> None:
         )
 
 
-def tokens(collection: Collection) -> None:
+def tokens(collection: Definition) -> None:
     """Tokens are verified under the keys of a list that everybody has: its digest is pinned."""
     if collection.linkage is not Linkage.TOKEN:
         if collection.tokens is not None:
@@ -158,7 +155,7 @@ def tokens(collection: Collection) -> None:
         raise DefinitionError("answers", collection.answers, _tokens_need(collection))
 
 
-def _tokens_need(collection: Collection) -> str:
+def _tokens_need(collection: Definition) -> str:
     """Return how to leave a period in which tokens can be fetched before they are needed."""
     late = f"tokens are fetched a period ahead, and only who consents before {collection.start}"
     if collection.periods == 1:
@@ -167,7 +164,7 @@ def _tokens_need(collection: Collection) -> str:
     return f"{late} could answer in every {unit}: give at most {most}"
 
 
-def numbers(collection: Collection) -> None:
+def numbers(collection: Definition) -> None:
     """A local numeric domain has a measure; no other domain has."""
     is_number, central = isinstance(collection.domain, Number), collection.model is Model.CENTRAL
     if isinstance(collection.domain, Features):
@@ -186,7 +183,7 @@ def numbers(collection: Collection) -> None:
         raise DefinitionError("measure", None, 'give measure = "mean", "distribution" or "ranges"')
 
 
-def _check_features(collection: Collection) -> None:
+def _check_features(collection: Definition) -> None:
     if collection.measure is not Measure.MOMENTS:
         raise DefinitionError("measure", collection.measure, 'features need measure = "moments"')
     if collection.model is Model.CENTRAL:
@@ -198,7 +195,7 @@ def _check_features(collection: Collection) -> None:
         raise DefinitionError("presence", "hidden", fix)
 
 
-def central(collection: Collection) -> None:
+def central(collection: Definition) -> None:
     """A central collection needs an adjacency, and a cap that the server can enforce."""
     if collection.model is not Model.CENTRAL:
         if collection.adjacency is not None:
@@ -221,13 +218,13 @@ def central(collection: Collection) -> None:
             raise DefinitionError(
                 "range", [domain.low, domain.high], "a curator sums integers: give integer bounds"
             )
-        if collection.inputs > MAX_INPUTS:
+        if domain.high - domain.low >= MAX_INPUTS:
             raise DefinitionError(
                 "range", [domain.low, domain.high], f"at most {MAX_INPUTS:,} integers: scale it"
             )
 
 
-def open_strings(collection: Collection) -> None:
+def open_strings(collection: Definition) -> None:
     """Open strings are read by naming candidates, which an absence has not.
 
     A curator releases what passes a threshold, which holds but for a delta.
@@ -245,7 +242,7 @@ def open_strings(collection: Collection) -> None:
         raise DefinitionError("presence", "hidden", fix)
 
 
-def segments(collection: Collection) -> None:
+def segments(collection: Definition) -> None:
     """Segments are few, closed and public; in the order of their names, or cells would differ."""
     order = [name for name, _ in collection.segments]
     if order != sorted(set(order)):
@@ -262,7 +259,7 @@ def segments(collection: Collection) -> None:
         )
 
 
-def cohort(collection: Collection) -> None:
+def cohort(collection: Definition) -> None:
     """A cohort is one of several."""
     share = collection.cohort
     if share is None:
@@ -273,7 +270,7 @@ def cohort(collection: Collection) -> None:
         raise DefinitionError("cohort.number", share.number, f"give 0 to {share.of - 1}")
 
 
-def lineage(collection: Collection) -> None:
+def lineage(collection: Definition) -> None:
     """No collection is its own predecessor or twin."""
     for key in ("replaces", "twin"):
         if getattr(collection, key) == collection.name:
@@ -297,7 +294,7 @@ _RULES = (
 )
 
 
-def _names(collection: Collection) -> Iterator[tuple[str, str]]:
+def _names(collection: Definition) -> Iterator[tuple[str, str]]:
     yield "name", collection.name
     for key in ("twin", "replaces"):
         if (name := getattr(collection, key)) is not None:
