@@ -10,18 +10,21 @@ from typing import Any
 
 from ..domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings
 from ..enums import Measure
+from ..errors import DefinitionError
 from .features import FeatureKind
 from .kind import DeviceKind as DeviceKind
 from .kind import Price as Price
+from .kind import ReadValues as ReadValues
+from .kind import TableContext as TableContext
 from .numbers import DistributionKind, MeanKind, NumberKind, RangesKind
-from .strings import StringKind
+from .strings import OPEN, StringKind
+from .toml_values import Table
 from .trend import TrendKind
-from .values import ValueKind
+from .values import BooleanKind, ValueKind
 
 KINDS: dict[tuple[type[Domain], Measure | None], DeviceKind[Any]] = {
-    (OpenStrings, None): StringKind(),
     (Choice, None): ValueKind(),
-    (Boolean, None): ValueKind(),
+    (Boolean, None): BooleanKind(),
     (Cross, None): ValueKind(),
     (Number, None): NumberKind(),
     (Number, Measure.MEAN): MeanKind(),
@@ -29,9 +32,40 @@ KINDS: dict[tuple[type[Domain], Measure | None], DeviceKind[Any]] = {
     (Number, Measure.RANGES): RangesKind(),
     (Features, Measure.MOMENTS): FeatureKind(),
     (Boolean, Measure.TREND): TrendKind(),
+    (OpenStrings, None): StringKind(),
 }
 
 
 def kind_of(domain: Domain, measure: Measure | None) -> DeviceKind[Any]:
     """Return the kind of a domain and a measure; raise KeyError if no kind has both."""
     return KINDS[type(domain), measure]
+
+
+# -- from a table of TOML to a domain --------------------------------------------------------------
+
+#: by the key that declares a domain: kinds with the same key inherit one parser
+_DECLARED = {key: kind for kind in KINDS.values() if not kind.foreign for key in kind.declared_by}
+_FIXES = {key: fix for kind in KINDS.values() for key, fix in kind.keys.items()}
+DOMAIN_KEYS = (*_DECLARED, *_FIXES)
+
+
+def parse_domain(table: Table, context: TableContext) -> Domain:
+    """Return the domain that a table declares; refuse the keys of other kinds."""
+    kind, key = _declared_kind(table)
+    for other in DOMAIN_KEYS:
+        if other in table and other != key and other not in kind.keys:
+            fix = kind.foreign or _FIXES[other].format(key=key)
+            raise DefinitionError(other, table[other], fix)
+    domain: Domain = kind.parse(table, context)
+    return domain
+
+
+def _declared_kind(table: Table) -> tuple[DeviceKind[Any], str]:
+    """Return the kind of a table and the key that declares it, of which there must be one."""
+    if table.get("values") == OPEN:
+        return KINDS[OpenStrings, None], "values"
+    keys = [key for key in _DECLARED if key in table]
+    if len(keys) != 1:
+        fix = f"give exactly one of {', '.join(_DECLARED)}: the possible answers"
+        raise DefinitionError("values", keys or None, fix)
+    return _DECLARED[keys[0]], keys[0]

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from ..domain import Features
 from ..mechanisms import Moments
-from .kind import DeviceKind, Price
+from .kind import DeviceKind, Price, TableContext
+from .numbers import parse_range
+from .toml_values import Table, read_named
 
 
 class FeatureKind(DeviceKind[Features]):
     """One drawn moment of the numbers."""
 
     name = "features"
+    declared_by = ("features",)
+
+    def parse(self, table: Table, context: TableContext) -> Features:  # noqa: ARG002 - of other kinds
+        """Return the numbers, each between bounds of its own."""
+        fix = "give a table: features = {age = [0, 120], hours = [0, 60]}"
+        return Features(tuple(read_named("features", table["features"], parse_range, fix)))
 
     def randomizer(self, price: Price[Features]) -> Moments:
         """Return the mean mechanism of one moment."""

@@ -2,18 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from ..domain import Boolean, Choice, Cross
-from ..mechanisms import ProjectiveGeometry, SubsetSelection, select_mechanism
-from .kind import DeviceKind, Price
+from ..errors import DefinitionError
+from ..mechanisms import Randomizer, select_mechanism
+from .kind import DeviceKind, Price, TableContext
+from .toml_values import Table, read_labels, read_named, read_text
 
 Listed = Boolean | Choice | Cross
+_MEANINGLESS = "has no meaning for a {key}: remove it"
 
 
 class ValueKind(DeviceKind[Listed]):
     """One answer out of a list, by subset selection or a projective geometry."""
 
     name = "values"
+    declared_by: ClassVar[tuple[str, ...]] = ("values", "values_file")
+    keys: ClassVar[Mapping[str, str]] = {"other": _MEANINGLESS, "cross": _MEANINGLESS}
 
-    def randomizer(self, price: Price[Listed]) -> SubsetSelection | ProjectiveGeometry:
+    def parse(self, table: Table, context: TableContext) -> Listed:
+        """Return the list, crossed with private attributes if there are any."""
+        answer = self._parse_answer(table, context)
+        return _cross(answer, table["cross"]) if "cross" in table else answer
+
+    def _parse_answer(self, table: Table, context: TableContext) -> Boolean | Choice:
+        other = read_text("other", table["other"]) if "other" in table else None
+        if "values" in table:
+            return Choice(read_labels("values", table["values"]), other)
+        try:
+            file = read_text("values_file", table["values_file"])
+            return Choice(tuple(context.read_values(file)), other)
+        except DefinitionError as error:  # named after the key that stands in this file
+            key = "values_file" if error.key == "values" else error.key
+            raise DefinitionError(key, error.value, error.fix) from error
+
+    def randomizer(self, price: Price[Listed]) -> Randomizer:
         """Select the mechanism by the number of inputs."""
         return select_mechanism(price.inputs, price.epsilon).mechanism
+
+
+class BooleanKind(ValueKind):
+    """Yes or no."""
+
+    declared_by = ("boolean",)
+    keys: ClassVar[Mapping[str, str]] = {"cross": _MEANINGLESS}
+
+    def _parse_answer(self, table: Table, context: TableContext) -> Boolean:  # noqa: ARG002 - of a list
+        if table["boolean"] is not True:
+            fix = "write boolean = true, or give values"
+            raise DefinitionError("boolean", table["boolean"], fix)
+        return Boolean()
+
+
+def _cross(answer: Boolean | Choice, value: object) -> Cross:
+    fix = 'give a table: cross = {plan = ["free", "paid"]}'
+    return Cross(answer, tuple(read_named("cross", value, _attribute, fix)))
+
+
+def _attribute(key: str, value: object) -> Choice:
+    return Choice(read_labels(key, value))
