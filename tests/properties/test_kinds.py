@@ -9,6 +9,7 @@ import pytest
 
 from veilcount_shared.domain import Boolean, Choice, Domain, Number
 from veilcount_shared.enums import Measure
+from veilcount_shared.errors import DefinitionError
 from veilcount_shared.kinds import KINDS, Price, kind_of
 
 AB = Choice(("a", "b"))
@@ -28,7 +29,7 @@ def test_every_measure_has_a_kind(measure: Measure) -> None:
 @pytest.mark.parametrize("domain", [AB, Boolean()])
 def test_a_pair_that_no_row_names_has_no_kind(domain: Domain) -> None:
     """It is not taken for values, which would estimate something else without a word."""
-    with pytest.raises(KeyError):
+    with pytest.raises(DefinitionError, match="only for a range under the local model"):
         kind_of(domain, Measure.MEAN)
 
 

@@ -14,9 +14,9 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from ..definition_record import Definition
 from ..domain import format_fraction
 from ..mechanisms import Mechanism
-from .definition_record import Definition
 
 PROTOCOL = 1
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from ..domain import GRID_BITS, Number, OpenStrings
-from ..enums import Model, Presence
+from ..definition_record import Definition
+from ..enums import Linkage, Model, Presence
 from ..errors import (
     MessageOutOfRange,
     TrustModelError,
@@ -16,11 +17,11 @@ from ..errors import (
     format_types,
     format_value,
 )
-from ..kinds import DeviceKind, Price, kind_of
+from ..kinds import DeviceKind, Price, TrueCells, kind_of
 from ..mechanisms import Identity, Mechanism, Randomizer
+from ..periods import Unit
 from ..randomness import RandomSource
 from . import canonical, validation
-from .definition_record import Definition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +29,38 @@ class Collection(Definition):
     """One question put to a population, valid from birth, with its mechanism and fingerprint."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        validation.check_enums(self)
+        object.__setattr__(self, "linkage", self.linkage or self._default_linkage())
         validation.check_definition(self)
+
+    def _default_linkage(self) -> Linkage:
+        """Return the default: long units have few periods, so linking them costs little.
+
+        Messages that are one random choice cost epsilon once, linked or not.
+        """
+        is_short = self.unit in {Unit.EVENT, Unit.DAY} and self.kind.fresh
+        return Linkage.PERIOD if is_short else Linkage.COLLECTION
+
+    # -- privacy -------------------------------------------------------------------------------
+
+    @property
+    def epsilon_user(self) -> Fraction:
+        """Epsilon of one person over the whole campaign: the plain sum."""
+        return self.epsilon_within(self.periods)
+
+    def epsilon_within(self, periods: int) -> Fraction:
+        """Return the epsilon of one person within so many periods in a row."""
+        return self.epsilon_day * min(periods, self.answering if self.kind.fresh else 1)
+
+    @property
+    def priced_answers(self) -> int:
+        """The number of answers that each cost epsilon; messages drawn once cost it once."""
+        return self.answering * self.per_period if self.kind.fresh else 1
+
+    @property
+    def is_trend(self) -> bool:
+        """Whether a person's reports over time belong together, at one epsilon for all."""
+        return not self.kind.fresh
 
     # -- the mechanism -------------------------------------------------------------------------
 
@@ -57,16 +88,19 @@ class Collection(Definition):
 
         A trend has none of its own for it: a state is reported whether or not it was recorded.
         """
-        if isinstance(self.domain, Number):
-            return int(self.domain.high - self.domain.low) + 1  # used for integer grids only
-        if isinstance(self.domain, OpenStrings) and self.model is Model.CENTRAL:
-            return self.domain.parts << self.domain.bucket_bits  # one bucket, of one part
-        return self.domain.size + self.has_absent
+        if self.model is Model.CENTRAL:
+            return self._true_cells.size
+        return self.kind.inputs(self.domain) + self.has_absent
+
+    @property
+    def _true_cells(self) -> TrueCells:
+        """The counters of a trusted curator."""
+        return self.kind.true_cells(self.domain)
 
     @property
     def has_absent(self) -> bool:
         """Whether a period without a record is an answer of its own."""
-        return self.presence is Presence.HIDDEN and not self.is_trend
+        return self.presence is Presence.HIDDEN and self.kind.fresh
 
     @cached_property
     def message_bits(self) -> int:
@@ -92,12 +126,8 @@ class Collection(Definition):
         """Return the message of the true value; the trust model must be central."""
         if self.model is not Model.CENTRAL:
             raise TrustModelError(self.name, "the model is local: use randomize()")
-        place = self.domain.input(value, randomness)
-        if isinstance(self.domain, Number):  # from the grid to the nearest integer of the range
-            place = (place * (self.inputs - 1) + (1 << GRID_BITS - 1)) >> GRID_BITS
-        if isinstance(self.domain, OpenStrings):
-            place = self.domain.draw_bucket(place, randomness)
-        return Identity(self.inputs).reveal(place)
+        cells, point = self._true_cells, self.domain.input(value, randomness)
+        return Identity(cells.size).reveal(cells.cell(point, randomness))
 
     def pack(self, message: int) -> bytes:
         """Return the message at its fixed width, the highest byte first."""

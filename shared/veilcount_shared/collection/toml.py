@@ -15,9 +15,9 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from ..enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
+from ..enums import Adjacency, Cohort, Held, Linkage, Model, Segments, Takes
 from ..errors import DefinitionError
-from ..kinds import DOMAIN_KEYS, ReadValues, TableContext, parse_domain
+from ..kinds import DOMAIN_KEYS, ReadValues, TableContext, kind_of, parse_domain
 from ..kinds.toml_values import read_labels, read_named, read_number, read_text
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
@@ -91,11 +91,10 @@ def _parse_collection(app: str, name: str, value: object, read_values: ReadValue
     }
     if fields.get("model") is Model.CENTRAL:
         fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
-    if fields.get("measure") is Measure.TREND:
-        fields = {"takes": Takes.LAST, "held": Held.DEVICE, "presence": Presence.HIDDEN} | fields
     if fields.get("takes") is Takes.RETURNING:
         fields = {"held": Held.DEVICE, "linkage": Linkage.PERIOD} | fields
     domain = parse_domain(table, TableContext(app, name, fields["start"], read_values))
+    fields = {**kind_of(domain, fields.get("measure")).defaults, **fields}
     return Collection(app=app, name=name, domain=domain, **fields)
 
 

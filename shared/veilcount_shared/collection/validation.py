@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from enum import StrEnum
 from fractions import Fraction
 
-from ..domain import Features, Number, OpenStrings, check_labels, has_hidden_characters
+from ..definition_record import Definition
+from ..domain import check_labels, has_hidden_characters
 from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
-from ..mechanisms.selection import MAX_INPUTS
+from ..kinds import kind_of
 from ..periods import Unit, period_name
-from .definition_record import Definition
-from .reporting_rules import held, presence, retention, takes, trend
+from .reporting_rules import held, presence, retention, takes
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 APP = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
@@ -36,7 +36,7 @@ def check_definition(collection: Definition) -> None:
         rule(collection)
 
 
-def enums(collection: Definition) -> None:
+def check_enums(collection: Definition) -> None:
     """Enumerated keys hold members, not strings: "local" is Model.LOCAL."""
     for key, kind in ENUMS.items():
         value = getattr(collection, key)
@@ -164,35 +164,17 @@ def _tokens_need(collection: Definition) -> str:
     return f"{late} could answer in every {unit}: give at most {most}"
 
 
-def numbers(collection: Definition) -> None:
-    """A local numeric domain has a measure; no other domain has."""
-    is_number, central = isinstance(collection.domain, Number), collection.model is Model.CENTRAL
-    if isinstance(collection.domain, Features):
-        _check_features(collection)
-        return
-    if collection.measure is Measure.TREND:
-        return
-    if collection.measure is Measure.MOMENTS:
-        raise DefinitionError("measure", "moments", "only for features: give them, or a range")
-    wanted = is_number and not central
-    if collection.measure is not None and not wanted:
-        raise DefinitionError(
-            "measure", str(collection.measure), "only for a range under the local model: remove it"
-        )
-    if wanted and collection.measure is None:
-        raise DefinitionError("measure", None, 'give measure = "mean", "distribution" or "ranges"')
-
-
-def _check_features(collection: Definition) -> None:
-    if collection.measure is not Measure.MOMENTS:
-        raise DefinitionError("measure", collection.measure, 'features need measure = "moments"')
-    if collection.model is Model.CENTRAL:
-        raise DefinitionError(
-            "model", "central", "a curator has no query of features: give a range"
-        )
-    if collection.presence is Presence.HIDDEN:
-        fix = "features have no cell for absent: use values"
-        raise DefinitionError("presence", "hidden", fix)
+def kind(collection: Definition) -> None:
+    """The kind suits the trust model, and its own rules hold."""
+    kind = kind_of(collection.domain, collection.measure)
+    if collection.changes is not None and kind.fresh:
+        fix = 'only for measure = "trend": remove it'
+        raise DefinitionError("changes", collection.changes, fix)
+    if collection.model in kind.unsupported_models:
+        key, fix = kind.unsupported_models[collection.model]
+        value = getattr(collection, key)
+        raise DefinitionError(key, None if value is None else str(value), fix)
+    kind.check(collection, collection.domain)
 
 
 def central(collection: Definition) -> None:
@@ -212,34 +194,6 @@ def central(collection: Definition) -> None:
             "without pseudonyms the server cannot enforce the contribution cap that central noise"
             ' is calibrated to: use "period" or "collection"',
         )
-    domain = collection.domain
-    if isinstance(domain, Number):
-        if domain.low.denominator != 1 or domain.high.denominator != 1:
-            raise DefinitionError(
-                "range", [domain.low, domain.high], "a curator sums integers: give integer bounds"
-            )
-        if domain.high - domain.low >= MAX_INPUTS:
-            raise DefinitionError(
-                "range", [domain.low, domain.high], f"at most {MAX_INPUTS:,} integers: scale it"
-            )
-
-
-def open_strings(collection: Definition) -> None:
-    """Open strings are read by naming candidates, which an absence has not.
-
-    A curator releases what passes a threshold, which holds but for a delta.
-    """
-    if not isinstance(collection.domain, OpenStrings):
-        return
-    if collection.model is Model.CENTRAL and collection.domain.prefixes:
-        fix = "a curator's open strings are found by candidates: remove it"
-        raise DefinitionError("discover", True, fix)
-    if collection.model is Model.CENTRAL and collection.delta is None:
-        fix = "a curator releases open strings above a threshold, which needs it: 0.000001"
-        raise DefinitionError("delta", None, fix)
-    if collection.presence is Presence.HIDDEN:
-        fix = "open strings have no cell for absent: list the values"
-        raise DefinitionError("presence", "hidden", fix)
 
 
 def segments(collection: Definition) -> None:
@@ -289,8 +243,8 @@ ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    *(enums, names, price, delta, dates, counts, slots, tokens, trend, takes, retention, held),
-    *(numbers, presence, central, open_strings, segments, cohort, lineage),
+    *(names, price, delta, dates, counts, slots, tokens, kind, takes, retention, held),
+    *(presence, central, segments, cohort, lineage),
 )
 
 

@@ -20,6 +20,7 @@ from .numbers import DistributionKind, MeanKind, NumberKind, RangesKind
 from .strings import OPEN, StringKind
 from .toml_values import Table
 from .trend import TrendKind
+from .true_cells import TrueCells as TrueCells
 from .values import BooleanKind, ValueKind
 
 KINDS: dict[tuple[type[Domain], Measure | None], DeviceKind[Any]] = {
@@ -37,8 +38,20 @@ KINDS: dict[tuple[type[Domain], Measure | None], DeviceKind[Any]] = {
 
 
 def kind_of(domain: Domain, measure: Measure | None) -> DeviceKind[Any]:
-    """Return the kind of a domain and a measure; raise KeyError if no kind has both."""
-    return KINDS[type(domain), measure]
+    """Return the kind of a domain and a measure; raise if no row has both."""
+    kind = KINDS.get((type(domain), measure))
+    if kind is None:
+        name = None if measure is None else str(measure)
+        raise DefinitionError("measure", name, _mismatch_fix(type(domain), measure))
+    return kind
+
+
+def _mismatch_fix(domain_type: type[Domain], measure: Measure | None) -> str:
+    """Return the fix of the domain if it has one, else that of the measure."""
+    rows = KINDS.items()
+    fixes = [kind.domain_fix for (row_type, _), kind in rows if row_type is domain_type]
+    fixes += [kind.measure_fix for (_, row_measure), kind in rows if row_measure == measure]
+    return next(filter(None, fixes), f"no kind of question has {domain_type.__name__}")
 
 
 # -- from a table of TOML to a domain --------------------------------------------------------------

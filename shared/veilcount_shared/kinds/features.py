@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from ..domain import Features
+from ..enums import Model
 from ..mechanisms import Moments
 from .kind import DeviceKind, Price, TableContext
 from .numbers import parse_range
@@ -14,6 +18,12 @@ class FeatureKind(DeviceKind[Features]):
 
     name = "features"
     declared_by = ("features",)
+    absent_fix = "features have no cell for absent: use values"
+    unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {
+        Model.CENTRAL: ("model", "a curator has no query of features: give a range")
+    }
+    measure_fix = "only for features: give them, or a range"
+    domain_fix = 'features need measure = "moments"'
 
     def parse(self, table: Table, context: TableContext) -> Features:  # noqa: ARG002 - of other kinds
         """Return the numbers, each between bounds of its own."""

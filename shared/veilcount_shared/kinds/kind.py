@@ -12,9 +12,12 @@ from datetime import date
 from fractions import Fraction
 from typing import ClassVar, Generic, TypeVar
 
+from ..definition_record import Definition
 from ..domain import Domain
+from ..enums import Model, Takes
 from ..mechanisms import Randomizer
 from .toml_values import Table
+from .true_cells import Labelled, TrueCells
 
 D = TypeVar("D", bound=Domain)
 ReadValues = Callable[[str], Iterable[str]]
@@ -49,9 +52,29 @@ class DeviceKind(ABC, Generic[D]):
     keys: ClassVar[Mapping[str, str]] = {}  # others that it takes, and the fix where a kind has not
     foreign: ClassVar[str] = ""  # the fix for a key of another kind, if all have the same
 
+    defaults: ClassVar[Mapping[str, object]] = {}  # of other fields
+    takes: ClassVar[frozenset[Takes]] = frozenset({Takes.FIRST, Takes.LAST})
+    fresh: ClassVar[bool] = True  # False: a person's messages are one random draw, priced once
+    absent_fix: ClassVar[str] = ""  # where a period without a record cannot be reported
+    #: the key to change, and the fix
+    unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {}
+    measure_fix: ClassVar[str] = ""  # where another domain has this measure
+    domain_fix: ClassVar[str] = ""  # where this domain has another measure
+
     @abstractmethod
     def parse(self, table: Table, context: TableContext) -> D:
         """Return the domain that a table declares."""
+
+    def check(self, definition: Definition, domain: D) -> None:
+        """Refuse what does not suit the kind; by default nothing."""
+
+    def inputs(self, domain: D) -> int:
+        """Return the number of inputs of a local mechanism, without that of `absent`."""
+        return domain.size
+
+    def true_cells(self, domain: D) -> TrueCells:
+        """Return the counters of a trusted curator: by default one an input."""
+        return Labelled(domain.size)
 
     @abstractmethod
     def randomizer(self, price: Price[D]) -> Randomizer:

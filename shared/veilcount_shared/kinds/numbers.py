@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ..definition_record import Definition
 from ..domain import Number
+from ..enums import Model, Takes
 from ..errors import DefinitionError
 from ..mechanisms import DistributionMechanism, MeanMechanism, Randomizer, RangeTree
+from ..mechanisms.selection import MAX_INPUTS
 from .kind import DeviceKind, Price, TableContext
 from .toml_values import Table, read_number
+from .true_cells import Grid
 
 
 class NumberKind(DeviceKind[Number]):
@@ -14,17 +21,50 @@ class NumberKind(DeviceKind[Number]):
 
     name = "number"
     declared_by = ("range",)
+    takes = frozenset({Takes.FIRST, Takes.LAST, Takes.MAX, Takes.SUM})
+    absent_fix = "a range has no cell for absent: use values"
+    unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {
+        Model.LOCAL: ("measure", 'give measure = "mean", "distribution" or "ranges"')
+    }
 
     def parse(self, table: Table, context: TableContext) -> Number:  # noqa: ARG002 - of other kinds
         """Return the range."""
         return parse_range("range", table["range"])
+
+    def check(self, definition: Definition, domain: Number) -> None:
+        """Refuse what a curator cannot sum."""
+        if definition.model is not Model.CENTRAL:
+            return
+        bounds = [domain.low, domain.high]
+        if any(bound.denominator != 1 for bound in bounds):
+            raise DefinitionError("range", bounds, "a curator sums integers: give integer bounds")
+        if domain.high - domain.low >= MAX_INPUTS:
+            fix = f"at most {MAX_INPUTS:,} integers: scale it"
+            raise DefinitionError("range", bounds, fix)
+
+    def inputs(self, domain: Number) -> int:
+        """Return the number of integers, which a curator's counters are compared by."""
+        return self.true_cells(domain).size
+
+    def true_cells(self, domain: Number) -> Grid:
+        """Return a counter for each integer."""
+        return Grid(domain)
 
     def randomizer(self, price: Price[Number]) -> Randomizer:
         """Refuse: the mechanism of a number depends on its measure."""
         raise TypeError(f"{self.name}: no measure, so no mechanism for {price.domain}")
 
 
-class MeanKind(NumberKind):
+class MeasuredKind(NumberKind):
+    """A number of which devices know what is estimated."""
+
+    measure_fix = "only for a range under the local model: remove it"
+    unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {
+        Model.CENTRAL: ("measure", measure_fix)
+    }
+
+
+class MeanKind(MeasuredKind):
     """The mean."""
 
     name = "mean"
@@ -34,7 +74,7 @@ class MeanKind(NumberKind):
         return MeanMechanism.for_epsilon(price.epsilon)
 
 
-class DistributionKind(NumberKind):
+class DistributionKind(MeasuredKind):
     """The distribution over the range."""
 
     name = "distribution"
@@ -44,7 +84,7 @@ class DistributionKind(NumberKind):
         return DistributionMechanism.for_epsilon(price.epsilon)
 
 
-class RangesKind(NumberKind):
+class RangesKind(MeasuredKind):
     """The shares of any ranges."""
 
     name = "ranges"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from ..definition_record import Definition
 from ..domain import PREFIX_BITS, PREFIXES, OpenStrings
+from ..enums import Model
 from ..errors import DefinitionError
 from ..mechanisms import HashedStrings
 from .kind import DeviceKind, Price, TableContext
 from .toml_values import Table
+from .true_cells import Hashed
 
 OPEN = "open"  # values = "open": any string
 
@@ -20,6 +23,7 @@ class StringKind(DeviceKind[OpenStrings]):
     name = "strings"
     declared_by = ("values",)
     keys: ClassVar[Mapping[str, str]] = {"discover": 'only for values = "open": remove it'}
+    absent_fix = "open strings have no cell for absent: list the values"
     foreign = "open strings are not listed: remove it"
 
     def parse(self, table: Table, context: TableContext) -> OpenStrings:
@@ -29,6 +33,21 @@ class StringKind(DeviceKind[OpenStrings]):
             raise DefinitionError("discover", discover, "write discover = true, or remove it")
         salt = f"{context.app}/{context.name}/{context.start}"
         return OpenStrings(salt, PREFIX_BITS, PREFIXES) if discover else OpenStrings(salt)
+
+    def check(self, definition: Definition, domain: OpenStrings) -> None:
+        """Refuse what a curator cannot release: strings above a threshold, which needs a delta."""
+        if definition.model is not Model.CENTRAL:
+            return
+        if domain.prefixes:
+            fix = "a curator's open strings are found by candidates: remove it"
+            raise DefinitionError("discover", True, fix)
+        if definition.delta is None:
+            fix = "a curator releases open strings above a threshold, which needs it: 0.000001"
+            raise DefinitionError("delta", None, fix)
+
+    def true_cells(self, domain: OpenStrings) -> Hashed:
+        """Return a counter for each bucket."""
+        return Hashed(domain)
 
     def randomizer(self, price: Price[OpenStrings]) -> HashedStrings:
         """Return the geometry of one part's buckets."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ..domain import Boolean, Choice, Cross
+from ..enums import Takes
 from ..errors import DefinitionError
 from ..mechanisms import Randomizer, select_mechanism
 from .kind import DeviceKind, Price, TableContext
@@ -48,6 +49,7 @@ class BooleanKind(ValueKind):
 
     declared_by = ("boolean",)
     keys: ClassVar[Mapping[str, str]] = {"cross": _MEANINGLESS}
+    takes = frozenset({Takes.FIRST, Takes.LAST, Takes.ANY, Takes.RETURNING})
 
     def _parse_answer(self, table: Table, context: TableContext) -> Boolean:  # noqa: ARG002 - of a list
         if table["boolean"] is not True:

@@ -11,15 +11,15 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 
-from .. import periods
-from ..domain import Domain
-from ..enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
-from ..periods import Unit
+from . import periods
+from .domain import Domain
+from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
+from .periods import Unit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """The keys of one collection, with the default linkage resolved; the README documents each."""
+    """The keys of one collection; the README documents each."""
 
     app: str
     name: str
@@ -50,9 +50,6 @@ class Definition:
     purpose: str | None = None
     replaces: str | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "linkage", self.linkage or _default_linkage(self))
-
     # -- privacy -------------------------------------------------------------------------------
 
     @property
@@ -73,23 +70,6 @@ class Definition:
         return self.unit_epsilon * self.per_period
 
     @property
-    def epsilon_user(self) -> Fraction:
-        """Epsilon of one person over the whole campaign: the plain sum."""
-        return self.epsilon_within(self.periods)
-
-    def epsilon_within(self, periods: int) -> Fraction:
-        """Return the epsilon of one person within so many periods in a row.
-
-        All reports of a trend cost it once: their signs were drawn once.
-        """
-        return self.epsilon_day * min(periods, 1 if self.is_trend else self.answering)
-
-    @property
-    def priced_answers(self) -> int:
-        """The number of answers that each cost epsilon; of a trend all together cost it once."""
-        return 1 if self.is_trend else self.answering * self.per_period
-
-    @property
     def epsilon_adjacency(self) -> Adjacency:
         """The neighbouring relation of every epsilon; the local model substitutes a value."""
         return self.adjacency or Adjacency.SUBSTITUTE
@@ -106,11 +86,6 @@ class Definition:
     def answering(self) -> int:
         """The number of periods in which a person answers; of a trend the most."""
         return self.answers or self.periods
-
-    @property
-    def is_trend(self) -> bool:
-        """Whether a person's reports over time belong together, at one epsilon for all."""
-        return self.measure is Measure.TREND
 
     @property
     def is_retention(self) -> bool:
@@ -140,12 +115,3 @@ class Definition:
     def cells(self) -> int:
         """The number of segment cells."""
         return prod(len(labels) for _, labels in self.segments)
-
-
-def _default_linkage(definition: Definition) -> Linkage:
-    """Return the default: long units have few periods, so linking them costs little.
-
-    All reports of a trend are one random choice, which cost epsilon once.
-    """
-    is_short = definition.unit in {Unit.EVENT, Unit.DAY} and not definition.is_trend
-    return Linkage.PERIOD if is_short else Linkage.COLLECTION
