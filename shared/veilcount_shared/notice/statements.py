@@ -12,14 +12,12 @@ from datetime import timedelta
 from fractions import Fraction
 
 from ..collection import Collection, Linkage, Model, Presence, Takes
-from ..domain import MAX_LABEL, Boolean, Choice, Cross, Features, Number, OpenStrings
 from ..errors import format_value
 from ..guessing import distinguishing_probability, percent, two_values_epsilon
 from ..periods import Unit
 from ..retention import GRACE, RECOVERABLE
 from .messages import Count, Texts
 
-LISTED = 12  # so many possible answers are named one by one
 CAREFUL, MUCH, SOME = Fraction(1), Fraction(3), Fraction(10)  # the doubt that an epsilon leaves
 SHOWN_DIGITS = 16  # of a fingerprint
 
@@ -129,46 +127,15 @@ def _question(collection: Collection) -> Iterator[Statement]:
         yield _state("purpose", purpose=_sentence(collection.purpose))
     else:
         yield _state("no_purpose")
-    domain = collection.domain
-    if isinstance(domain, Cross):
-        yield _answers(domain.answer)
-        attributes = [f"{name} ({_labels(choice)})" for name, choice in domain.attributes]
-        yield _state("cross", attributes=", ".join(attributes))
-    else:
-        yield _answers(domain)
+    for key, values in collection.domain.answers():
+        yield _state(key, **{name: _counted(value) for name, value in values.items()})
     if collection.measure is not None:
         yield _state(f"measure_{collection.measure}")
 
 
-def _answers(domain: Boolean | Choice | Number | Features | OpenStrings) -> Statement:
-    match domain:
-        case Boolean():
-            return _state("answers_boolean")
-        case Number():
-            return _state("answers_number", low=_number(domain.low), high=_number(domain.high))
-        case Features():
-            bounds = [f"{name} ({_bounds(number)})" for name, number in domain.features]
-            return _state("answers_features", features=", ".join(bounds))
-        case OpenStrings():
-            key = "answers_discover" if domain.prefixes else "answers_open"
-            return _state(key, length=Count(MAX_LABEL))
-        case Choice():
-            if domain.size > LISTED:
-                return _state("answers_many", size=Count(domain.size))
-            return _state("answers_listed", labels=_labels(domain))
-
-
-def _labels(choice: Choice) -> str:
-    labels = list(map(str, choice.labels[:LISTED]))
-    return ", ".join([*labels, "..."] if choice.size > LISTED else labels)
-
-
-def _bounds(number: Number) -> str:
-    return f"{_number(number.low)} \u2013 {_number(number.high)}"
-
-
-def _number(number: Fraction) -> str:
-    return f"{float(number):g}"
+def _counted(value: object) -> object:
+    """Return a number as one that chooses between singular and plural."""
+    return Count(value) if isinstance(value, int) else value
 
 
 def _sent(collection: Collection, *, by_app: bool) -> Statement:
