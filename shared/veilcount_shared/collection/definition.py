@@ -79,8 +79,12 @@ class Collection(Definition):
         """The mechanism of a local collection; raises for a trusted curator's."""
         if self.model is Model.CENTRAL:
             raise TrustModelError(self.name, "the model is central: use reveal()")
-        price = Price(self.domain, self.inputs, self.unit_epsilon, self.periods, self.changes)
-        return self.kind.randomizer(price)
+        return self.kind.randomizer(self.price)
+
+    @property
+    def price(self) -> Price[Any]:
+        """What the randomizer depends on."""
+        return Price(self.domain, self.inputs, self.unit_epsilon, self.periods, self.changes)
 
     @property
     def inputs(self) -> int:

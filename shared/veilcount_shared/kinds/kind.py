@@ -79,3 +79,7 @@ class DeviceKind(ABC, Generic[D]):
     @abstractmethod
     def randomizer(self, price: Price[D]) -> Randomizer:
         """Return the mechanism of a local report."""
+
+    def precision_advice(self, price: Price[D], answers: int) -> str:  # noqa: ARG002 - by kind
+        """Return advice if so many answers show too little; empty by default."""
+        return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import ClassVar
 
 from ..definition_record import Definition
@@ -12,6 +13,7 @@ from ..errors import DefinitionError
 from ..mechanisms import DistributionMechanism, MeanMechanism, Randomizer, RangeTree
 from ..mechanisms.selection import MAX_INPUTS
 from .kind import DeviceKind, Price, TableContext
+from .margins import Z95, share_margin
 from .toml_values import Table, read_number
 from .true_cells import Grid
 
@@ -73,6 +75,16 @@ class MeanKind(MeasuredKind):
         """Return the window of the least variance."""
         return MeanMechanism.for_epsilon(price.epsilon)
 
+    def precision_advice(self, price: Price[Number], answers: int) -> str:
+        """Compare the margin with the range."""
+        margin = Z95 * sqrt(self.randomizer(price).variance / answers) / 2
+        if margin <= 1 / 10:
+            return ""
+        return (
+            f"the mean is known to +/- {margin:.0%} of the range: a narrower range, more answers"
+            " or a larger epsilon"
+        )
+
 
 class DistributionKind(MeasuredKind):
     """The distribution over the range."""
@@ -92,6 +104,17 @@ class RangesKind(MeasuredKind):
     def randomizer(self, price: Price[Number]) -> RangeTree:
         """Return the tree of the range's parts."""
         return RangeTree.for_epsilon(price.epsilon)
+
+    def precision_advice(self, price: Price[Number], answers: int) -> str:
+        """Return the margin of a quarter, a node of the top level, if it is large."""
+        levels = self.randomizer(price).levels  # each has its share of the answers
+        margin = share_margin(levels[0], answers / len(levels))
+        if margin <= 1 / 10:
+            return ""
+        return (
+            f"the share of a quarter of the range is known to +/- {margin:.0%}: more answers or a"
+            " larger epsilon"
+        )
 
 
 def parse_range(key: str, value: object) -> Number:  # noqa: ARG001 - one reader of several entries

@@ -11,9 +11,11 @@ from ..enums import Model
 from ..errors import DefinitionError
 from ..mechanisms import HashedStrings
 from .kind import DeviceKind, Price, TableContext
+from .margins import Z95, share_margin
 from .toml_values import Table
 from .true_cells import Hashed
 
+DETECTED = 5  # standard errors from which one string of a million candidates is found
 OPEN = "open"  # values = "open": any string
 
 
@@ -53,4 +55,14 @@ class StringKind(DeviceKind[OpenStrings]):
         """Return the geometry of one part's buckets."""
         return HashedStrings.for_epsilon(
             price.epsilon, price.domain.bucket_bits, price.domain.parts
+        )
+
+    def precision_advice(self, price: Price[OpenStrings], answers: int) -> str:
+        """Return the share from which a string is found, if it is large."""
+        share = DETECTED * share_margin(self.randomizer(price), answers) / Z95
+        if share <= 1 / 100:
+            return ""
+        return (
+            f"a string is found from a share of about {share:.2%} on: more answers or a larger"
+            " epsilon"
         )

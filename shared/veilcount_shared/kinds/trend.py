@@ -61,3 +61,7 @@ class TrendKind(BooleanKind):
         """Return the mechanism of so many periods and changes."""
         assert price.changes is not None, "check() requires it"  # noqa: S101 - narrows the type
         return TrendMechanism.for_epsilon(price.epsilon, price.periods, price.changes)
+
+    def precision_advice(self, price: Price[Listed], answers: int) -> str:  # noqa: ARG002 - by kind
+        """Return none: nothing is predicted for a sum of levels."""
+        return ""

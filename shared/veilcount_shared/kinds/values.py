@@ -10,6 +10,7 @@ from ..enums import Takes
 from ..errors import DefinitionError
 from ..mechanisms import Randomizer, select_mechanism
 from .kind import DeviceKind, Price, TableContext
+from .margins import share_margin
 from .toml_values import Table, read_labels, read_named, read_text
 
 Listed = Boolean | Choice | Cross
@@ -42,6 +43,17 @@ class ValueKind(DeviceKind[Listed]):
     def randomizer(self, price: Price[Listed]) -> Randomizer:
         """Select the mechanism by the number of inputs."""
         return select_mechanism(price.inputs, price.epsilon).mechanism
+
+    def precision_advice(self, price: Price[Listed], answers: int) -> str:
+        """Compare the margin with the average share of a value."""
+        margin = share_margin(select_mechanism(price.inputs, price.epsilon).mechanism, answers)
+        if margin <= 1 / price.inputs:
+            return ""
+        return (
+            f"a share is known to +/- {margin:.2%}, more than the average share of"
+            f" {price.inputs:,} values: fewer values, more answers or a larger epsilon, or look"
+            " only at the most common values"
+        )
 
 
 class BooleanKind(ValueKind):
