@@ -55,7 +55,7 @@ class Definition:
     @property
     def unit_epsilon(self) -> Fraction:
         """Epsilon of one unit: of one answer, or of all releases of its period."""
-        epsilon = self.budget if self.model is Model.CENTRAL else self.epsilon
+        epsilon = self.budget if self.epsilon is None else self.epsilon  # a definition has one
         assert epsilon is not None, "validation requires it"  # noqa: S101 - narrows the type
         return epsilon
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..definition_record import Definition
-from ..enums import Linkage, Model, Presence
+from ..enums import Linkage, Presence
 from ..errors import (
     MessageOutOfRange,
     TrustModelError,
@@ -17,8 +17,9 @@ from ..errors import (
     format_types,
     format_value,
 )
-from ..kinds import DeviceKind, Price, TrueCells, kind_of
+from ..kinds import DeviceKind, Price, kind_of
 from ..mechanisms import Identity, Mechanism, Randomizer
+from ..models import TRUST_MODELS, TrustModel
 from ..periods import Unit
 from ..randomness import RandomSource
 from . import canonical, validation
@@ -69,15 +70,20 @@ class Collection(Definition):
         """The kind of question that the domain and the measure make."""
         return kind_of(self.domain, self.measure)
 
+    @property
+    def trust(self) -> TrustModel:
+        """The trust model: who adds the noise."""
+        return TRUST_MODELS[self.model]
+
     @cached_property
     def mechanism(self) -> Mechanism:
         """The randomizer, or the identity for a trusted curator."""
-        return Identity(self.inputs) if self.model is Model.CENTRAL else self.randomizer
+        return self.trust.mechanism(self.kind, self.price)
 
     @cached_property
     def randomizer(self) -> Randomizer:
         """The mechanism of a local collection; raises for a trusted curator's."""
-        if self.model is Model.CENTRAL:
+        if self.trust.reveals:
             raise TrustModelError(self.name, "the model is central: use reveal()")
         return self.kind.randomizer(self.price)
 
@@ -92,14 +98,7 @@ class Collection(Definition):
 
         A trend has none of its own for it: a state is reported whether or not it was recorded.
         """
-        if self.model is Model.CENTRAL:
-            return self._true_cells.size
-        return self.kind.inputs(self.domain) + self.has_absent
-
-    @property
-    def _true_cells(self) -> TrueCells:
-        """The counters of a trusted curator."""
-        return self.kind.true_cells(self.domain)
+        return self.trust.inputs(self.kind, self.domain) + self.has_absent
 
     @property
     def has_absent(self) -> bool:
@@ -128,10 +127,11 @@ class Collection(Definition):
 
     def reveal(self, value: object, randomness: RandomSource) -> int:
         """Return the message of the true value; the trust model must be central."""
-        if self.model is not Model.CENTRAL:
+        if not self.trust.reveals:
             raise TrustModelError(self.name, "the model is local: use randomize()")
-        cells, point = self._true_cells, self.domain.input(value, randomness)
-        return Identity(cells.size).reveal(cells.cell(point, randomness))
+        point = self.domain.input(value, randomness)
+        cell = self.kind.true_cells(self.domain).cell(point, randomness)
+        return Identity(self.inputs).reveal(cell)
 
     def pack(self, message: int) -> bytes:
         """Return the message at its fixed width, the highest byte first."""

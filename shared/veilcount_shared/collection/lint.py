@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..domain import Cross
-from ..enums import Held, Model, Takes
+from ..enums import Held, Takes
 from .definition import Collection
 
 HIGH_EPSILON = Fraction(10)
@@ -45,7 +45,7 @@ def lint(collection: Collection, answers: int = 100_000) -> list[Remark]:
 
 def _check_campaign_epsilon(collection: Collection) -> Iterator[Remark]:
     total = collection.epsilon_user
-    if collection.model is Model.LOCAL and total > HIGH_EPSILON:
+    if not collection.trust.reveals and total > HIGH_EPSILON:
         yield Remark(
             "epsilon",
             f"over the campaign one person reveals epsilon {float(total):g}: above {HIGH_EPSILON}"
@@ -55,7 +55,7 @@ def _check_campaign_epsilon(collection: Collection) -> Iterator[Remark]:
 
 def _check_precision(collection: Collection, answers: int) -> Iterator[Remark]:
     """Compare the predicted margin of error with what it is about."""
-    if collection.model is Model.LOCAL:
+    if not collection.trust.reveals:
         advice = collection.kind.precision_advice(collection.price, answers)
         if advice:
             yield Remark("epsilon", f"with {answers:,} answers {advice}")
@@ -94,7 +94,7 @@ _ON_DISK = "kept on the device's disk, readable by the app's user only, until"
 
 def describe_held(collection: Collection) -> str:
     """Return the meaning in one sentence; empty where values are randomized at once."""
-    running, central = collection.takes is not Takes.FIRST, collection.model is Model.CENTRAL
+    running, central = collection.takes is not Takes.FIRST, collection.trust.reveals
     if not (running or central):
         return ""
     if collection.is_retention:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..definition_record import Definition
-from ..enums import Held, Linkage, Model, Presence, Takes
+from ..enums import Held, Linkage, Presence, Takes
 from ..errors import DefinitionError
 from ..kinds import kind_of
+from ..models import TRUST_MODELS
 from ..periods import Unit
 
 LONG = frozenset({Unit.WEEK, Unit.MONTH, Unit.USER})
@@ -37,9 +38,6 @@ def retention(collection: Definition) -> None:
         raise DefinitionError("unit", str(collection.unit), fix)
     if collection.held is not Held.DEVICE:
         raise DefinitionError("held", str(collection.held), 'a visit outlives a process: "device"')
-    if collection.model is Model.CENTRAL:
-        fix = "a curator sees who comes back: count the pseudonyms of two periods"
-        raise DefinitionError("takes", "returning", fix)
     if collection.linkage is Linkage.COLLECTION and collection.presence is Presence.PUBLIC:
         fix = 'one pseudonym for all periods would show who comes back: use "period"'
         raise DefinitionError("linkage", "collection", fix)
@@ -57,7 +55,7 @@ def held(collection: Definition) -> None:
             ' held = "process" (the answer is about the first process that recorded: a server that'
             ' never restarts) or held = "device" (the running value is kept on the device)',
         )
-    waits = collection.takes is not Takes.FIRST or collection.model is Model.CENTRAL
+    waits = collection.takes is not Takes.FIRST or TRUST_MODELS[collection.model].reveals
     if where is not None and not waits:
         raise DefinitionError(
             "held",
@@ -77,5 +75,3 @@ def presence(collection: Definition) -> None:
         raise DefinitionError(
             "presence", "hidden", "an absence has no segment to name: cross it instead"
         )
-    if collection.model is Model.CENTRAL:
-        raise DefinitionError("presence", "hidden", "a trusted curator sees presence: remove it")

@@ -15,10 +15,11 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from ..enums import Adjacency, Cohort, Held, Linkage, Model, Segments, Takes
+from ..enums import Cohort, Held, Linkage, Model, Segments, Takes
 from ..errors import DefinitionError
 from ..kinds import DOMAIN_KEYS, ReadValues, TableContext, kind_of, parse_domain
 from ..kinds.toml_values import read_labels, read_named, read_number, read_text
+from ..models import TRUST_MODELS
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
 from .validation import ENUMS
@@ -89,8 +90,7 @@ def _parse_collection(app: str, name: str, value: object, read_values: ReadValue
         for key in table
         if key in _READERS
     }
-    if fields.get("model") is Model.CENTRAL:
-        fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
+    fields = {**TRUST_MODELS[fields.get("model", Model.LOCAL)].defaults, **fields}
     if fields.get("takes") is Takes.RETURNING:
         fields = {"held": Held.DEVICE, "linkage": Linkage.PERIOD} | fields
     domain = parse_domain(table, TableContext(app, name, fields["start"], read_values))

@@ -13,6 +13,7 @@ from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..kinds import kind_of
+from ..models import PRICE_KEYS, TRUST_MODELS
 from ..periods import Unit, period_name
 from .reporting_rules import held, presence, retention, takes
 
@@ -26,8 +27,6 @@ MAX_COHORTS = 1024
 MAX_LATE = 365
 YEARS = range(2000, 3000)
 MAX_DAYS = 36_525
-LEAST_DELTA, MAX_DELTA = Fraction(1, 10**12), Fraction(1, 10**3)
-LEAST_DELTA_BUDGET = Fraction(1, 100)  # below it, rho has too few steps
 
 
 def check_definition(collection: Definition) -> None:
@@ -63,34 +62,19 @@ def names(collection: Definition) -> None:
 
 
 def price(collection: Definition) -> None:
-    """The local model needs epsilon, the central model budget."""
-    central = collection.model is Model.CENTRAL
-    key, other = ("budget", "epsilon") if central else ("epsilon", "budget")
+    """Each trust model has a price, and only its own."""
+    key = TRUST_MODELS[collection.model].price_key
     epsilon: Fraction | None = getattr(collection, key)
-    if getattr(collection, other) is not None:
-        fix = f"a {collection.model} collection states {key} instead: remove {other}"
-        raise DefinitionError(other, getattr(collection, other), fix)
+    for other in PRICE_KEYS:
+        if other != key and getattr(collection, other) is not None:
+            fix = f"a {collection.model} collection states {key} instead: remove {other}"
+            raise DefinitionError(other, getattr(collection, other), fix)
     if epsilon is None:
         raise DefinitionError(key, None, f"a {collection.model} collection needs it: {key} = 1")
     try:
         parse_epsilon(epsilon)
     except EpsilonError as error:
         raise DefinitionError(key, epsilon, error.fix) from error
-
-
-def delta(collection: Definition) -> None:
-    """A delta allows Gaussian noise: the budget is then kept in rho (zero-concentrated DP)."""
-    value = collection.delta
-    if value is None:
-        return
-    if collection.model is not Model.CENTRAL:
-        fix = "a local collection is pure epsilon-DP: remove delta"
-        raise DefinitionError("delta", value, fix)
-    if not LEAST_DELTA <= value <= MAX_DELTA:
-        raise DefinitionError("delta", value, "give 1e-12 to 0.001: below one in all persons")
-    if collection.unit_epsilon < LEAST_DELTA_BUDGET:
-        fix = f"with delta, give at least {float(LEAST_DELTA_BUDGET):g}"
-        raise DefinitionError("budget", collection.budget, fix)
 
 
 def dates(collection: Definition) -> None:
@@ -148,7 +132,7 @@ def tokens(collection: Definition) -> None:
     if collection.periods > MAX_SLOTS:
         fix = f"{collection.periods:,} keys, one a period, at most {MAX_SLOTS:,}: use a longer unit"
         raise DefinitionError("linkage", "token", fix)
-    if collection.model is Model.CENTRAL:
+    if TRUST_MODELS[collection.model].reveals:
         fix = 'a curator sees true values under a pseudonym: use "period" or "collection"'
         raise DefinitionError("linkage", "token", fix)
     if collection.answering >= collection.periods:
@@ -177,23 +161,9 @@ def kind(collection: Definition) -> None:
     kind.check(collection, collection.domain)
 
 
-def central(collection: Definition) -> None:
-    """A central collection needs an adjacency, and a cap that the server can enforce."""
-    if collection.model is not Model.CENTRAL:
-        if collection.adjacency is not None:
-            raise DefinitionError(
-                "adjacency", str(collection.adjacency), 'only for model = "central": remove it'
-            )
-        return
-    if collection.adjacency is None:
-        raise DefinitionError("adjacency", None, 'give "add-remove" or "substitute"')
-    if collection.linkage is Linkage.NONE:
-        raise DefinitionError(
-            "linkage",
-            "none",
-            "without pseudonyms the server cannot enforce the contribution cap that central noise"
-            ' is calibrated to: use "period" or "collection"',
-        )
+def trust(collection: Definition) -> None:
+    """The keys suit the trust model."""
+    TRUST_MODELS[collection.model].check(collection)
 
 
 def segments(collection: Definition) -> None:
@@ -243,8 +213,8 @@ ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    *(names, price, delta, dates, counts, slots, tokens, kind, takes, retention, held),
-    *(presence, central, segments, cohort, lineage),
+    *(names, price, dates, counts, slots, tokens, kind, takes, retention, held),
+    *(presence, trust, segments, cohort, lineage),
 )
 
 

@@ -68,6 +68,9 @@ class DeviceKind(ABC, Generic[D]):
     def check(self, definition: Definition, domain: D) -> None:
         """Refuse what does not suit the kind; by default nothing."""
 
+    def check_true_cells(self, definition: Definition, domain: D) -> None:
+        """Refuse what a trusted curator cannot release; by default nothing."""
+
     def inputs(self, domain: D) -> int:
         """Return the number of inputs of a local mechanism, without that of `absent`."""
         return domain.size

@@ -33,10 +33,8 @@ class NumberKind(DeviceKind[Number]):
         """Return the range."""
         return parse_range("range", table["range"])
 
-    def check(self, definition: Definition, domain: Number) -> None:
+    def check_true_cells(self, definition: Definition, domain: Number) -> None:  # noqa: ARG002 - by kind
         """Refuse what a curator cannot sum."""
-        if definition.model is not Model.CENTRAL:
-            return
         bounds = [domain.low, domain.high]
         if any(bound.denominator != 1 for bound in bounds):
             raise DefinitionError("range", bounds, "a curator sums integers: give integer bounds")

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from ..definition_record import Definition
 from ..domain import PREFIX_BITS, PREFIXES, OpenStrings
-from ..enums import Model
 from ..errors import DefinitionError
 from ..mechanisms import HashedStrings
 from .kind import DeviceKind, Price, TableContext
@@ -36,10 +35,8 @@ class StringKind(DeviceKind[OpenStrings]):
         salt = f"{context.app}/{context.name}/{context.start}"
         return OpenStrings(salt, PREFIX_BITS, PREFIXES) if discover else OpenStrings(salt)
 
-    def check(self, definition: Definition, domain: OpenStrings) -> None:
+    def check_true_cells(self, definition: Definition, domain: OpenStrings) -> None:
         """Refuse what a curator cannot release: strings above a threshold, which needs a delta."""
-        if definition.model is not Model.CENTRAL:
-            return
         if domain.prefixes:
             fix = "a curator's open strings are found by candidates: remove it"
             raise DefinitionError("discover", True, fix)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 
-from ..collection import Collection, Linkage, Model, Presence, Takes
+from ..collection import Collection, Linkage, Presence, Takes
 from ..errors import format_value
 from ..guessing import distinguishing_probability, percent, two_values_epsilon
 from ..periods import Unit
@@ -106,10 +106,6 @@ def _state(key: str, **values: object) -> Statement:
     return Statement(f"notice_{key}", values)
 
 
-def _is_central(collection: Collection) -> bool:
-    return collection.model is Model.CENTRAL
-
-
 def _linkage(collection: Collection) -> Linkage:
     return collection.linkage or Linkage.PERIOD  # filled in at birth
 
@@ -139,7 +135,7 @@ def _counted(value: object) -> object:
 
 
 def _sent(collection: Collection, *, by_app: bool) -> Statement:
-    if _is_central(collection):
+    if collection.trust.reveals:
         return _state("true_value")
     return _state("randomized_by_app" if by_app else "randomized")
 
@@ -191,7 +187,7 @@ def _guess(collection: Collection, one: Fraction, every: Fraction) -> Iterator[S
     yield _state(f"guess_{_guessed_from(collection)}", one=percent(one))
     reports = collection.priced_answers
     if reports > 1:
-        key = "guess_releases" if _is_central(collection) else "guess_reports"
+        key = "guess_releases" if collection.trust.reveals else "guess_reports"
         yield _state(key, reports=Count(reports), all=percent(every))
     doubled = two_values_epsilon(collection, collection.epsilon_user)
     yield _state(
@@ -210,7 +206,7 @@ def _guess(collection: Collection, one: Fraction, every: Fraction) -> Iterator[S
 
 
 def _guessed_from(collection: Collection) -> str:
-    if _is_central(collection):
+    if collection.trust.reveals:
         return "release"
     return "trend" if collection.is_trend else "report"
 
@@ -227,7 +223,7 @@ def _doubt(epsilon: Fraction) -> str:
 
 
 def _public(collection: Collection) -> Iterator[Statement]:
-    if _is_central(collection):
+    if collection.trust.reveals:
         yield _state("curator")
     is_hidden = collection.presence is Presence.HIDDEN
     yield _state(f"presence_{'hidden' if is_hidden else collection.unit}")
@@ -252,7 +248,7 @@ def _route(relay: str | None, *, by_app: bool) -> Iterator[Statement]:
 
 
 def _kept(collection: Collection) -> Iterator[Statement]:
-    yield _state("counted_true" if _is_central(collection) else "counted")
+    yield _state("counted_true" if collection.trust.reveals else "counted")
     is_linked = collection.linkage is Linkage.COLLECTION
     days = collection.late + (GRACE + RECOVERABLE).days
     yield _state("row_campaign" if is_linked else "row_period", days=Count(days))
@@ -267,7 +263,7 @@ def _kept(collection: Collection) -> Iterator[Statement]:
 
 def _waiting_value(collection: Collection) -> str:
     """Return what waits until a report is made from it or a curator has it; "" if nothing does."""
-    if _is_central(collection):
+    if collection.trust.reveals:
         return "true"
     if collection.is_trend:
         return "trend"
