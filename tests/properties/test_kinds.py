@@ -38,6 +38,14 @@ def test_a_pair_that_no_row_names_has_no_kind(domain: Domain) -> None:
         kind_of(domain, Measure.MEAN)
 
 
+def test_an_unknown_domain_is_refused_by_name() -> None:
+    class Stars:
+        """A domain that no row has."""
+
+    with pytest.raises(DefinitionError, match="no kind of question has Stars"):
+        kind_of(Stars(), None)  # type: ignore[arg-type] # what the types forbid
+
+
 def test_a_number_without_a_measure_has_no_mechanism() -> None:
     """A curator sees it; devices must know what is estimated."""
     price = Price(RANGE, RANGE.size, Fraction(1), periods=1, changes=None)

@@ -49,7 +49,7 @@ class DeviceKind(ABC, Generic[D]):
 
     name: ClassVar[str]
     declared_by: ClassVar[tuple[str, ...]]  # keys of a table, one of which it has
-    keys: ClassVar[Mapping[str, str]] = {}  # others that it takes, and the fix where a kind has not
+    keys: ClassVar[Mapping[str, str]] = {}  # others that it takes: the fix elsewhere
     foreign: ClassVar[str] = ""  # the fix for a key of another kind, if all have the same
 
     defaults: ClassVar[Mapping[str, object]] = {}  # of other fields
