@@ -18,7 +18,7 @@ from .settings import ClientSettings, read_settings
 Definitions = str | os.PathLike[str] | Mapping[str, Collection]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # it holds keys
 class ClientOptions:
     """The arguments of `Client`. None stands for the VEILCOUNT_ variable, or the default."""
 

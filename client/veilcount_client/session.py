@@ -22,6 +22,7 @@ from .clock import BoundedClock, SystemClock
 from .consent import ConsentDecisions, NoDecisions
 from .delivery.issuance import Issuance
 from .delivery.issuer import HttpIssuer
+from .delivery.outboxes import Outboxes
 from .delivery.relay_keys import read_relay_keys
 from .delivery.transport import HttpTransport, Transport, in_clear, malformed, without_password
 from .delivery.uploader import Uploader
@@ -38,6 +39,7 @@ from .settings import ClientSettings
 from .state import ClientState, StateError
 from .state.factory import open_state, state_location
 from .state.losses import Loss, LossCounter
+from .state.memory_outbox import MemoryOutbox
 
 SELF = ""  # the one person of a client without persons
 RETRY_OPEN = 30.0  # seconds between two attempts to open a state that could not be reached
@@ -73,10 +75,6 @@ class Session:
             self._fail(error)
             if self.settings.strict:
                 raise
-
-    def key(self, person: str) -> bytes:
-        """Return the key of a person in the state."""
-        return self.consents.key(person)
 
     def flush(self, timeout: float, until: Literal["delivered", "stored"]) -> bool:
         """Store what was recorded and, until delivered, send it; return whether all of it was."""
@@ -200,12 +198,21 @@ class Session:
         settings = self.settings
         transport = self._options.transport or self._network_transport()
         claims, jitter = self.reservation.claims, 0.0 if settings.development else settings.jitter
+        losses = LossCounter()
+        outboxes = Outboxes(state, MemoryOutbox(losses), jitter)
         drawer = AnswerDrawer(
-            state, self._randomness, claims, jitter, uncapped=settings.development
+            state,
+            self._randomness,
+            claims,
+            jitter,
+            losses,
+            outboxes.memory,
+            uncapped=settings.development,
         )
         recorder = Recorder(drawer, self._warn_of_dates, self.warn_of_consent)
         uploader = Uploader(
             state,
+            outboxes,
             recorder,
             transport,
             self._randomness,

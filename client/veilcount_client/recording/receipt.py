@@ -109,7 +109,7 @@ def _losses(recorder: Recorder, names: Mapping[str, str]) -> dict[str, int]:
     for (reason, where), count in recorder.state.losses().items():
         losses[reason, names.get(where, where)] += count  # some are kept by series
     for name in names.values():
-        losses[Loss.CRASHED, name] -= recorder.outbox.count(name)
+        losses[Loss.CRASHED, name] -= recorder.count_unsent(name)
     return {
         f"{reason.value}{f' ({name})' if name else ''}": count
         for (reason, name), count in (+losses).items()
