@@ -5,7 +5,7 @@ The drawer adds true values to the one in memory; whatever else is done with eit
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..state import ClientState, Outbox, OutboxLimits, memory_outbox
@@ -44,11 +44,3 @@ class Outboxes:
         """Drop what is too old, and what the state holds over its limits."""
         self.state.expire(now, self.limits)
         self.memory.expire(now)
-
-    def discard(self, person: bytes, series: Container[str]) -> None:
-        """Forget true values that a person withdraws; the state wipes its own with the decision."""
-        self.memory.discard(person, series)
-
-    def after_fork(self) -> None:
-        """Begin anew in a child: the parent has the true values."""
-        self.memory.after_fork()

@@ -244,12 +244,12 @@ class Uploader:
 
     def discard(self, person: bytes, series: Container[str]) -> None:
         """Let nothing more of a person and these series leave."""
-        self.outboxes.discard(person, series)
+        self.outboxes.memory.discard(person, series)  # the state wipes its own with the decision
         self.in_flight.discard(person, series)
 
     def after_fork(self) -> None:
         """In a forked child: what is under way, or in memory, is the parent's."""
-        self.outboxes.after_fork()
+        self.outboxes.memory.after_fork()
         self.in_flight.after_fork()
         self._lock = Lock()
         self._backoff.after_fork()
