@@ -122,14 +122,14 @@ def _stale_modules(text: str) -> Iterator[str]:
 
 @cache
 def _resolves(name: str) -> bool:
-    """Tell whether a name's longest part that is a module's name has the next part."""
+    """Tell whether the longest part that is a module's name has the next part of the name."""
     parts = name.split(".")
     if parts[0] in _ELSEWHERE:
         return True
     for length in range(len(parts), 0, -1):
         if paths := _paths("/".join(parts[:length])):
             return length == len(parts) or any(parts[length] in read(path).words for path in paths)
-    return False
+    return code_words().issuperset(parts)  # of an object, such as a field of a local
 
 
 def _paths(module: str) -> list[Path]:
