@@ -190,7 +190,7 @@ def _is_installable(requirement: str) -> bool:
         return False
     text = (ROOT / parts[1] / "pyproject.toml").read_text(encoding="utf-8")
     extras = set((parts[2] or "").split(",")) - {""}
-    return extras <= tomllib.loads(text)["project"]["optional-dependencies"].keys()
+    return not extras - tomllib.loads(text)["project"]["optional-dependencies"].keys()
 
 
 def _develop(words: Sequence[str]) -> Done:

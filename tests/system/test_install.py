@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -23,7 +23,7 @@ from .test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
 CLIENT_BYTES = 300_000  # of the wheel that every app ships
 RECORD = """
 import sys
-sys.path.insert(0, sys.argv[3])  # the wheel, which is a zip archive
+sys.path[:0] = sys.argv[3:]  # the wheel, which is a zip archive
 import veilcount_client
 from veilcount_client.state.redis_scripts import load_scripts
 client = veilcount_client.Client(
@@ -101,12 +101,31 @@ def test_the_client_needs_requests_alone_and_is_small(
 def test_sql_and_lua_are_read_from_an_archive_too(
     base: Environment, wheels: list[Path], definitions: Path, tmp_path: Path
 ) -> None:
-    """As from a frozen app: its modules are no files."""
     run = base.run("python", "-c", RECORD, str(definitions), str(tmp_path), str(wheels[0]))
 
     assert run.returncode == 0, run.stderr
     place, answers, *scripts = run.stdout.split()
     assert place.startswith(str(wheels[0]))
+    assert answers == "1"
+    assert "commit" in scripts
+
+
+@pytest.mark.full
+def test_a_frozen_app_has_sql_and_lua(
+    wheels: list[Path], definitions: Path, tmp_path: Path
+) -> None:
+    """By the hook that the wheel brings: PyInstaller leaves out files that nobody names."""
+    environment = Environment.create(tmp_path / "venv", wheels, "veilcount", "pyinstaller")
+    (tmp_path / "app.py").write_text(RECORD, encoding="ascii")
+    cache = {"PYINSTALLER_CONFIG_DIR": str(tmp_path / "cache")}
+    freeze = ("-m", "PyInstaller", "--log-level", "ERROR", "app.py")
+    frozen = environment.run("python", *freeze, cwd=tmp_path, **cache)
+    app = [tmp_path / "dist" / "app" / "app", definitions, tmp_path / "state"]
+    run = subprocess.run(app, capture_output=True, text=True, check=False)
+
+    assert frozen.returncode == 0, frozen.stderr
+    assert run.returncode == 0, run.stderr
+    _, answers, *scripts = run.stdout.split()
     assert answers == "1"
     assert "commit" in scripts
 
@@ -147,7 +166,7 @@ class Install:
     def store(self) -> str:
         return f"sqlite:///{self.folder}/store.db"
 
-    def veilcount(self, *arguments: str) -> CompletedProcess[str]:
+    def veilcount(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         run = self.environment.run
         return run("veilcount", *arguments, cwd=self.folder, VEILCOUNT_STORE=self.store)
 
