@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -74,6 +75,14 @@ def definitions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("definitions") / "collections.toml"
     file.write_text(f"{KNOWN}\n{CENTRAL}", encoding="ascii")
     return file
+
+
+def test_each_wheel_is_built_of_its_sdist_and_has_the_licence(wheels: list[Path]) -> None:
+    """The folders of two have none: their sdists take it from above."""
+    names = [{Path(name).name for name in ZipFile(wheel).namelist()} for wheel in wheels]
+
+    assert len(wheels) == len(list(wheels[0].parent.glob("*.tar.gz"))) == 3
+    assert all({"LICENSE", "NOTICE"} <= members for members in names)
 
 
 # -- veilcount -------------------------------------------------------------------------------------
