@@ -32,7 +32,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.domain import MAX_LABEL, OpenStrings
 
-from ..store import Record, Store
+from ..store import Record, RecordStore
 from ..store.records import update_records
 
 KIND = "candidates"
@@ -48,7 +48,7 @@ class CandidateRecord(msgspec.Struct, frozen=True):
     found: tuple[str, ...] = ()
 
     @classmethod
-    def load(cls, store: Store, series: Series) -> CandidateRecord:
+    def load(cls, store: RecordStore, series: Series) -> CandidateRecord:
         """Read the record; without one, nothing was tested."""
         kept = store.records_at(KIND, [series.fingerprint]).get(series.fingerprint)
         return cls() if kept is None else msgspec.msgpack.decode(zlib.decompress(kept), type=cls)
@@ -117,7 +117,11 @@ def check_candidates(
 
 
 def search_candidates(
-    store: Store, series: Series, counters: Counts, candidates: Candidates, about: Sequence[object]
+    store: RecordStore,
+    series: Series,
+    counters: Counts,
+    candidates: Candidates,
+    about: Sequence[object],
 ) -> CandidateSearch:
     """Test candidates on some counters; `about` is what tells this range of reports from others.
 
@@ -133,7 +137,7 @@ def search_candidates(
 
 
 def discover_strings(
-    store: Store,
+    store: RecordStore,
     series: Series,
     counters: Counts,
     dictionary: Sequence[str],
@@ -150,7 +154,7 @@ def discover_strings(
 
 
 def _count(
-    store: Store, series: Series, hashes: Hashes, prices: Sequence[tuple[float, float]]
+    store: RecordStore, series: Series, hashes: Hashes, prices: Sequence[tuple[float, float]]
 ) -> float:
     """Count tests durably, and return how many there were; refuse more than have a price."""
 
@@ -166,7 +170,7 @@ def _count(
     return tested
 
 
-def known_strings(store: Store, series: Series) -> tuple[Candidates, CandidateSearch]:
+def known_strings(store: RecordStore, series: Series) -> tuple[Candidates, CandidateSearch]:
     """Return the strings that were found in any test, and what a further test would cost."""
     domain, kept = open_domain(series.collection), CandidateRecord.load(store, series)
     known, tested = Candidates.from_texts(domain, kept.found), kept.count.estimate
@@ -177,7 +181,7 @@ def known_strings(store: Store, series: Series) -> tuple[Candidates, CandidateSe
     return known, search
 
 
-def _remember(store: Store, series: Series, texts: Sequence[str]) -> None:
+def _remember(store: RecordStore, series: Series, texts: Sequence[str]) -> None:
     def remember() -> tuple[list[Record], None]:
         before = CandidateRecord.load(store, series)
         new = not set(texts) <= set(before.found)

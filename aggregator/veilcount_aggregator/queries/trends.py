@@ -17,7 +17,7 @@ from veilcount_analysis.mechanisms.trend import trend_handler
 from veilcount_analysis.series.series import Series
 from veilcount_shared.schedule import period_end
 
-from ..store import Cell, Store
+from ..store import Cell, TallyReader
 from .estimate_query import EstimateQuery
 from .estimate_results import RangeFigures, ValueSelection
 from .estimate_schema import ShareRow
@@ -37,7 +37,7 @@ def check_trend(query: EstimateQuery) -> None:
 class TrendReader:
     """One trend, and the counters of its periods, each read once."""
 
-    store: Store
+    store: TallyReader
     series: Series
     today: date
     read: dict[int, Counts] = field(default_factory=dict)
