@@ -13,7 +13,8 @@ from .table import Row, Table
 
 ROOT = Path(__file__).parents[1]
 MOST = 404.0  # MB of the default install of the aggregator
-EXTRAS = ("", "aggregator", "central", "arrow")
+PROJECTS = (".", "aggregator/analysis", "aggregator")
+EXTRAS = ("", "reader", "aggregator", "central", "arrow")
 COLUMNS = {"install": "", "MB": ".1f", "most": ".0f", "met": ""}
 
 
@@ -21,18 +22,19 @@ def run(*, quick: bool) -> Table:
     """Measure, with the versions of the lock; compiled files count, as pip makes them."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        build = ("-m", "hatchling", "build", "--target", "wheel", "--directory", name)
-        subprocess.run([sys.executable, *build], cwd=ROOT, check=True, capture_output=True)
+        build = ("uv", "--quiet", "build", "--no-build-isolation", "--python", sys.executable)
+        for project in PROJECTS:
+            subprocess.run([*build, "--out-dir", folder, project], cwd=ROOT, check=True)
         subprocess.run(["uv", "--quiet", "venv", folder / "venv"], check=True)
-        rows = list(_rows(folder / "venv", next(folder.glob("*.whl"))))
+        rows = list(_rows(folder / "venv", folder))
     return Table("install", COLUMNS, rows, ("An extra is what it adds to the install above it.",))
 
 
-def _rows(venv: Path, wheel: Path) -> Iterator[Row]:
+def _rows(venv: Path, wheels: Path) -> Iterator[Row]:
     (packages,) = venv.glob("lib/python*/site-packages")
     before: dict[str, float] = {}
     for extra in EXTRAS:
-        _install(venv, f"veilcount[{extra}] @ {wheel.as_uri()}")
+        _install(venv, f"veilcount[{extra}]", wheels)
         sizes = {each.name: _megabytes(each) for each in distributions(path=[str(packages)])}
         added = {name: sizes[name] for name in sizes.keys() - before}
         total = sum(sizes.values()) if extra == "aggregator" else sum(added.values())
@@ -43,9 +45,9 @@ def _rows(venv: Path, wheel: Path) -> Iterator[Row]:
         before = sizes
 
 
-def _install(venv: Path, what: str) -> None:
+def _install(venv: Path, what: str, wheels: Path) -> None:
     options = ("--compile-bytecode", "--constraint", ROOT / "requirements.lock")
-    install = ("uv", "--quiet", "pip", "install")
+    install = ("uv", "--quiet", "pip", "install", "--find-links", wheels)
     subprocess.run([*install, "--python", venv, *options, what], check=True)
 
 

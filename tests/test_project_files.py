@@ -10,7 +10,12 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # brings no types along
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECTS = [
+    tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for folder in (".", "aggregator/analysis", "aggregator")
+]
+PROJECT = PROJECTS[0]
+SISTER = re.compile(r"veilcount[\w-]*(?:\[\w+\])?==(.+)")
 
 
 def test_the_licence_is_named_alike_everywhere() -> None:
@@ -26,6 +31,21 @@ def test_the_version_is_the_same_everywhere() -> None:
 
     assert f"version: {PROJECT['version']}\n" in citation
     assert PROJECT["version"] in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_distributions_have_one_version_and_name_each_other_by_it() -> None:
+    requirements = [
+        requirement
+        for project in PROJECTS
+        for group in (project["dependencies"], *project["optional-dependencies"].values())
+        for requirement in group
+    ]
+    pins = [SISTER.fullmatch(requirement) for requirement in requirements]
+
+    assert {project["version"] for project in PROJECTS} == {PROJECT["version"]}
+    assert {pin[1] for pin in pins if pin} == {PROJECT["version"]}
+    assert [bool(pin) for pin in pins] == ["veilcount" in text for text in requirements]
+    assert {project["license"] for project in PROJECTS} == {PROJECT["license"]}
 
 
 @pytest.mark.parametrize("name", ["NOTICE", "SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md"])

@@ -37,7 +37,9 @@ PYTEST = {
 }
 
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
-_CHECKOUT = re.compile(r"\.(?:\[([\w,-]+)\])?")  # no package index has the distribution yet
+#: the folders of a checkout that are installed: no package index has the distributions yet
+DISTRIBUTIONS = (".", "./aggregator/analysis", "./aggregator")
+_CHECKOUT = re.compile(r"([./\w]+)(?:\[([\w,-]+)\])?")
 _DEV = re.compile(r"^(\w+)(?:\)| \|)", re.MULTILINE)
 
 Done = tuple[int, str]  # an exit code, and what was printed
@@ -177,14 +179,18 @@ def _script(words: Sequence[str]) -> Done:
 
 
 def _install(words: Sequence[str]) -> Done:
-    """Return 0 if a checkout is installed, with extras that it has."""
-    requirement = words[-1]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = _CHECKOUT.fullmatch(requirement)
-    extras = set((named[1] or "").split(",")) - {""} if named else set()
-    if not named or not extras <= project["optional-dependencies"].keys():
-        return 1, f"nothing installs {requirement}"
-    return 0, ""
+    """Return 0 if distributions of a checkout are installed, with extras that they have."""
+    unknown = [word for word in words[1:] if not _is_installable(word)]
+    return (1, f"nothing installs {unknown}") if unknown else (0, "")
+
+
+def _is_installable(requirement: str) -> bool:
+    parts = _CHECKOUT.fullmatch(requirement)
+    if parts is None or parts[1] not in DISTRIBUTIONS:
+        return False
+    text = (ROOT / parts[1] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = set((parts[2] or "").split(",")) - {""}
+    return not extras - tomllib.loads(text)["project"]["optional-dependencies"].keys()
 
 
 def _develop(words: Sequence[str]) -> Done:

@@ -1,11 +1,9 @@
-"""The default install: the wheel, without the packages of the extras."""
+"""The distributions as wheels, each installed with what it declares and nothing else."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,12 +14,41 @@ import pytest
 
 from veilcount_aggregator.queries.export import ARROW_TYPE, PARQUET_TYPE
 
+from .distributions import Environment, build_wheels
 from .server import Server
 from .test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
-from .wheel import build_wheel
 
-#: run at the start of each process: what the extras would install is not there
-BLOCK = 'import sys; sys.modules |= dict.fromkeys(("narwhals", "opendp", "pyarrow"))'
+CLIENT_BYTES = 300_000  # of the wheel that every app ships
+RECORD = """
+import sys
+sys.path[:0] = sys.argv[3:]  # the wheel, which is a zip archive
+import veilcount_client
+from veilcount_client.state.redis_scripts import load_scripts
+client = veilcount_client.Client(
+    "http://127.0.0.1:9", collections=sys.argv[1], state_dir=sys.argv[2], trust_curator=True,
+    threaded=False,
+)
+client.consent(True)
+client.record("autosave", True)
+client.flush(timeout=5)
+print(veilcount_client.__file__, sum(entry.answers for entry in client.receipt().entries))
+print(*load_scripts())
+"""
+#: the analysis, whose modules numpy alone imports; estimates need scipy
+ESTIMATE = """
+import importlib, pkgutil, sys
+import veilcount_analysis, veilcount_reader
+for package in (veilcount_analysis, veilcount_reader):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+print({"opendp", "scipy"} & sys.modules.keys())
+from veilcount_analysis import estimate, tally
+from veilcount_shared import load_collections
+question = load_collections(sys.argv[1])["autosave"]
+counters = tally(question, [0, 1, 1])
+print(counters.tolist())
+print(estimate(question, counters).n)
+"""
 OVER = YESTERDAY - timedelta(days=60)  # a day that takes no reports any more
 CENTRAL = f"""
 [curated]
@@ -35,55 +62,156 @@ until = {YESTERDAY}
 """
 
 
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return build_wheels(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture(scope="module")
+def definitions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("definitions") / "collections.toml"
+    file.write_text(f"{KNOWN}\n{CENTRAL}", encoding="ascii")
+    return file
+
+
+def test_each_wheel_is_built_of_its_sdist_and_has_the_licence(wheels: list[Path]) -> None:
+    """The folders of two have none: their sdists take it from above."""
+    names = [{Path(name).name for name in ZipFile(wheel).namelist()} for wheel in wheels]
+
+    assert len(wheels) == len(list(wheels[0].parent.glob("*.tar.gz"))) == 3
+    assert all({"LICENSE", "NOTICE"} <= members for members in names)
+
+
+# -- veilcount -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def base(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Environment.create(tmp_path_factory.mktemp("base"), wheels, "veilcount")
+
+
+def test_the_client_needs_requests_alone_and_is_small(
+    base: Environment, wheels: list[Path], definitions: Path
+) -> None:
+    imported = base.run("python", "-c", "import numpy")
+    checked = base.run("veilcount", "check", str(definitions))
+    refused = base.run("veilcount", "serve")
+
+    assert wheels[0].stat().st_size < CLIENT_BYTES
+    assert "No module named 'numpy'" in imported.stderr
+    assert "autosave: epsilon" in checked.stdout
+    assert refused.returncode == 2
+    assert "serve needs the aggregator: pip install 'veilcount[aggregator]'" in refused.stderr
+
+
+def test_sql_and_lua_are_read_from_an_archive_too(
+    base: Environment, wheels: list[Path], definitions: Path, tmp_path: Path
+) -> None:
+    run = base.run("python", "-c", RECORD, str(definitions), str(tmp_path), str(wheels[0]))
+
+    assert run.returncode == 0, run.stderr
+    place, answers, *scripts = run.stdout.split()
+    assert place.startswith(str(wheels[0]))
+    assert answers == "1"
+    assert "commit" in scripts
+
+
+@pytest.mark.full
+def test_a_frozen_app_has_sql_and_lua(
+    wheels: list[Path], definitions: Path, tmp_path: Path
+) -> None:
+    """By the hook that the wheel brings: PyInstaller leaves out files that nobody names."""
+    environment = Environment.create(tmp_path / "venv", wheels, "veilcount", "pyinstaller")
+    (tmp_path / "app.py").write_text(RECORD, encoding="ascii")
+    cache = {"PYINSTALLER_CONFIG_DIR": str(tmp_path / "cache")}
+    freeze = ("-m", "PyInstaller", "--log-level", "ERROR", "app.py")
+    frozen = environment.run("python", *freeze, cwd=tmp_path, **cache)
+    app = [tmp_path / "dist" / "app" / "app", definitions, tmp_path / "state"]
+    run = subprocess.run(app, capture_output=True, text=True, check=False)
+
+    assert frozen.returncode == 0, frozen.stderr
+    assert run.returncode == 0, run.stderr
+    _, answers, *scripts = run.stdout.split()
+    assert answers == "1"
+    assert "commit" in scripts
+
+
+# -- veilcount-analysis ----------------------------------------------------------------------------
+
+
+def test_the_analysis_tallies_with_numpy_alone_and_names_the_extra_of_figures(
+    wheels: list[Path], definitions: Path, tmp_path: Path
+) -> None:
+    reader = Environment.create(tmp_path, wheels, "veilcount[reader]")
+    run = reader.run("python", "-c", ESTIMATE, str(definitions))
+
+    assert run.stdout.splitlines() == ["set()", "[1, 2]"]
+    assert "pip install 'veilcount-analysis[estimate]'" in run.stderr
+
+
+def test_with_its_extra_the_analysis_estimates(
+    wheels: list[Path], definitions: Path, tmp_path: Path
+) -> None:
+    analysis = Environment.create(tmp_path, wheels, "veilcount-analysis[estimate]")
+    run = analysis.run("python", "-c", ESTIMATE, str(definitions))
+
+    assert run.stdout.splitlines() == ["set()", "[1, 2]", "3"], run.stderr
+
+
+# -- veilcount-aggregator --------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Install:
-    """An unpacked wheel, and a folder to work in."""
+    """An environment with the aggregator, and a folder to work in."""
 
-    packages: Path
+    environment: Environment
     folder: Path
 
     @property
     def store(self) -> str:
         return f"sqlite:///{self.folder}/store.db"
 
-    @property
-    def environ(self) -> dict[str, str]:
-        return {"PYTHONPATH": str(self.packages), "VEILCOUNT_STORE": self.store}
-
     def veilcount(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "veilcount", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=self.folder,
-            env=os.environ | self.environ,
-        )
+        run = self.environment.run
+        return run("veilcount", *arguments, cwd=self.folder, VEILCOUNT_STORE=self.store)
 
 
 @pytest.fixture(scope="module")
-def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
-    """A wheel of what the Dockerfile copies: that suffices to build it."""
-    folder, packages = tmp_path_factory.mktemp("work"), tmp_path_factory.mktemp("packages")
-    ZipFile(build_wheel(tmp_path_factory.mktemp("source"))).extractall(packages)
-    (packages / "sitecustomize.py").write_text(BLOCK, encoding="ascii")
-    (folder / "collections.toml").write_text(f"{KNOWN}\n{CENTRAL}", encoding="ascii")
-    return Install(packages, folder)
+def install(
+    wheels: list[Path], definitions: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Install:
+    folder = tmp_path_factory.mktemp("aggregator")
+    environment = Environment.create(folder / "venv", wheels, "veilcount[aggregator]")
+    return Install(environment, folder)
 
 
 @pytest.fixture(scope="module")
-def admin_key(install: Install) -> str:
-    made = install.veilcount("init")
-    assert install.veilcount("collections", "push", "collections.toml").returncode == 0
-    return made.stdout.split()[-1]
+def admin_key(install: Install, definitions: Path) -> str:
+    created = install.veilcount("init")
+    assert install.veilcount("collections", "push", str(definitions)).returncode == 0
+    return created.stdout.split()[-1]
 
 
 @pytest.fixture(scope="module")
 def server(install: Install, admin_key: str) -> Iterator[Server]:
+    environment = install.environment
     with Server(
-        install.store, install.folder, environ=install.environ, program=("veilcount",)
-    ) as it:
+        install.store, install.folder, environ=environment.environ, program=("veilcount",),
+        python=environment.python,
+    ) as it:  # fmt: skip
         yield it
+
+
+def test_it_has_a_command_of_its_own(install: Install) -> None:
+    """So `uvx veilcount-aggregator dev` finds it."""
+    own, shared = (
+        install.environment.run(program, "dev", "--help")
+        for program in ("veilcount-aggregator", "veilcount")
+    )
+
+    assert own.returncode == 0
+    assert own.stdout == shared.stdout
 
 
 def test_it_counts_and_estimates(install: Install, server: Server, admin_key: str) -> None:

@@ -15,3 +15,10 @@ class QueryError(VeilcountError, ValueError):
 
 class NoiseUnavailable(VeilcountError):
     """OpenDP, which draws central noise, is not installed."""
+
+
+class ScipyUnavailable(VeilcountError):
+    """scipy, which intervals and decoders need, is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("figures need scipy: pip install 'veilcount-analysis[estimate]'")

@@ -27,6 +27,9 @@ UNKNOWN = ""
 ELSEWHERE = {
     "pkg:pypi/async-timeout@5.0.1": "Apache Software License",
     "pkg:pypi/colorama@0.4.6": "BSD License",
+    "pkg:pypi/macholib@1.16.4": "MIT License",
+    "pkg:pypi/pefile@2024.8.26": "MIT",
+    "pkg:pypi/pywin32-ctypes@0.2.3": "BSD-3-Clause",
     "pkg:pypi/pywin32@312": "Python Software Foundation License",
     "pkg:pypi/tzdata@2026.6": "Apache-2.0",
 }

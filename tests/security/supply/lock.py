@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = "veilcount"
+DISTRIBUTIONS = {PROJECT, "veilcount-analysis", "veilcount-aggregator"}
 SHA256 = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _PINNED = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9._-]*)==(?P<version>[^\s;]+)(?: ; (?P<marker>[^\\]+?))? ?\\?"
@@ -30,9 +31,9 @@ class Pinned:
 
 
 def blocks(text: str) -> Iterator[list[str]]:
-    """Yield the lines of each package; comments at the top are none."""
+    """Yield the lines of each package; comments at the top and at the end are none."""
     block: list[str] = []
-    for line in text.splitlines():
+    for line in filter(None, text.splitlines()):
         if not line.startswith((" ", "#")) and block:
             yield block
             block = []
@@ -72,7 +73,9 @@ def _read(block: Sequence[str]) -> _Read:
         raise ValueError(block[0])
     hashes = tuple(each for line in block for each in SHA256.findall(line))
     because = tuple(
-        (via["name"], via["source"] or "") for line in block if (via := _VIA.fullmatch(line))
+        (PROJECT if via["name"] in DISTRIBUTIONS else via["name"], via["source"] or "")
+        for line in block
+        if (via := _VIA.fullmatch(line))
     )
     return found["name"], found["version"], hashes, because
 

@@ -14,16 +14,16 @@ import pytest
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import open_store
 
+from ..distributions import VERSION, build_wheels
 from ..faults.campaign import Campaign
 from ..faults.honest_devices import Population
 from ..faults.store_verification import bits_of, spent
-from ..wheel import build_wheel
 from .operator_host import AGGREGATOR, Drill, Host
 from .recording_device import PERSONS
 from .test_issuer_drills import Accounts, issuing
 from .test_key_drills import send_more
 
-OLD, NEW = "0.1.0", "0.1.1.dev0"
+OLD, NEW = VERSION, "0.1.1.dev0"
 TITLE = "Upgrade, and go back"
 DEVICE = Path(__file__).with_name("recording_device.py")
 
@@ -32,14 +32,15 @@ DEVICE = Path(__file__).with_name("recording_device.py")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     for version in (OLD, NEW):
-        copy(build_wheel(tmp_path_factory.mktemp("source"), version), folder)
+        for wheel in build_wheels(tmp_path_factory.mktemp("wheels"), version):
+            copy(wheel, folder)
     return folder
 
 
 def install(host: Host, wheels: Path) -> None:
     """Make the environment of a host, with the old version in it, and have the service run there.
 
-    What veilcount depends on is that of this process; pip installs veilcount alone, from a folder.
+    What veilcount depends on is that of this process; pip installs ours alone, from a folder.
     """
     place = host.path("/opt/veilcount")
     subprocess.run(["python3", "-m", "venv", "--without-pip", str(place)], check=True)
@@ -49,10 +50,9 @@ def install(host: Host, wheels: Path) -> None:
     pip = place / "bin" / "pip"
     pip.write_text(f'#!/bin/sh\nexec {python} -m pip "$@"\n')
     pip.chmod(0o700)
-    host.write_settings(
-        PIP_NO_INDEX="1", PIP_NO_DEPS="1", PIP_NO_COMPILE="1", PIP_FIND_LINKS=str(wheels)
-    )
-    host.run(f"/opt/veilcount/bin/pip install --quiet --ignore-installed veilcount=={OLD}")
+    host.write_settings(PIP_NO_INDEX="1", PIP_NO_COMPILE="1", PIP_FIND_LINKS=str(wheels))
+    ours = " ".join(f"veilcount{part}=={OLD}" for part in ("", "-analysis", "-aggregator"))
+    host.run(f"/opt/veilcount/bin/pip install --quiet --no-deps --ignore-installed {ours}")
     host.names |= {"OLD_VERSION": OLD, "NEW_VERSION": NEW, "SERVICE": host.unit}
     host.service.python, host.service.packages = python, ""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv
+
+from ..scipy_modules import special
 
 Floats = NDArray[np.float64]
 
@@ -16,15 +17,15 @@ Floats = NDArray[np.float64]
 def lower(hits: ArrayLike, trials: int, alpha: float) -> Floats:
     """Return what the probability is at least, wrong with probability at most alpha."""
     n = np.asarray(hits)
-    bound = betaincinv(np.maximum(n, 1), trials - n + 1, alpha)  # of 0 hits the bound is 0
-    return np.where(n > 0, bound, 0.0)
+    bound = special.betaincinv(np.maximum(n, 1), trials - n + 1, alpha)
+    return np.where(n > 0, bound, 0.0)  # of 0 hits the bound is 0
 
 
 def upper(hits: ArrayLike, trials: int, alpha: float) -> Floats:
     """Return what the probability is at most, wrong with probability at most alpha."""
     n = np.asarray(hits)
-    bound = betainccinv(n + 1, np.maximum(trials - n, 1), alpha)  # of all hits the bound is 1
-    return np.where(n < trials, bound, 1.0)
+    bound = special.betainccinv(n + 1, np.maximum(trials - n, 1), alpha)
+    return np.where(n < trials, bound, 1.0)  # of all hits the bound is 1
 
 
 def epsilon(more: ArrayLike, less: ArrayLike, trials: int, alpha: float) -> Floats:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaln, ndtri, xlog1py, xlogy
 
+from ..scipy_modules import special
 from .clopper_pearson import lower, upper
 from .response_distribution import ResponseDistribution
 
@@ -25,7 +25,7 @@ Ends = tuple[Floats, Floats]
 
 def quantile(alpha: float) -> float:
     """Return how many standard errors leave out alpha, half of it on each side."""
-    return float(-ndtri(alpha / 2))
+    return float(-special.ndtri(alpha / 2))
 
 
 def score(
@@ -184,12 +184,13 @@ def _binomial(hits: Floats, trials: Counts, p: float) -> Floats:
     """Return Pr[Bin(trials, p) = hits], 0 where there are no so many trials."""
     inside = (hits >= 0) & (hits <= trials)
     k = np.where(inside, hits, 0)
-    log = xlogy(k, p) + xlog1py(trials - k, -p) - betaln(1 + trials - k, 1 + k) - np.log1p(trials)
+    log = special.xlogy(k, p) + special.xlog1py(trials - k, -p)
+    log = log - special.betaln(1 + trials - k, 1 + k) - np.log1p(trials)
     return np.where(inside, np.exp(log), 0.0)
 
 
 def at_least(hits: Floats | Counts, trials: Counts, p: float) -> Floats:
     """Return Pr[Bin(trials, p) >= hits]."""
     inside = np.clip(np.asarray(hits, np.float64), 1, np.maximum(trials, 1))
-    chance = betainc(inside, np.maximum(trials - inside + 1, 1), np.float64(p))
+    chance = special.betainc(inside, np.maximum(trials - inside + 1, 1), np.float64(p))
     return np.where(hits <= 0, 1.0, np.where(hits > trials, 0.0, chance))

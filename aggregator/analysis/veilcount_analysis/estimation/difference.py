@@ -20,11 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import MeanMechanism
 
+from ..scipy_modules import special
 from .confidence_intervals import Bools, Ends, Floats, quantile
 from .confidence_sequences import AnytimeEstimator, LookCount, difference, p_of_difference
 from .estimator import Estimator, IntervalTarget
@@ -262,7 +262,7 @@ def _p(pair: EstimatePair, alpha: float) -> Floats:
     difference, rows = pair.difference, np.arange(len(pair.difference))
     gaps, few = [], []  # from 0 to the near end, below 0 if the interval holds 0
     for z in steps:
-        chance = 2 * float(ndtr(-z))
+        chance = 2 * float(special.ndtr(-z))
         low, high = pair.interval(chance)
         gaps.append(np.where(difference > 0, low, -high))
         few.append(pair.few(chance) & (pair.looks is LookCount.ONE))
@@ -273,4 +273,4 @@ def _p(pair: EstimatePair, alpha: float) -> Floats:
     after = np.minimum(last + 1, len(gaps) - 1)
     jumps = np.array(few)[after, rows]
     touched = [np.interp(0, -column, steps[: len(gaps)]) for column in narrowing.T]
-    return np.asarray(2 * ndtr(-np.where(jumps, steps[last], touched)))
+    return np.asarray(2 * special.ndtr(-np.where(jumps, steps[last], touched)))

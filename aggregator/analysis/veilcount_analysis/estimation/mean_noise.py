@@ -18,10 +18,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from veilcount_shared.mechanisms import MeanMechanism
 
+from ..scipy_modules import special
 from .confidence_intervals import Floats
 from .estimator import enough
 
@@ -91,10 +91,8 @@ def chernoff(mechanism: MeanMechanism, n: int, alpha: float) -> float:
     scale = np.sqrt(2 * needed / (float(mechanism.variance) / 4))
     t = scale * np.geomspace(1 / 50, 50, 100)
     chances = _chances(mechanism, 4)
-    moments = [
-        logsumexp(sign * t[:, np.newaxis, np.newaxis] * errors, b=chances, axis=2).max(axis=1)
-        for sign in (1, -1)
-    ]
+    tilts = (sign * t[:, np.newaxis, np.newaxis] * errors for sign in (1, -1))
+    moments = [special.logsumexp(tilt, b=chances, axis=2).max(axis=1) for tilt in tilts]
     return float(min(np.abs(errors).max(), ((np.maximum(*moments) + needed) / t).min()))
 
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from scipy.special import ndtr
 
+from ..scipy_modules import special
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
 from .estimator import IntervalTarget
 from .proportions import SupportCounts
@@ -219,4 +219,4 @@ def _score(alpha: float) -> float:
 
 def _tail(score: float) -> float:
     """Return the probability that noise exceeds these standard errors."""
-    return float(ndtr(-score))
+    return float(special.ndtr(-score))

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import fft, ifft, irfft, rfft
+
+from ..scipy_modules import fft
 
 Places = NDArray[np.int32]  # of at most 2^22
 Values = NDArray[Any]
@@ -47,7 +48,7 @@ class Grid:
         there = np.flatnonzero(marks)
         for places in (there, there[there > 0] - self.length):
             grid[places % self.rows, places % self.columns] = 1
-        return _upright(rfft(grid, axis=1))
+        return _upright(fft.rfft(grid, axis=1))
 
     def transform(self, take: Callable[[Places], Values]) -> Turned:
         """Return the transform of a line; `take` gives what stands at some of its places."""
@@ -57,7 +58,7 @@ class Grid:
             values[places >= self.length] = 0
             grid = np.zeros((len(places), self.columns))
             np.put_along_axis(grid, places % self.columns, values, axis=1)
-            turned[rows] = rfft(grid, axis=1, overwrite_x=True)
+            turned[rows] = fft.rfft(grid, axis=1, overwrite_x=True)
         return _upright(turned)
 
     def line(self, turned: Turned) -> Iterator[tuple[Places, Values]]:
@@ -65,9 +66,9 @@ class Grid:
 
         The transform is used up.
         """
-        flat: Turned = ifft(turned, axis=0, overwrite_x=True)
+        flat: Turned = fft.ifft(turned, axis=0, overwrite_x=True)
         for rows, places in self._blocks():
-            grid = irfft(flat[rows], n=self.columns, axis=1)
+            grid = fft.irfft(flat[rows], n=self.columns, axis=1)
             there = places < self.length
             yield places[there], np.take_along_axis(grid, places % self.columns, axis=1)[there]
 
@@ -81,7 +82,7 @@ class Grid:
 
 def _upright(turned: Turned) -> Turned:
     """Transform the columns, where they are."""
-    found: Turned = fft(turned, axis=0, overwrite_x=True)
+    found: Turned = fft.fft(turned, axis=0, overwrite_x=True)
     return found
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, ndtri
 
+from ..scipy_modules import special
 from .confidence_intervals import Counts, Floats
 from .letter_model import END, LETTERS, LetterModel, first_possible
 
@@ -73,8 +73,8 @@ def discover(
         found = found.extended(length - before, model)
         texts = [text.removesuffix(END) for text in found.texts]
         allowed = expected if length == lengths[-1] else EARLY
-        shares = np.exp(found.likely - logsumexp(found.likely))
-        needed = -ndtri(np.minimum(MOST_LIKELY, allowed * shares))
+        shares = np.exp(found.likely - special.logsumexp(found.likely))
+        needed = -special.ndtri(np.minimum(MOST_LIKELY, allowed * shares))
         held = scores(part, texts)
         passed = np.flatnonzero(held > needed)
         if not len(passed):

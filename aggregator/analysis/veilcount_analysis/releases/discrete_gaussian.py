@@ -11,7 +11,8 @@ from math import ceil, inf, sqrt
 
 import numpy as np
 from numpy.random import Generator
-from scipy.stats import norm
+
+from ..scipy_modules import special
 
 SAFE = 1e-12  # relative rounding error of floats, added on the side of coverage
 
@@ -44,7 +45,7 @@ class DiscreteGaussianNoise:
         nearer, over x - 1 to x. So P(|X| > w) is at most twice the normal tail beyond w + 1/2, or
         beyond w.
         """
-        z = float(norm.isf(alpha / 2)) * (1 + SAFE)
+        z = -float(special.ndtri(alpha / 2)) * (1 + SAFE)
         return max(0, ceil(z * self.scale - (0.5 if z >= 1 else 0)))
 
     def difference_half_width(self, alpha: float) -> int:

@@ -2,5 +2,4 @@
 
 from __future__ import annotations
 
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130

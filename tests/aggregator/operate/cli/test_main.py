@@ -1,10 +1,9 @@
-"""What every command does alike: exit codes, one line on stderr, help, and the base install."""
+"""What every command does alike: exit codes, one line on stderr, and help."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 from importlib import import_module
@@ -16,42 +15,6 @@ import pytest
 from veilcount_aggregator.operate.cli.main import COMMANDS
 
 from .conftest import Type
-
-#: of the extra, what each command needs
-NEEDED = dict.fromkeys(("click", "flask", "granian", "msgspec", "numpy", "scipy"), "serve") | {
-    "redis": "keys list --store redis://127.0.0.1:1/0",
-    "rich": "plan --devices 10 --epsilon 1",
-}
-BASE_INSTALL = """
-import sys
-for name in {names}: sys.modules[name] = None
-sys.argv = ["veilcount", *"{line}".split()]
-from veilcount_aggregator.operate.cli import main
-main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("missing", "line"),
-    [
-        ([*NEEDED], "serve"),
-        *(pytest.param([name], line, marks=pytest.mark.full) for name, line in NEEDED.items()),
-    ],
-    ids=str,
-)
-def test_without_the_extra_it_names_it(missing: list[str], line: str) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", BASE_INSTALL.format(names=missing, line=line)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[4],
-        env={"PYTHONPATH": "client:aggregator:shared"},
-    )
-
-    assert run.returncode == 2
-    assert "veilcount[aggregator]" in run.stderr
-    assert len(run.stderr.splitlines()) == 1
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -24,6 +24,7 @@ from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX, exp_upper
 from veilcount_shared.mechanisms import Randomizer
 
 from ...mechanisms import handler_of
+from ...scipy_modules import stats
 from .blanket import blanket_delta
 
 Floats = NDArray[np.float64]
@@ -42,15 +43,13 @@ def clones_delta(ratio: float, reports: int, epsilon: float) -> float:
     Given C, the outcomes in favour of the first input are those with A >= t, and the sum over them
     is one point and one tail of a fair binomial distribution.
     """
-    from scipy.stats import binom  # noqa: PLC0415 - a third of a server's start, and needed here only
-
     e = exp(epsilon)
     if e >= ratio:
         return 0.0
     clones, weights = _clones(reports - 1, 1 / ratio)
     least = np.ceil((clones + 1) * (e * ratio - 1) / ((ratio - 1) * (e + 1)))
-    point = (ratio - e) / (ratio + 1) * binom.pmf(least - 1, clones, 0.5)
-    tail = (e - 1) * binom.sf(least - 1, clones, 0.5)
+    point = (ratio - e) / (ratio + 1) * stats.binom.pmf(least - 1, clones, 0.5)
+    tail = (e - 1) * stats.binom.sf(least - 1, clones, 0.5)
     gain, loss = float(weights @ point), float(weights @ tail)
     return max(gain - loss, 0.0) + LOST * (gain + loss) + TAIL
 
@@ -62,12 +61,10 @@ def _clones(trials: int, p: float) -> tuple[Numbers, Floats]:
     One clone more is one coin more for whoever sees the rest: delta falls with their number. So the
     least of some neighbouring numbers may stand for all of them.
     """
-    from scipy.stats import binom  # noqa: PLC0415 - as above
-
     middle, width = trials * p, REACH * sqrt(trials * p * (1 - p)) + MARGIN
     numbers = np.arange(max(0, int(middle - width)), min(trials, int(middle + width) + 1) + 1)
     firsts = np.arange(0, len(numbers), -(-len(numbers) // MOST_TERMS))
-    return numbers[firsts], np.add.reduceat(binom.pmf(numbers, trials, p), firsts)
+    return numbers[firsts], np.add.reduceat(stats.binom.pmf(numbers, trials, p), firsts)
 
 
 Family = Callable[[Fraction], Randomizer]
