@@ -1,0 +1,161 @@
+"""Whether n reports are enough to be read: the verdict that comes before any figure.
+
+The error falls with the square root of n. It is that of the mechanism that devices use, with its
+worst or average noise (`trust_models.error_models`), so it is known before the first report. The
+error of an estimate is its interval, and the verdict states no second one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, floor, log10, sqrt
+
+from veilcount_analysis.estimation import noise_line
+from veilcount_analysis.estimation.open_strings import chance
+from veilcount_analysis.mechanisms import handler_of, share_handler
+from veilcount_analysis.mechanisms.candidate_search import MAX_CANDIDATES, open_handler
+from veilcount_analysis.privacy.trust_models import Quantity
+from veilcount_analysis.privacy.trust_models.quantity import two_sided
+from veilcount_analysis.text import number_format
+from veilcount_shared import Collection
+from veilcount_shared.domain import Number, OpenStrings
+
+GOAL = 0.03  # of a share, or of a number's range: half of an interval that decides something
+SIGNIFICANT = 0.01  # of a long list's value: a share that is distinguished from noise
+LISTED = 20  # values up to which each has an interval worth reading
+ROUGH = 3  # times the goal: large and small are still distinguished; beyond, nothing is
+DIGITS = 2  # shown
+
+GOOD, WEAK, BAD, PLAIN = "good", "weak", "bad", "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of an interval: its level, and whether the sampling of persons counts."""
+
+    level: float = 0.95
+    sampled: bool = False
+
+    @property
+    def reach(self) -> float:
+        """How many standard deviations an interval reaches."""
+        return two_sided(self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleAdequacy:
+    """Whether n reports are enough: a tone, a sentence, and the n for the goal."""
+
+    tone: str
+    text: str
+    n: int
+    needed: int
+
+    @property
+    def usable(self) -> bool:
+        """Whether the figures can be read: without, they are shown on request only."""
+        return self.tone in {GOOD, WEAK}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorModel:
+    """The error of a figure: n times its variance, in the units it is shown in."""
+
+    noise: float
+    sampling: float
+    goal: float
+    of_shares: bool
+    figure: str
+    line: float | None = None  # of a long list: its noise line at one report
+
+    def half_width(self, n: int, terms: Terms) -> float:
+        """Return half of an interval over n reports; of a long list, its noise line."""
+        if self.line is not None:
+            return self.line / sqrt(n)
+        return terms.reach * sqrt((self.noise + self.sampling * terms.sampled) / n)
+
+    def outlook(self, n: int, error: float) -> str:
+        """Return what is known from n reports on."""
+        begin = f"from about {rounded_up(n):,.0f} on"
+        if self.line is not None or (self.of_shares and error > self.goal):
+            return f"{begin}, {self.figure} of {percent(error)} can be told from noise"
+        around = number_format.around(rounded_up(error), of_shares=self.of_shares)
+        return f"{begin}, {self.figure} are known to {around}"
+
+
+@lru_cache(maxsize=1024)
+def error_model(collection: Collection) -> ErrorModel:
+    """Return the error of a local collection's figures."""
+    quantity, handler = Quantity.from_collection(collection), handler_of(collection.mechanism)
+    noise, sampling = handler.noise_variance() * quantity.width**2, quantity.sampling(None)
+    if handler.has_shares and collection.inputs > LISTED:
+        if isinstance(collection.domain, OpenStrings):
+            line = open_handler(collection).least_share(1, chance(MAX_CANDIDATES))
+            return ErrorModel(noise, sampling, SIGNIFICANT, True, "strings", line)
+        line = noise_line(share_handler(collection).response, 1, collection.domain.size)
+        return ErrorModel(noise, sampling, SIGNIFICANT, True, "values", line)
+    goal, of_shares = GOAL * quantity.width, quantity.inputs is not None
+    figure = "values"
+    if isinstance(collection.domain, Number):
+        figure = "quarters of the range" if of_shares else "means"
+    if handler.has_moments:
+        figure = "moments of numbers from -1 to 1"
+    return ErrorModel(noise, sampling, goal, of_shares, figure)
+
+
+def sample_adequacy(collection: Collection, n: int, terms: Terms | None = None) -> SampleAdequacy:
+    """Judge n reports of a local collection by its mechanism."""
+    model = error_model(collection)
+    return _adequacy(model, n, model.half_width(max(n, 1), terms or Terms()))
+
+
+def observed_adequacy(
+    collection: Collection, n: int, half_width: float, terms: Terms
+) -> SampleAdequacy:
+    """Judge n reports by the width of their own intervals: for a subset of them."""
+    model = error_model(collection)
+    if model.line is not None:  # as much above it as the intervals are wider than expected
+        half_width *= model.half_width(n, terms) / (terms.reach * sqrt(model.noise / n))
+    return _adequacy(model, n, half_width)
+
+
+def _adequacy(model: ErrorModel, n: int, half_width: float) -> SampleAdequacy:
+    """Judge n reports by their error; none by the error of one."""
+
+    def enough(error: float) -> int:
+        return ceil(round(max(n, 1) * (half_width / error) ** 2, 6))
+
+    needed, rough = enough(model.goal), ROUGH * model.goal
+    if not n or half_width > rough:
+        tone, begin = (BAD, f"{many(n)}: too few") if n else (PLAIN, "No reports")
+        outlook = model.outlook(enough(rough), rough)
+        return SampleAdequacy(tone, f"{begin}. {number_format.sentence_case(outlook)}.", n, needed)
+    found = (
+        ""
+        if model.line is None
+        else f"{model.figure} above {percent(half_width)} stand out from noise"
+    )
+    if half_width <= model.goal:
+        text = f"Usable: {found}, all values compared at once." if found else "Usable."
+        return SampleAdequacy(GOOD, text, n, needed)
+    outlook = model.outlook(needed, model.goal)
+    text = "; ".join([each for each in (found, outlook) if each])
+    return SampleAdequacy(WEAK, f"Rough: {text}.", n, needed)
+
+
+def many(n: int) -> str:
+    """Return a number of reports."""
+    return "1 report" if n == 1 else f"{n:,} reports"
+
+
+def percent(share: float) -> str:
+    """Return a share, rounded up."""
+    return f"{number_format.significant(100 * rounded_up(share), DIGITS)}%"
+
+
+def rounded_up(number: float) -> float:
+    """Return a positive number, rounded up to the digits shown."""
+    places = DIGITS - 1 - floor(log10(number))
+    scale = 10.0**places
+    return ceil(round(number * scale, 9)) / scale
