@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from typing import Annotated
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct
 
 from veilcount_analysis.estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
 from veilcount_analysis.estimation import compare as compared
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.kinds.estimate_query import EstimateQuery, SelectionQuery
+from veilcount_analysis.kinds.labels import Value
 from veilcount_analysis.mechanisms import estimate_mean, handler_of
+from veilcount_analysis.query_params import parameter
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, epsilons
 from veilcount_analysis.text.result_columns import spelled
@@ -31,12 +34,9 @@ from .comparison_sides import (
     side_shares,
     worst_correlation,
 )
-from .domain_values import Value
 from .estimate import ANSWERS, REPORTS, chosen_series
-from .estimate_query import EstimateQuery, SelectionQuery
 from .estimate_results import presence_is_hidden
 from .estimate_schema import Looks, ResultValue, Validity
-from .query_params import parameter
 from .snapshot import Snapshot
 
 NO_REPORTS = "no reports yet"
@@ -103,7 +103,8 @@ MOST_NAMED = 10
 PICKED = "The values are the most frequent of both sides together."
 
 
-class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class CompareQuery(SelectionQuery):
     """Two sides, and the selection that they have in common."""
 
     a: Annotated[
@@ -120,7 +121,7 @@ class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
     def common(self) -> EstimateQuery:
         """What is estimated on each side."""
         return EstimateQuery(
-            **{name: getattr(self, name) for name in SelectionQuery.__struct_fields__}
+            **{field.name: getattr(self, field.name) for field in fields(SelectionQuery)}
         )
 
 
@@ -142,7 +143,7 @@ def _with_known_strings(snapshot: Snapshot, series: Series, common: EstimateQuer
     if common.values or not isinstance(series.collection.domain, OpenStrings):
         return common
     known, _ = known_strings(snapshot.store, series)
-    return structs.replace(common, values=known.texts, top=None)
+    return replace(common, values=known.texts, top=None)
 
 
 def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) -> CompareResult:

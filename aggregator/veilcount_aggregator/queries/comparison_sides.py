@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from veilcount_analysis.errors import QueryError
@@ -23,18 +22,18 @@ from veilcount_analysis.estimation import IntervalTarget, MeanEstimate, NoReport
 from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
 from veilcount_analysis.estimation.difference import correlation_of_figures, correlation_of_shares
 from veilcount_analysis.estimation.proportions import SupportCounts
+from veilcount_analysis.kinds.estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
+from veilcount_analysis.kinds.labels import Value, places_of, value_at, value_key
+from veilcount_analysis.kinds.time_ranges import TimeRange, cells, time_range
 from veilcount_analysis.mechanisms import estimate_shares, handler_of
+from veilcount_analysis.query_params import parse_day
 from veilcount_analysis.series.series import Series
 from veilcount_shared.domain import Features, Number, OpenStrings
 
 from .candidates import check_candidates
-from .domain_values import Value, places_of, value_at, value_key
 from .estimate import counters_of
-from .estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
 from .query_checks import periods_of
-from .query_params import parse_day
 from .snapshot import Snapshot
-from .time_ranges import TimeRange, cells, time_range
 
 FIX = "give a segment (arm:A), a range (2026-12-01..2026-12-31) or a series (series:FINGERPRINT)"
 _SERIES = re.compile(r"series:([0-9a-f]{6,64})")
@@ -85,7 +84,7 @@ class Side:
     def within(self, common: EstimateQuery) -> EstimateQuery:
         """Return the query of this side's estimate."""
         mine = dict(self.segments)
-        return msgspec.structs.replace(
+        return replace(
             common,
             first=self.first or common.first,
             last=self.last or common.last,

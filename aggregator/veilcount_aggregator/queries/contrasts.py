@@ -13,11 +13,13 @@ from msgspec import Meta, Struct
 
 from veilcount_analysis.estimation import ShareEstimates
 from veilcount_analysis.estimation.cdf import BucketHistogram
+from veilcount_analysis.kinds.time_ranges import TimeRange, time_range
 from veilcount_analysis.mechanisms import estimate as estimated
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.privacy.trust_models import TrustComparison
 from veilcount_analysis.privacy.trust_models import compare_trust_models as contrasted
 from veilcount_analysis.privacy.trust_models.comparison import DELTA
+from veilcount_analysis.query_params import Delta, Level, QueryParams, SeriesFilter
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from veilcount_shared import Collection
@@ -27,9 +29,7 @@ from .budgets import ASSUMED, Population
 from .estimate import counters_of
 from .estimate_results import quarter_shares
 from .paired_comparison import PairedComparison, compare_pair
-from .query_params import Delta, Level, QueryParams, SeriesFilter
 from .snapshot import Snapshot, series_by_fingerprint
-from .time_ranges import TimeRange, time_range
 
 
 class SeriesContrast(Struct, rename={"first": "from", "last": "to"}):
@@ -54,7 +54,8 @@ class ContrastResult(Struct):
     series: list[SeriesContrast]
 
 
-class ContrastQuery(QueryParams, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ContrastQuery(QueryParams):
     """The query of a trust-model comparison: with `n` predicted errors, else observed ones."""
 
     series: SeriesFilter = ()

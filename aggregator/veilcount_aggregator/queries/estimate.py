@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from msgspec.structs import replace
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import View
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.results import ESTIMANDS
+from veilcount_analysis.kinds.estimate_query import MOST_ROWS, EstimateQuery
+from veilcount_analysis.kinds.labels import groups_of, places_of
+from veilcount_analysis.kinds.time_ranges import TimeRange, cells, time_range, time_ranges
 from veilcount_analysis.mechanisms import handler_of, poisoning_test
 from veilcount_analysis.mechanisms.candidate_search import open_handler
 from veilcount_analysis.mechanisms.estimates import target_of
@@ -29,8 +31,6 @@ from .candidates import (
     known_strings,
     search_candidates,
 )
-from .domain_values import groups_of, places_of
-from .estimate_query import MOST_ROWS, EstimateQuery
 from .estimate_results import (
     Bounds,
     RangeFigures,
@@ -49,7 +49,6 @@ from .moments import moment_rows
 from .query_checks import check_query, page_of, periods_of
 from .smoothing import smoothed, smoothing_problem
 from .snapshot import Snapshot
-from .time_ranges import TimeRange, cells, time_range, time_ranges
 from .trends import TrendReader, trend_figures
 
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles

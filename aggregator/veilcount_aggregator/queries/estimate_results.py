@@ -29,6 +29,14 @@ from veilcount_analysis.estimation.fieller import RatioEstimator
 from veilcount_analysis.estimation.proportions import SupportCounts
 from veilcount_analysis.estimation.range_queries import RangeEstimator
 from veilcount_analysis.estimation.results import ESTIMANDS
+from veilcount_analysis.kinds.estimate_query import Denominator, EstimateQuery
+from veilcount_analysis.kinds.labels import Value, value_at
+from veilcount_analysis.kinds.sample_adequacy import (
+    SampleAdequacy,
+    Terms,
+    observed_adequacy,
+    sample_adequacy,
+)
 from veilcount_analysis.mechanisms import (
     estimate_number,
     estimate_shares,
@@ -37,13 +45,12 @@ from veilcount_analysis.mechanisms import (
     share_handler,
 )
 from veilcount_analysis.mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
+from veilcount_analysis.query_params import parse_range
 from veilcount_shared import Collection
 from veilcount_shared.report import MAX_BUCKET
 
 from ..intake.pipeline import LOSS
 from ..store import VERDICT, ServiceCounter
-from .domain_values import Value, value_at
-from .estimate_query import Denominator, EstimateQuery
 from .estimate_schema import (
     BucketRow,
     CurveRow,
@@ -55,8 +62,6 @@ from .estimate_schema import (
     Spread,
     TimeRangeEstimate,
 )
-from .query_params import parse_range
-from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 
 ABSENT = "absent"
 

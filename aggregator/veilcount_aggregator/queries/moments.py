@@ -25,11 +25,11 @@ from veilcount_analysis.estimation.moments import (
     regression,
 )
 from veilcount_analysis.estimation.poisoning import PoisoningBand
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features
 
-from .estimate_query import EstimateQuery
 from .estimate_schema import MomentRow
 
 

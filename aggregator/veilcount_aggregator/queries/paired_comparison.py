@@ -11,6 +11,9 @@ from typing import Annotated, cast
 
 from msgspec import Meta, Struct
 
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
+from veilcount_analysis.kinds.labels import part_names, value_key
+from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.releases import Release
 from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
@@ -18,13 +21,10 @@ from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.domain import Cross, Number
 
 from ..releases.budget_ledger import load_releases
-from .domain_values import part_names, value_key
 from .estimate import estimate
-from .estimate_query import EstimateQuery
 from .estimate_schema import ResultValue
 from .json_encoding import decimal
 from .snapshot import Snapshot
-from .time_ranges import time_range
 
 UNRELEASED = "Nothing comparable was released yet: a release must be requested, and costs budget."
 SHARES = "Both as shares."

@@ -15,13 +15,13 @@ from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import View
 from veilcount_analysis.estimation.confidence_intervals import Counts, Floats, quantile
 from veilcount_analysis.estimation.smoothing import FEWEST, FEWEST_WEEKLY, Smoother
+from veilcount_analysis.kinds.estimate_query import Denominator, EstimateQuery, GroupBy
+from veilcount_analysis.kinds.sample_adequacy import Terms, observed_adequacy
+from veilcount_analysis.kinds.time_ranges import TimeRange
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, Number
 
-from .estimate_query import Denominator, EstimateQuery, GroupBy
 from .estimate_schema import MeanRow, ShareRow, TimeRangeEstimate
-from .sample_adequacy import Terms, observed_adequacy
-from .time_ranges import TimeRange
 
 Row = ShareRow | MeanRow
 COLUMNS = ("figure", "low", "high", "fake_low", "fake_high")

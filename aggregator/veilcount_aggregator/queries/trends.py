@@ -13,16 +13,16 @@ from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.estimation.results import IntervalTerms, estimate_frequencies
 from veilcount_analysis.estimation.trend import TrendEstimator
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
+from veilcount_analysis.kinds.time_ranges import ONE_DAY, TimeRange
 from veilcount_analysis.mechanisms.trend import trend_handler
 from veilcount_analysis.series.series import Series
 from veilcount_shared.schedule import period_end
 
 from ..store import Cell, Store
-from .estimate_query import EstimateQuery
 from .estimate_results import RangeFigures, ValueSelection
 from .estimate_schema import ShareRow
 from .snapshot import Snapshot
-from .time_ranges import ONE_DAY, TimeRange
 
 
 def check_trend(query: EstimateQuery) -> None:

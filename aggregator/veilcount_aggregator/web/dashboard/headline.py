@@ -6,10 +6,9 @@ The interval is that of the value on its own; that a value leads is decided for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msgspec.structs import replace
-
+from veilcount_analysis.kinds.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
 from veilcount_analysis.mechanisms import estimate_mean
 from veilcount_analysis.series.series import Series
 from veilcount_shared.domain import Choice, Cross, Number
@@ -24,7 +23,6 @@ from ...queries.estimate_schema import (
     ShareRow,
     TimeRangeEstimate,
 )
-from ...queries.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
 from .formatting import FigureFormat, value_name
 
 FEW = 5  # largest values of a long list: the rest leads none of them

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from veilcount_aggregator.queries.estimate_query import MOST_ROWS, EstimateQuery
 
 from veilcount_aggregator.queries.estimate_schema import (
     EstimateResult,
@@ -20,6 +19,7 @@ from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import View
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.results import ESTIMANDS
+from veilcount_analysis.kinds.estimate_query import MOST_ROWS, EstimateQuery
 from veilcount_analysis.mechanisms import handler_of, poisoning_test
 from veilcount_analysis.mechanisms.candidate_search import open_handler
 from veilcount_analysis.mechanisms.estimates import target_of

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from veilcount_aggregator.queries.estimate_query import Denominator, EstimateQuery
-from veilcount_aggregator.queries.query_params import parse_range
 
 from veilcount_aggregator.intake.pipeline import LOSS
 from veilcount_aggregator.queries.estimate_schema import (
@@ -44,6 +42,7 @@ from veilcount_analysis.estimation.fieller import RatioEstimator
 from veilcount_analysis.estimation.proportions import SupportCounts
 from veilcount_analysis.estimation.range_queries import RangeEstimator
 from veilcount_analysis.estimation.results import ESTIMANDS
+from veilcount_analysis.kinds.estimate_query import Denominator, EstimateQuery
 from veilcount_analysis.mechanisms import (
     estimate_number,
     estimate_shares,
@@ -52,6 +51,7 @@ from veilcount_analysis.mechanisms import (
     share_handler,
 )
 from veilcount_analysis.mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
+from veilcount_analysis.query_params import parse_range
 from veilcount_shared import Collection
 from veilcount_shared.report import MAX_BUCKET
 

@@ -9,7 +9,6 @@ from itertools import combinations
 from math import inf, isfinite
 
 import numpy as np
-from veilcount_aggregator.queries.estimate_query import EstimateQuery
 
 from veilcount_aggregator.queries.estimate_schema import MomentRow
 from veilcount_analysis.errors import QueryError
@@ -27,6 +26,7 @@ from veilcount_analysis.estimation.moments import (
     regression,
 )
 from veilcount_analysis.estimation.poisoning import PoisoningBand
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from veilcount_aggregator.queries.estimate_query import Denominator, EstimateQuery
 
 from veilcount_aggregator.queries.snapshot import Snapshot
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import LookCount, View
 from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.kinds.estimate_query import Denominator, EstimateQuery
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection

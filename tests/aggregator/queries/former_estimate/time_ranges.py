@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 
-from veilcount_aggregator.queries.estimate_query import GroupBy, Segments
-
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.kinds.estimate_query import GroupBy, Segments
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection, periods

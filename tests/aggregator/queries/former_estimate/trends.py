@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import date
 
 import numpy as np
-from veilcount_aggregator.queries.estimate_query import EstimateQuery
 
 from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_aggregator.queries.snapshot import Snapshot
@@ -17,6 +16,7 @@ from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.estimation.results import IntervalTerms, estimate_frequencies
 from veilcount_analysis.estimation.trend import TrendEstimator
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.mechanisms.trend import trend_handler
 from veilcount_analysis.series.series import Series
 from veilcount_shared.schedule import period_end

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.queries.sample_adequacy import (
+from veilcount_aggregator.web.dashboard.charts import logarithmic_axis
+from veilcount_aggregator.web.dashboard.collection.definition_history import changes, lines_of
+from veilcount_aggregator.web.dashboard.formatting import FigureFormat
+from veilcount_analysis.kinds.sample_adequacy import (
     GOAL,
     ROUGH,
     SampleAdequacy,
@@ -22,9 +25,6 @@ from veilcount_aggregator.queries.sample_adequacy import (
     rounded_up,
     sample_adequacy,
 )
-from veilcount_aggregator.web.dashboard.charts import logarithmic_axis
-from veilcount_aggregator.web.dashboard.collection.definition_history import changes, lines_of
-from veilcount_aggregator.web.dashboard.formatting import FigureFormat
 from veilcount_analysis.planning import QuestionShape, plan
 from veilcount_analysis.text import number_format
 from veilcount_shared import Collection, parse_collections

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
@@ -15,7 +16,6 @@ from veilcount_shared.errors import format_value
 
 from ....queries import Snapshot
 from ....queries.estimate_results import presence_is_hidden
-from ....queries.time_ranges import time_range
 from ..formatting import days
 from ..pages import Content
 

@@ -18,19 +18,19 @@ from flask import url_for
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import View
+from veilcount_analysis.kinds.labels import FEW, places_of, value_at
+from veilcount_analysis.kinds.sample_adequacy import LISTED, sample_adequacy
+from veilcount_analysis.kinds.time_ranges import WIDER, time_ranges
 from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.query_params import Parameters, single
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, Number, OpenStrings
 
 from ....queries import EstimateQuery, GroupBy, Snapshot
-from ....queries.domain_values import FEW, places_of, value_at
 from ....queries.query_checks import periods_of
-from ....queries.query_params import Parameters, single
-from ....queries.sample_adequacy import LISTED, sample_adequacy
 from ....queries.smoothing import smoothing_problem
-from ....queries.time_ranges import WIDER, time_ranges
 from ..formatting import value_name
 
 ParameterDict = dict[str, list[str]]

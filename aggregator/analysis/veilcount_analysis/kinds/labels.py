@@ -13,13 +13,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from veilcount_analysis.errors import QueryError
-from veilcount_analysis.estimation import margin
-from veilcount_analysis.estimation.confidence_intervals import Counts
-from veilcount_analysis.mechanisms.candidate_search import Candidates
-from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
 from veilcount_shared.domain import MAX_LABEL, Boolean, Choice, Cross, Label, Number, OpenStrings
+
+from ..errors import QueryError
+from ..estimation import margin
+from ..estimation.confidence_intervals import Counts
+from ..mechanisms.candidate_search import Candidates
+from ..text.result_columns import spelled
 
 ANSWER = "answer"
 TAKEN = "(answer)"  # an attribute may have the other name, and none can have this one

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor, log10, sqrt
 
-from veilcount_analysis.estimation import noise_line
-from veilcount_analysis.estimation.open_strings import chance
-from veilcount_analysis.mechanisms import handler_of, share_handler
-from veilcount_analysis.mechanisms.candidate_search import MAX_CANDIDATES, open_handler
-from veilcount_analysis.privacy.trust_models import Quantity
-from veilcount_analysis.privacy.trust_models.quantity import two_sided
-from veilcount_analysis.text import number_format
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number, OpenStrings
+
+from ..estimation import noise_line
+from ..estimation.open_strings import chance
+from ..mechanisms import handler_of, share_handler
+from ..mechanisms.candidate_search import MAX_CANDIDATES, open_handler
+from ..privacy.trust_models import Quantity
+from ..privacy.trust_models.quantity import two_sided
+from ..text import number_format
 
 GOAL = 0.03  # of a share, or of a number's range: half of an interval that decides something
 SIGNIFICANT = 0.01  # of a long list's value: a share that is distinguished from noise
