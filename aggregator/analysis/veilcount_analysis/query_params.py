@@ -235,9 +235,13 @@ SCHEMAS: Mapping[Any, Mapping[str, str]] = {
 }
 
 
-@cache
 def params(query: type[QueryParams]) -> tuple[Param, ...]:
     """Return the parameters that a query declares, in their order."""
+    return _params(query)  # type: ignore[arg-type] # any class is hashable
+
+
+@cache
+def _params(query: type[QueryParams]) -> tuple[Param, ...]:
     hints = get_type_hints(query, include_extras=True)
     return tuple(
         Param(field.name, *_typed(hints[field.name]), field.default)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
@@ -60,6 +61,13 @@ def _combination(domain: Cross, place: int) -> Value:
         place, digit = divmod(place, part.size)
         labels.append(part.labels[digit])
     return dict(zip(part_names(domain), reversed(labels), strict=True))
+
+
+def value_of_label(collection: Collection, label: object) -> Value:
+    """Return the label of a release as values are written here."""
+    if isinstance(label, Sequence) and isinstance(collection.domain, Cross):
+        return dict(zip(part_names(collection.domain), label, strict=True))
+    return cast("Plain", label)
 
 
 def value_key(value: Value | None) -> str:

@@ -8,17 +8,8 @@ error of an estimate is its interval, and the verdict states no second one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil, floor, log10, sqrt
 
-from veilcount_shared import Collection
-from veilcount_shared.domain import Number, OpenStrings
-
-from ..estimation import noise_line
-from ..estimation.open_strings import chance
-from ..mechanisms import handler_of, share_handler
-from ..mechanisms.candidate_search import MAX_CANDIDATES, open_handler
-from ..privacy.trust_models import Quantity
 from ..privacy.trust_models.quantity import two_sided
 from ..text import number_format
 
@@ -85,38 +76,14 @@ class ErrorModel:
         return f"{begin}, {self.figure} are known to {around}"
 
 
-@lru_cache(maxsize=1024)
-def error_model(collection: Collection) -> ErrorModel:
-    """Return the error of a local collection's figures."""
-    quantity, handler = Quantity.from_collection(collection), handler_of(collection.mechanism)
-    noise, sampling = handler.noise_variance() * quantity.width**2, quantity.sampling(None)
-    if handler.has_shares and collection.inputs > LISTED:
-        if isinstance(collection.domain, OpenStrings):
-            line = open_handler(collection).least_share(1, chance(MAX_CANDIDATES))
-            return ErrorModel(noise, sampling, SIGNIFICANT, True, "strings", line)
-        line = noise_line(share_handler(collection).response, 1, collection.domain.size)
-        return ErrorModel(noise, sampling, SIGNIFICANT, True, "values", line)
-    goal, of_shares = GOAL * quantity.width, quantity.inputs is not None
-    figure = "values"
-    if isinstance(collection.domain, Number):
-        figure = "quarters of the range" if of_shares else "means"
-    if handler.has_moments:
-        figure = "moments of numbers from -1 to 1"
-    return ErrorModel(noise, sampling, goal, of_shares, figure)
-
-
-def sample_adequacy(collection: Collection, n: int, terms: Terms | None = None) -> SampleAdequacy:
-    """Judge n reports of a local collection by its mechanism."""
-    model = error_model(collection)
+def sample_adequacy(model: ErrorModel, n: int, terms: Terms | None = None) -> SampleAdequacy:
+    """Judge n reports by the error of the figures."""
     return _adequacy(model, n, model.half_width(max(n, 1), terms or Terms()))
 
 
-def observed_adequacy(
-    collection: Collection, n: int, half_width: float, terms: Terms
-) -> SampleAdequacy:
+def observed_adequacy(model: ErrorModel, n: int, half_width: float, terms: Terms) -> SampleAdequacy:
     """Judge n reports by the width of their own intervals: for a subset of them."""
-    model = error_model(collection)
-    if model.line is not None:  # as much above it as the intervals are wider than expected
+    if model.line is not None:  # scale the noise line by observed / expected interval width
         half_width *= model.half_width(n, terms) / (terms.reach * sqrt(model.noise / n))
     return _adequacy(model, n, half_width)
 
@@ -132,16 +99,14 @@ def _adequacy(model: ErrorModel, n: int, half_width: float) -> SampleAdequacy:
         tone, begin = (BAD, f"{many(n)}: too few") if n else (PLAIN, "No reports")
         outlook = model.outlook(enough(rough), rough)
         return SampleAdequacy(tone, f"{begin}. {number_format.sentence_case(outlook)}.", n, needed)
-    found = (
-        ""
-        if model.line is None
-        else f"{model.figure} above {percent(half_width)} stand out from noise"
-    )
+    finding = ""
+    if model.line is not None:
+        finding = f"{model.figure} above {percent(half_width)} stand out from noise"
     if half_width <= model.goal:
-        text = f"Usable: {found}, all values compared at once." if found else "Usable."
+        text = f"Usable: {finding}, all values compared at once." if finding else "Usable."
         return SampleAdequacy(GOOD, text, n, needed)
     outlook = model.outlook(needed, model.goal)
-    text = "; ".join([each for each in (found, outlook) if each])
+    text = "; ".join([part for part in (finding, outlook) if part])
     return SampleAdequacy(WEAK, f"Rough: {text}.", n, needed)
 
 

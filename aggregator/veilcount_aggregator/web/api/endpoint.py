@@ -143,7 +143,7 @@ class Endpoint:
         value, status = result if isinstance(result, tuple) else (result, self.statuses[0])
         return empty_response(status) if value is None else json_response(value, status)
 
-    def _input(self) -> dict[str, Struct]:
+    def _input(self) -> dict[str, Struct | QueryParams]:
         if self.query:
             return {"query": self.query.parse(dict(request.args.lists()))}
         if self.takes is None:

@@ -185,8 +185,7 @@ class ResultView:
         ]
 
     def _adequacy(self, series: Series, time_range: TimeRangeEstimate) -> SampleAdequacy:
-        contributions = time_range.contributions
-        return adequacy_of(series.collection, self.shown.query, time_range, contributions)
+        return adequacy_of(series.collection, self.shown.query, time_range)
 
     def _over_time(self, series: Series, estimate: SeriesEstimate) -> Content | None:
         """Return the chart over time, the choice of time ranges, and files of the figures."""
