@@ -177,25 +177,25 @@ def figures(document: Any) -> int:
     return isinstance(document, float)
 
 
-def chosen_queries(name: str) -> Iterator[Params]:
-    """Yield the queries of a collection; of strings found by letters a few, for they are slow."""
-    if name == "letters":
-        yield from LETTERS
-        return
-    yield from REGRESSIONS * (name == "body")
-    yield from TOP_LISTS * (name not in UNLISTED)
-    yield from QUERIES
+def cases() -> Iterator[Any]:
+    """Yield the queries of each collection; those of open strings one by one, for they are slow."""
+    for name in NAMES:
+        if name in {"letters", "listed"}:
+            for params in LETTERS if name == "letters" else QUERIES:
+                yield pytest.param(name, [params], 0, id=f"{name} {params}")
+        else:
+            more = REGRESSIONS * (name == "body") + TOP_LISTS * (name not in UNLISTED)
+            yield pytest.param(name, [*QUERIES, *more], LEAST_FIGURES, id=name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "queries", "least"), cases())
 def test_every_figure_fact_and_refusal_is_that_of_the_former_estimate(
-    stores: tuple[Deployment, Deployment], name: str
+    stores: tuple[Deployment, Deployment], name: str, queries: list[Params], least: int
 ) -> None:
     former, present = stores
-    queries = list(chosen_queries(name))
 
     expected = [response(former_estimate, former, name, params) for params in queries]
     actual = [response(estimate, present, name, params) for params in queries]
 
     assert actual == expected
-    assert figures(expected) > LEAST_FIGURES
+    assert figures(expected) >= least
