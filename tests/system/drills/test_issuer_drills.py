@@ -172,6 +172,8 @@ def restore_drill(folder: Path, program: tuple[str, ...] = ()) -> tuple[Accounts
                 drill.block()
                 accounts.get_more()
                 drill.block()
+                accounts.statuses.clear()
+                wait_until(lambda: accounts.statuses)  # somebody has asked the older ledger
             issued = dict(accounts.tokens)
             seconds = [each for each in issued if accounts.ask(each, 1000 + each)[0] == 200]
             drill.block()
