@@ -33,9 +33,8 @@ from ..estimation.results import ESTIMANDS
 from ..mechanisms.estimates import target_of
 from ..mechanisms.moments import moments_handler
 from .estimate_query import EstimateQuery
-from .kind import NUMBER_ROWS, Figure, RangeFigures, Selection, Source, SummedKind, Tally
+from .kind import NUMBER_ROWS, Figure, RangeFigures, Selection, SummedKind, Tally
 from .numbers import ONE_LOOK, UNTESTED
-from .scope import Scope
 from .time_ranges import TimeRange
 from .values import UNLISTED
 
@@ -68,21 +67,8 @@ class FeatureMoments(SummedKind[Features]):
         if query.regress and query.regress not in names:
             raise QueryError("regress", query.regress, f"give one of {', '.join(names)}")
 
-    def load(
-        self,
-        source: Source,
-        query: EstimateQuery,
-        scope: Scope,
-        whole: Tally,
-    ) -> Selection:
-        return Selection()
-
     def figures(
-        self,
-        data: Tally,
-        query: EstimateQuery,
-        selection: Selection,
-        time_range: TimeRange,
+        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
     ) -> RangeFigures:
         target = target_of(self.collection, "auto", time_range.contributions(self.collection))
         moments = moments_handler(self.collection).means(data.counters)

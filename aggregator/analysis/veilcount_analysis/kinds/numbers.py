@@ -69,21 +69,8 @@ class Mean(SummedKind[Number]):
     def range_width(self) -> float:
         return float(self.domain.high - self.domain.low)
 
-    def load(
-        self,
-        source: Source,
-        query: EstimateQuery,
-        scope: Scope,
-        whole: Tally,
-    ) -> Selection:
-        return Selection()
-
     def figures(
-        self,
-        data: Tally,
-        query: EstimateQuery,
-        selection: Selection,
-        time_range: TimeRange,
+        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
     ) -> RangeFigures:
         contributions = time_range.contributions(self.collection)
         number = estimate_number(
@@ -159,13 +146,7 @@ class Ranges(Distribution):
         super().check(query)
         _bounds(query)
 
-    def load(
-        self,
-        source: Source,
-        query: EstimateQuery,
-        scope: Scope,
-        whole: Tally,
-    ) -> Selection:
+    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
         return Selection(tuple({"from": low, "below": high} for low, high in _bounds(query)))
 
     def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:

@@ -110,11 +110,7 @@ class Strings(SummedKind[OpenStrings]):
         return source.searches.test(whole, candidates, about)
 
     def figures(
-        self,
-        data: Tally,
-        query: EstimateQuery,
-        selection: Selection,
-        time_range: TimeRange,
+        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
     ) -> RangeFigures:
         contributions = time_range.contributions(self.collection)
         terms = TermOptions(looks=query.looks, contributions=contributions)

@@ -54,13 +54,7 @@ class Trend(Kind[Boolean, Newest]):
             if not len(places.places):
                 raise no_value(self.collection, places.unknown[0])
 
-    def load(
-        self,
-        source: Source,
-        query: EstimateQuery,
-        scope: Scope,
-        whole: Tally,
-    ) -> Selection:
+    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
         size = self.domain.size
         pages = 1 if query.values else -(-size // query.size)
         places = np.arange(size)[: query.size]
@@ -83,11 +77,7 @@ class Trend(Kind[Boolean, Newest]):
         return None
 
     def figures(
-        self,
-        data: Newest,
-        query: EstimateQuery,
-        selection: Selection,
-        time_range: TimeRange,
+        self, data: Newest, query: EstimateQuery, selection: Selection, time_range: TimeRange
     ) -> RangeFigures:
         if data is None:
             return RangeFigures(0, "no answers yet", unanswered(selection.labels))

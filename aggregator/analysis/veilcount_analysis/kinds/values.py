@@ -52,13 +52,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         elif not query.top:
             self._page(query)
 
-    def load(
-        self,
-        source: Source,
-        query: EstimateQuery,
-        scope: Scope,
-        whole: Tally,
-    ) -> Selection:
+    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
         size, stand_out = self.collection.domain.size, None
         if query.groups:
             groups = groups_of(self.collection, query.groups)
@@ -73,11 +67,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         return self._at(self._page(query), self._facts(size, page=query.page, pages=pages))
 
     def figures(
-        self,
-        data: Tally,
-        query: EstimateQuery,
-        selection: Selection,
-        time_range: TimeRange,
+        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
     ) -> RangeFigures:
         is_whole = query.view is View.CONSISTENT and selection.groups is None
         contributions = time_range.contributions(self.collection)
