@@ -38,7 +38,7 @@ PUBLIC_CLASS = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
 PARALLEL_ROLES = frozenset(
     {"__init__", "__main__", "conftest", "store", "page", "view", "keys", "errors"}
     # of the engines of a store
-    | {"health", "intake", "records", "transfer"}
+    | {"engine", "health", "intake", "records", "transfer"}
 )
 
 

@@ -31,7 +31,7 @@ from .releases.privacy_filter import PrivacyFilter
 from .releases.release_journal import ReleaseJournal
 from .releases.store_confirmation import SETTLING_SECONDS
 from .settings import Settings
-from .store import VERDICTS, Store, open_store
+from .store import VERDICTS, Store, open_store, store_file
 from .store.retention.clock_guard import Clock, ClockGuard
 from .store.retention.retention_guard import DROPPED, RetentionGuard, delete_rows
 
@@ -86,7 +86,7 @@ class Aggregator:
         )
         writer = StoreWriter(store, service_counters, seconds)
         pipeline = IntakePipeline(writer.commit, service_counters, limit)
-        settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
+        settling = 0 if store_file(settings.store) else SETTLING_SECONDS
         curator = Curator(PrivacyFilter(store, ReleaseJournal.from_settings(settings), settling))
         guard = ClockGuard(store, clock, seconds)
         retention = RetentionGuard(store, guard, clock)

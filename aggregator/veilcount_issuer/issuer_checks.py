@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from veilcount_aggregator.errors import SigningUnavailable
-from veilcount_aggregator.store import Store
+from veilcount_aggregator.store import Store, store_file
+from veilcount_aggregator.store.factory import engine_for
+from veilcount_aggregator.store.file_permissions import exposed
 from veilcount_aggregator.store.restore_lock import ledger_is_whole
-from veilcount_aggregator.store.sqlite.file_checks import SQLITE, exposed
 from veilcount_analysis.series.series import utc_day
 from veilcount_serving.findings import (
     Check,
@@ -70,8 +71,7 @@ def examine_issuer(settings: IssuerSettings, clock: Callable[[], datetime]) -> I
         return
     with closing(store):
         yield from examine(TARGET, CHECKS, IssuerSubject(settings, store, clock()))
-        if settings.store.startswith("sqlite:"):
-            yield from examine(TARGET, SQLITE, settings.store)
+        yield from engine_for(settings.store).examine_files(settings.store, TARGET, deep=False)
 
 
 def _signer(_: IssuerSubject) -> Iterator[CheckResult]:
@@ -144,8 +144,8 @@ def _store(subject: IssuerSubject) -> Iterator[CheckResult]:
     elif not health.durable.suffices:
         fix = "make it durable: after a crash, accounts could be issued tokens once more"
         yield wrong(f"the ledger may be lost: {health.why}", fix)
-    elif subject.settings.keys is None and not subject.settings.store.startswith("sqlite:"):
-        yield warn("after a restart an older ledger in Redis is not noticed", KEEP_HEIGHTS)
+    elif subject.settings.keys is None and not store_file(subject.settings.store):
+        yield warn("after a restart an older ledger on a server is not noticed", KEEP_HEIGHTS)
     else:
         yield ok("the ledger is durable")
 

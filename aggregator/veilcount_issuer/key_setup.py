@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from veilcount_aggregator.store import Store
+from veilcount_aggregator.store import RecordStore
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.restore_lock import WHOLE_LEDGER
 from veilcount_aggregator.store.target_lock import exclusive_file
@@ -40,7 +40,7 @@ class KeySet(NamedTuple):
     numbers_key: str  # of the published numbers
 
 
-def begin_ledger(store: Store, vault: KeyVault) -> None:
+def begin_ledger(store: RecordStore, vault: KeyVault) -> None:
     """Declare the ledger of a new issuer whole: no token was issued before its secret is made."""
     if vault.read(LEDGER) is None:
         update_records(store, lambda: ([WHOLE_LEDGER], None))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from veilcount_aggregator.store import Record, Store
+from veilcount_aggregator.store import Record, RecordStore
 from veilcount_aggregator.store.durable_files import sync_path
 from veilcount_serving.errors import SettingsError
 
@@ -42,7 +42,7 @@ class KeyVault(Protocol):
 class StoreVault:
     """Secrets as records of the issuer's store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RecordStore) -> None:
         self._store = store
 
     def names(self) -> frozenset[str]:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import msgspec
 
 from veilcount_aggregator.errors import OverCap, StoreUnavailable
-from veilcount_aggregator.store import Record, Store
+from veilcount_aggregator.store import Record, RecordStore
 from veilcount_aggregator.store.records import TRIES, update_records
 from veilcount_shared import Collection
 
@@ -84,7 +84,7 @@ class Caps:
 class IssuanceLedger:
     """The ledger of one store, under one secret."""
 
-    def __init__(self, store: Store, secret: bytes) -> None:
+    def __init__(self, store: RecordStore, secret: bytes) -> None:
         self._store = store
         self._secret = secret
 

@@ -9,7 +9,7 @@ from veilcount_serving.errors import SettingsError
 
 def require_own_store(store: Store) -> Store:
     """Return the store, or refuse one that an aggregator's definitions are in."""
-    if store.record_count(SOURCE):
+    if store.record_keys(SOURCE):
         fix = "it is an aggregator's: give the issuer a store of its own"
         raise SettingsError("--store", "(this store)", fix)
     return store

@@ -22,7 +22,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from veilcount_aggregator.errors import StoreUnfit
-from veilcount_aggregator.store import Record, Store
+from veilcount_aggregator.store import Record, RecordStore, Store
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.restore_lock import KIND as LOCK
 from veilcount_aggregator.store.restore_lock import RELEASES, release_lock_reason
@@ -128,7 +128,7 @@ class Publication:
         return self.store.change_record(Record(KIND + fingerprint, _name(period), line), before)
 
 
-def publication_problem(store: Store, collection: Collection, unbegun: int) -> str | None:
+def publication_problem(store: RecordStore, collection: Collection, unbegun: int) -> str | None:
     """Return why a store may lack lines of the periods before `unbegun`; None: it has them."""
     if unbegun and release_lock_reason(store):
         return f"{collection.name}: the store was restored, and may lack published lines"
@@ -137,7 +137,7 @@ def publication_problem(store: Store, collection: Collection, unbegun: int) -> s
     return None
 
 
-def read_lines(store: Store, fingerprint: str) -> list[bytes]:
+def read_lines(store: RecordStore, fingerprint: str) -> list[bytes]:
     """Return the published lines of a collection, in the order of its periods."""
     records = store.records(KIND + fingerprint)
     return [records[name] for name in sorted(records) if records[name] != COUNTING]

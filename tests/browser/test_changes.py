@@ -96,7 +96,7 @@ def test_a_release_is_dry_run_charged_drawn_and_listed(own_browser: Browser) -> 
     own_browser.open(here)
 
     assert "30 closed periods have budget left." in own_browser.text(".verdict")
-    assert len(own_browser.all("#budget .barlayer .point")) == 60
+    assert len(own_browser.all("#budget .mark .bar")) == 60
     own_browser.type("#epsilon", "0.25")
     for end in ("from", "to"):
         own_browser.run(f"document.getElementById('{end}').value = '2026-12-01'")
@@ -104,7 +104,7 @@ def test_a_release_is_dry_run_charged_drawn_and_listed(own_browser: Browser) -> 
     assert "Remaining afterwards\n0.75" in own_browser.text("#dry-run")
     own_browser.follow("#release")
     assert own_browser.path.endswith("shown=1#shown")
-    assert len(own_browser.all("#figures .barlayer .point")) == 6
+    assert len(own_browser.all("#figures .mark .whisker")) == 6
     own_browser.find("#shown summary").click()
     assert len(own_browser.all("#shown tbody tr")) == 6
     assert "1 Dec 2026 · epsilon 0.25 · released 1 Feb 2027" in own_browser.text(".release")

@@ -34,7 +34,7 @@ def test_a_plan_is_shown_at_once_and_the_empty_field_is_computed(browser: Browse
     browser.open("/plan")
 
     assert "each share is known to +/- 1.3 points." in browser.text(".verdict .headline")
-    assert len(browser.all("#margins .scatterlayer .trace")) == 4
+    assert len(browser.all("#margins .line")) == 4
     assert browser.copy("denied").startswith("Selected")
     assert browser.run("return String(getSelection())").startswith('app = "my-app"')
     browser.type("#devices", "")
@@ -68,7 +68,7 @@ def test_a_collection_is_chosen_and_its_verdicts_are_drawn_by_period(browser: Br
     browser.follow("form[action='#periods'] button")
 
     assert browser.path == "/operations?collection=opened#periods"
-    assert len(browser.all("#verdicts .barlayer .point")) == 6
+    assert len(browser.all("#verdicts .mark .bar")) == 6
     browser.find(".under summary").click()
     assert len(browser.all(".under tbody tr")) == 6
     assert browser.audit() == []

@@ -17,7 +17,7 @@ ROWS = [
     *("Central, a trusted curator", "Central, Gaussian noise"),
 ]
 FETCH = "return fetch(document.querySelector('.files a').href).then((got) => got.text())"
-STROKE = "return getComputedStyle(document.querySelector('#scaling .js-line')).stroke"
+STROKE = "return getComputedStyle(document.querySelector('#scaling .line')).stroke"
 
 
 def test_estimates_are_drawn_and_options_and_dates_change_the_address_and_the_drawing(
@@ -29,7 +29,7 @@ def test_estimates_are_drawn_and_options_and_dates_change_the_address_and_the_dr
 
     assert len(browser.all("section.figures .dots .whisker")) == 3
     assert len(browser.all("section.figures .multiples .area")) == 3
-    assert browser.run("return document.scripts.length") == 2  # the theme, and the menu
+    assert browser.run("return document.scripts.length") == 3  # theme, menu, read-out
     assert not browser.all("rect.fakes")[0].is_displayed()
     browser.find("section.figures .show-fakes").click()
     assert browser.all("rect.fakes")[0].is_displayed()
@@ -98,7 +98,7 @@ def test_segments_days_and_definitions_are_compared_with_the_keyboard(browser: B
     browser.open("/collections/theme/compare?from=2026-11-01&to=2026-11-30")
 
     assert "points" in browser.text(".verdict .headline")
-    assert len(browser.all("#differences .barlayer .point")) == 3
+    assert len(browser.all("#differences .mark .whisker")) == 3
     assert [each.split()[0] for each in browser.texts("tbody th")] == ["light", "dark", "system"]
     assert all(" to " in each for each in browser.texts("tbody td:nth-child(5)"))
     Select(browser.find("#a")).select_by_value("arm:B")
@@ -123,7 +123,7 @@ def test_thirty_names_fit_on_a_phone(browser: Browser) -> None:
     browser.open("/collections/word/compare")
 
     assert browser.fits()
-    assert len(browser.all("#differences .barlayer .point")) == 30
+    assert len(browser.all("#differences .mark .whisker")) == 30
     assert "The first 30 values are drawn; the table has all." in browser.text("figcaption")
 
 
@@ -134,7 +134,7 @@ def test_epsilons_lines_and_tables_of_the_budget_fit_on_a_phone(browser: Browser
 
     assert [each.split()[1] for each in browser.texts(".facts.big > div")] == ["2", "2", "24"]
     for name, lines in (("composed", 3), ("attack", 3), ("units", 2)):
-        assert len(browser.all(f"#{name} .scatterlayer .trace")) == lines
+        assert len(browser.all(f"#{name} .line")) == lines
     for each in browser.all("figure summary"):
         each.click()
     assert all(each.is_displayed() for each in browser.all("figure table"))
@@ -149,14 +149,12 @@ def test_rows_and_lines_of_the_contrast_are_shown_and_n_is_marked_on_the_logarit
     """n is in the middle of five sizes, two decades either side; lines follow the theme at once."""
     browser.enter()
     browser.open("/collections/theme/contrast")
-    mark, line = (
-        browser.find(f"#scaling {each}").rect for each in (".shapelayer path", ".scatterlayer")
-    )
+    mark, line = (browser.find(f"#scaling {each}").rect for each in (".rule", ".area svg"))
 
     over_time = [ROWS[0], *ROWS[-2:]]
     assert browser.texts(".panel tbody th") == [*ROWS, *over_time]
-    assert len(browser.all("#scaling .scatterlayer .trace")) == 3
-    assert browser.text("#scaling .annotation").startswith("n = ")
+    assert len(browser.all("#scaling .line")) == 3
+    assert browser.text("#scaling .rule + text").startswith("n = ")
     assert mark["x"] == pytest.approx(line["x"] + line["width"] / 2, abs=8)
     assert browser.audit() == []
     browser.theme("light")

@@ -11,12 +11,12 @@ import pytest
 from veilcount_aggregator.store import Store, open_store
 from veilcount_issuer.key_vault import FolderVault
 
-from ..aggregator.store.conftest import ENGINE_PARAMS, served
+from ..aggregator.store.conftest import OPERATED, served
 from ..aggregator.store.engines import Empty
 from .issuer_fixtures import FILE, TODAY, Issuance, set_up
 
 
-@pytest.fixture(scope="package", params=ENGINE_PARAMS)
+@pytest.fixture(scope="package", params=OPERATED)
 def empty(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
     with served(request.param, memory) as serving:
         yield serving

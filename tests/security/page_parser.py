@@ -60,11 +60,7 @@ class ParsedPage(HTMLParser):
         for tag, attributes in self.elements:
             if mark in tag or any(mark in name or name.startswith("on") for name in attributes):
                 found.append(f"<{tag} {attributes}>")
-            if (
-                tag == "script"
-                and not attributes.get("src")
-                and attributes.get("type") != "application/json"
-            ):
+            if tag == "script" and not attributes.get("src"):
                 found.append("a script in the page")
         return found + [link for link in self.links() if _leads_out(link)]
 

@@ -21,7 +21,7 @@ from veilcount_aggregator.intake.group_intake import IntakeRequest
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.sqlite import intake as sqlite_intake
+from veilcount_aggregator.store.sql import intake as sqlite_intake
 from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Batch

@@ -85,6 +85,7 @@ def test_pages_and_metrics_name_the_route(gateway: Gateway) -> None:
     assert gateway.ask("POST", "/v1/reports", b"no batch").status >= 400
     for _ in range(2):
         assert made.verdicts(made.report("alone")) == [Verdict.COUNTED]
+    made.aggregator.flush()
     metrics = made.ask("GET", "/metrics", key=made.key(Role.ANALYST)).body.decode()
     page = logged_in(made).get("/operations").text
 
@@ -102,6 +103,7 @@ def test_what_is_not_handed_on_is_counted_by_its_reason(gateway: Gateway) -> Non
     gateway.ask("GET", "/v1/keys")
     gateway.deployed.ask("GET", PATH)
     made = gateway.deployed
+    made.aggregator.flush()
     metrics = made.ask("GET", "/metrics", key=made.key(Role.ANALYST)).body.decode()
     name = "veilcount_gateway_refused_total"
     refused = dict(re.findall(name + r'\{reason="([\w-]+)"\} (\d+)', metrics))

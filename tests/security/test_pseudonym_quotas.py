@@ -242,6 +242,7 @@ def test_metrics_name_the_limit_that_refuses(tmp_path: Path) -> None:
         made.clocks.now += timedelta(hours=1)
         made.verdicts(*invented(made, 7))  # 5, and 2 beyond the period's
         made.verdicts(*invented(made, 9, "visits"))
+        made.aggregator.flush()
         shown = made.ask("GET", "/metrics", key=made.key(Role.ANALYST)).body.decode().splitlines()
 
     full = 'veilcount_full_total{{collection="opened",limit="{}"}} {}'

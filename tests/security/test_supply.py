@@ -114,7 +114,7 @@ def test_the_bill_lists_every_part_and_who_needs_it() -> None:
     assert refs.keys() == listed | {PROJECT}
     assert {ref for on in refs.values() for ref in on} == listed
     assert all(each["hashes"] for each in made["components"])
-    assert {"requests", "urllib3", "flask", "plotly"} <= shipped
+    assert {"requests", "urllib3", "flask"} <= shipped
     assert bill(PARTS) == made
     assert "://" not in json.dumps(made)
 

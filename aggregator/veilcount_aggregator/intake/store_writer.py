@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..store import Codes, SeriesReports, ServiceCounter, Store
+from ..store import Codes, IntakeStore, SeriesReports, ServiceCounter
 from .service_counters import ServiceCounters
 
 COMMITS = ServiceCounter("commits", "", -1, "")
@@ -15,7 +15,7 @@ class StoreWriter:
     """Commits to one store."""
 
     def __init__(
-        self, store: Store, service_counters: ServiceCounters, seconds: Callable[[], float]
+        self, store: IntakeStore, service_counters: ServiceCounters, seconds: Callable[[], float]
     ) -> None:
         """Write to this store; `seconds` is a clock that never goes back."""
         self._store = store

@@ -29,7 +29,7 @@ from veilcount_analysis.mechanisms.candidate_search import (
 )
 from veilcount_analysis.series.series import Series
 
-from ..store import Record, Store
+from ..store import Record, RecordStore
 from ..store.records import update_records
 
 KIND = "candidates"
@@ -44,7 +44,7 @@ class CandidateRecord(msgspec.Struct, frozen=True):
     found: tuple[str, ...] = ()
 
     @classmethod
-    def load(cls, store: Store, series: Series) -> CandidateRecord:
+    def load(cls, store: RecordStore, series: Series) -> CandidateRecord:
         """Read the record; without one, nothing was tested."""
         kept = store.records_at(KIND, [series.fingerprint]).get(series.fingerprint)
         return cls() if kept is None else msgspec.msgpack.decode(zlib.decompress(kept), type=cls)
@@ -73,7 +73,7 @@ class CandidateRecord(msgspec.Struct, frozen=True):
 class StoredSearches:
     """The searches among the strings of one series, counted in its record."""
 
-    store: Store
+    store: RecordStore
     series: Series
 
     def known(self) -> CandidateSearch:

@@ -31,7 +31,7 @@ from veilcount_shared.schedule import period_end, period_start
 
 from ..releases.budget_ledger import load_releases, period_accounts
 from ..releases.curator import DryRun, ReleaseResult
-from ..store import Store
+from ..store import RecordStore
 from .api_types import Count, Decimal
 from .named_strings import NamedStrings, name_strings
 
@@ -197,7 +197,7 @@ def _response(
     )
 
 
-def series_releases(store: Store, series: Series) -> SeriesReleases:
+def series_releases(store: RecordStore, series: Series) -> SeriesReleases:
     """Return all releases of a series, and the budget of its periods."""
     collection = series.collection
     stored = load_releases(store, series.fingerprint)

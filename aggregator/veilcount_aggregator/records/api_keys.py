@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from veilcount_serving.errors import SettingsError
 
-from ..store import Record, Records, Store
+from ..store import Record, Records, RecordStore
 from ..store.records import update_records
 from .audit_log import audit_record
 
@@ -93,13 +93,13 @@ class ApiKeys:
         return key
 
 
-def load_api_keys(store: Store) -> ApiKeys:
+def load_api_keys(store: RecordStore) -> ApiKeys:
     """Return all keys of a store."""
     return ApiKeys.from_records(store.records(KIND))
 
 
 def create_key(
-    store: Store, role: Role, label: str, now: datetime, actor: str = "cli"
+    store: RecordStore, role: Role, label: str, now: datetime, actor: str = "cli"
 ) -> tuple[ApiKey, str]:
     """Make a key; return it with its secret, which nobody can ask for again."""
     if len(label) > MOST_LABEL or not label.isprintable():
@@ -116,7 +116,7 @@ def create_key(
     return update_records(store, decide)
 
 
-def revoke_key(store: Store, identity: str, now: datetime, actor: str = "cli") -> ApiKey:
+def revoke_key(store: RecordStore, identity: str, now: datetime, actor: str = "cli") -> ApiKey:
     """Revoke a key: within a second no worker accepts it."""
 
     def decide() -> tuple[list[Record], ApiKey]:
@@ -132,7 +132,7 @@ def revoke_key(store: Store, identity: str, now: datetime, actor: str = "cli") -
     return update_records(store, decide)
 
 
-def record_key_use(store: Store, key: ApiKey, now: datetime) -> None:
+def record_key_use(store: RecordStore, key: ApiKey, now: datetime) -> None:
     """Record the day on which a key was last used; written at most once a day."""
     today = now.date().isoformat()
 

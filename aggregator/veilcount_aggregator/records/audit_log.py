@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from ..store import Record, Store
+from ..store import Record, RecordStore
 
 KIND = "audit"
 
@@ -25,12 +25,12 @@ class AuditEntry:
         return Record(KIND, f"{place:08}", json.dumps(asdict(self)).encode())
 
 
-def audit_record(store: Store, now: datetime, actor: str, action: str, target: str) -> Record:
+def audit_record(store: RecordStore, now: datetime, actor: str, action: str, target: str) -> Record:
     """Return the record of one act, for the change that does it."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return AuditEntry(at, actor, action, target).record(store.record_count(KIND))
+    return AuditEntry(at, actor, action, target).record(len(store.record_keys(KIND)))
 
 
-def load_audit_log(store: Store) -> list[AuditEntry]:
+def load_audit_log(store: RecordStore) -> list[AuditEntry]:
     """Return all acts, the oldest first."""
     return [AuditEntry(**json.loads(value)) for _, value in sorted(store.records(KIND).items())]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..store import Record, Store
+from ..store import Record, RecordStore
 from ..store.records import update_records
 from ..store.retention.retention_guard import ConfirmedDay
 from .audit_log import audit_record
 
 
-def confirm_day(store: Store, now: datetime, actor: str) -> ConfirmedDay:
+def confirm_day(store: RecordStore, now: datetime, actor: str) -> ConfirmedDay:
     """Record the day of an instant as confirmed by an operator."""
     made = ConfirmedDay.at_instant(now)
 

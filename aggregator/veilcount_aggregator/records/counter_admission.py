@@ -18,7 +18,7 @@ from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
 
 from ..errors import CounterMemoryExceeded
-from ..store import Cell, Store
+from ..store import Cell, TallyReader
 from ..store.tally_size import period_bytes, touched_bytes, worst_case
 
 #: how an operator raises the limit
@@ -38,7 +38,7 @@ class AdmittedMemory:
     @classmethod
     def from_store(
         cls,
-        store: Store,
+        store: TallyReader,
         series: Iterable[Series],
         day: date,
         limit: int | None,
@@ -85,7 +85,7 @@ def _kept_bytes(series: Series, reports: Mapping[Cell, int], before: int, shards
 
 
 def require_memory(
-    store: Store,
+    store: TallyReader,
     known: Mapping[str, Series],
     supplied: Iterable[Series],
     day: date,

@@ -23,7 +23,7 @@ from veilcount_shared.errors import DefinitionError, TokenError
 from veilcount_shared.tokens import PublicKey, check_key_list, decode_key_list, key_list_name
 
 from ..errors import StoreUnfit
-from ..store import Record, Records, Store
+from ..store import Record, Records, RecordStore, Store
 from ..store.records import update_records
 from .audit_log import audit_record
 from .counter_admission import require_memory
@@ -162,7 +162,7 @@ class CatalogReader:
     remembered is what the store holds, and no more.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RecordStore) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._parsed: dict[str, tuple[Series, ...]] = {}
@@ -201,7 +201,7 @@ class CatalogReader:
         return {key: self._parsed[key] for key in keys if key in self._parsed}
 
 
-def load_sources(store: Store) -> list[DefinitionSource]:
+def load_sources(store: RecordStore) -> list[DefinitionSource]:
     """Return all definitions files of a store, in the order in which they were loaded."""
     kept = sorted(store.records(SOURCE).items())
     return [DefinitionSource(**json.loads(value)) for _, value in kept]
@@ -210,7 +210,7 @@ def load_sources(store: Store) -> list[DefinitionSource]:
 ReadCatalog = Callable[[], Catalog]
 
 
-def load_catalog(store: Store) -> Catalog:
+def load_catalog(store: RecordStore) -> Catalog:
     """Return the catalog of a store; to read it repeatedly, keep a `CatalogReader`."""
     return CatalogReader(store).read()
 
@@ -249,7 +249,7 @@ def add_definitions(
 
 
 def close_collection(
-    store: Store, name: str, now: datetime, actor: str, read: ReadCatalog | None = None
+    store: RecordStore, name: str, now: datetime, actor: str, read: ReadCatalog | None = None
 ) -> list[Series]:
     """Close a collection under all of its definitions; return the series that were open."""
     read = read or CatalogReader(store).read

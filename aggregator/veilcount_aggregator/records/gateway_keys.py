@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.oblivious_http.key_config import KeyConfig
 
-from ..store import Record, Store
+from ..store import Record, RecordStore
 from ..store.records import update_records
 from .audit_log import audit_record
 
@@ -49,7 +49,7 @@ class GatewayKey:
         return Record(KIND, f"{self.key_id:03}", json.dumps(asdict(self)).encode())
 
 
-def load_gateway_keys(store: Store) -> list[GatewayKey]:
+def load_gateway_keys(store: RecordStore) -> list[GatewayKey]:
     """Return the valid keys of a store, the newest first."""
     return [each for each in _parse(store.records(KIND)) if each.private]
 
@@ -59,7 +59,7 @@ def gateway_secrets(records: Mapping[str, bytes]) -> dict[int, X25519PrivateKey]
     return {key.key_id: key.secret for key in _parse(records) if key.private}
 
 
-def create_gateway_key(store: Store, now: datetime) -> GatewayKey:
+def create_gateway_key(store: RecordStore, now: datetime) -> GatewayKey:
     """Make a key; the id is one that no key had for as long as possible.
 
     Were it that of a retired key, requests of devices that still have that one would not decrypt,
@@ -84,7 +84,7 @@ def create_gateway_key(store: Store, now: datetime) -> GatewayKey:
     return update_records(store, decide)
 
 
-def retire_gateway_key(store: Store, key_id: int, now: datetime) -> GatewayKey:
+def retire_gateway_key(store: RecordStore, key_id: int, now: datetime) -> GatewayKey:
     """Delete a key: requests under it are refused from now on, and nobody can read them.
 
     Its id stays, so that it is not given again soon.

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from ..errors import StoreError
-from ..store import Store
+from ..store import RecordStore
 from .api_keys import ApiKey, record_key_use
 
 
@@ -23,7 +23,7 @@ class KeyUses:
             self._days[key.id] = day
             self._unwritten[key.id] = key
 
-    def write(self, store: Store, now: datetime) -> None:
+    def write(self, store: RecordStore, now: datetime) -> None:
         """Write the day to each key that was used; what cannot be written is left out."""
         keys, self._unwritten = self._unwritten, {}
         for key in keys.values():

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from ..store import Record, Records, Store
+from ..store import Record, Records, RecordStore
 from ..store.records import update_records
 from .api_keys import ApiKeys, Role, digest_secret
 from .audit_log import audit_record
@@ -63,7 +63,7 @@ def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
     return {key: BrowserSession.from_record(value) for key, value in records.items()}
 
 
-def begin_session(store: Store, role: Role, actor: str, now: datetime) -> str:
+def begin_session(store: RecordStore, role: Role, actor: str, now: datetime) -> str:
     """Begin a session; return the secret for the browser's cookie."""
     secret = secrets.token_urlsafe(BYTES)
     session = BrowserSession(digest_secret(secret), role, actor, (now + LASTS).isoformat())
@@ -75,7 +75,7 @@ def begin_session(store: Store, role: Role, actor: str, now: datetime) -> str:
     return update_records(store, decide)
 
 
-def end_session(store: Store, secret: str) -> None:
+def end_session(store: RecordStore, secret: str) -> None:
     """End a session, for every worker."""
 
     def decide() -> tuple[list[Record], None]:
@@ -104,7 +104,7 @@ def _gone(kept: Mapping[str, BrowserSession], actor: str, now: datetime) -> list
 # -- log-in links ----------------------------------------------------------------------------------
 
 
-def create_link(store: Store, role: Role, now: datetime) -> str:
+def create_link(store: RecordStore, role: Role, now: datetime) -> str:
     """Return the secret of a new link: it opens pages once, within a quarter of an hour."""
     secret = secrets.token_urlsafe(BYTES)
     kept = json.dumps({"role": role, "until": (now + LINK_LASTS).isoformat()}).encode()
@@ -125,7 +125,7 @@ def link_url(base: str, secret: str) -> str:
     return f"{base}{LINK_PATH}#{secret}"
 
 
-def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
+def redeem_link(store: RecordStore, secret: str, now: datetime) -> Role | None:
     """Redeem a link: return its role; None if it was used, has expired or is unknown."""
 
     def decide() -> tuple[list[Record], Role | None]:
@@ -142,7 +142,7 @@ def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
     return update_records(store, decide)
 
 
-def _expired_links(store: Store, now: datetime) -> list[Record]:
+def _expired_links(store: RecordStore, now: datetime) -> list[Record]:
     kept = store.records(LINK_KIND)
     return [Record(LINK_KIND, key, None) for key, value in kept.items() if _until(value) <= now]
 

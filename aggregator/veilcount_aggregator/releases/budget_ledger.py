@@ -17,7 +17,7 @@ from veilcount_analysis.releases.price import Accounting, period_budget
 from veilcount_analysis.series.series import Series
 
 from ..errors import InsufficientBudget, StoreUnfit
-from ..store import Record, Store
+from ..store import Record, RecordStore
 from .release_journal import JournalLine, encode_line, seal
 
 KIND_PREFIX = "release:"  # a kind of record for each series
@@ -95,7 +95,7 @@ def record_kind(fingerprint: str) -> str:
     return f"{KIND_PREFIX}{fingerprint}"
 
 
-def release_records(store: Store, fingerprint: str = "") -> list[bytes]:
+def release_records(store: RecordStore, fingerprint: str = "") -> list[bytes]:
     """Return the records of a series' releases (or, series by series, of all), the oldest first."""
     if fingerprint:
         kinds = [record_kind(fingerprint)]
@@ -104,7 +104,7 @@ def release_records(store: Store, fingerprint: str = "") -> list[bytes]:
     return [value for kind in kinds for _, value in sorted(store.records(kind).items())]
 
 
-def load_releases(store: Store, fingerprint: str = "") -> list[StoredRelease]:
+def load_releases(store: RecordStore, fingerprint: str = "") -> list[StoredRelease]:
     """Return the releases of a series (or of all), the oldest first."""
     return list(map(parse_release, release_records(store, fingerprint)))
 

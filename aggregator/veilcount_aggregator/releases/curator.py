@@ -26,7 +26,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_serving.structured_logging import code_location
 
 from ..errors import StoreError
-from ..store import Cell, Store
+from ..store import Cell, TallyReader
 from .budget_ledger import PeriodAccount, ReleaseContent, period_accounts
 from .privacy_filter import PrivacyFilter
 
@@ -85,7 +85,7 @@ class Curator:
         )
 
 
-def draw(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
+def draw(store: TallyReader, series: Series, question: PricedQuery) -> ReleaseContent:
     """Return a release, freshly drawn. The true counts live in this call and no longer."""
     load_opendp()  # it refuses before a true count is read
     try:
@@ -98,7 +98,7 @@ def draw(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
     raise DrawFailed(why)
 
 
-def _noised(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
+def _noised(store: TallyReader, series: Series, question: PricedQuery) -> ReleaseContent:
     cells: dict[int, list[Cell]] = {period: [] for period in question.periods}
     for cell in store.report_counts(series):
         if cell.period in cells:

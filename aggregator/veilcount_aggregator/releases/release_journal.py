@@ -25,8 +25,8 @@ from veilcount_serving.errors import SettingsError, system_reason
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..settings import Settings
+from ..store import store_file
 from ..store.durable_files import sync_path
-from ..store.sqlite.connection import SqliteUrl
 
 ENDING = ".releases.jsonl"
 
@@ -44,13 +44,11 @@ class ReleaseJournal:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> ReleaseJournal | None:
-        """Return a deployment's: the one that is set, or the file next to a SQLite store."""
+        """Return a deployment's: the one that is set, or the file next to a local store."""
         if settings.journal is not None:
             return cls(settings.journal)
-        if not settings.store.startswith("sqlite:"):
-            return None  # shared by many hosts: no file is next to it
-        path = SqliteUrl.parse(settings.store).path
-        return cls(path.with_name(path.name + ENDING))
+        path = store_file(settings.store)  # None: shared by many hosts, so no file is next to it
+        return cls(path.with_name(path.name + ENDING)) if path else None
 
     def lines(self) -> list[JournalLine]:
         """Return what it holds, the oldest first; nothing, where there is no such file."""

@@ -12,7 +12,7 @@ anew.
 **What a journal's host does**, about each second and before each of its own releases:
 
 1. It reads the store's incarnation first: a name that the server process behind the records has
-   only until it restarts, or another is promoted (of SQLite: see `sqlite.records`).
+   only until it restarts, or another is promoted (of SQLite: see `sqlite.store`).
 2. It compares the store with its journal. If the store lacks a release, it locks releases, in the
    store, for all hosts, with the reason.
 3. Else it writes every release of the store into its own journal and the registered journals into
@@ -60,7 +60,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from ..errors import ReleasesWaiting, StoreReadOnly, StoreUnfit, StoreWentBack
-from ..store import Record, Store
+from ..store import Record, RecordStore
 from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
@@ -89,7 +89,7 @@ class RegisteredJournal:
         return Record(JOURNAL, self.id, json.dumps(asdict(self), sort_keys=True).encode())
 
 
-def registered_journals(store: Store) -> dict[str, RegisteredJournal]:
+def registered_journals(store: RecordStore) -> dict[str, RegisteredJournal]:
     """Return the registered journals, by identity."""
     kept = store.records(JOURNAL)
     return {id_: RegisteredJournal(**json.loads(value)) for id_, value in sorted(kept.items())}
@@ -108,7 +108,7 @@ def without_confirmation(
     return [each for each in journals.values() if each.view != present]
 
 
-def unconfirmed_journals(store: Store) -> list[RegisteredJournal]:
+def unconfirmed_journals(store: RecordStore) -> list[RegisteredJournal]:
     """Return the journals that releases from this store wait for."""
     journals = registered_journals(store)
     return without_confirmation(journals, store.incarnation()) if journals else []
@@ -130,7 +130,7 @@ class ReleaseRecords:
     releases: Mapping[bytes, bytes]  # records by the seals of their lines
 
     @classmethod
-    def load(cls, store: Store, price: DigestCache[ReleasePrice]) -> ReleaseRecords:
+    def load(cls, store: RecordStore, price: DigestCache[ReleasePrice]) -> ReleaseRecords:
         """Read them."""
         return cls(
             registered_journals(store),
@@ -149,7 +149,7 @@ class StoreConfirmer:
 
     def __init__(
         self,
-        store: Store,
+        store: RecordStore,
         journal: ReleaseJournal,
         price: DigestCache[ReleasePrice],
         verify: VerifySeal,

@@ -21,7 +21,7 @@ from veilcount_serving.structured_logging import FaultLog, log_event
 from ..errors import ClockUntrusted, StoreError, StoreUnavailable
 from ..records.cache import CatalogSnapshot
 from ..service import Aggregator
-from ..store import Durability, DurabilityState, Store
+from ..store import Durability, DurabilityState, HealthStore
 
 
 class DurabilityLog:
@@ -31,7 +31,7 @@ class DurabilityLog:
     a replica with other settings. `durability=relaxed` is logged once, when a worker starts.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: HealthStore) -> None:
         self._store = store
         self._last: Durability | None = None
 

@@ -14,7 +14,6 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from urllib.parse import urlsplit
 from wsgiref.types import WSGIApplication
 
 from veilcount_serving.listen_address import ListenAddress
@@ -35,7 +34,7 @@ from ..records.definitions import read_source
 from ..releases.release_journal import ReleaseJournal
 from ..service import Aggregator
 from ..settings import Settings
-from ..store import DurabilityState
+from ..store import DurabilityState, store_file
 from ..store.store_url import redact_url
 from ..web.api.request_metrics import RequestMetrics
 from .analysis_process.forwarding import Forwarder
@@ -68,7 +67,7 @@ def prepare(settings: Settings, bind: ListenAddress) -> StartupSummary:
     try:
         return _opened(settings, bind)
     except StoreUnavailable as error:
-        if urlsplit(settings.store).scheme == "sqlite":  # no file appears by itself
+        if store_file(settings.store):  # no file appears by itself
             raise
         configure_logging(sys.stderr)
         for file in settings.collections:

@@ -1,16 +1,22 @@
 """Stores of spent slots, tallies and records: the interface and its engines."""
 
 from .factory import open_store as open_store
+from .factory import store_file as store_file
 from .health import Durability as Durability
 from .health import DurabilityState as DurabilityState
 from .health import ShardHealth as ShardHealth
 from .health import StoreHealth as StoreHealth
 from .health import Weakness as Weakness
 from .interface import Cell as Cell
+from .interface import HealthStore as HealthStore
+from .interface import IntakeStore as IntakeStore
 from .interface import Record as Record
 from .interface import Records as Records
+from .interface import RecordStore as RecordStore
 from .interface import Store as Store
+from .interface import TallyReader as TallyReader
 from .interface import TransferPiece as TransferPiece
+from .interface import TransferStore as TransferStore
 from .series_reports import BY_HOUR as BY_HOUR
 from .series_reports import CODES as CODES
 from .series_reports import COUNTED as COUNTED

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..errors import StoreError, StoreUnavailable
-from .interface import Record, Store
+from .interface import Record, RecordStore
 from .records import update_records
 from .target_lock import this_process
 
@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.1
 class CopyLease:
     """One process's right to copy into one store."""
 
-    def __init__(self, store: Store, kind: str, key: str) -> None:
+    def __init__(self, store: RecordStore, kind: str, key: str) -> None:
         self._store = store
         self._name = kind, key
         self._own: dict[str, Any] = this_process() | {"token": secrets.token_hex(8), "beats": 0}

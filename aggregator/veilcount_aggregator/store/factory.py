@@ -1,4 +1,4 @@
-"""Open a store by its URL."""
+"""The engines, and the stores that they open by URL."""
 
 from __future__ import annotations
 
@@ -7,28 +7,32 @@ from urllib.parse import urlsplit
 
 from veilcount_serving.errors import SettingsError
 
-from .acknowledged import AcknowledgedHeights
+from .engine import Engine
 from .interface import Store
+from .memory import MemoryEngine
+from .redis import RedisEngine
+from .sqlite import SqliteEngine
 from .store_url import redact_url
 
-ENGINES = "sqlite:///path/to/file.db, redis://host:port/0 or redis-cluster://host:port"
+#: those with a form are offered to operators; the store in memory is for tests alone
+ENGINES: tuple[Engine, ...] = (SqliteEngine(), RedisEngine(), MemoryEngine())
+
+
+def engine_for(url: str) -> Engine:
+    """Return the engine of the store at a URL."""
+    scheme = urlsplit(url).scheme
+    for engine in ENGINES:
+        if scheme in engine.schemes:
+            return engine
+    forms = ", ".join(engine.form for engine in ENGINES if engine.form)
+    raise SettingsError("store", redact_url(url), f"give {forms}")
 
 
 def open_store(url: str, *, make: bool = False, heights: Path | None = None) -> Store:
-    """Open the store at a URL; with `make`, create it if it is missing.
+    """Open the store at a URL, see `Engine.open`."""
+    return engine_for(url).open(url, make=make, heights=heights)
 
-    `heights` is the file in which this host keeps how far it has acknowledged a store on Redis;
-    without it, this process alone remembers. SQLite has its own, next to the store.
 
-    An engine is imported on first use: on SQLite, Redis is never loaded.
-    """
-    scheme = urlsplit(url).scheme
-    if scheme == "sqlite":
-        from .sqlite import open_sqlite  # noqa: PLC0415
-
-        return open_sqlite(url, make=make)
-    if scheme in {"redis", "rediss", "redis-cluster"}:
-        from .redis import open_redis  # noqa: PLC0415
-
-        return open_redis(url, make=make, acknowledged=AcknowledgedHeights(heights))
-    raise SettingsError("store", redact_url(url), f"give {ENGINES}")
+def store_file(url: str) -> Path | None:
+    """Return the file that is the store, for one host; None: a server shares it with all."""
+    return engine_for(url).file(url)

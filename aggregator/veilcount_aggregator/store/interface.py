@@ -1,5 +1,7 @@
 """The interface of a store: one contract for all engines, tested by one battery.
 
+It is five protocols, and `Store` is all of them: whoever needs a part takes that part alone.
+
 **Exactly once.** A report spends one slot of one row; the row's bitmap says whether the slot was
 spent. `commit` judges and writes a whole group in one durable transaction: each report gets the
 verdict of the first line that applies,
@@ -75,10 +77,8 @@ class TransferPiece(NamedTuple):
     body: bytes
 
 
-class Store(Protocol):
-    """A store of one deployment. Its methods may be called by any thread of any process."""
-
-    # -- the intake ----------------------------------------------------------------------------
+class IntakeStore(Protocol):
+    """Judges and counts reports, and forgets rows when their epochs are over."""
 
     def commit(self, group: Sequence[SeriesReports], counts: ServiceCounts) -> list[Codes]:
         """Judge and count a group in one durable transaction; return each report's verdict.
@@ -89,8 +89,6 @@ class Store(Protocol):
 
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Spend all slots of a row in these epochs; return whether it was in any of them."""
-
-    # -- retention -----------------------------------------------------------------------------
 
     def server_times(self) -> list[datetime]:
         """Return the time of each server of the store that answers.
@@ -120,7 +118,9 @@ class Store(Protocol):
     def restore_dropped(self, series: Series) -> int:
         """Take back the drop of all epochs whose rows still exist; return how many they are."""
 
-    # -- what the analyst reads ----------------------------------------------------------------
+
+class TallyReader(Protocol):
+    """Reads what was counted, and how much can be."""
 
     def report_counts(self, series: Series) -> dict[Cell, int]:
         """Return how many reports each tally holds; cells without any are left out."""
@@ -149,10 +149,18 @@ class Store(Protocol):
         Definitions are admitted by it when they are pushed; a commit asks nothing.
         """
 
-    # -- records -----------------------------------------------------------------------------
+
+class RecordStore(Protocol):
+    """Reads and changes small records, by kind and key."""
 
     def generation(self) -> int:
         """Return the number of changes of records so far; cheap: workers ask all the time."""
+
+    def generations(self) -> Mapping[str, int]:
+        """Return, for each kind of record ever written, the generation of its last change.
+
+        Readers compare these to re-read only the kinds that changed.
+        """
 
     def records(self, kind: str) -> Records:
         """Return all records of a kind, by key."""
@@ -162,15 +170,6 @@ class Store(Protocol):
 
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         """Return the records of a kind under these keys; keys without a record are left out."""
-
-    def record_count(self, kind: str) -> int:
-        """Return the number of records of a kind, without reading them."""
-
-    def generations(self) -> Mapping[str, int]:
-        """Return, for each kind of record ever written, the generation of its last change.
-
-        Readers compare these to re-read only the kinds that changed.
-        """
 
     def change_records(self, generation: int, records: Sequence[Record]) -> bool:
         """Write (or, where the value is None, remove) all records if none was changed since this
@@ -184,12 +183,6 @@ class Store(Protocol):
         nobody caches, so that writers of different ones do not meet.
         """
 
-    def replicate(self, kinds: Sequence[str]) -> None:
-        """Copy the records of these kinds to every shard, where shards are apart."""
-
-    def replica(self, kind: str) -> tuple[int, Records]:
-        """Return the copy's generation and its records of a kind: for when the records are away."""
-
     def incarnation(self) -> str:
         """Return the name of the server process that keeps the records; as cheap.
 
@@ -197,7 +190,9 @@ class Store(Protocol):
         restarts, when another is promoted, and when a file is replaced by another.
         """
 
-    # -- moving, and the operator --------------------------------------------------------------
+
+class TransferStore(Protocol):
+    """Copies content: to another store, and of records to every shard."""
 
     def set_read_only(self, *, on: bool) -> None:
         """Refuse (or accept) all changes from now on, in every process."""
@@ -211,14 +206,24 @@ class Store(Protocol):
         Records change the generation.
         """
 
+    def accept_losses(self, now: datetime) -> None:
+        """Accept every shard as it is, for all hosts: older data were wanted."""
+
+    def replicate(self, kinds: Sequence[str]) -> None:
+        """Copy the records of these kinds to every shard, where shards are apart."""
+
+    def replica(self, kind: str) -> tuple[int, Records]:
+        """Return the copy's generation and its records of a kind: for when the records are away."""
+
+
+class HealthStore(Protocol):
+    """Reports what an operator has to know."""
+
     def losses(self) -> Sequence[str]:
         """Return what each shard lacks of what this host has acknowledged, as of the last look.
 
         Nothing is written to such a shard: `StoreWentBack`.
         """
-
-    def accept_losses(self, now: datetime) -> None:
-        """Accept every shard as it is, for all hosts: older data were wanted."""
 
     def durability(self) -> Durability:
         """Examine again whether acknowledgements are durable; cheap: each worker asks each second.
@@ -238,6 +243,10 @@ class Store(Protocol):
 
         For figures of the service. An estimate from some of the shards would be a wrong estimate.
         """
+
+
+class Store(IntakeStore, TallyReader, RecordStore, TransferStore, HealthStore, Protocol):
+    """A store of one deployment. Its methods may be called by any thread of any process."""
 
     def close(self) -> None:
         """Close connections and files."""

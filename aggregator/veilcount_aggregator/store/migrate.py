@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 
 from ..errors import StoreReadOnly, StoreUnfit
 from .copy_lease import CopyLease
-from .interface import Record, Store, TransferPiece
+from .interface import Record, RecordStore, Store, TransferPiece, TransferStore
 from .records import update_records
 from .transfer_format import content_digest, join_key
 
@@ -91,13 +91,13 @@ def _begun(
     return known, kept
 
 
-def outgoing_copy(source: Store) -> OutgoingCopy | None:
+def outgoing_copy(source: RecordStore) -> OutgoingCopy | None:
     """Return where a store was copied to, or is being copied to; None: nowhere."""
     kept = source.records(KIND).get(TO)
     return None if kept is None else OutgoingCopy(**json.loads(kept))
 
 
-def _incoming_copy(target: Store) -> IncomingCopy | None:
+def _incoming_copy(target: RecordStore) -> IncomingCopy | None:
     kept = target.records(KIND).get(FROM)
     return None if kept is None else IncomingCopy(**json.loads(kept))
 
@@ -165,7 +165,7 @@ def _carry(
         progress(CopyProgress(pieces, size))
 
 
-def _carried(store: Store) -> Iterator[TransferPiece]:
+def _carried(store: TransferStore) -> Iterator[TransferPiece]:
     """Return all pieces but those that are about the copy itself."""
     own = {("record", join_key(KIND, key)) for key in (TO, FROM, RUN)}
     return (piece for piece in store.export_pieces() if (piece.kind, piece.key) not in own)

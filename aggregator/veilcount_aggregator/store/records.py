@@ -10,14 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..errors import StoreUnavailable
-from . import Record, Store
+from .interface import Record, RecordStore
 
 TRIES = 50
 
 Result = TypeVar("Result")
 
 
-def update_records(store: Store, decide: Callable[[], tuple[Sequence[Record], Result]]) -> Result:
+def update_records(
+    store: RecordStore, decide: Callable[[], tuple[Sequence[Record], Result]]
+) -> Result:
     """Write the records that `decide` returns, and return its result; repeated after a conflict.
 
     `decide` reads the records itself, after the generation was read.

@@ -10,7 +10,7 @@ an issuer issues nothing until an operator accepts the ledger.
 
 from __future__ import annotations
 
-from .interface import Record, Store
+from .interface import Record, RecordStore
 from .records import update_records
 
 KIND = "lock"
@@ -21,17 +21,17 @@ WHOLE_LEDGER = Record(_LEDGER, _WHOLE, b"")
 UNCERTAIN_LEDGER = Record(_LEDGER, _WHOLE, None)  # it may lack tokens that were issued
 
 
-def release_lock_reason(store: Store) -> str | None:
+def release_lock_reason(store: RecordStore) -> str | None:
     """Return why releases wait, or None: they do not."""
     why = store.records(KIND).get(RELEASES)
     return None if why is None else why.decode()
 
 
-def lock_releases(store: Store, why: str) -> None:
+def lock_releases(store: RecordStore, why: str) -> None:
     """Have releases wait."""
     update_records(store, lambda: ([Record(KIND, RELEASES, why.encode())], None))
 
 
-def ledger_is_whole(store: Store) -> bool:
+def ledger_is_whole(store: RecordStore) -> bool:
     """Whether the store has every token that was issued under its issuer's keys."""
     return bool(store.records_at(_LEDGER, [_WHOLE]))

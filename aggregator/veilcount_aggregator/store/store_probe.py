@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 
-from . import Store, StoreHealth
+from .health import StoreHealth
+from .interface import HealthStore
 
 SECONDS = 2.0
 
@@ -16,7 +17,7 @@ class StoreProbe:
     One read at a time: while a store hangs, all callers share one thread that waits for it.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: HealthStore) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._pending: Future[StoreHealth] | None = None

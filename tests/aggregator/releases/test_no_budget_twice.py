@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -21,7 +21,7 @@ from veilcount_aggregator.releases.journal_state import StateFile
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.releases.store_confirmation import registered_journals
-from veilcount_aggregator.store import Record, Records, Store
+from veilcount_aggregator.store.memory.store import MemoryStore
 from veilcount_analysis.releases import price_query
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
@@ -35,72 +35,41 @@ CALLS = 40  # of the store, in a release: what happens in the middle happens bef
 Act = tuple[Any, ...]
 
 
-class MemoryRecords:
-    """The records of a store in memory: put back to an older state, they have a new incarnation."""
+#: of the store, before which something may happen
+CALLED = {"generation", "generations", "records", "change_records", "incarnation"}
+
+
+class RewoundStore(MemoryStore):
+    """A store that is put back to an older state, and has a new incarnation then."""
 
     def __init__(self) -> None:
-        self.state: tuple[int, dict[str, dict[str, bytes]], dict[str, int]] = (0, {}, {})
-        self.saved = [deepcopy(self.state)]
+        super().__init__()
+        self.saved = [deepcopy(self.content)]
         self.lives = 0
         self.before: Callable[[], None] = lambda: None
 
-    def generation(self) -> int:
-        self.before()
-        return self.state[0]
-
-    def records(self, kind: str) -> Records:
-        self.before()
-        return dict(self.state[1].get(kind, {}))
-
-    def record_keys(self, kind: str) -> frozenset[str]:
-        return frozenset(self.records(kind))
-
-    def records_at(self, kind: str, keys: Collection[str]) -> Records:
-        return {key: value for key, value in self.records(kind).items() if key in keys}
-
-    def record_count(self, kind: str) -> int:
-        return len(self.records(kind))
-
-    def generations(self) -> dict[str, int]:
-        self.before()
-        return self.state[2]
-
-    def losses(self) -> list[str]:
-        return []
-
-    def incarnation(self) -> str:
-        self.before()
-        return str(self.lives)
-
-    def change_records(self, generation: int, records: Sequence[Record]) -> bool:
-        self.before()
-        if generation != self.state[0]:
-            return False
-        generations = self.state[2] | dict.fromkeys((each.kind for each in records), generation + 1)
-        for kind, key, value in records:
-            kept = self.state[1].setdefault(kind, {})
-            kept.pop(key, None)
-            if value is not None:
-                kept[key] = value
-        self.state = (generation + 1, self.state[1], generations)
-        return True
+    def __getattribute__(self, name: str) -> Any:
+        if name in CALLED:
+            self.before()
+        return super().__getattribute__(name)
 
     def save(self) -> None:
-        self.saved.append(deepcopy(self.state))
+        self.saved.append(deepcopy(self.content))
 
     def rewind(self, number: int) -> None:
-        self.state = deepcopy(self.saved[number % len(self.saved)])
+        self.content = deepcopy(self.saved[number % len(self.saved)])
         self.restart()
 
     def restart(self) -> None:
         self.lives += 1
+        self.content.incarnation = self.lives
 
 
 class Deployment:
     """Hosts on one store, and every answer that ever left one of them."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = MemoryRecords()
+        self.store = RewoundStore()
         self.journals = [ReleaseJournal(folder / f"{number}.jsonl") for number in range(HOSTS)]
         self.running = {0, 1}
         self.draws = count()
@@ -111,8 +80,7 @@ class Deployment:
         self.store.save()
 
     def start(self) -> None:
-        store = cast("Store", self.store)
-        self.filters = [PrivacyFilter(store, journal) for journal in self.journals]
+        self.filters = [PrivacyFilter(self.store, journal) for journal in self.journals]
 
     def tick(self, host: int) -> None:
         if host in self.running:
@@ -142,7 +110,7 @@ class Deployment:
 
     def retire(self, host: int) -> None:
         state = StateFile.for_journal(self.journals[host].path).load()
-        known = registered_journals(cast("Store", self.store))
+        known = registered_journals(self.store)
         if state is not None and state.id in known and host not in self.running:
             self.filters[host].retire(state.id, OVER, "cli")
 

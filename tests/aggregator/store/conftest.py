@@ -25,10 +25,12 @@ def served(engine: str, memory: Path) -> Iterator[Empty]:
 
 #: a cluster with one shard has the shard of one server and the routing of three shards, which
 #: redis/test_shards.py runs the battery over, and Valkey has some of it in redis/test_valkey.py
-BY_DEFAULT = {"sqlite", "redis"}
+BY_DEFAULT = {"memory", "sqlite", "redis"}
 ENGINE_PARAMS = [
     name if name in BY_DEFAULT else pytest.param(name, marks=pytest.mark.full) for name in ENGINES
 ]
+#: those that outlive a process and serve several
+OPERATED = [param for param in ENGINE_PARAMS if param != "memory"]
 #: the programs that the tests in redis/ run on
 PROGRAMS = [REDIS, pytest.param(VALKEY, marks=pytest.mark.full)]
 

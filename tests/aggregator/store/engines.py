@@ -22,6 +22,12 @@ def sqlite(folder: Path) -> Iterator[Empty]:
 
 
 @contextmanager
+def memory(folder: Path) -> Iterator[Empty]:
+    numbers = count()
+    yield lambda: f"memory:{folder}/{next(numbers)}"
+
+
+@contextmanager
 def one_server(program: str, folder: Path) -> Iterator[Empty]:
     server = RedisServer(folder, program=program)
 
@@ -56,6 +62,7 @@ def three_masters(program: str, folder: Path) -> Iterator[Empty]:
 
 #: by name: started once for a run, in a folder of its own
 ENGINES: dict[str, Callable[[Path], AbstractContextManager[Empty]]] = {
+    "memory": memory,
     "sqlite": sqlite,
     "redis": partial(one_server, REDIS),
     "redis-cluster": partial(three_masters, REDIS),

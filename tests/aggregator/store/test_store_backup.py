@@ -15,13 +15,13 @@ import pytest
 
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Cell, Store, open_store
-from veilcount_aggregator.store import backup as backup_module
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.redis import read_only
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 from veilcount_aggregator.store.series_reports import Bytes
-from veilcount_aggregator.store.sqlite.transfer import merge
+from veilcount_aggregator.store.sql.transfer import merge
+from veilcount_aggregator.store.sqlite import backup_file
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict
 
@@ -115,7 +115,7 @@ def test_a_backup_is_consistent_while_devices_send(
         wait_until(lambda: acknowledged[0] > before)
         merge(*arguments)
 
-    monkeypatch.setattr(backup_module, "merge", merge_after_more)
+    monkeypatch.setattr(backup_file, "merge", merge_after_more)
     backup(address, tmp_path / "backup.db")
     after = acknowledged[0]
     done.set()

@@ -15,10 +15,6 @@ _PINNED = re.compile(
 _VIA = re.compile(r"    #(?: via)?\s+(?!via$)(?P<name>\S+)(?: \((?P<source>[^)]+)\))?")
 
 
-#: a build takes files of it into the wheel
-BUNDLED = {"plotly"}
-
-
 @dataclass(frozen=True, slots=True)
 class Pinned:
     name: str
@@ -60,7 +56,7 @@ def flaws(text: str) -> list[str]:
 
 def pinned(path: Path) -> list[Pinned]:
     read = [_read(block) for block in blocks(path.read_text(encoding="utf-8"))]
-    shipped = _shipped(read) | BUNDLED
+    shipped = _shipped(read)
     return [
         Pinned(name, version, hashes, tuple(name for name, _ in because), name not in shipped)
         for name, version, hashes, because in read

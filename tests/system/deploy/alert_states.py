@@ -33,7 +33,7 @@ from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
 from veilcount_aggregator.store.retention.retention_guard import DROPPED
-from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_aggregator.web.api.request_metrics import RequestMetrics
 from veilcount_issuer.issuance_metrics import IssuanceMetrics
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request

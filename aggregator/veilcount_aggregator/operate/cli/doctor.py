@@ -17,6 +17,7 @@ from veilcount_serving.errors import SettingsError
 
 from ...releases.release_journal import ReleaseJournal
 from ...settings import PREFIX, Settings
+from ...store import store_file
 from ..doctor import Finding, Severity, examine_backups, examine_server, examine_store, worst
 from . import options, query_source
 from .main import EXIT_NEGATIVE, EXIT_OK
@@ -105,7 +106,7 @@ def command(
 
 def _of_store(settings: Settings, backups: Path | None, *, deep: bool) -> Iterator[Finding]:
     yield from examine_store(settings, options.now, deep=deep)
-    if backups is None and settings.store.startswith("sqlite:"):
+    if backups is None and store_file(settings.store):
         fix = "give --backups DIR, the directory that `veilcount store backup` writes to"
         yield Finding("backups", "newest", Severity.WARN, "no backup directory is given", fix)
 

@@ -17,8 +17,7 @@ from ...records.api_keys import Role, create_key, load_api_keys
 from ...records.counter_admission import require_memory
 from ...records.definitions import load_catalog, read_source
 from ...settings import Settings, declarations, variable_name
-from ...store import Store
-from ...store.sqlite.connection import SqliteUrl
+from ...store import Store, store_file
 from . import options
 from .confirmation import confirm
 from .main import SetupProblems
@@ -48,7 +47,8 @@ def command(url: str | None, *, another: bool, no_key: bool, yes: bool, as_json:
     """
     if another and no_key:
         raise SettingsError("--no-key", "", "leave out --key, or this")
-    folder = _folder(options.required_url(url))
+    file = store_file(options.required_url(url))
+    folder = file.parent if file else None
     if problems := [*_variable_problems(), *_definition_problems(), *_folder_problems(folder)]:
         raise SetupProblems(problems)
     if folder is not None and not folder.exists() and not yes:
@@ -75,11 +75,6 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         command = "veilcount init" if facts["new"] else "veilcount init --key"
         return [*lines, f"no key was created: `{command}` creates one"]
     return [*lines, f"admin key, shown this once: {facts['key']}"]
-
-
-def _folder(url: str) -> Path | None:
-    """Return the directory of a SQLite store; None of a Redis store."""
-    return SqliteUrl.parse(url).path.parent if url.startswith("sqlite:") else None
 
 
 def _variable_problems() -> Iterator[str]:

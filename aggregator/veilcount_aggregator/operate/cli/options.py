@@ -32,7 +32,7 @@ from ...settings import (
     store_url,
     variable_name,
 )
-from ...store import Store, open_store
+from ...store import Store, open_store, store_file
 from ...store.store_url import has_password, read_url_file
 from .main import warn
 
@@ -210,8 +210,6 @@ def candidate_lines(file: TextIO) -> list[str]:
 
 # -- names of collections --------------------------------------------------------------------------
 
-LOCAL_STORE = "sqlite:"  # completion must not wait for a remote store
-
 
 def complete_from_file(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete the name of a collection in the definitions file typed before."""
@@ -224,12 +222,12 @@ def complete_from_file(context: click.Context, _: click.Parameter, incomplete: s
 
 
 def complete_from_store(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the name of a collection in a SQLite store, typed before or of the environment."""
+    """Complete the name of a collection in a local store, typed before or of the environment."""
     url = context.params.get("url") or ""
-    if not url.startswith(LOCAL_STORE):
-        return []
-    with suppress(VeilcountError), opened(url) as store:
-        return _starting_with(incomplete, load_catalog(store).by_name)
+    with suppress(VeilcountError):
+        if store_file(url):  # completion must not wait for a server
+            with opened(url) as store:
+                return _starting_with(incomplete, load_catalog(store).by_name)
     return []
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import quote
 
 from veilcount_serving.findings import (
     Check,
@@ -17,7 +14,6 @@ from veilcount_serving.findings import (
     Severity,
     examine,
     graded,
-    ok,
     or_ok,
     problems_or_ok,
     warn,
@@ -25,14 +21,14 @@ from veilcount_serving.findings import (
 )
 
 from ...releases.release_journal import ENDING
-from ...store.sqlite.file_checks import exposed
-from ...store.sqlite.schema import APPLICATION, FORMAT, format_of
+from ...store.engine import MAKE_BACKUP, Engine
+from ...store.factory import ENGINES
+from ...store.file_permissions import exposed
 
 BACKUPS = "backups"
 OLD = timedelta(days=2)
 TOO_OLD = timedelta(days=7)
-SQLITE_MAGIC, REDIS_MAGIC = b"SQLite format 3\0", b"REDIS"
-MAKE = "run `veilcount store backup FILE` daily, to another disk"
+HEAD_BYTES = max(len(engine.magic) for engine in ENGINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class BackupDirectory:
 
     def files(self) -> list[Path]:
         """Return the backups in it."""
-        return [file for file in self.path.iterdir() if file.is_file() and _is_backup(file)]
+        return [file for file in self.path.iterdir() if file.is_file() and _engine(file)]
 
     def journals(self) -> list[Path]:
         """Return the journals of releases in it, by path or by name."""
@@ -66,7 +62,7 @@ def examine_backups(path: Path, now: datetime, journal: Path | None = None) -> I
 def _newest(directory: BackupDirectory) -> Iterator[CheckResult]:
     files = directory.files()
     if not files:
-        yield wrong(f"{directory.path} contains no backup of a store", MAKE)
+        yield wrong(f"{directory.path} contains no backup of a store", MAKE_BACKUP)
         return
     newest = max(files, key=lambda file: file.stat().st_mtime)
     yield _age(newest, directory.now)
@@ -95,43 +91,19 @@ BACKUP_CHECKS: dict[str, Check[BackupDirectory]] = {
 }
 
 
-def _is_backup(path: Path) -> bool:
+def _engine(path: Path) -> Engine | None:
+    """Return the engine that can verify a file; None: it is no backup."""
     with path.open("rb") as file:
-        head = file.read(len(SQLITE_MAGIC))
-    return head == SQLITE_MAGIC or head.startswith(REDIS_MAGIC)
+        head = file.read(HEAD_BYTES)
+    return next((engine for engine in ENGINES if head.startswith(engine.magic)), None)
 
 
 def _age(path: Path, now: datetime) -> CheckResult:
     age = now - datetime.fromtimestamp(path.stat().st_mtime, UTC)
     message = f"{path.name} is {age.days} days and {age.seconds // 3600} hours old"
-    return graded(message, MAKE, is_wrong=age > TOO_OLD, is_doubtful=age > OLD)
+    return graded(message, MAKE_BACKUP, is_wrong=age > TOO_OLD, is_doubtful=age > OLD)
 
 
 def _verified(path: Path) -> Iterator[CheckResult]:
-    """Read the whole backup, as a restore would; only Redis can verify its own file format."""
-    with path.open("rb") as file:
-        if file.read(len(REDIS_MAGIC)) == REDIS_MAGIC:
-            yield warn(f"{path.name} is a Redis file", f"verify it with redis-check-rdb {path}")
-            return
-    try:
-        yield _read(path)
-    except sqlite3.Error as error:
-        yield wrong(f"{path.name} cannot be read: {error}", MAKE)
-
-
-def _read(path: Path) -> CheckResult:
-    url = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(url, uri=True)) as database:
-        (application,) = database.execute("pragma application_id").fetchone()
-        number = format_of(database)
-        (sound,) = database.execute("pragma quick_check(1)").fetchone()
-    if application != APPLICATION:
-        return wrong(f"{path.name} is not a veilcount store", MAKE)
-    if number != FORMAT:
-        return wrong(
-            f"{path.name} has format {number}; this version reads {FORMAT}",
-            "restore it with the version that wrote it",
-        )
-    if sound != "ok":
-        return wrong(f"{path.name} is damaged: {sound}", MAKE)
-    return ok(f"{path.name} is intact and can be restored")
+    engine = _engine(path)
+    return engine.verify_backup(path) if engine else iter(())

@@ -16,7 +16,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_serving.findings import CheckResult, or_ok, wrong
 
-from ...store import ROW_BYTES, Store, TransferPiece
+from ...store import ROW_BYTES, TallyReader, TransferPiece
 from ...store.transfer_format import decode_numbers
 from .store_snapshot import StoreSnapshot
 
@@ -57,7 +57,7 @@ def counters_agree(stored: StoreSnapshot) -> Iterator[CheckResult]:
         yield from _series(each, before, ledgers, spread[name], after)
 
 
-def totals(store: Store, known: Mapping[str, Series]) -> CountedTotals:
+def totals(store: TallyReader, known: Mapping[str, Series]) -> CountedTotals:
     """Return the current counters."""
     reports: Counter[Epoch] = Counter()
     rows: Counter[Epoch] = Counter()

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import date, datetime, timedelta
 from importlib.util import find_spec
-from urllib.parse import urlsplit
 
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.findings import (
@@ -33,10 +32,11 @@ from ...releases.store_confirmation import registered_journals, unconfirmed_jour
 from ...settings import Settings
 from ...store import DurabilityState, open_store
 from ...store.acknowledged import FIX, LACKS_COMMITS
+from ...store.engine import RESPONDS
+from ...store.factory import engine_for
 from ...store.migrate import outgoing_copy
 from ...store.restore_lock import release_lock_reason
 from ...store.retention.retention_guard import needs_confirmation, read_confirmed_day
-from ...store.sqlite.file_checks import SQLITE, SQLITE_DEEP
 from . import consistency, definition_checks
 from .store_snapshot import StoreSnapshot
 from .verdict_checks import verdicts
@@ -49,15 +49,11 @@ def examine_store(
     settings: Settings, clock: Callable[[], datetime], *, deep: bool
 ) -> Iterator[Finding]:
     """Yield the findings of the store at a URL, as far as it can be opened."""
-    scheme = urlsplit(settings.store).scheme
-    if scheme.startswith("redis"):
-        # Imported here: a deployment on SQLite does not load Redis.
-        from ...store.redis.server_checks import RESPONDS, examine_redis  # noqa: PLC0415
-
-        found = list(examine_redis(settings.store, clock))
-        yield from found
-        if any(each.check == RESPONDS for each in found):
-            return
+    engine = engine_for(settings.store)
+    findings = list(engine.examine_servers(settings.store, clock))
+    yield from findings
+    if any(finding.check == RESPONDS for finding in findings):
+        return
     try:
         store = open_store(settings.store, heights=settings.heights)
     except SettingsError:
@@ -68,8 +64,7 @@ def examine_store(
     with closing(store):
         stored = StoreSnapshot(settings, store, clock())
         yield Finding(TARGET, OPENED, Severity.OK, "it can be read and written", "")
-        if scheme == "sqlite":
-            yield from examine(TARGET, SQLITE | (SQLITE_DEEP if deep else {}), settings.store)
+        yield from engine.examine_files(settings.store, TARGET, deep=deep)
         yield from examine(TARGET, STORED | (DEEP if deep else {}), stored)
 
 

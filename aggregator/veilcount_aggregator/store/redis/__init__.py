@@ -1,3 +1,3 @@
 """The store in Redis: one server, or a cluster."""
 
-from .store import open_redis as open_redis
+from .engine import RedisEngine as RedisEngine

@@ -61,9 +61,6 @@ class RedisRecords:
         values = self._ask("HMGET", _key(kind), *keys)
         return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
-    def record_count(self, kind: str) -> int:
-        return int(self._ask("HLEN", _key(kind)))
-
     def change_records(self, generation: int, records: Sequence[Record]) -> bool:
         packed = pack_records(records)
         command = self.identity.call("change_records", RECORDS_BASE, generation, packed)

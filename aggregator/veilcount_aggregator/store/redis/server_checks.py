@@ -27,6 +27,7 @@ from veilcount_serving.findings import (
 from veilcount_shared.errors import VeilcountError
 
 from ...errors import StoreError
+from ..engine import RESPONDS
 from ..retention.skew_check import skew
 from .config_check import (
     DURABLE,
@@ -44,7 +45,6 @@ from .identity import SLOTS
 from .shard_client import ShardClient
 from .url import RedisUrl
 
-RESPONDS = "responds"  # only reported where a server does not
 NEARLY, FULL = 0.75, 0.9  # of the memory
 COVERAGE = "cluster-require-full-coverage"
 KEY_PREFIX = b"veilcount:"

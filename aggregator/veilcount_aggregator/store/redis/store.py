@@ -131,7 +131,7 @@ class RedisStore(RedisRecords):
             found |= bool(self._durable.execute_one(command, Wait.COMMIT))
         return found
 
-    # -- retention -----------------------------------------------------------------------------
+    # -- retention: each server goes by its own clock, not by the caller's `now` ---------------
 
     def server_times(self) -> list[datetime]:
         requests = [(server, ("TIME",)) for server in self._servers.all()]
@@ -143,10 +143,10 @@ class RedisStore(RedisRecords):
             for seconds, microseconds in answers
         ]
 
-    def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:  # noqa: ARG002 - each server's clock
+    def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
         return self._greatest("mark_dropped", series.fingerprint, epochs, int(due.timestamp()))
 
-    def finalize_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002 - each server's clock
+    def finalize_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
         self._greatest("give_up_dropped", series.fingerprint, int(kept.total_seconds()))
 
     def delete_rows(self, series: Series) -> bool:

@@ -18,7 +18,7 @@ from enum import StrEnum
 from statistics import median_high, median_low
 
 from ...errors import ClockUntrusted, StoreError
-from .. import Store
+from ..interface import IntakeStore
 
 Clock = Callable[[], datetime]
 Instant = tuple[datetime, float]  # by the wall clock and by the monotonic one
@@ -68,7 +68,7 @@ class ClockReading:
 class ClockGuard:
     """The guard of one process. Only one thread looks; any thread may read what it saw."""
 
-    def __init__(self, store: Store, clock: Clock, seconds: Callable[[], float]) -> None:
+    def __init__(self, store: IntakeStore, clock: Clock, seconds: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         self._seconds = seconds

@@ -21,8 +21,9 @@ from veilcount_analysis.series.series import Series, utc_day
 from veilcount_shared.retention import RECOVERABLE
 
 from ...errors import StoreError
-from .. import Record, ServiceCounter, Store
+from ..interface import IntakeStore, Record, RecordStore, Store
 from ..records import update_records
+from ..series_reports import ServiceCounter
 from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState
 
 KIND = "retention"
@@ -56,7 +57,7 @@ class ConfirmedDay:
         return self.day + LONGEST_STEP
 
 
-def read_confirmed_day(store: Store) -> ConfirmedDay | None:
+def read_confirmed_day(store: RecordStore) -> ConfirmedDay | None:
     """Return the day that is on record; None: there never was one."""
     kept = store.records(KIND).get(KEY)
     if kept is None:
@@ -121,12 +122,12 @@ class RetentionGuard:
         self._found = made
 
 
-def drop_ended_epochs(store: Store, all_series: Iterable[Series], now: datetime) -> int:
+def drop_ended_epochs(store: IntakeStore, all_series: Iterable[Series], now: datetime) -> int:
     """Drop the epochs that have ended, and make older drops final; return how many were dropped."""
     return _sum_over(all_series, lambda series: _drop_series(store, series, now))
 
 
-def delete_rows(store: Store, all_series: Iterable[Series]) -> bool:
+def delete_rows(store: IntakeStore, all_series: Iterable[Series]) -> bool:
     """Delete some rows of the final drops of each series; return whether there are more.
 
     No clock is asked: what is final was decided when a clock was good enough.
@@ -147,7 +148,7 @@ def _sum_over(all_series: Iterable[Series], act: Callable[[Series], int]) -> int
     return total
 
 
-def _drop_series(store: Store, series: Series, now: datetime) -> int:
+def _drop_series(store: IntakeStore, series: Series, now: datetime) -> int:
     over = epochs_over(series, utc_day(now))
     if not over:
         return 0

@@ -14,7 +14,8 @@ from msgspec import Meta, Struct
 
 from veilcount_analysis.series.series import Series
 
-from .. import ROW_BYTES, Store
+from ..interface import IntakeStore
+from ..series_reports import ROW_BYTES
 
 FINGERPRINT = r"^[0-9a-f]{64}$"
 PSEUDONYM = r"^[A-Za-z0-9_-]{21}[AQgw]$"  # 16 bytes, canonical: the last 4 bits are 0
@@ -37,7 +38,9 @@ class RowReference(Struct, frozen=True, forbid_unknown_fields=True):
         return urlsafe_b64decode(self.pseudonym + "==")[:ROW_BYTES]
 
 
-def close_row(store: Store, series: Mapping[str, Series], name: RowReference, day: date) -> bool:
+def close_row(
+    store: IntakeStore, series: Mapping[str, Series], name: RowReference, day: date
+) -> bool:
     """Close a row in the epochs that accept reports on a day; return whether it was in any."""
     named_series = series.get(name.fingerprint)
     if named_series is None:

@@ -26,6 +26,7 @@ from veilcount_serving.structured_logging import log_event
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ..durable_files import file_identity
 from ..series_reports import LOG_RESTORED
+from ..sql.intake import COUNT
 from .connection import (
     SECONDS,
     ReaderPool,
@@ -41,7 +42,7 @@ from .connection import (
 from .file_lock import FileLock
 from .health import PAGES_FOR_SECONDS, WriteHealth, is_damaged
 from .height import SqliteHeight
-from .schema import COUNT, prepare_tables, refuse_other_format
+from .schema import prepare_tables, refuse_other_format
 from .wal_guard import WalGuard
 
 #: how long a fork waits for other threads' calls

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 from veilcount_serving.findings import Check, CheckResult, graded, ok, or_ok, warn, wrong
 
 from ...errors import StoreUnfit
+from ..file_permissions import exposed
 from .connection import SqliteUrl, connect
 from .database import WAL_PAGES, SqliteDatabase
 from .schema import format_of
@@ -19,8 +18,6 @@ from .schema import format_of
 LITTLE = 1 << 30
 NEXT_TO_NOTHING = 100 << 20
 PART = 20  # less than this part of the disk is little, too
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MEGA = 1 << 20
 RESTORE = "stop the servers, and restore the newest intact backup"
 
@@ -33,20 +30,6 @@ def _schema(url: str) -> Iterator[CheckResult]:
         yield ok(f"format {number}, journal mode WAL")
     else:
         yield wrong(f"journal mode {mode}", "start `veilcount serve` once: it sets WAL")
-
-
-def exposed(directory: Path, files: Iterable[Path]) -> Iterator[CheckResult]:
-    """Yield a problem if others may change a directory, and one if they may open files in it.
-
-    Who may write to a directory may put another file in the place of one that only its owner reads.
-    """
-    if directory.stat().st_mode & OTHERS_WRITE:
-        fix = f"chmod go-w {shlex.quote(str(directory))}"
-        yield wrong(f"other users may replace or delete the files in {directory}", fix)
-    readable = [str(file) for file in files if file.stat().st_mode & OTHERS]
-    if readable:
-        names = shlex.join(sorted(readable))
-        yield warn(f"other users may read or write {names}", f"chmod 600 {names}")
 
 
 @or_ok("only its owner may read and write its files, and change their directory")

@@ -79,12 +79,6 @@ create table service_counter (
 ) strict, without rowid
 """
 
-#: adds to a service counter
-COUNT = (
-    "insert into service_counter (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
-    " on conflict do update set times = times + excluded.times"
-)
-
 
 def prepare_tables(database: sqlite3.Connection, name: str, *, make: bool) -> None:
     """Refuse what is not a store of this format; make the tables of an empty file on request."""

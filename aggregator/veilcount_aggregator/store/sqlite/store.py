@@ -1,41 +1,21 @@
-"""The store in one SQLite file: each method is one transaction, or several small ones."""
+"""The store in one SQLite file: how it is opened, and how it is."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from datetime import datetime, timedelta
-from time import sleep
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 
-import numpy as np
-
-from veilcount_analysis.series.series import Series
-
-from ...errors import RetentionTooEarly, StoreError
+from ...errors import StoreError, StoreReadOnly
 from ..acknowledged import LACKS_COMMITS, weaknesses
 from ..health import Durability, DurabilityState, ShardHealth, StoreHealth
-from ..interface import Cell, TransferPiece
-from ..series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
-from ..transfer_format import decode_numbers, pad_zeros
-from . import intake, transfer
+from ..sql.records import is_read_only, probe_write
+from ..sql.store import SqlStore
 from .connection import SqliteUrl
 from .database import SqliteDatabase
 from .health import PAGES_FOR_SECONDS, PAGES_SECONDS, PROBE_SECONDS, is_damaged
-from .height import accept_losses
-from .records import SqliteRecords, is_read_only, probe_write, set_read_only
-from .row_deletion import next_range
-from .tallies import SqliteTally, unmerged_cells
-
-#: between two tallies that are merged, for those who wait
-PAUSE = 0.002
-
-#: drops at an instant or before: they become final, and nothing of them can be restored
-_OLD_MARKS = "from drop_mark where series = :series and at <= :before"
-_MAKE_FINAL = (
-    f"update series set deleted = max(deleted, coalesce((select max(epochs) {_OLD_MARKS}), 0))"  # noqa: S608 - constants
-    " where number = :series"
-)
+from .height import SqliteHeight, accept_losses, read_height
 
 
 def open_sqlite(url: str, *, make: bool) -> SqliteStore:
@@ -49,137 +29,43 @@ def open_sqlite(url: str, *, make: bool) -> SqliteStore:
         raise
 
 
-class SqliteStore(SqliteRecords):
+class SqliteStore(SqlStore):
     """The store in one file, for the processes of one machine."""
 
-    # -- the intake ----------------------------------------------------------------------------
+    def __init__(self, file: SqliteDatabase) -> None:
+        self.file = file
+        self.height = SqliteHeight(file.place.path)
 
-    def commit(self, group: Sequence[SeriesReports], counts: ServiceCounts) -> list[Codes]:
-        with self.changing() as database:
-            return intake.commit_group(database, group, counts)
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self.file.reading()
 
-    def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
-        with self.changing() as database:
-            return intake.close_row(database, series, epochs, row)
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self.file.writing()
 
-    # -- retention -----------------------------------------------------------------------------
-
-    def server_times(self) -> list[datetime]:
-        return []
-
-    def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
-        if now < due:
-            raise RetentionTooEarly(
-                f"{series.collection.name}: its epochs may be dropped from {due} on"
-            )
-        with self.file.reading() as database:
-            found = intake.find_series(database, series.fingerprint)
-        if found is not None and epochs <= found[1]:
-            return 0
-        with self.changing() as database:
-            number, dropped = intake.ensure_series(database, series.fingerprint)
-            if epochs <= dropped:
-                return 0
-            database.execute("update series set dropped = ? where number = ?", (epochs, number))
-            mark = (number, epochs, int(now.timestamp()))
-            database.execute("insert into drop_mark values (?, ?, ?)", mark)
-        return epochs - dropped
-
-    def finalize_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
-        with self.file.reading() as database:
-            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
-            before = {"series": number, "before": int((now - kept).timestamp())}
-            due = database.execute(f"select 1 {_OLD_MARKS}", before).fetchone()
-        if due:
-            with self.changing() as database:
-                database.execute(_MAKE_FINAL, before)
-                database.execute(f"delete {_OLD_MARKS}", before)
-        self._finish_tallies(series, number)
-
-    def delete_rows(self, series: Series) -> bool:
-        with self.file.reading() as database:
-            rows = next_range(database, series.fingerprint)
-        if rows is None:
-            return False
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """Return a transaction that changes the store, unless it is read-only or went back."""
         with self.file.writing() as database:
-            rows.delete(database)
-        return rows.more
+            if is_read_only(database):
+                raise StoreReadOnly(
+                    "the store is read-only: it was copied, or is being copied, to another"
+                )
+            with self.height.raising(database):
+                yield database
+            height = read_height(database)
+        self.height.keep(height)
 
-    def restore_dropped(self, series: Series) -> int:
-        with self.changing() as database:
-            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
-            marked = database.execute(
-                "select dropped - deleted from series where number = ?", (number,)
-            ).fetchone()
-            database.execute("update series set dropped = deleted where number = ?", (number,))
-            database.execute("delete from drop_mark where series = ?", (number,))
-        return int(marked[0]) if marked else 0
+    def incarnation(self) -> str:
+        """Return the store's id, and when an older file was last accepted as the store.
 
-    def _finish_tallies(self, series: Series, number: int) -> None:
-        """Merge the parts of tallies that are final, one tally at a time."""
+        Nothing is written to an older file before that: its height is too low.
+        """
         with self.file.reading() as database:
-            query = "select deleted from series where number = ? and deleted > 0"
-            found = database.execute(query, (number,)).fetchone()
-            last = series.periods(found[0] - 1)[-1] if found else -1
-            cells = unmerged_cells(database, number, last)
-        for cell in cells:
-            with self.changing() as database:
-                SqliteTally(database, number, cell).finish(series.counters)
-            sleep(PAUSE)
+            height = read_height(database)
+        return f"{height.store}-{height.accepted}"
 
-    # -- what the analyst reads ----------------------------------------------------------------
-
-    def report_counts(self, series: Series) -> dict[Cell, int]:
-        rows = self._read_of(series, "period, segment, n", "tally")
-        return {Cell(period, segment): n for period, segment, n in rows if n > 0}
-
-    def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
-        total = np.zeros(series.counters, np.int64)
-        with self.file.reading() as database:
-            found = intake.find_series(database, series.fingerprint)
-            if found:
-                for cell in cells:
-                    SqliteTally(database, found[0], cell).add_to(total)
-        return total
-
-    def spend_histograms(self, series: Series) -> dict[int, Counters]:
-        rows = self._read_of(series, "epoch, rows", "spent_rows")
-        return {epoch: pad_zeros(decode_numbers(body), series.most) for epoch, body in rows}
-
-    def new_pseudonyms(self, series: Series) -> dict[int, int]:
-        return dict(self._read_of(series, "period, rows", "new_rows"))
-
-    def service_counts(self) -> dict[ServiceCounter, int]:
-        rows = self._read("select * from service_counter")
-        return {ServiceCounter(*words): times for *words, times in rows}
-
-    def shard_count(self) -> int:
-        return 1
-
-    def counter_limit(self) -> int | None:
-        return None  # a disk is no memory
-
-    def _read_of(self, series: Series, columns: str, table: str) -> list[Any]:
-        joined = f"{table} join series on series = number where fingerprint = ?"
-        query = f"select {columns} from {joined}"  # noqa: S608 - constants
-        return self._read(query, series.fingerprint)
-
-    def _read(self, query: str, *arguments: object) -> list[Any]:
-        with self.file.reading() as database:
-            return database.execute(query, arguments).fetchall()
-
-    # -- moving, and the operator --------------------------------------------------------------
-
-    def set_read_only(self, *, on: bool) -> None:
-        with self.file.writing() as database:
-            set_read_only(database, on=on)
-
-    def export_pieces(self) -> Iterator[TransferPiece]:
-        return transfer.pieces(self.file)
-
-    def import_pieces(self, pieces: Sequence[TransferPiece]) -> None:
-        with self.changing() as database:
-            transfer.absorb(database, pieces)
+    def replicate(self, kinds: Sequence[str]) -> None:
+        """Do nothing: there is one file."""
 
     def losses(self) -> Sequence[str]:
         with self.file.reading() as database:

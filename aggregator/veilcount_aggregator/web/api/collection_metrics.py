@@ -17,7 +17,7 @@ from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from ...intake.verdict_counts import UNKNOWN, VerdictCounts
 from ...records.counter_admission import AdmittedMemory
 from ...service import Aggregator
-from ...store import Cell, Store
+from ...store import Cell, TallyReader
 from .exposition import Labels, gauge, metric
 
 #: a test reads all counters, so it runs again only when the number of reports has grown by 1 %:
@@ -31,7 +31,7 @@ class FakeReportFlags:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, bool]] = {}
 
-    def is_flagged(self, store: Store, series: Series) -> bool:
+    def is_flagged(self, store: TallyReader, series: Series) -> bool:
         """Whether the counters contain what no honest population would send."""
         sizes = store.report_counts(series)
         answers = sum(sizes.values())
@@ -54,7 +54,7 @@ def is_tested(series: Series) -> bool:
 ReportsByCell = Mapping[str, Mapping[Cell, int]]  # by fingerprint
 
 
-def public_report_counts(store: Store, series: Mapping[str, Series]) -> ReportsByCell:
+def public_report_counts(store: TallyReader, series: Mapping[str, Series]) -> ReportsByCell:
     """Return the reports of each series by cell, where their number is public."""
     return {
         fingerprint: store.report_counts(each)
@@ -88,7 +88,7 @@ def report_metrics(
 
 
 def pseudonym_metrics(
-    store: Store, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
+    store: TallyReader, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
 ) -> Iterator[str]:
     """Yield new pseudonyms, and reports refused by each limit."""
     new: Counter[Labels] = Counter()
@@ -123,7 +123,7 @@ def memory_metrics(
 
 
 def poisoning_metrics(
-    store: Store, series: Mapping[str, Series], flags: FakeReportFlags
+    store: TallyReader, series: Mapping[str, Series], flags: FakeReportFlags
 ) -> Iterator[str]:
     """Yield for each collection whether the poisoning test of any of its series failed."""
     found: Counter[Labels] = Counter()

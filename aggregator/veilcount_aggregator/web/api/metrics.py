@@ -27,7 +27,7 @@ from ...records.api_keys import Role
 from ...records.cache import KEYS_SECONDS
 from ...releases.store_confirmation import unconfirmed_journals
 from ...service import Aggregator
-from ...store import ServiceCounter, Store, StoreHealth
+from ...store import RecordStore, ServiceCounter, StoreHealth
 from ...store.restore_lock import release_lock_reason
 from ...store.retention.retention_guard import DROPPED
 from ...store.store_probe import StoreProbe
@@ -144,7 +144,7 @@ def _dropped(noted: Mapping[ServiceCounter, int]) -> Iterator[str]:
     yield from metric("dropped_epochs_total", "counter", "Epochs that were dropped.", dropped)
 
 
-def _locked(store: Store) -> Iterator[str]:
+def _locked(store: RecordStore) -> Iterator[str]:
     """Yield whether releases are locked, or wait, where that can be read."""
     try:
         lock_reason, pending = release_lock_reason(store), len(unconfirmed_journals(store))

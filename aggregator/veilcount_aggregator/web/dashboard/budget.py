@@ -27,19 +27,20 @@ from ... import queries
 from ...queries import BudgetQuery
 from ...queries.json_encoding import decimal
 from .charts import (
+    Axis,
     Chart,
-    axis,
-    columns,
+    Columns,
+    Lines,
     counts,
     curves,
     figures_of,
-    lines,
     logarithmic_axis,
     table_rows,
 )
-from .formatting import error_bar, level
+from .formatting import error_bar, level, short_percent
 from .pages import Content, Context, page, render, series_choice
-from .svg import Gauge, Tick
+from .scales import Tick
+from .svg import Gauge
 
 FIELDS = ("delta", "n")
 
@@ -154,7 +155,7 @@ def window_table(account: CollectionBudget) -> Chart | None:
         for each in account.windows
     ]
     caption = "The most that one person reveals within a window of time"
-    return Chart("windows", {}, caption, WINDOW_COLUMNS, rows)
+    return Chart("windows", None, caption, WINDOW_COLUMNS, rows)
 
 
 def _guess(collection: Collection, seen: int) -> str:
@@ -208,12 +209,12 @@ def _distribution(bars: Sequence[HistogramBar]) -> str:
 def _spend_chart(bars: Sequence[HistogramBar]) -> Chart | None:
     if len(bars) < 2:  # noqa: PLR2004 - a sentence is enough for one
         return None
-    hover = [f"{bar.pseudonyms:,} pseudonyms: {_answers_spent(bar)}" for bar in bars]
-    part = counts([bar.pseudonyms for bar in bars], hover)
-    x, y = axis("answers spent", type="category"), axis("pseudonyms")
+    texts = [f"{bar.pseudonyms:,} pseudonyms: {_answers_spent(bar)}" for bar in bars]
+    part = counts([bar.pseudonyms for bar in bars], texts)
+    x = Axis("answers spent", labels=tuple(_spent(bar) for bar in bars))
     return Chart(
         "spent",
-        columns([_spent(bar) for bar in bars], [part], x, y),
+        Columns((part,), x, Axis("pseudonyms")),
         "How many pseudonyms have spent how many answers; each bar has at least 20 of them.",
         ("Answers spent", "Epsilon, at most", "Pseudonyms"),
         [(_spent(bar), number_format.epsilon(bar.epsilon), f"{bar.pseudonyms:,}") for bar in bars],
@@ -270,7 +271,7 @@ def unit_chart(found: UnitComparison, n_source: str) -> Chart:
         f"Error of the {found.quantity} over the whole campaign by unit, for n = {found.n:,}"
         f" persons ({n_source}), at {level(found.level)}."
     )
-    drawing = lines(parts, axis("unit of privacy", type="category"), y)
+    drawing = Lines(parts, Axis("unit of privacy", labels=tuple(names)), y)
     return Chart("units", drawing, caption, UNIT_COLUMNS, rows)
 
 
@@ -300,7 +301,7 @@ def composition_chart(
     )
     return Chart(
         "composed",
-        lines(parts, axis("answers of one person"), axis("epsilon")),
+        Lines(parts, Axis("answers of one person"), Axis("epsilon")),
         "Epsilon of several answers together. The plain sum always holds, and is enforced; the"
         f" other two hold with delta = {decimal(delta)}, on a schedule fixed in advance.",
         ("Answers", "Plain sum", "Any mechanism", "This mechanism"),
@@ -344,11 +345,11 @@ def attack_chart(account: CollectionBudget) -> Chart | None:
         lambda n, name, chance: f"{n:,} seen, {name}: {percent(chance)}",
         dots=True,
     )
-    y = axis("guessed right, at most", format=".0%", range=[0.48, 1.02])
-    ticks = [(n, f"{n:,}") for n in x]
+    y = Axis("guessed right, at most", short_percent, ends=(0.48, 1.02))
+    ticks = tuple((n, f"{n:,}") for n in x)
     return Chart(
         "attack",
-        lines(parts, axis("answers seen", type="log", ticks=ticks), y),
+        Lines(parts, Axis("answers seen", logarithmic=True, ticks=ticks), y),
         "The probability of guessing a constant yes or no right after so many answers of one"
         " person; one half is a blind guess.",
         ("Answers seen", "Fresh, any mechanism", "Fresh, this mechanism", "Frozen"),

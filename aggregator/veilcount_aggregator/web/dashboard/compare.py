@@ -21,7 +21,7 @@ from veilcount_shared.periods import Unit
 from ... import queries
 from ...queries import CompareResult, Snapshot
 from ...queries.comparison import NO_REPORTS, ComparisonRow, SideView
-from .charts import Chart, axis, bars, estimates
+from .charts import Axis, Bars, Chart, estimates
 from .formatting import FigureFormat, days, level, row_name, value_name
 from .pages import NAME, Content, Context, page, render
 
@@ -266,15 +266,15 @@ def _chart(result: CompareResult, figures: FigureFormat, names: tuple[str, str])
         " The first 30 values are drawn; the table has all." if len(rows) > len(drawn) else ""
     )
     scale = 100 if figures.of_shares else 1
-    hover = (
+    texts = (
         f"{row_name(row.value)}: {figures.signed(row.difference)} ({_interval(row, figures)})"
         for row in drawn
     )
-    part = estimates(drawn, lambda row: row.difference, hover, scale=scale)
+    part = estimates(drawn, lambda row: row.difference, texts, scale=scale)
     title = "A minus B, in points" if figures.of_shares else "A minus B"
     return Chart(
         "differences",
-        bars([row_name(row.value) for row in drawn], [part], axis(title)),
+        Bars(tuple(row_name(row.value) for row in drawn), (part,), Axis(title)),
         f"A ({a}) minus B ({b}), each with its interval; an interval that includes 0 is not"
         f" significant.{left_out}",
         ("Value", f"A: {a}", f"B: {b}", "A minus B", "Interval", "p", "Detectable"),

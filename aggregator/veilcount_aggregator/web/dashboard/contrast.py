@@ -18,21 +18,20 @@ from ...queries import ContrastQuery
 from ...queries.contrasts import SeriesContrast
 from ...queries.paired_comparison import MEANS, SHARES, PairedComparison, PairedFigure, PairedRow
 from .charts import (
-    SHARE,
+    Axis,
+    Bars,
     Chart,
-    Drawing,
-    axis,
-    bars,
+    Lines,
     curves,
     estimates,
     figures_of,
-    lines,
     logarithmic_axis,
     table_rows,
 )
-from .formatting import days, level, row_name, unsigned_error
+from .formatting import days, level, row_name, short_percent, unsigned_error
 from .pages import Content, Context, page, render, series_choice
-from .svg import Gauge, Tick
+from .scales import Tick
+from .svg import Gauge
 
 MODELS = {
     Model.LOCAL: "Local, nobody trusted",
@@ -178,12 +177,11 @@ def _chart(contrast: TrustComparison) -> Chart:
         ),
         dots=True,
     )
-    mark = {"x": contrast.n, "text": f"n = {contrast.n:,}"}
-    x = axis("reports", type="log", ticks=[(n, f"{n:,}") for n in sizes])
+    x = Axis("reports", logarithmic=True, ticks=tuple((n, f"{n:,}") for n in sizes))
     y = logarithmic_axis(f"root mean square error{', points' if shares else ''}", figures_of(parts))
     return Chart(
         "scaling",
-        lines(parts, x, y, [mark]),
+        Lines(parts, x, y, rule=(contrast.n, f"n = {contrast.n:,}")),
         "Both axes are logarithmic. Local error falls with the square root of n (slope -1/2),"
         " central error with n itself (slope -1).",
         ("Reports", "Local", "Shuffled, same guarantee", "Central"),
@@ -201,7 +199,7 @@ def paired_view(pair: PairedComparison | None) -> Content | None:
         return None
     rows = [_paired_row(row, pair) for row in pair.rows]
     same_units = pair.units in {SHARES, MEANS} and all(row.central for row in pair.rows)
-    drawing = _paired_drawing(pair) if same_units else {}
+    drawing = _paired_drawing(pair) if same_units else None
     chart = Chart("paired", drawing, CAPTION, PAIRED_COLUMNS, rows)
     return {"about": _about_pair(pair), "units": pair.units, "chart": chart}
 
@@ -234,18 +232,19 @@ def _figure(side: PairedFigure, *, of_shares: bool) -> str:
     return f"{number_format.figure(side.figure, of_shares=of_shares)} ({interval})"
 
 
-def _paired_drawing(pair: PairedComparison) -> Drawing:
+def _paired_drawing(pair: PairedComparison) -> Bars:
     shares = pair.units == SHARES
-    values = [row_name(row.value) for row in pair.rows]
+    values = tuple(row_name(row.value) for row in pair.rows)
     sides = (
         ("local", [row.local for row in pair.rows]),
         ("central", [row.central for row in pair.rows if row.central]),
     )
     parts = []
     for name, column in sides:
-        hover = (
+        texts = (
             f"{value}, {name}: {_figure(side, of_shares=shares)}"
             for value, side in zip(values, column, strict=True)
         )
-        parts.append(estimates(column, lambda side: side.figure, hover, name))
-    return bars(values, parts, axis("share", **SHARE) if shares else axis("mean"))
+        parts.append(estimates(column, lambda side: side.figure, texts, name))
+    x = Axis("share", short_percent) if shares else Axis("mean")
+    return Bars(values, tuple(parts), x)

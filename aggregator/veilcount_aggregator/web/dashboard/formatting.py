@@ -15,6 +15,7 @@ from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.guessing import percent
 
 from ...queries.json_encoding import decimal
+from .svg import draw
 
 
 def value_name(value: object) -> str:
@@ -99,6 +100,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "day": day,
     "decimal": decimal,
     "delta": number_format.delta,
+    "drawn": draw,
     "epsilon": short_epsilon,
     "error": error_bar,
     "fake_share": fake_share,

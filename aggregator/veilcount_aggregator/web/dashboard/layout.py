@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
@@ -151,8 +150,6 @@ def _serve_asset(digest: str, name: str) -> Response:
 
 
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-PLOTLY = "plotly.min.js"
-PACKED = ".gz"
 HERE = Path(__file__).parent / "static"
 LEVEL = 6  # of gzip: once a process and asset
 DIGITS = 16
@@ -184,23 +181,9 @@ class Asset:
 @lru_cache(maxsize=64)
 def asset(name: str) -> Asset:
     """Return an asset by its name, or raise KeyError."""
-    place = _places()[name]
-    body = place.read_bytes()
-    return Asset(name, gzip.decompress(body) if place.suffix == PACKED else body)
+    return Asset(name, _paths()[name].read_bytes())
 
 
 @lru_cache(maxsize=1)
-def _places() -> dict[str, Path]:
-    ours = {each.name: each for each in HERE.iterdir() if each.suffix in TYPES}
-    return ours | {PLOTLY: _plotly()}
-
-
-def _plotly() -> Path:
-    """Return the script that a build packs next to ours; from source, it is plotly's own."""
-    packed = HERE / f"{PLOTLY}{PACKED}"
-    if packed.exists():
-        return packed
-    found = find_spec("plotly")
-    if found is None or not found.origin:
-        raise KeyError(PLOTLY)
-    return Path(found.origin).parent / "package_data" / PLOTLY
+def _paths() -> dict[str, Path]:
+    return {path.name: path for path in HERE.iterdir() if path.suffix in TYPES}

@@ -25,10 +25,11 @@ from .browser_sessions import FIELD, BrowserSessions, Visit
 
 NAME = "pages"
 COLLECTION = "<name>"  # in the address of a page of one collection
+POLICY = "Content-Security-Policy"
+STYLES = "style-src 'self'"
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self';"
-    " style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self';"
-    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    POLICY: f"default-src 'none'; script-src 'self'; {STYLES}; img-src 'self' data:;"
+    " connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Vary": "Cookie",

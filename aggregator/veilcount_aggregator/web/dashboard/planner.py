@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 from flask import Response, request
@@ -19,7 +19,7 @@ from veilcount_shared.periods import Unit
 from ... import queries
 from ...queries import PlanQuery
 from ...queries.json_encoding import decimal
-from .charts import Chart, Drawing, axis, curves, figures_of, lines, logarithmic_axis, table_rows
+from .charts import Axis, Chart, Lines, curves, figures_of, logarithmic_axis, table_rows
 from .formatting import error_bar, fake_share, level, unsigned_error
 from .pages import Content, Context, page, render
 
@@ -290,7 +290,7 @@ def _sizes(planned: PlanResult) -> list[int]:
     return sorted(round_numbers | {planned.devices})
 
 
-def _drawing(planned: PlanResult, sizes: list[int], margins: dict[str, list[float]]) -> Drawing:
+def _drawing(planned: PlanResult, sizes: list[int], margins: dict[str, list[float]]) -> Lines:
     shares = planned.quantity not in number_format.NUMBERS
     shown = _shown(planned)
     scale, own = 100 if shares else 1, f"epsilon {number_format.epsilon(planned.epsilon)}"
@@ -300,10 +300,9 @@ def _drawing(planned: PlanResult, sizes: list[int], margins: dict[str, list[floa
         lambda margin: scale * margin or None,
         lambda n, name, margin: f"{n:,} people, {name}: {shown(margin)}",
     )
-    for part in parts:
-        part["dash"] = "solid" if part["name"] == own else "dot"
-    mark = {"x": planned.devices, "text": f"{planned.devices:,} people"}
-    ticks = [(10**decade, f"{10**decade:,}") for decade in DECADES]
+    lines = tuple(replace(part, dashed=part.name != own) for part in parts)
+    ticks = tuple((10**decade, f"{10**decade:,}") for decade in DECADES)
     unit = "+/- points" if shares else "+/-"
     y = logarithmic_axis(unit if planned.candidates is None else "percent", figures_of(parts))
-    return lines(parts, axis("people", type="log", ticks=ticks), y, [mark])
+    x = Axis("people", logarithmic=True, ticks=ticks)
+    return Lines(lines, x, y, rule=(planned.devices, f"{planned.devices:,} people"))

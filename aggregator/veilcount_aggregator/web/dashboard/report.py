@@ -5,7 +5,10 @@ It is made of the parts of the collection's tabs, without their controls and lin
 
 from __future__ import annotations
 
-from flask import Flask, render_template
+from base64 import b64encode
+from hashlib import sha256
+
+from flask import Flask, Response, render_template
 
 from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared.collection import Model
@@ -17,16 +20,20 @@ from . import formatting
 from .collection.definition_history import definition_history
 from .collection.page import collection_content
 from .layout import asset
-from .pages import NAME, PAGES, Content, Context, page
+from .pages import HEADERS, NAME, PAGES, POLICY, STYLES, Content, Context, page, render
 from .releases.view import release_entry
 
 STYLE = "dashboard.css"
 
 
 @page("/collections/<name>/report", computes=True)
-def report(context: Context, name: str) -> Content:
-    """Show the report of a collection."""
-    return _content(context.aggregator.snapshot(), name)
+def report(context: Context, name: str) -> Response:
+    """Show the report of a collection; the policy of the page allows its own style."""
+    content = _content(context.aggregator.snapshot(), name)
+    response = render("report", **content)
+    digest = b64encode(sha256(content["style"].encode()).digest()).decode()
+    response.headers[POLICY] = HEADERS[POLICY].replace(STYLES, f"style-src 'sha256-{digest}'")
+    return response
 
 
 def report_document(snapshot: Snapshot, name: str) -> str:

@@ -15,7 +15,7 @@ from veilcount_aggregator.releases.budget_ledger import load_releases
 from veilcount_aggregator.releases.store_confirmation import registered_journals
 from veilcount_aggregator.store import ServiceCounter, open_store
 from veilcount_aggregator.store.retention.retention_guard import read_confirmed_day
-from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 
 from ...curator_fixtures import AGE, OVER, curator, wanted
 from ...store.series_fixtures import LONG_AGO, drop_and_delete

@@ -9,7 +9,7 @@ import numpy as np
 
 from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_aggregator.queries.snapshot import Snapshot
-from veilcount_aggregator.store import Cell, Store
+from veilcount_aggregator.store import Cell, TallyReader
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import poisoning_band
 from veilcount_analysis.estimation.confidence_intervals import Counts
@@ -37,7 +37,7 @@ def check_trend(query: EstimateQuery) -> None:
 class TrendReader:
     """One trend, and the counters of its periods, each read once."""
 
-    store: Store
+    store: TallyReader
     series: Series
     today: date
     read: dict[int, Counts] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 
 from .sqlite_fixtures import open_at
 

@@ -17,7 +17,7 @@ from shutil import which
 import pytest
 
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_shared.verdict import Verdict
 
 from ..series_fixtures import LINKED, report, send

@@ -14,8 +14,9 @@ import pytest
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit, StoreWentBack
 from veilcount_aggregator.store import Cell
 from veilcount_aggregator.store.backup import backup
-from veilcount_aggregator.store.sqlite import SqliteStore, health
 from veilcount_aggregator.store.sqlite import database as database_module
+from veilcount_aggregator.store.sqlite import health
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 from veilcount_serving.structured_logging import NAME
 from veilcount_shared.verdict import Verdict

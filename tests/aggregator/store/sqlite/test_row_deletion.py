@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.store import Cell
-from veilcount_aggregator.store.sqlite import SqliteStore, row_deletion
-from veilcount_aggregator.store.sqlite.row_deletion import RowRange
+from veilcount_aggregator.store.sql import row_deletion
+from veilcount_aggregator.store.sql.row_deletion import RowRange
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_shared.verdict import Verdict
 
 from ..series_fixtures import (

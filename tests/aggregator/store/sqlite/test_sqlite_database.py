@@ -16,10 +16,11 @@ import pytest
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit, StoreWentBack
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import DurabilityState, Record, open_store
-from veilcount_aggregator.store.sqlite import SqliteStore, connection, schema
+from veilcount_aggregator.store.sqlite import connection, schema
 from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite.connection import SqliteUrl
 from veilcount_aggregator.store.sqlite.schema import APPLICATION, FORMAT
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_aggregator.store.sqlite.wal_guard import ENDS, WalGuard
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict

@@ -13,11 +13,11 @@ import pytest
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.store import Cell, Record, Store
-from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_aggregator.store.sqlite import database as database_module
 from veilcount_aggregator.store.sqlite import store as engine
 from veilcount_aggregator.store.sqlite.file_lock import FileLock
 from veilcount_aggregator.store.sqlite.health import DAMAGED, FULL, MEMORY_SECONDS, WriteHealth
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_aggregator.store.store_probe import StoreProbe
 from veilcount_aggregator.web.api.health import readiness
 from veilcount_aggregator.web.api.metrics import _store

@@ -15,9 +15,10 @@ import pytest
 
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit, StoreWentBack
 from veilcount_aggregator.store import LOG_RESTORED, Cell, ServiceCounter
-from veilcount_aggregator.store.sqlite import SqliteStore, wal_guard
+from veilcount_aggregator.store.sqlite import wal_guard
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.height import SqliteHeight
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 from veilcount_shared.verdict import Verdict
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import unescape
 from typing import Any
 
+from flask import template_rendered
 from werkzeug.test import Client, TestResponse
 
 from veilcount_aggregator.records import sessions
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.web.dashboard.browser_sessions import COOKIE, FIELD
+from veilcount_aggregator.web.dashboard.charts import Chart
 
 from ..api.deployment_fixtures import Deployment
 
@@ -23,6 +26,7 @@ _TOKEN = re.compile(rf'name="{FIELD}" value="([0-9a-f]+)"')
 @dataclass
 class Page:
     response: TestResponse
+    content: Sequence[Mapping[str, Any]] = ()  # of its templates
 
     @property
     def status(self) -> int:
@@ -50,10 +54,8 @@ class Page:
 
     @property
     def charts(self) -> dict[str, Any]:
-        """The descriptions that the scripts draw, by the charts' names."""
-        pattern = r'<script type="application/json" id="(\S+)-data">(.*?)</script>'
-        found = re.findall(pattern, self.html, re.DOTALL)
-        return {name: json.loads(description) for name, description in found}
+        """The drawings of the charts, by the charts' names."""
+        return {chart.id: chart.drawing for chart in _charts(self.content) if chart.drawing}
 
     @property
     def dots(self) -> list[list[list[str]]]:
@@ -88,6 +90,15 @@ class Page:
         return [unescape(each) for each in found]
 
 
+def _charts(content: object) -> Iterator[Chart]:
+    if isinstance(content, Chart):
+        yield content
+    elif isinstance(content, Mapping | list | tuple):
+        parts = content.values() if isinstance(content, Mapping) else content
+        for part in parts:
+            yield from _charts(part)
+
+
 @dataclass
 class Visitor:
     """A client of the pages that keeps its cookie and sends forms back; a stranger at first."""
@@ -100,12 +111,12 @@ class Visitor:
         self.client: Client = self.deployment.app.test_client()
 
     def get(self, path: str, **options: Any) -> Page:
-        return self._read(self.client.get(path, headers=self.headers, **options))
+        return self._read(partial(self.client.get, path, headers=self.headers, **options))
 
     def post(self, path: str, **fields: Any) -> Page:
         """Send a form of the page that was opened last."""
         data = {FIELD: self.token} | fields
-        return self._read(self.client.post(path, data=data, headers=self.headers))
+        return self._read(partial(self.client.post, path, data=data, headers=self.headers))
 
     def enter(self, role: Role) -> Page:
         secret = sessions.create_link(
@@ -123,9 +134,16 @@ class Visitor:
         cookie = self.client.get_cookie(COOKIE)
         return cookie.value if cookie else ""
 
-    def _read(self, response: TestResponse) -> Page:
+    def _read(self, ask: Callable[[], TestResponse]) -> Page:
+        content: list[Mapping[str, Any]] = []
+
+        def keep(_: object, context: Mapping[str, Any], **__: object) -> None:
+            content.append(context)
+
+        with template_rendered.connected_to(keep, self.deployment.app):
+            response = ask()
         response.request.environ["wsgi.input"].close()  # a file, if the body is long
-        page = Page(response)
+        page = Page(response, content)
         found = _TOKEN.search(page.html)
         self.token = found[1] if found else self.token
         return page

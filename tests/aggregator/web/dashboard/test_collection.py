@@ -148,7 +148,7 @@ def test_a_dot_lies_on_its_whisker_and_a_line_within_its_band(analyst: Visitor) 
         r'whisker" x1="([\d.]+)%" x2="([\d.]+)%".*?dot" cx="([\d.]+)%"', page.html
     )
     places = [tuple(map(float, each)) for each in whiskers[:3]]
-    drawn = re.findall(r'"band" d="M(.*?)Z"/><path class="line" d="M(.*?)"', page.html)
+    drawn = re.findall(r'"band one" d="M(.*?)Z"/><path class="line one" d="M(.*?)"', page.html)
     band, line = drawn[0]
     outline, points = ([p.split() for p in each.split("L")] for each in (band, line))
     months = len(points)
@@ -161,7 +161,7 @@ def test_a_dot_lies_on_its_whisker_and_a_line_within_its_band(analyst: Visitor) 
     ):
         assert 0 <= float(x) <= 100
         assert float(top) < float(y) < float(bottom)  # from the top
-    assert page.html.count('class="hollow"') == 3  # November is open, for each of three values
+    assert page.html.count('class="dot hollow"') == 3  # November is open, for each of three values
 
 
 def test_a_link_changes_one_parameter_and_keeps_the_other_parameters(analyst: Visitor) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.service import Aggregator
-from veilcount_aggregator.web.dashboard.layout import HERE, PLOTLY, TYPES, asset
+from veilcount_aggregator.web.dashboard.layout import HERE, TYPES, asset
 
 from ..api.deployment_fixtures import Deployment, deployment
 from .page_fixtures import Visitor, logged_in
@@ -17,7 +17,7 @@ ASSETS = sorted(each.name for each in HERE.iterdir() if each.suffix in TYPES)
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
-@pytest.mark.parametrize("name", [*ASSETS, PLOTLY])
+@pytest.mark.parametrize("name", ASSETS)
 def test_an_asset_is_cached_for_good_under_the_digest_of_its_content(
     stocked: Deployment, name: str
 ) -> None:

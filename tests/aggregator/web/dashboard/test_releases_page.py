@@ -262,7 +262,7 @@ def test_running_totals_are_drawn_day_by_day(analyst: Visitor) -> None:
 
     assert "on the last total, each period's value summed" in dry.text
     assert "The total so far, after each period" in after.text
-    assert after.charts["figures"]["labels"] == ["2026-12-01", "2026-12-02"]
+    assert after.charts["figures"].labels == ("2026-12-01", "2026-12-02")
 
 
 def _dry(visitor: Visitor, path: str = HERE, **parameters: str) -> Page:

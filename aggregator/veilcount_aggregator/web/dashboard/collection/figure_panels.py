@@ -24,7 +24,7 @@ from ....queries.estimate_schema import (
     Spread,
     TimeRangeEstimate,
 )
-from ..charts import Chart
+from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
 from ..formatting import (
     days,
     fake_share,
@@ -35,7 +35,8 @@ from ..formatting import (
     value_name,
 )
 from ..pages import Content
-from ..svg import DotPlot, DotRow, LinePlot, Scale, band_path, path
+from ..scales import Scale
+from ..svg import DotPlot, DotRow
 from .url_state import PARTS
 
 NOISE = "noise"
@@ -253,17 +254,15 @@ def _mean_text(row: MeanRow) -> str:
 def _curve(spread: Spread) -> LinePlot:
     """Draw the share below each number."""
     rows = [each for each in spread.curve if each.share is not None]
-    x = Scale.covering(each.at for each in rows)
-    y = Scale.covering((0.0, CURVE_TOP))
-    places = [x.at(each.at) for each in rows]
+    part = Part(
+        x=tuple(each.at for each in rows),
+        values=tuple(each.share for each in rows),
+        low=tuple(each.low for each in rows),
+        high=tuple(each.high for each in rows),
+    )
+    x, y = Axis(ends=(rows[0].at, rows[-1].at)), Axis(write=short_percent, ends=(0.0, CURVE_TOP))
     return LinePlot(
-        "Share of the reports below each number",
-        "",
-        band_path(places, [y.rise(r.low) for r in rows], [y.rise(r.high) for r in rows]),
-        path(zip(places, [y.rise(each.share or 0.0) for each in rows], strict=True)),
-        [],
-        x.x_ticks(short_number),
-        y.y_ticks(short_percent),
+        "Share of the reports below each number", "", Lines((part,), x, y, height=SMALL)
     )
 
 
@@ -279,7 +278,7 @@ def _curve_table(answer: EstimateResult, spread: Spread) -> Chart:
     ]
     columns = ("Number", "Share below", f"Band at {level(answer.level)}")
     shown = rows[:: max(1, (len(rows) - 1) // TABLE_ROWS)]
-    return Chart("curve", {}, "Share of the reports below each number", columns, shown)
+    return Chart("curve", None, "Share of the reports below each number", columns, shown)
 
 
 class RangePart(NamedTuple):

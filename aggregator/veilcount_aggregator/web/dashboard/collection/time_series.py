@@ -17,9 +17,8 @@ from veilcount_shared.domain import Boolean, Features, Number
 
 from ....queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate
 from ....queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRangeEstimate
-from ..charts import Chart
+from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
 from ..formatting import day, days, level, number_interval, short_number, short_percent, value_name
-from ..svg import LinePlot, Scale, Tick, band_path, path
 from .url_state import DRAWN, ParameterDict, ShownQuery, changed
 
 Row = ShareRow | MeanRow
@@ -90,7 +89,7 @@ def time_series(
         " ".join(_notes(answer, drawn, faint, empty, (len(lines), size))),
         Chart(
             f"time-{series.fingerprint[:8]}",
-            {},
+            None,
             f"By {answer.by}",
             ("UTC days", "Reports", *(line.name for line in lines)),
             [_row(each, lines, place) for place, each in enumerate(drawn)],
@@ -124,33 +123,43 @@ def _plots(time_ranges: Sequence[TimeRangeEstimate], lines: Sequence[Line]) -> l
     ]
 
 
-def _around(low: float, high: float, height: float) -> Scale:
-    """Return a scale of a height around an interval; above 0 where the interval is."""
+def _around(low: float, high: float, height: float) -> tuple[float, float]:
+    """Return the ends of an axis of a height around an interval; above 0 where the interval is."""
     bottom = (low + high - height) / 2
     bottom = max(bottom, 0.0) if low >= 0 else bottom
-    return Scale.covering((bottom, bottom + height))
+    return bottom, bottom + height
 
 
-def _plot(time_ranges: Sequence[TimeRangeEstimate], line: Line, y: Scale) -> LinePlot:
-    x = Scale.covering(float(each.first.toordinal()) for each in time_ranges)
-    places = [x.at(each.first.toordinal()) for each in time_ranges]
-    heights = [y.rise(_figure(row)) for row in line.rows]
-    first, last = time_ranges[0], time_ranges[-1]
+def _plot(
+    time_ranges: Sequence[TimeRangeEstimate], line: Line, ends: tuple[float, float]
+) -> LinePlot:
+    texts = [
+        f"{day(each.first)}: {_between(row)}"
+        for each, row in zip(time_ranges, line.rows, strict=True)
+    ]
+    x = tuple(float(each.first.toordinal()) for each in time_ranges)
+    part = Part(
+        x=x,
+        values=tuple(map(_figure, line.rows)),
+        low=tuple(row.low for row in line.rows),
+        high=tuple(row.high for row in line.rows),
+        texts=tuple(texts),
+        open=tuple(each.open_period for each in time_ranges),
+        dots=True,
+    )
+    first, last = (
+        (at, day(each.first)) for at, each in ((x[0], time_ranges[0]), (x[-1], time_ranges[-1]))
+    )
     shares = isinstance(line.rows[0], ShareRow)
     return LinePlot(
         line.name,
-        f"{day(last.first)}: {_between(line.rows[-1])}; {day(first.first)}:"
-        f" {_between(line.rows[0])}",
-        band_path(
-            places, [y.rise(row.low) for row in line.rows], [y.rise(row.high) for row in line.rows]
+        f"{texts[-1]}; {texts[0]}",
+        Lines(
+            (part,),
+            Axis(ends=(x[0], x[-1]), ticks=(first, last)),
+            Axis(write=short_percent if shares else short_number, ends=ends),
+            height=SMALL,
         ),
-        path(zip(places, heights, strict=True)),
-        [
-            (at, height, each.open_period)
-            for at, height, each in zip(places, heights, time_ranges, strict=True)
-        ],
-        [Tick(0.0, day(first.first)), Tick(100.0, day(last.first))],
-        y.y_ticks(short_percent if shares else short_number),
     )
 
 

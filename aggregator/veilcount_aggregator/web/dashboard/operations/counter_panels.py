@@ -17,7 +17,7 @@ from veilcount_shared.verdict import Verdict
 
 from ....intake.group_intake import GROUP, SIZES
 from ....intake.service_counters import ANSWERED, REFUSED, REPORTS
-from ....store import VERDICT, Cell, ServiceCounter, Store
+from ....store import VERDICT, Cell, ServiceCounter, TallyReader
 from ...api.problems import PROBLEM_KINDS
 from ...api.request_metrics import BUCKET_BOUNDS, BUCKET_LABELS, MICROSECONDS, RELAYED
 from .. import charts
@@ -41,7 +41,7 @@ class VerdictTable:
 
 
 def by_collection(
-    store: Store, named: Mapping[str, Sequence[Series]], notes: Counts
+    store: TallyReader, named: Mapping[str, Sequence[Series]], notes: Counts
 ) -> VerdictTable:
     """Return the verdicts of each collection, over all its definitions."""
     found: dict[str, Counter[Verdict]] = {}
@@ -78,7 +78,7 @@ def by_period(series: Series, counts: Mapping[int, Counter[Verdict]]) -> charts.
     table = _table((_title(series, period), each) for period, each in counts.items())
     periods = [period for period in counts if period != NO_PERIOD]
     titles = [_title(series, period) for period in periods]
-    parts = [
+    parts = tuple(
         charts.counts(
             [counts[period][verdict] for period in periods],
             [
@@ -88,13 +88,12 @@ def by_period(series: Series, counts: Mapping[int, Counter[Verdict]]) -> charts.
             WORDS[verdict],
         )
         for verdict in _occurring(counts[period] for period in periods)
-    ]
-    x = charts.axis("UTC day on which the period begins", type="category")
-    drawing = charts.columns(titles, parts, x, charts.axis("reports"))
+    )
+    x = charts.Axis("UTC day on which the period begins", labels=tuple(titles))
     name, unit = series.collection.name, PERIODS.get(series.collection.unit, "campaign")
     return charts.Chart(
         "verdicts",
-        drawing | {"stacked": True, "height": 300},
+        charts.Columns(parts, x, charts.Axis("reports")),
         f"Reports for {name} by verdict; each bar one {unit}, by the newest definition",
         ("Period from UTC day", *table.columns),
         [(title, *(f"{each:,}" for each in row)) for title, row in table.rows.items()],
@@ -185,13 +184,12 @@ def commit_chart(counts: Counts) -> charts.Chart | None:
     groups = [(_bucket(place), found[size]) for place, size in enumerate(sizes[: last + 1])]
     if not groups:
         return None
-    hover = [f"{number:,} commits of {size} requests" for size, number in groups]
-    part = charts.counts([number for _, number in groups], hover)
-    x = charts.axis("requests in one commit", type="category")
-    drawing = charts.columns([size for size, _ in groups], [part], x, charts.axis("commits"))
+    texts = [f"{number:,} commits of {size} requests" for size, number in groups]
+    part = charts.counts([number for _, number in groups], texts)
+    x = charts.Axis("requests in one commit", labels=tuple(size for size, _ in groups))
     return charts.Chart(
         "commits",
-        drawing | {"height": 240},
+        charts.Columns((part,), x, charts.Axis("commits"), charts.LOW),
         "Durable commits by how many requests shared one: the slower the store, the more",
         ("Requests in one commit", "Commits"),
         [(size, f"{number:,}") for size, number in groups],

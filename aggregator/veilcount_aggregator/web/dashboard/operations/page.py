@@ -21,7 +21,7 @@ from ....queries.checks.store_snapshot import StoreSnapshot
 from ....records.audit_log import load_audit_log
 from ....records.gateway_keys import load_gateway_keys
 from ....service import Aggregator
-from ....store import DurabilityState, ShardHealth, Store, StoreHealth
+from ....store import DurabilityState, HealthStore, ShardHealth, Store, StoreHealth, TallyReader
 from ....store.restore_lock import release_lock_reason
 from ....store.retention.clock_guard import ClockReading, ClockState
 from ..overview import TitledFigure
@@ -195,7 +195,7 @@ def _clock(reading: ClockReading) -> tuple[str, str]:
 ShardRow = tuple[str, str, str, str, str]  # name, tone, state, memory, file
 
 
-def shard_rows(store: Store) -> list[ShardRow]:
+def shard_rows(store: HealthStore) -> list[ShardRow]:
     """Return the shards of a store that has several, and the server of its records."""
     found = store.shards()
     if len(found) <= 2:  # noqa: PLR2004 - records and one shard
@@ -248,7 +248,7 @@ class PseudonymQuota:
 
 
 def pseudonym_quotas(
-    store: Store, series: Iterable[Series], limit: int, today: date
+    store: TallyReader, series: Iterable[Series], limit: int, today: date
 ) -> list[PseudonymQuota]:
     """Return the latest open periods, the fullest first; only where counts are public."""
     found = [
@@ -260,7 +260,9 @@ def pseudonym_quotas(
     return sorted(found, key=lambda each: (-each.new, each.name, each.begins))
 
 
-def _latest(store: Store, series: Series, limit: int, today: date) -> Iterator[PseudonymQuota]:
+def _latest(
+    store: TallyReader, series: Series, limit: int, today: date
+) -> Iterator[PseudonymQuota]:
     oldest, newest = series.open_periods(today)
     new = store.new_pseudonyms(series)
     for period in range(max(oldest, newest - LATEST + 1), newest + 1):

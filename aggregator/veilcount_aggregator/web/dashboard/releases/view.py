@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from msgspec import to_builtins
@@ -35,7 +36,6 @@ from .. import charts
 from ..formatting import days, short_epsilon
 from ..pages import Content
 
-MOST_PERIODS = 12  # that an axis labels one by one
 STRINGS = StringsQuery.kind
 DRAWN = ("histogram", "running_total")  # queries with a figure for each of many values
 LABELLED = ("most_frequent", "variance")  # queries whose figures need their names
@@ -122,7 +122,7 @@ def release_entry(place: int, release: ReleaseView) -> Content:
     """
     figures, dates = _shown(release), days(release.first, release.last)
     rows = [_row(each) for each in figures]
-    drawing = _drawing(figures, rows) if release.query in DRAWN else {}
+    drawing = _drawing(figures, rows) if release.query in DRAWN else None
     caption = f"Released counts with their intervals, {dates}"
     return {
         "place": place,
@@ -161,10 +161,10 @@ def _row(figure: ReleasedFigure) -> tuple[str, ...]:
     return (spell_label(figure.value), *numbers)
 
 
-def _drawing(figures: Sequence[ReleasedFigure], rows: Sequence[tuple[str, ...]]) -> charts.Drawing:
-    hover = (f"{value}: {figure} answers, {low} to {high}" for value, figure, low, high in rows)
-    part = charts.estimates(figures, lambda each: each.figure, hover)
-    return charts.bars([row[0] for row in rows], [part], charts.axis("answers"))
+def _drawing(figures: Sequence[ReleasedFigure], rows: Sequence[tuple[str, ...]]) -> charts.Bars:
+    texts = (f"{value}: {figure} answers, {low} to {high}" for value, figure, low, high in rows)
+    part = charts.estimates(figures, lambda each: each.figure, texts)
+    return charts.Bars(tuple(row[0] for row in rows), (part,), charts.Axis("answers"))
 
 
 # -- the budget ------------------------------------------------------------------------------------
@@ -182,28 +182,23 @@ def budget_chart(ledger: SeriesReleases, open_until: Sequence[str], budget: str)
         )
         for each, state in zip(periods, open_until, strict=True)
     ]
-    parts = [
-        charts.counts(
-            [float(Fraction(each.spent)) for each in periods],
-            [f"{day}: {spent} spent" for day, spent, _, _ in rows],
-            "spent",
-        ),
-        charts.counts(
-            [float(Fraction(each.remaining)) for each in periods],
-            [f"{day}: {remaining} remains" for day, _, remaining, _ in rows],
-            "remains",
-        )
-        | {"hue": "line"},
-    ]
-    first = [str(each.first) for each in periods]
-    labelled = {"type": "category"} if len(first) <= MOST_PERIODS else {}
-    x = charts.axis("UTC day on which the period begins", **labelled)
-    drawing = charts.columns(first, parts, x, charts.axis(ledger.unit))
+    spent = charts.counts(
+        (float(Fraction(each.spent)) for each in periods),
+        (f"{day}: {figure} spent" for day, figure, _, _ in rows),
+        "spent",
+    )
+    remains = charts.counts(
+        (float(Fraction(each.remaining)) for each in periods),
+        (f"{day}: {figure} remains" for day, _, figure, _ in rows),
+        "remains",
+    )
+    x = charts.Axis(
+        "UTC day on which the period begins", labels=tuple(str(each.first) for each in periods)
+    )
+    drawing = charts.Columns((spent, replace(remains, rest=True)), x, charts.Axis(ledger.unit))
     caption = f"{sentence_case(ledger.unit)} spent and remaining, of {budget} in each period"
     columns = ("UTC days", "Spent", "Remains", "State")
-    return charts.Chart(
-        "budget", drawing | {"stacked": True, "height": 280}, caption, columns, rows
-    )
+    return charts.Chart("budget", drawing, caption, columns, rows)
 
 
 # -- the dry run -----------------------------------------------------------------------------------

@@ -1,116 +1,99 @@
-// Draws what charts.py describes. Descriptions hold figures and words; colours and sizes are of the style sheet,
-// so that a chart follows the reader's theme.
+// Shows the text of a mark when it is pointed at or has the focus; arrow keys lead from mark to mark. Saves a chart as a picture.
 (() => {
   'use strict';
-  const CONFIG = {
-    displayModeBar: false, responsive: true, showSendToCloud: false, plotlyServerURL: '', displaylogo: false, scrollZoom: false,
+  const readout = document.createElement('p');
+  readout.className = 'readout';
+  readout.hidden = true;
+  readout.setAttribute('aria-hidden', 'true'); // a screen reader reads the mark's own name
+  document.body.append(readout);
+
+  const hide = () => { readout.hidden = true; };
+  const show = (mark) => {
+    readout.textContent = mark.getAttribute('aria-label');
+    readout.hidden = false;
+    const box = mark.lastElementChild.getBoundingClientRect(), most = document.documentElement.clientWidth - readout.offsetWidth - 4;
+    readout.style.left = `${scrollX + Math.max(4, Math.min(most, box.left + (box.width - readout.offsetWidth) / 2))}px`;
+    readout.style.top = `${scrollY + (box.top > readout.offsetHeight + 8 ? box.top - readout.offsetHeight - 8 : box.bottom + 8)}px`;
   };
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  const rgba = (name, part) => {
-    const hex = colour(name).slice(1);
-    const [r, g, b] = [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
-    return `rgba(${r}, ${g}, ${b}, ${part})`;
-  };
-  const HUES = ['one', 'two', 'three', 'four', 'five', 'six', 'seven'];
-  const hue = (each, place) => each.hue || HUES[place % HUES.length];
+  const at = (act) => (event) => { const mark = event.target.closest('.area .mark'); if (mark) act(mark); };
+  document.addEventListener('pointerover', at(show));
+  document.addEventListener('pointerout', at(hide));
+  document.addEventListener('focusin', at(show));
+  document.addEventListener('focusout', at(hide));
+  document.addEventListener('keydown', (event) => { if (event.key === 'Escape') hide(); });
 
-  const axis = (description, more = {}) => ({
-    title: { text: description.title || '', font: { size: 13 }, standoff: 12 }, type: description.type || '-', tickformat: description.format || '',
-    ticksuffix: description.suffix || '', range: description.range || undefined, zeroline: false, automargin: true, fixedrange: true,
-    gridcolor: colour('line'), linecolor: colour('line'), tickfont: { size: 12 }, hoverformat: description.format || '',
-    ...(description.ticks ? { tickmode: 'array', tickvals: description.ticks.map(([at]) => at), ticktext: description.ticks.map(([, text]) => text) } : {}), ...more,
-  });
-
-  const layout = (description, more = {}) => ({
-    font: { family: getComputedStyle(document.body).fontFamily, color: colour('ink'), size: 13 },
-    paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', margin: { l: 8, r: 16, t: 8, b: 8 },
-    height: description.height || 360, hoverlabel: { font: { size: 13 } }, dragmode: false,
-    legend: { orientation: 'h', y: 1, x: 0, yanchor: 'bottom', xanchor: 'left' }, showlegend: (description.parts || []).length > 1,
-    xaxis: axis(description.x || {}), yaxis: axis(description.y || {}), shapes: (description.marks || []).map(mark), annotations: (description.marks || []).filter((m) => m.text).map((m) => note(m, description)),
-    ...more,
-  });
-  const mark = (description) => ({
-    type: 'line', xref: description.x === undefined ? 'paper' : 'x', yref: description.y === undefined ? 'paper' : 'y', layer: 'below',
-    x0: description.x === undefined ? 0 : description.x, x1: description.x === undefined ? 1 : description.x,
-    y0: description.y === undefined ? 0 : description.y, y1: description.y === undefined ? 1 : description.y,
-    line: { color: colour('soft'), width: 1, dash: 'dot' },
-  });
-  const at = (place, axis) => (axis && axis.type === 'log' ? Math.log10(place) : place); // as Plotly expects of a note alone
-  const note = (description, chart) => ({
-    text: description.text, showarrow: false, font: { size: 11, color: colour('soft') }, xanchor: 'left', yanchor: 'top', xshift: 5,
-    x: description.x === undefined ? 0 : at(description.x, chart.x), y: description.y === undefined ? 1 : at(description.y, chart.y),
-    xref: description.x === undefined ? 'paper' : 'x', yref: description.y === undefined ? 'paper' : 'y',
-  });
-
-  // Plotly takes some marks in a text for HTML; a value that has them in its name is shown as it is.
-  const MARKS = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
-  const plain = (_, text) => (typeof text === 'string' ? text.replace(/[&<>]/g, (mark) => MARKS[mark]) : text);
-  const bare = (text) => Object.entries(MARKS).reduceRight((left, [mark, escaped]) => left.replaceAll(escaped, mark), text);
-
-  // A long name is cut where it would leave the bars no room; the table has all of it.
-  const cut = (label, most) => {
-    const whole = bare(String(label));
-    return whole.length > most ? plain('', `${whole.slice(0, most - 1)}…`) : label;
-  };
-  const named = (labels) => {
-    const most = window.innerWidth < 700 ? 16 : 40;
-    return { tickmode: 'array', tickvals: labels, ticktext: labels.map((label) => cut(label, most)) };
-  };
-
-  // Horizontal bars with whiskers, the first on top.
-  const bars = (description) => {
-    const parts = description.parts;
-    const traces = parts.map((each, place) => ({
-      type: 'bar', orientation: 'h', name: each.name || '', y: description.labels, x: each.values, customdata: each.hover,
-      hovertemplate: '%{customdata}<extra></extra>', marker: { color: rgba(hue(each, place), 0.35), line: { width: 0 } },
-      error_x: { type: 'data', symmetric: false, array: each.high.map((h, i) => h - each.values[i]), arrayminus: each.low.map((l, i) => each.values[i] - l),
-        color: colour(hue(each, place)), thickness: 2.2, width: 5 },
-    }));
-    const height = Math.max(170, 90 + description.labels.length * (parts.length > 1 ? 20 * parts.length + 12 : 34));
-    return [traces, layout({ ...description, height }, {
-      barmode: 'group', bargap: 0.42, showlegend: parts.length > 1,
-      yaxis: axis({}, { autorange: 'reversed', type: 'category', gridcolor: 'rgba(0,0,0,0)', ticklabelstandoff: 8, ...named(description.labels) }),
-      xaxis: axis(description.x || {}, { zeroline: true, zerolinecolor: colour('soft') }),
-    })];
-  };
-
-  // Vertical columns, without whiskers: counts, which have none.
-  const columns = (description) => [description.parts.map((each, place) => ({
-    type: 'bar', name: each.name || '', x: description.labels, y: each.values, customdata: each.hover, hovertemplate: '%{customdata}<extra></extra>',
-    marker: { color: rgba(hue(each, place), 0.75) },
-  })), layout(description, { bargap: 0.12, barmode: description.stacked ? 'stack' : 'group', xaxis: axis(description.x || {}, { gridcolor: 'rgba(0,0,0,0)' }) })];
-
-  // Lines that are computed, not estimated: without bands.
-  const lines = (description) => {
-    const traces = description.parts.map((each, place) => {
-      const name = hue(each, place);
-      return {
-        type: 'scatter', mode: each.dots === false ? 'lines' : 'lines+markers', name: each.name || '', x: each.x, y: each.values,
-        customdata: each.hover, hovertemplate: each.hover ? '%{customdata}<extra></extra>' : undefined,
-        line: { color: colour(name), width: 2.2, dash: each.dash || 'solid', shape: each.step ? 'hv' : 'linear' },
-        marker: { size: 8, color: colour(name), line: { color: colour(name), width: 2 } },
-      };
+  // A chart is one stop of the Tab key. Titles are for readers without scripts: a browser would show both.
+  const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+  const enter = (area) => {
+    const marks = [...area.querySelectorAll('.mark')];
+    if (!marks.length) return;
+    area.setAttribute('role', 'group');
+    marks.forEach((mark, index) => {
+      const title = mark.querySelector('title');
+      mark.setAttribute('role', 'img');
+      mark.setAttribute('aria-label', title.textContent);
+      mark.setAttribute('tabindex', index ? '-1' : '0');
+      title.remove();
     });
-    return [traces, layout(description)];
+    area.addEventListener('keydown', (event) => {
+      const step = STEPS[event.key];
+      if (!step) return;
+      const from = marks.indexOf(document.activeElement), to = Math.max(0, Math.min(marks.length - 1, from + step));
+      marks.forEach((mark, index) => mark.setAttribute('tabindex', index === to ? '0' : '-1'));
+      marks[to].focus();
+      event.preventDefault();
+    });
   };
+  document.querySelectorAll('.area').forEach(enter);
 
-  const KINDS = { bars, columns, lines };
-
-  const draw = async (place) => {
-    const description = JSON.parse(document.getElementById(place.dataset.chart).textContent, plain);
-    const [traces, look] = KINDS[description.kind](description);
-    const wait = place.querySelector('.wait');
-    if (wait) wait.remove();
-    place.style.minHeight = `${look.height}px`;
-    await Plotly.react(place, traces, look, CONFIG);
+  // The picture: the drawings of a chart with the colours they have here, and its texts.
+  const MARGIN = 12;
+  const NAMESPACE = 'http://www.w3.org/2000/svg';
+  const LOOK = ['display', 'fill', 'font-family', 'font-size', 'opacity', 'stroke', 'stroke-dasharray', 'stroke-linecap', 'stroke-width', 'vector-effect'];
+  const element = (name, attributes) => {
+    const created = document.createElementNS(NAMESPACE, name);
+    Object.entries(attributes).forEach(([key, value]) => created.setAttribute(key, value));
+    return created;
   };
-
-  const save = (button) => Plotly.downloadImage(document.getElementById(button.dataset.save), {
-    format: 'png', width: 1200, height: 675, scale: 2, filename: `veilcount-${button.dataset.save}`,
-  });
-
-  const places = [...document.querySelectorAll('[data-chart]')];
-  window.veilcountDrawn = places.map(draw);
-  document.addEventListener('theme', () => places.forEach(draw));
+  const drawing = (svg, frame) => {
+    const box = svg.getBoundingClientRect(), copy = svg.cloneNode(true);
+    const copies = [copy, ...copy.querySelectorAll('*')];
+    [svg, ...svg.querySelectorAll('*')].forEach((from, index) => {
+      const look = getComputedStyle(from);
+      LOOK.forEach((key) => copies[index].setAttribute(key, look.getPropertyValue(key)));
+    });
+    Object.entries({ x: box.left - frame.left, y: box.top - frame.top, width: box.width, height: box.height, overflow: 'visible' })
+      .forEach(([key, value]) => copy.setAttribute(key, value));
+    return copy;
+  };
+  const text = (from, frame) => {
+    const range = document.createRange(), look = getComputedStyle(from);
+    range.selectNodeContents(from);
+    const box = range.getBoundingClientRect();
+    const written = element('text', { x: box.left - frame.left, y: box.bottom - frame.top - box.height / 4, fill: look.color, 'font-family': look.fontFamily, 'font-size': look.fontSize });
+    written.textContent = from.textContent;
+    return written;
+  };
+  const picture = (plot) => {
+    const box = plot.getBoundingClientRect();
+    const frame = { left: box.left - MARGIN, top: box.top - MARGIN, width: box.width + 2 * MARGIN, height: box.height + 2 * MARGIN };
+    const whole = element('svg', { width: frame.width, height: frame.height });
+    whole.append(element('rect', { width: '100%', height: '100%', fill: getComputedStyle(plot.closest('figure')).backgroundColor }));
+    plot.querySelectorAll('svg:not(svg svg)').forEach((svg) => whole.append(drawing(svg, frame)));
+    plot.querySelectorAll('.text').forEach((label) => whole.append(text(label, frame)));
+    return whole;
+  };
+  const save = async (button) => {
+    const whole = picture(document.getElementById(button.dataset.save));
+    const image = new Image(), canvas = document.createElement('canvas');
+    image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(whole))}`;
+    await image.decode();
+    [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
+    canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+    const link = document.createElement('a');
+    link.href = canvas.toDataURL('image/png');
+    link.download = `veilcount-${button.dataset.save}.png`;
+    link.click();
+  };
   document.querySelectorAll('[data-save]').forEach((button) => button.addEventListener('click', () => save(button)));
 })();

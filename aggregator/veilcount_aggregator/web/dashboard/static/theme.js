@@ -5,7 +5,6 @@
   if (kept) document.documentElement.dataset.theme = kept;
   const system = matchMedia('(prefers-color-scheme: dark)');
   const dark = () => (document.documentElement.dataset.theme || (system.matches ? 'dark' : 'light')) === 'dark';
-  const tell = () => document.dispatchEvent(new Event('theme'));
   const show = (button) => button.setAttribute('aria-pressed', String(dark()));
   document.addEventListener('DOMContentLoaded', () => {
     const button = document.getElementById('theme');
@@ -16,8 +15,7 @@
       document.documentElement.dataset.theme = chosen;
       localStorage.setItem('theme', chosen);
       show(button);
-      tell();
     });
-    system.addEventListener('change', () => { show(button); tell(); });
+    system.addEventListener('change', () => show(button));
   });
 })();

@@ -102,7 +102,7 @@ def test_mean_and_worst_are_for_analysts_and_the_histogram_for_admins(alone: Dep
     assert "Only admins see the distribution." in pages[0].text
     assert "spent" not in pages[0].charts
     bars = pages[1].charts["spent"]
-    assert (bars["labels"], bars["parts"][0]["values"]) == (["1", "2"], [40, 25])
+    assert (bars.x.labels, bars.parts[0].values) == (("1", "2"), (40, 25))
 
 
 def test_composition_is_below_the_plain_sum_and_an_attack_grows_with_fresh_answers_alone(
@@ -119,17 +119,17 @@ def test_composition_is_below_the_plain_sum_and_an_attack_grows_with_fresh_answe
             *("once/budget", "curated/budget"),
         )
     )
-    steps = usual["composed"]["parts"][0]["x"]
-    plain, together = (part["values"] for part in usual["composed"]["parts"])
-    fresh, frozen = (part["values"] for part in usual["attack"]["parts"])
+    steps = usual["composed"].parts[0].x
+    plain, together = (part.values for part in usual["composed"].parts)
+    fresh, frozen = (part.values for part in usual["attack"].parts)
 
     assert plain == steps
     assert all(sum_ >= less for sum_, less in zip(plain, together, strict=True))
-    assert together[-1] < strict["composed"]["parts"][-1]["values"][-1]
+    assert together[-1] < strict["composed"].parts[-1].values[-1]
     assert together[-1] < plain[-1] == 61
-    assert usual["attack"]["parts"][0]["x"] == [1, 7, 30, 61]
+    assert usual["attack"].parts[0].x == (1, 7, 30, 61)
     assert fresh[:3] == pytest.approx([0.7311, 0.9106, 0.9961], abs=5e-5)
-    assert frozen == [frozen[0]] * 4 == [fresh[0]] * 4
+    assert frozen == (frozen[0],) * 4 == (fresh[0],) * 4
     assert not (once.keys() | curated.keys()) & {"composed", "attack"}
 
 
@@ -139,12 +139,12 @@ def test_the_line_of_very_many_answers_ends_early(alone: Deployment) -> None:
     page = logged_in(alone).get("/collections/long/budget")
 
     assert page.status == 200
-    assert page.charts["composed"]["parts"][0]["x"][-1] == MOST_DRAWN
+    assert page.charts["composed"].parts[0].x[-1] == MOST_DRAWN
 
 
 def test_units_are_compared_at_one_epsilon_of_a_user_and_the_requested_n(analyst: Visitor) -> None:
     (local, central), (more, _) = (
-        [part["values"] for part in page.charts["units"]["parts"]]
+        [part.values for part in page.charts["units"].parts]
         for page in (analyst.get(f"/collections/theme/budget?n={n}") for n in (1000, 4000))
     )
 

@@ -37,11 +37,11 @@ def test_the_largest_difference_is_a_sentence_and_the_picture_has_all(
     )
     assert found[5] == ("higher" if row.difference > 0 else "lower")
     assert "Of 3 values compared, 2 differ, taken all together: light, dark." in page.text
-    assert picture["labels"] == ["light", "dark", "system"]
-    assert picture["x"]["title"] == "A minus B, in points"
+    assert picture.labels == ("light", "dark", "system")
+    assert picture.x.title == "A minus B, in points"
     for name, attribute in (("values", "difference"), ("low", "low"), ("high", "high")):
         expected = [100 * getattr(row, attribute) for row in answer.rows]
-        assert picture["parts"][0][name] == pytest.approx(expected)
+        assert getattr(picture.parts[0], name) == pytest.approx(expected)
 
 
 #: an address, the fields of the form, and patterns of the text

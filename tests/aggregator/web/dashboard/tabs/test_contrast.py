@@ -16,7 +16,7 @@ from ..page_fixtures import Visitor, logged_in
 
 
 def slope(part: Any) -> float:
-    rise, run = (log10(part[axis][-1] / part[axis][0]) for axis in ("values", "x"))
+    rise, run = (log10(places[-1] / places[0]) for places in (part.values, part.x))
     return rise / run
 
 
@@ -28,31 +28,31 @@ def test_rows_have_their_errors_and_guarantees_and_lines_their_slopes(
     question = queries.ContrastQuery.parse({})
     (series,) = queries.contrast(snapshot(answered), "theme", question).series
     picture = page.charts["scaling"]
-    local, shuffled, central = picture["parts"]
+    local, shuffled, central = picture.parts
 
     for line in series.contrast.lines:
         assert f"{line.devices_as_central:,}" in page.text
         assert line.guarantee[1:] in page.text
     assert slope(local) == pytest.approx(-0.5, abs=0.001)
     assert slope(central) == pytest.approx(-1, abs=0.001)
-    rows = zip(local["values"], shuffled["values"], central["values"], strict=True)
+    rows = zip(local.values, shuffled.values, central.values, strict=True)
     assert all(a >= b >= c for a, b, c in rows)
-    assert picture["marks"] == [{"x": 8000, "text": "n = 8,000"}]
-    assert (picture["x"]["type"], picture["y"]["type"]) == ("log", "log")
+    assert picture.rule == (8000, "n = 8,000")
+    assert (picture.x.logarithmic, picture.y.logarithmic) == (True, True)
 
 
 def test_a_paired_collection_is_drawn_with_both_intervals(analyst: Visitor) -> None:
     """A quarter is dark in both halves."""
     page = analyst.get("/collections/local/contrast")
     picture = page.charts["paired"]
-    local, central = picture["parts"]
+    local, central = picture.parts
 
     assert "local (n = 4,000) uses local privacy" in page.text
     assert "curated (n = 4,000) a trusted curator" in page.text
     assert "of a release that cost epsilon 0.5" in page.text
-    assert picture["labels"] == ["false", "true"]
-    assert local["low"][1] < 0.25 < local["high"][1]
-    assert central["high"][1] - central["low"][1] < local["high"][1] - local["low"][1]
+    assert picture.labels == ("false", "true")
+    assert local.low[1] < 0.25 < local.high[1]
+    assert central.high[1] - central.low[1] < local.high[1] - local.low[1]
 
 
 def test_without_a_release_the_local_half_is_shown_alone(alone: Deployment) -> None:

@@ -89,19 +89,19 @@ def test_with_a_shuffler_the_page_states_what_a_single_report_reveals(analyst: V
         in page.text
     )
     assert f"Epsilon, event {decimal(alone)} " in page.text
-    assert [part["name"] for part in page.charts["margins"]["parts"]] == ["epsilon 1"]
+    assert [part.name for part in page.charts["margins"].parts] == ["epsilon 1"]
 
 
 def test_the_curve_falls_and_more_epsilon_lies_below(analyst: Visitor) -> None:
     picture = analyst.get("/plan?devices=3000&epsilon=1.5").charts["margins"]
-    parts = picture["parts"]
-    starts = [part["values"][0] for part in parts]
+    parts = picture.parts
+    starts = [part.values[0] for part in parts]
 
-    assert [part["name"] for part in parts] == [f"epsilon {x}" for x in ("0.5", 1, "1.5", 2, 4)]
-    assert [part["dash"] for part in parts] == ["dot", "dot", "solid", "dot", "dot"]
-    for values in (starts, *(part["values"] for part in parts)):
-        assert values == sorted(values, reverse=True)
-    assert picture["marks"][0]["x"] == 3000
+    assert [part.name for part in parts] == [f"epsilon {x}" for x in ("0.5", 1, "1.5", 2, 4)]
+    assert [part.dashed for part in parts] == [True, True, False, True, True]
+    for values in (starts, *(part.values for part in parts)):
+        assert list(values) == sorted(values, reverse=True)
+    assert picture.rule == (3000, "3,000 people")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ one transaction, once.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -24,33 +23,33 @@ from ..transfer_format import (
     parse_record,
     tally_piece,
 )
-from .database import SqliteDatabase
 from .intake import ensure_series
 from .records import advance_generation, put_record
-from .tallies import SqliteTally
+from .sql_connection import SqlConnection, SqlReader
+from .tallies import SqlTally
 
 _Series = tuple[int, str, int]  # number, fingerprint, the first epoch that was not dropped
 
 
-def pieces(file: SqliteDatabase) -> Iterator[TransferPiece]:
+def pieces(source: SqlReader) -> Iterator[TransferPiece]:
     """Return everything, kind by kind. No reading lasts longer than one piece takes."""
-    with file.reading() as database:
+    with source.reading() as database:
         small = [*_records(database), *_numbers(database)]
         known: list[_Series] = database.execute(
             "select number, fingerprint, dropped from series order by fingerprint"
         ).fetchall()
     yield from small
     for series in known:
-        with file.reading() as database:
+        with source.reading() as database:
             histograms = list(_spent_rows(database, series))
         yield from histograms
     for series in known:
-        yield from _tallies(file, series)
+        yield from _tallies(source, series)
     for series in known:
-        yield from _rows(file, series)
+        yield from _rows(source, series)
 
 
-def absorb(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> None:
+def absorb(database: SqlConnection, pieces: Iterable[TransferPiece]) -> None:
     """Write pieces in place of what is here under their names."""
     kinds = set()
     for piece in pieces:
@@ -64,7 +63,7 @@ def absorb(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> Non
         advance_generation(database, kinds)
 
 
-def merge(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> None:
+def merge(database: SqlConnection, pieces: Iterable[TransferPiece]) -> None:
     """Add one shard's pieces to what is here."""
     for piece in pieces:
         _WRITERS[piece.kind](database, piece, add=True)
@@ -73,7 +72,7 @@ def merge(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> None
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _records(database: sqlite3.Connection) -> Iterator[TransferPiece]:
+def _records(database: SqlConnection) -> Iterator[TransferPiece]:
     for kind, key, value in database.execute("select * from record order by kind, key"):
         yield TransferPiece("record", join_key(kind, key), value)
 
@@ -87,13 +86,13 @@ _NUMBERS = {
 }
 
 
-def _numbers(database: sqlite3.Connection) -> Iterator[TransferPiece]:
+def _numbers(database: SqlConnection) -> Iterator[TransferPiece]:
     for kind, query in _NUMBERS.items():
         for *key, number in database.execute(query):
             yield numbers_piece(kind, [number], *key)
 
 
-def _spent_rows(database: sqlite3.Connection, series: _Series) -> Iterator[TransferPiece]:
+def _spent_rows(database: SqlConnection, series: _Series) -> Iterator[TransferPiece]:
     number, fingerprint, _ = series
     for epoch, rows in database.execute(
         "select epoch, rows from spent_rows where series = ? order by epoch", (number,)
@@ -101,25 +100,25 @@ def _spent_rows(database: sqlite3.Connection, series: _Series) -> Iterator[Trans
         yield histogram_piece(decode_numbers(rows), fingerprint, epoch)
 
 
-def _tallies(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
+def _tallies(source: SqlReader, series: _Series) -> Iterator[TransferPiece]:
     number, fingerprint, _ = series
-    with file.reading() as database:
+    with source.reading() as database:
         cells = database.execute(
             "select period, segment, n from tally where series = ? order by period, segment",
             (number,),
         ).fetchall()
     for *place, n in cells:
         cell = Cell(*place)
-        with file.reading() as database:
-            counters = SqliteTally(database, number, cell).read()
+        with source.reading() as database:
+            counters = SqlTally(database, number, cell).read()
         yield tally_piece(n, counters, fingerprint, cell)
 
 
-def _rows(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
+def _rows(source: SqlReader, series: _Series) -> Iterator[TransferPiece]:
     number, fingerprint, epoch = series
     after = b""
     while True:
-        with file.reading() as database:
+        with source.reading() as database:
             found = database.execute(_NEXT, (number, epoch, after)).fetchone()
             if found is None:
                 return
@@ -149,7 +148,7 @@ def _between(first: int) -> tuple[bytes, bytes]:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def _write_dropped(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
+def _write_dropped(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:
     """Rows of dropped epochs are not transferred: what the source dropped cannot come back."""
     number, _ = ensure_series(database, piece.key)
     epochs = _one(piece.body)
@@ -161,7 +160,7 @@ def _write_dropped(database: sqlite3.Connection, piece: TransferPiece, *, add: b
     database.execute(query, {"epochs": epochs, "number": number})
 
 
-def _write_new_rows(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
+def _write_new_rows(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:
     fingerprint, period = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)
     database.execute(
@@ -171,9 +170,7 @@ def _write_new_rows(database: sqlite3.Connection, piece: TransferPiece, *, add: 
     )
 
 
-def _write_service_counter(
-    database: sqlite3.Connection, piece: TransferPiece, *, add: bool
-) -> None:
+def _write_service_counter(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:
     database.execute(
         "insert into service_counter values (?, ?, ?, ?, ?)"
         " on conflict do update set times = times * ? + excluded.times",
@@ -181,7 +178,7 @@ def _write_service_counter(
     )
 
 
-def _write_spent_rows(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
+def _write_spent_rows(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:
     fingerprint, epoch = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)
     histogram = decode_numbers(piece.body)
@@ -194,11 +191,11 @@ def _write_spent_rows(database: sqlite3.Connection, piece: TransferPiece, *, add
     )
 
 
-def _write_tally(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
+def _write_tally(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:
     fingerprint, period, segment = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)
     cell = Cell(int(period), int(segment))
-    tally, numbers = SqliteTally(database, number, cell), decode_numbers(piece.body)
+    tally, numbers = SqlTally(database, number, cell), decode_numbers(piece.body)
     if add:
         query = "select n from tally where series = ? and period = ? and segment = ?"
         for n in database.execute(query, (number, *cell)).fetchall():
@@ -206,7 +203,7 @@ def _write_tally(database: sqlite3.Connection, piece: TransferPiece, *, add: boo
     tally.put(int(numbers[0]), numbers[1:])
 
 
-def _write_rows(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
+def _write_rows(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:
     """Rows of two shards are never the same."""
     fingerprint, epoch, size, first = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)

@@ -8,8 +8,7 @@ number in it was written once a level.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from veilcount_shared import Collection
 from ..interface import Cell
 from ..series_reports import Bytes, Counters
 from ..transfer_format import decode_numbers, encode_numbers
+from .sql_connection import SqlConnection
 
 #: so many counters are one blob, read and written whole
 SMALL = 512
@@ -49,10 +49,10 @@ _PARTS = (
 _CLEAR_PARTS = "delete from part where series = ? and period = ? and segment = ? and level <= ?"
 
 
-class SqliteTally:
+class SqlTally:
     """The tally of one cell, inside a transaction."""
 
-    def __init__(self, database: sqlite3.Connection, number: int, cell: Cell) -> None:
+    def __init__(self, database: SqlConnection, number: int, cell: Cell) -> None:
         self._database = database
         self._here = (number, *cell)
 
@@ -97,8 +97,9 @@ class SqliteTally:
         """Make one part of all: it is read fastest, and nothing comes any more."""
         self._merge(TOP, size)
 
-    def _whole(self) -> sqlite3.Cursor:
-        return self._database.execute(_WHOLE, self._here)
+    def _whole(self) -> Iterable[tuple[bytes]]:
+        rows: Iterable[tuple[bytes]] = self._database.execute(_WHOLE, self._here)
+        return rows
 
     def _add_whole(self, total: Counters) -> None:
         for (held,) in self._whole():
@@ -133,7 +134,7 @@ class SqliteTally:
         return total
 
 
-def unmerged_cells(database: sqlite3.Connection, number: int, last: int) -> list[Cell]:
+def unmerged_cells(database: SqlConnection, number: int, last: int) -> list[Cell]:
     """Return the cells up to a period that are kept in several parts."""
     rows = database.execute(
         "select period, segment from part where series = ? and period <= ?"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -12,8 +11,8 @@ from veilcount_analysis.series.series import Series
 from ..series_reports import Codes, Quota, SeriesReports, ServiceCounts, coalesce, refusal_counts
 from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
 from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers, pad_zeros
-from .schema import COUNT
-from .tallies import SqliteTally
+from .sql_connection import SqlConnection
+from .tallies import SqlTally
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
 #: so many rows are read or written at once; fewer than `LEAST` are read one by one
@@ -38,10 +37,17 @@ _SPENT_ROWS = "select rows from spent_rows where series = ? and epoch = ?"
 _MOVE = "replace into spent_rows (series, epoch, rows) values (?, ?, ?)"
 
 
+#: adds to a service counter
+COUNT = (
+    "insert into service_counter (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
+    " on conflict do update set times = times + excluded.times"
+)
+
+
 class _Lookup:
     """What a series has spent, looked up when a key is first read."""
 
-    def __init__(self, database: sqlite3.Connection, number: int) -> None:
+    def __init__(self, database: SqlConnection, number: int) -> None:
         self._database = database
         self._number = number
 
@@ -101,7 +107,7 @@ class _Hourly(_Lookup, dict[Quota, int]):
         return self[quota]
 
 
-def find_series(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int] | None:
+def find_series(database: SqlConnection, fingerprint: str) -> tuple[int, int] | None:
     """Return the number of a series and its first epoch that was not dropped."""
     found: tuple[int, int] | None = database.execute(
         "select number, dropped from series where fingerprint = ?", (fingerprint,)
@@ -109,7 +115,7 @@ def find_series(database: sqlite3.Connection, fingerprint: str) -> tuple[int, in
     return found
 
 
-def ensure_series(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int]:
+def ensure_series(database: SqlConnection, fingerprint: str) -> tuple[int, int]:
     """Return the same; a series that is new here gets a number."""
     found = find_series(database, fingerprint)
     if found is not None:
@@ -119,7 +125,7 @@ def ensure_series(database: sqlite3.Connection, fingerprint: str) -> tuple[int, 
 
 
 def commit_group(
-    database: sqlite3.Connection, group: Sequence[SeriesReports], counts: ServiceCounts
+    database: SqlConnection, group: Sequence[SeriesReports], counts: ServiceCounts
 ) -> list[Codes]:
     """Judge and count a group."""
     states: dict[str, tuple[int, SeriesState, _Rows]] = {}
@@ -142,9 +148,7 @@ def commit_group(
     return [verdicts[place] for place in range(len(group))]
 
 
-def close_row(
-    database: sqlite3.Connection, series: Series, epochs: Iterable[int], row: bytes
-) -> bool:
+def close_row(database: SqlConnection, series: Series, epochs: Iterable[int], row: bytes) -> bool:
     """Set all slots of a row, wherever it stands."""
     number, dropped = ensure_series(database, series.fingerprint)
     spent = ((1 << series.bits) - 1).to_bytes(bitmap_bytes(series.bits), "little")
@@ -159,14 +163,14 @@ def close_row(
     return any(closed)
 
 
-def _turn(database: sqlite3.Connection, series: Series) -> tuple[int, SeriesState, _Rows]:
+def _turn(database: SqlConnection, series: Series) -> tuple[int, SeriesState, _Rows]:
     number, dropped = ensure_series(database, series.fingerprint)
     held = _Rows(database, number)
     periods, hourly = _Periods(database, number), _Hourly(database, number)
     return number, SeriesState(series, dropped, held, periods, hourly), held
 
 
-def _write(database: sqlite3.Connection, states: Sequence[tuple[int, SeriesState]]) -> None:
+def _write(database: SqlConnection, states: Sequence[tuple[int, SeriesState]]) -> None:
     """Write what a group changed: a statement for all series costs little more than for one."""
     spent = [
         (number, *row, state.spent[row].to_bytes(bitmap_bytes(state.series.bits), "little"))
@@ -197,10 +201,10 @@ def _write(database: sqlite3.Connection, states: Sequence[tuple[int, SeriesState
         for epoch in {epoch for epoch, *_ in state.steps}:
             _move(database, number, epoch, histogram_change(state, epoch))
         for cell, found in state.counted.items():
-            SqliteTally(database, number, cell).add(state.series, found)
+            SqlTally(database, number, cell).add(state.series, found)
 
 
-def _move(database: sqlite3.Connection, number: int, epoch: int, change: Mapping[int, int]) -> None:
+def _move(database: SqlConnection, number: int, epoch: int, change: Mapping[int, int]) -> None:
     found = database.execute(_SPENT_ROWS, (number, epoch)).fetchone()
     held = pad_zeros(decode_numbers(found[0] if found else b""), max(change))
     for spent, by in change.items():

@@ -7,8 +7,9 @@ process or the next one, finds the first row that is left by one search.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
+
+from .sql_connection import SqlConnection
 
 #: rows of one transaction: a commit waits for them for some milliseconds
 ROWS_AT_ONCE = 2_000
@@ -34,12 +35,12 @@ class RowRange:
     #: whether rows of final drops follow, or may
     more: bool
 
-    def delete(self, database: sqlite3.Connection) -> None:
+    def delete(self, database: SqlConnection) -> None:
         """Delete the rows; those that another process deleted meanwhile are no error."""
         database.execute(_DELETE, (self.series, self.epoch, self.row))
 
 
-def next_range(database: sqlite3.Connection, fingerprint: str) -> RowRange | None:
+def next_range(database: SqlConnection, fingerprint: str) -> RowRange | None:
     """Return the next rows to delete; None: no row of a final drop is left."""
     series = database.execute(_SERIES_WITH_ROWS, (fingerprint,)).fetchone()
     if series is None:
