@@ -32,9 +32,8 @@ def test_arrows_point_inward(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def imports(package: str, *, external: bool = False) -> grimp.ImportGraph:
-    """Return which modules of a package import which, at run time."""
-    options = {"include_external_packages": external, "exclude_type_checking_imports": True}
-    return grimp.build_graph(package, cache_dir=None, **options)
+    """Return which modules of a package import which: when called and for types alone as well."""
+    return grimp.build_graph(package, cache_dir=None, include_external_packages=external)
 
 
 def test_what_is_shared_does_no_io_and_reads_no_clock() -> None:
@@ -78,14 +77,30 @@ def test_no_module_imports_itself_in_a_circle(package: ModuleType) -> None:
     assert len(in_order(graph)) == len(graph.modules) > 1
 
 
-def test_a_circle_is_found() -> None:
-    """Also one that a function closes when it is called."""
-    graph = imports("veilcount_aggregator")
-    command = "veilcount_aggregator.operate.cli"
-    graph.add_import(importer=f"{command}.main", imported=command)
+LATE_IMPORTS = {
+    "called": "def call():\n    from . import second\n",
+    "types": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import second\n",
+}
+
+
+@pytest.mark.parametrize("late_import", LATE_IMPORTS)
+def test_a_circle_is_found(
+    late_import: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that a function closes when it is called, and one of types alone."""
+    package = f"circle_of_{late_import}"
+    modules = {
+        "__init__": "",
+        "first": LATE_IMPORTS[late_import],
+        "second": "from . import first\n",
+    }
+    (tmp_path / package).mkdir()
+    for name, source in modules.items():
+        (tmp_path / package / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
 
     with pytest.raises(CycleError):
-        in_order(graph)
+        in_order(imports(package))
 
 
 @pytest.mark.parametrize("package", [veilcount_client, veilcount_aggregator])

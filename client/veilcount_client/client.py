@@ -16,22 +16,24 @@ from veilcount_shared import Collection, RandomSource
 from veilcount_shared.errors import UnknownSegment
 
 from .clock import Clock, instant
-from .consent import ConsentDecisions, Only, check_answer
+from .consent import NoDecisions, Only, check_answer
 from .delivery.issuer import Account, TokenIssuer
 from .delivery.transport import Transport
 from .diagnostics.explain import Explanation, explain
 from .errors import NotAnAnswer, NotAPerson, NotUsable, UnknownValue
+from .options import ClientOptions, Definitions
 from .recording.budget_reservation import Reservation
 from .recording.person_id import person_name
 from .recording.receipt import Receipt, ReportExample, example, receipt
 from .recording.recorder import RecordCall
-from .recording.row_names import RowName, row_names
-from .session import SELF, Definitions, Session
+from .recording.row_names import RowName
+from .session import SELF, Session
 from .settings import ClientSettings
 from .state import StateError
 from .state.losses import Loss
 
 Answer = TypeVar("Answer")
+NOBODY = NoDecisions()
 
 
 class Respondent:
@@ -49,12 +51,11 @@ class Respondent:
         if self._person is None:
             self._refuse("record")
             return
-        consents = session.consents
-        collection = None if consents is None else consents.accepted.get(name)
-        if consents is None or collection is None or session.is_closed:
+        collection, worker = session.consents.accepted.get(name), session.worker
+        if collection is None or worker is None or session.is_closed:
             session.refuse(name)
             return
-        worker, losses = consents.worker, consents.worker.recorder.losses
+        losses = worker.recorder.losses
         try:
             if session.looks_at_values:
                 session.check_value(collection, value, segments)
@@ -85,19 +86,19 @@ class Respondent:
 
         False under a kill switch or without a state, and after a no, whatever is added later.
         """
-        return self._read("must_ask", lambda consents, key: consents.must_ask(key), otherwise=False)
+        return bool(self._read("must_ask", lambda consents, key: consents.unasked(key)))
 
     @property
     def consented(self) -> bool | None:
         """True, False, or None: not decided yet, or the state cannot be reached."""
-        consented = self._read("consented", lambda consents, key: consents.consented(key), None)
+        consented = self._read("consented", lambda consents, key: consents.consented(key))
         if self._person == SELF:  # another process of the app may have asked
             self._session.own_consent = consented
         return consented
 
     def unasked(self) -> list[str]:
         """Return the collections that the person has neither agreed to nor declined."""
-        return self._read("unasked", lambda consents, key: consents.unasked(key), [])
+        return self._read("unasked", lambda consents, key: consents.unasked(key))
 
     def consent(self, granted: bool, *, only: Only = None) -> None:  # noqa: FBT001 - the decision
         """Store the person's decision, `True` or `False`, on everything that is loaded.
@@ -110,9 +111,7 @@ class Respondent:
         session, consents = self._session, self._decisions("consent")
         try:
             check_answer(granted)
-            if consents is None or self._person is None:
-                return
-            key = session.key(self._person)
+            key = consents.key(self._person)
             if self._person == SELF and granted is False and only is None:
                 session.own_consent = False  # whether or not it can be stored now
             consents.consent(key, granted=granted, only=only)
@@ -130,9 +129,7 @@ class Respondent:
         Save them before `forget`: afterwards nobody can find the rows. With `linkage` none or
         token no row takes another report, and there is nothing to close.
         """
-        return self._read(
-            "rows", lambda consents, key: row_names(consents.worker.state, key), otherwise=[]
-        )
+        return self._read("rows", lambda consents, key: consents.rows(key))
 
     def forget(self) -> None:
         """Wipe secret, answers, outbox and decisions; keep what was spent. Nothing is sent.
@@ -140,34 +137,28 @@ class Respondent:
         Save `rows()` first if you want them closed at the aggregator.
         """
         consents = self._decisions("forget")
-        if consents is None or self._person is None:
-            return
-        consents.forget(self._session.key(self._person))
+        consents.forget(consents.key(self._person))
         if self._person == SELF:
             self._session.own_consent = None
 
-    def _decisions(self, call: str) -> ConsentDecisions | None:
-        """Return where the person's decisions are kept; None without a person or a state."""
+    def _decisions(self, call: str) -> NoDecisions:
+        """Return where the person's decisions are kept."""
         if self._person is None:
             self._refuse(call)
-            return None
+            return NOBODY
         return self._session.consents
 
     def _refuse(self, call: str) -> None:
         """Do nothing: this is nobody, which was logged when it was made."""
 
-    def _read(
-        self, call: str, read: Callable[[ConsentDecisions, bytes], Answer], otherwise: Answer
-    ) -> Answer:
+    def _read(self, call: str, read: Callable[[NoDecisions, bytes], Answer]) -> Answer:
         """Return what the state says of the person, or what holds without one or the other."""
         consents = self._decisions(call)
-        if consents is None or self._person is None:
-            return otherwise
         try:
-            return read(consents, self._session.key(self._person))
+            return read(consents, consents.key(self._person))
         except StateError as error:
             self._session.problems.add("state", str(error))
-            return otherwise
+            return read(NOBODY, b"")
 
     # -- what is shown -------------------------------------------------------------------------
 
@@ -177,12 +168,12 @@ class Respondent:
         It never raises: a receipt that cannot be made is empty, and its `problem` says why.
         """
         session, consents = self._session, self._decisions("receipt")
-        if consents is None or self._person is None:
+        if session.worker is None or self._person is None:
             problems = [session.settings.disabled and f"{session.settings.disabled} is set"]
             problems += session.problems.messages.values()
             return Receipt.empty("; ".join(filter(None, problems)) or "the client is not usable")
         try:
-            recorder, key = consents.worker.recorder, session.key(self._person)
+            recorder, key = session.worker.recorder, consents.key(self._person)
             return receipt(
                 recorder, key, session.collections, session.reservation, session.settings
             )
@@ -199,7 +190,7 @@ class Respondent:
             collections=session.collections,
             logged=session.problems.of(name),
             worker=session.worker,
-            key=session.key(self._person) if consents and self._person is not None else None,
+            key=None if self._person is None else consents.key(self._person),
             now=session.clock.now(),
             unstored=session.unstored,
         )
@@ -247,28 +238,7 @@ class Client(Respondent):
         threaded: bool = True,
     ) -> None:
         """Load the definitions and open the state. An argument left out comes from VEILCOUNT_*."""
-        session = Session(
-            url=url,
-            collections=collections,
-            state_dir=None if state_dir is None else os.fspath(state_dir),
-            state=state,
-            key=key,
-            ceiling=ceiling,
-            daily_ceiling=daily_ceiling,
-            persons=persons,
-            trust_curator=trust_curator,
-            development=development,
-            strict=strict,
-            jitter=jitter,
-            relay=relay,
-            relay_keys=relay_keys,
-            issuer=issuer,
-            account=account,
-            transport=transport,
-            clock=clock,
-            randomness=randomness,
-            threaded=threaded,
-        )
+        session = Session(ClientOptions.from_arguments(locals()))
         super().__init__(session, None if session.settings.persons else SELF)
 
     def _refuse(self, call: str) -> None:

@@ -16,7 +16,9 @@ from veilcount_shared.collection import Presence
 from .delivery.worker import ClientWorker
 from .errors import NotAnAnswer
 from .recording.known_definitions import known_definitions, lineage_of, remember
+from .recording.row_names import RowName, row_names
 from .state import ConsentDecision, PersonState, Resumption, StateError
+from .state.key_derivation import person_key
 
 LOADED = "loaded"  # note: the series of the definitions that were loaded last
 HIDDEN = "+hidden"
@@ -45,8 +47,38 @@ def check_answer(granted: object) -> None:
         raise NotAnAnswer(f'consent: give True or False, not a {kind}; of a form: answer == "yes"')
 
 
+class NoDecisions:
+    """Answers for nobody, and while there is no state: nothing is accepted, asked or stored."""
+
+    def __init__(self) -> None:
+        """Accept nothing."""
+        self.accepted: Mapping[str, Collection] = {}
+
+    def key(self, person: str | None) -> bytes:  # noqa: ARG002 - likewise below: nobody has any
+        """Return the key of a person in the state."""
+        return b""
+
+    def consented(self, key: bytes) -> bool | None:  # noqa: ARG002
+        """Return True, False, or None before the person has decided."""
+        return None
+
+    def unasked(self, key: bytes) -> list[str]:  # noqa: ARG002
+        """Return the collections that the person has neither agreed to nor declined."""
+        return []
+
+    def rows(self, key: bytes) -> list[RowName]:  # noqa: ARG002
+        """Return the names of the rows that an operator can close."""
+        return []
+
+    def consent(self, key: bytes, *, granted: bool, only: Only = None) -> None:
+        """Store a decision; what is withdrawn is wiped at once: queued, held and stored."""
+
+    def forget(self, key: bytes) -> None:
+        """Wipe secret, answers, outbox and decisions; keep what was spent. Nothing is sent."""
+
+
 @dataclass(frozen=True, slots=True)
-class ConsentDecisions:
+class ConsentDecisions(NoDecisions):
     """Stores and applies the decisions of persons, by key, for the accepted collections."""
 
     worker: ClientWorker
@@ -56,20 +88,20 @@ class ConsentDecisions:
 
     # -- what is decided -----------------------------------------------------------------------
 
+    def key(self, person: str | None) -> bytes:
+        return b"" if person is None else person_key(self.worker.state.root, person)
+
     def consented(self, key: bytes) -> bool | None:
-        """Return True, False, or None before the person has decided."""
         refusal = self.worker.refusals.get(key)
         if refusal is not None and refusal.consented is False:
             return False
         return self.worker.state.person(key).consented
 
-    def must_ask(self, key: bytes) -> bool:
-        """Return whether the person has a decision to make: never again after a no to all."""
-        return bool(self.unasked(key))
-
     def unasked(self, key: bytes) -> list[str]:
-        """Return the collections that the person has neither agreed to nor declined."""
         return self._unasked(self.worker.state.person(key))
+
+    def rows(self, key: bytes) -> list[RowName]:
+        return row_names(self.worker.state, key)
 
     def _unasked(self, person: PersonState) -> list[str]:
         if person.consented is False:
@@ -85,7 +117,6 @@ class ConsentDecisions:
     # -- deciding ------------------------------------------------------------------------------
 
     def consent(self, key: bytes, *, granted: bool, only: Only = None) -> None:
-        """Store a decision; what is withdrawn is wiped at once: queued, held and stored."""
         with self.worker.storing:
             self.worker.store_queued()  # what was recorded before a yes is no answer
             person = self.worker.state.person(key)
@@ -185,7 +216,6 @@ class ConsentDecisions:
         }
 
     def forget(self, key: bytes) -> None:
-        """Wipe secret, answers, outbox and decisions; keep what was spent. Nothing is sent."""
         with self.worker.storing:
             self.worker.discard(key, ALL_SERIES)
             if not self.worker.uploader.persons:

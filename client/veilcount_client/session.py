@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import threading
 import time
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Literal
 
-from veilcount_shared import Collection, RandomSource, SystemRandomSource, load_collections
+from veilcount_shared import Collection, SystemRandomSource, load_collections
 from veilcount_shared.collection import Linkage, Model
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.oblivious_http.key_config import decode_configs
 
-from .clock import BoundedClock, Clock, SystemClock
-from .consent import ConsentDecisions
+from .clock import BoundedClock, SystemClock
+from .consent import ConsentDecisions, NoDecisions
 from .delivery.issuance import Issuance
-from .delivery.issuer import Account, HttpIssuer, TokenIssuer
+from .delivery.issuer import HttpIssuer
+from .delivery.outboxes import Outboxes
 from .delivery.relay_keys import read_relay_keys
 from .delivery.transport import HttpTransport, Transport, in_clear, malformed, without_password
 from .delivery.uploader import Uploader
@@ -31,99 +30,65 @@ from .delivery.worker import ClientWorker
 from .diagnostics.moved_state import moved_state
 from .diagnostics.problems import campaign
 from .errors import NotUsable, ProblemLog, UnknownCollection, UnknownValue, log, log_to_stderr
+from .options import ClientOptions, Definitions
 from .recording.answer_drawing import AnswerDrawer
 from .recording.budget_reservation import Ceilings, Reservation, reserve
 from .recording.recorder import Recorder
 from .recording.value_check import check_segments, near_miss, value_problem
-from .settings import ClientSettings, read_settings
+from .settings import ClientSettings
 from .state import ClientState, StateError
 from .state.factory import open_state, state_location
-from .state.key_derivation import person_key
 from .state.losses import Loss, LossCounter
+from .state.memory_outbox import MemoryOutbox
 
 SELF = ""  # the one person of a client without persons
 RETRY_OPEN = 30.0  # seconds between two attempts to open a state that could not be reached
-
-Definitions = str | os.PathLike[str] | Mapping[str, Collection]
 
 
 class Session:
     """The definitions, the settings and, once the state could be opened, all that records."""
 
-    def __init__(
-        self,
-        *,
-        collections: Definitions | None,
-        transport: Transport | None,
-        clock: Clock | None,
-        randomness: RandomSource | None,
-        threaded: bool,
-        strict: bool | None,
-        issuer: str | TokenIssuer | None,
-        account: Account | None,
-        relay_keys: bytes | str | os.PathLike[str] | None,
-        **options: str | Fraction | float | None,
-    ) -> None:
-        """Load the definitions and open the state; `options` are the other settings."""
+    def __init__(self, options: ClientOptions) -> None:
+        """Load the definitions and open the state."""
+        self._options = options
         self.collections: Mapping[str, Collection] = {}
         self.reservation = Reservation({}, {}, Ceilings(0, 0))
-        self.settings = ClientSettings(strict=bool(strict))
+        self.settings = ClientSettings(strict=bool(options.strict))
         self.is_closed = False
-        self.clock = BoundedClock(clock or SystemClock())
-        self._transport = transport
-        self._randomness = randomness or SystemRandomSource()
-        self._threaded = threaded
-        self._issuer, self._account = issuer, account
-        self._relay_keys = relay_keys
+        self.clock = BoundedClock(options.clock or SystemClock())
+        self._randomness = options.randomness or SystemRandomSource()
         self.problems = ProblemLog()
         self.own_consent: bool | None = None  # of SELF: read with every record
         self.looks_at_values = False  # strict, or development: likewise
         self.unstored = LossCounter()
-        self.consents: ConsentDecisions | None = None  # with all else, once the state is open
+        self.worker: ClientWorker | None = None  # until the state is open
+        self.consents = NoDecisions()
         self._retry_at = math.inf
         try:
-            definitions = None if isinstance(collections, Mapping) else collections
-            self.settings = read_settings(
-                collections=None if definitions is None else os.fspath(definitions),
-                strict=strict,
-                issuer=issuer if isinstance(issuer, str) else None,
-                relay_keys=None if isinstance(relay_keys, bytes | None) else os.fspath(relay_keys),
-                **options,
-            )
+            self.settings = options.read_settings()
             self.looks_at_values = self.settings.strict or self.settings.development
             if self.settings.development:
                 log_to_stderr()
-            self.collections = self._load(collections)
+            self.collections = self._load(options.collections)
             self._open()
         except Exception as error:
             self._fail(error)
             if self.settings.strict:
                 raise
 
-    @property
-    def worker(self) -> ClientWorker | None:
-        """The worker, once the state is open."""
-        return None if self.consents is None else self.consents.worker
-
-    def key(self, person: str) -> bytes:
-        """Return the key of a person in the state, which must be open."""
-        assert self.consents is not None, "callers look first"  # noqa: S101
-        return person_key(self.consents.worker.state.root, person)
-
     def flush(self, timeout: float, until: Literal["delivered", "stored"]) -> bool:
         """Store what was recorded and, until delivered, send it; return whether all of it was."""
-        worker = self.worker
-        if worker is None or not worker.store():
+        if self.worker is None or not self.worker.store():
             return False
-        return until == "stored" or worker.deliver(timeout)
+        return until == "stored" or self.worker.deliver(timeout)
 
     def close(self, timeout: float) -> None:
         """Store everything and stop."""
-        if self.consents is None or self.is_closed:
+        if self.worker is None or self.is_closed:
             return
         self.is_closed = True
-        self.consents.worker.finish()
-        self.consents.worker.close(timeout)
+        self.worker.finish()
+        self.worker.close(timeout)
 
     # -- opening -------------------------------------------------------------------------------
 
@@ -148,18 +113,17 @@ class Session:
             state, collections.values(), settings.ceiling, settings.daily_ceiling
         )
         accepted = {name: each for name, each in collections.items() if self._is_accepted(each)}
-        consents = ConsentDecisions(
-            self._worker(state, accepted), accepted, collections, self.clock.now
-        )
+        worker = self._worker(state, accepted)
+        consents = ConsentDecisions(worker, accepted, collections, self.clock.now)
         consents.load()
         if problem := moved_state(state.moved, accepted.values(), self.clock.now()):
             log.warning("veilcount, state: %s", problem)  # at every start: each forgoes answers
-        self.own_consent = consents.resume(person_key(state.root, SELF))
-        self.consents = consents  # last: from here on it is usable
+        self.own_consent = consents.resume(consents.key(SELF))
+        self.worker, self.consents = worker, consents  # last: from here on both are usable
 
     def _check_address(self) -> None:
         """Raise NotUsable without an address, or if the app's key would travel unencrypted."""
-        if self._transport is not None:
+        if self._options.transport is not None:
             return
         if self.settings.relay is not None:
             if problem := malformed(self.settings.relay, "relay"):
@@ -198,8 +162,8 @@ class Session:
         except ImportError:
             raise NotUsable("relay: install it with `pip install veilcount[relay]`") from None
         keys = (
-            self._relay_keys
-            if isinstance(self._relay_keys, bytes)
+            self._options.relay_keys
+            if isinstance(self._options.relay_keys, bytes)
             else read_relay_keys(settings.relay_keys)
         )
         return RelayTransport(settings.relay, decode_configs(keys), settings.key, self.clock.now)
@@ -208,9 +172,9 @@ class Session:
         """Return why no tokens can be had."""
         if self.settings.development or self.settings.persons:
             return 'tokens are of one person and account: develop with linkage = "none"'
-        if isinstance(self._issuer or self.settings.issuer, str | None):
+        if isinstance(self._options.issuer or self.settings.issuer, str | None):
             url = self.settings.issuer
-            if url is None or self._account is None:
+            if url is None or self._options.account is None:
                 return "tokens need Client(issuer=URL, account=TOKEN): it says whose they are"
             return malformed(url, "issuer") or in_clear(url, "account")
         return ""
@@ -218,9 +182,9 @@ class Session:
     def _issuance(self, state: ClientState, accepted: Mapping[str, Collection]) -> Issuance | None:
         if not any(each.linkage is Linkage.TOKEN for each in accepted.values()):
             return None
-        url, issuer = self.settings.issuer, self._issuer
-        if url is not None and self._account is not None:
-            issuer = HttpIssuer(url, self._account, self.clock.now)
+        url, issuer = self.settings.issuer, self._options.issuer
+        if url is not None and self._options.account is not None:
+            issuer = HttpIssuer(url, self._options.account, self.clock.now)
         return Issuance(
             state,
             None if isinstance(issuer, str) else issuer,
@@ -232,14 +196,23 @@ class Session:
 
     def _worker(self, state: ClientState, accepted: Mapping[str, Collection]) -> ClientWorker:
         settings = self.settings
-        transport = self._transport or self._network_transport()
+        transport = self._options.transport or self._network_transport()
         claims, jitter = self.reservation.claims, 0.0 if settings.development else settings.jitter
+        losses = LossCounter()
+        outboxes = Outboxes(state, MemoryOutbox(losses), jitter)
         drawer = AnswerDrawer(
-            state, self._randomness, claims, jitter, uncapped=settings.development
+            state,
+            self._randomness,
+            claims,
+            jitter,
+            losses,
+            outboxes.memory,
+            uncapped=settings.development,
         )
         recorder = Recorder(drawer, self._warn_of_dates, self.warn_of_consent)
         uploader = Uploader(
             state,
+            outboxes,
             recorder,
             transport,
             self._randomness,
@@ -253,13 +226,18 @@ class Session:
             issuance=self._issuance(state, accepted),
         )
         return ClientWorker(
-            state, recorder, uploader, self.clock, self.problems.add, threaded=self._threaded
+            state,
+            recorder,
+            uploader,
+            self.clock,
+            self.problems.add,
+            threaded=self._options.threaded,
         )
 
     def _open_again(self) -> None:
         """Try in a thread to open a state that could not be reached, every RETRY_OPEN at most."""
         now = time.monotonic()
-        if now < self._retry_at or not self._threaded:
+        if now < self._retry_at or not self._options.threaded:
             return
         self._retry_at = math.inf
         threading.Thread(target=self._reopen, name="veilcount-open", daemon=True).start()
@@ -333,9 +311,9 @@ class Session:
             return
         known = name in self.collections
         why = "see the log at the start" if known else f"the definitions have no [{name}]"
-        if self.consents is not None:
+        if self.worker is not None:
             loss = Loss.REFUSED if known else Loss.UNKNOWN
-            self.consents.worker.recorder.losses.add(loss, name)
+            self.worker.recorder.losses.add(loss, name)
         else:
             self.unstored.add(Loss.NO_STATE if known else Loss.UNKNOWN, name)
             self._open_again()

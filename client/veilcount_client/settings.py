@@ -47,11 +47,11 @@ def _is_on(value: object) -> bool:
 
 PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "url": str,
-    "collections": str,
+    "collections": os.fspath,
     "key": str,
     "issuer": str,
     "relay": str,
-    "relay_keys": str,
+    "relay_keys": os.fspath,
     "ceiling": parse_exact,  # refuses floats
     "daily_ceiling": parse_exact,
     "persons": _is_on,
@@ -63,9 +63,12 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def read_settings(
-    environment: Mapping[str, str] | None = None, /, **arguments: str | Fraction | float | None
+    environment: Mapping[str, str] | None = None, /, **arguments: Any
 ) -> ClientSettings:
-    """Return the settings: an argument that is not None wins over its VEILCOUNT_ variable."""
+    """Return the settings: an argument that is not None wins over its VEILCOUNT_ variable.
+
+    Arguments that no setting is named after are left out.
+    """
     environment = os.environ if environment is None else environment
     variables = {name: environment.get(f"VEILCOUNT_{name.upper()}") for name in PARSERS}
     chosen = variables | {name: each for name, each in arguments.items() if each is not None}
@@ -77,7 +80,7 @@ def read_settings(
     )
     switches = (name for name in KILL_SWITCHES if _is_on(environment.get(name, "")))
     return ClientSettings(
-        state=None if location is None else str(location),
+        state=None if location is None else os.fspath(location),
         disabled=next(switches, None),
         **{
             name: parse(chosen[name]) for name, parse in PARSERS.items() if chosen[name] is not None

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from .collection import Collection, Model
+from .collection import Collection
 from .composition import MAX_ANSWERS, guessing_probability
 
 _guess = lru_cache(maxsize=256)(guessing_probability)
@@ -27,7 +27,7 @@ def two_values_epsilon(collection: Collection, epsilon: Fraction) -> Fraction:
 def distinguishing_probability(collection: Collection, answers: int = 1) -> Fraction:
     """Return an upper bound on guessing right which of two equally likely values was answered."""
     epsilon = two_values_epsilon(collection, collection.unit_epsilon)
-    if collection.model is Model.CENTRAL:
+    if collection.trust.reveals:
         return _guess(epsilon * answers, 1)
     return _guess(epsilon, answers) if answers <= MAX_ANSWERS else Fraction(1)
 

@@ -270,7 +270,7 @@ class Device:
     @property
     def key(self) -> bytes:
         """The key of the client's one person."""
-        return self.client._session.key("")
+        return self.client._session.consents.key("")
 
     @property
     def person(self) -> PersonState:

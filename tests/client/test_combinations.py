@@ -180,7 +180,7 @@ def test_what_was_recorded_before_the_yes_is_no_answer(tmp_path: Path) -> None:
     person.consent(True)
     device.work()
 
-    assert device.state.sent(device.client._session.key("id 1")) == []
+    assert device.state.sent(device.client._session.consents.key("id 1")) == []
 
 
 # -- the consent page and a question that is not accepted ---------------------------------------

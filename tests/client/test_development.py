@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_client import Client
-from veilcount_client.session import Definitions
+from veilcount_client.options import Definitions
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
 

@@ -43,7 +43,7 @@ def canonical(vector: dict[str, Any]) -> str:
 def test_a_definition_has_the_pinned_form_and_its_sha_256(vector: dict[str, Any]) -> None:
     form, found = canonical(vector).encode(), collection(vector)
 
-    assert canonical_bytes(found) == form
+    assert canonical_bytes(found, found.mechanism) == form
     assert hashlib.sha256(form).hexdigest() == vector["fingerprint"] == found.fingerprint
 
 
@@ -100,15 +100,18 @@ def test_the_vectors_cover_every_mechanism_domain_unit_and_enum_value() -> None:
     assert len({vector["fingerprint"] for vector in VECTORS}) == len(VECTORS) - 1
 
 
+def canonical_json(text: str) -> Any:
+    """Return the canonical form of a definition's text, parsed again."""
+    collection = parse_definition(text)
+    return json.loads(canonical_bytes(collection, collection.mechanism))
+
+
 RUNNING = 'boolean = true\ntakes = "last"\nunit = "day"\n'
 
 
 def test_delta_is_in_the_form_where_there_is_one() -> None:
     central = RUNNING.replace("epsilon", "budget") + 'held = "device"\nmodel = "central"\n'
-    smooth, pure = (
-        json.loads(canonical_bytes(parse_definition(central + delta)))
-        for delta in ("delta = 0.000001", "")
-    )
+    smooth, pure = (canonical_json(central + delta) for delta in ("delta = 0.000001", ""))
 
     assert smooth == {**pure, "delta": "1/1000000"}
 
@@ -116,8 +119,7 @@ def test_delta_is_in_the_form_where_there_is_one() -> None:
 def test_held_is_in_the_form_where_the_device_holds_a_value() -> None:
     """It answers another question then: of the whole period, not of its first process."""
     device, process, default = (
-        json.loads(canonical_bytes(parse_definition(RUNNING + held)))
-        for held in ('held = "device"', 'held = "process"', "")
+        canonical_json(RUNNING + held) for held in ('held = "device"', 'held = "process"', "")
     )
 
     assert device == {**default, "held": "device"}

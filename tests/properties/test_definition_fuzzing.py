@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilcount_shared.collection import parse_collections
-from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
+from veilcount_shared.collection.toml import _READERS
 from veilcount_shared.errors import DefinitionError
+from veilcount_shared.kinds import DOMAIN_KEYS
 
 from .definition_harness import CENTRAL, EVENTS, FULL, definition_file, no_values_file
 
@@ -55,7 +56,7 @@ SCALARS = st.one_of(
     st.booleans(),
     TEXTS,
 )
-KEYS = sorted({*_DOMAIN_KEYS, *_READERS})
+KEYS = sorted({*DOMAIN_KEYS, *_READERS})
 EXAMPLES = 3 * settings().max_examples  # most of them are refused at the first look
 VALUES: st.SearchStrategy[Any] = st.recursive(
     SCALARS,

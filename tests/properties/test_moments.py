@@ -182,9 +182,11 @@ HOURS = Number(Fraction(0), Fraction(60))
 
 def test_features_are_in_the_order_of_their_names() -> None:
     turned = 'features = {hours = [0, 60], age = [0, 100]}\nmeasure = "moments"'
+    collection = parse_definition(LINES)
 
-    assert parse_definition(LINES).fingerprint == parse_definition(turned).fingerprint
-    assert '"design":"moments","features":2' in canonical_bytes(parse_definition(LINES)).decode()
+    assert collection.fingerprint == parse_definition(turned).fingerprint
+    form = canonical_bytes(collection, collection.mechanism).decode()
+    assert '"design":"moments","features":2' in form
 
 
 @pytest.mark.parametrize(

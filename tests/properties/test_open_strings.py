@@ -193,7 +193,7 @@ def test_a_beginning_has_a_bucket_in_each_part_and_letters_no_case() -> None:
 def test_a_definition_has_the_pinned_form_and_fingerprint() -> None:
     collection = parse_definition(f"{OPEN}\nepsilon = 2")
 
-    assert canonical_bytes(collection).decode() == PINNED["canonical"]
+    assert canonical_bytes(collection, collection.mechanism).decode() == PINNED["canonical"]
     assert collection.fingerprint == PINNED["fingerprint"]
     assert collection.message_bytes == 3
 
@@ -233,7 +233,7 @@ def test_what_open_strings_cannot_have_is_refused(lines: str, key: str, fix: str
 def test_a_definition_that_discovers_has_the_pinned_form() -> None:
     collection = parse_definition(f"{OPEN}\nepsilon = 2\ndiscover = true")
 
-    assert canonical_bytes(collection).decode() == PINNED["discover"]
+    assert canonical_bytes(collection, collection.mechanism).decode() == PINNED["discover"]
     assert (
         parse_definition(f"{OPEN}\nepsilon = 2\ndiscover = false").fingerprint
         == (PINNED["fingerprint"])
@@ -255,7 +255,7 @@ CURATED: dict[str, Any] = json.loads(_CURATED.read_text(encoding="utf-8"))
 def test_a_definition_of_a_curator_is_pinned() -> None:
     collection = parse_collections("".join(CURATED["definition"]), no_values_file)["q"]
 
-    assert canonical_bytes(collection).decode() == CURATED["canonical"]
+    assert canonical_bytes(collection, collection.mechanism).decode() == CURATED["canonical"]
     assert collection.fingerprint == CURATED["fingerprint"]
 
 

@@ -5,22 +5,39 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import WeakSet, ref
 
-if TYPE_CHECKING:
-    from .worker import ClientWorker
 
-_live: WeakSet[ClientWorker] = WeakSet()
+class LiveWorker(Protocol):
+    """What is asked of a worker at a fork and at the exit."""
+
+    def wake(self) -> None:
+        """Start sending, without waiting for a first record."""
+
+    def store(self) -> bool:
+        """Store what is queued; return whether the state took it."""
+
+    def finish(self) -> bool:
+        """Store what is queued and what is held; return whether the state took it."""
+
+    def leave(self) -> None:
+        """Try to deliver what only memory has, and leave the rest."""
+
+    def after_fork(self) -> None:
+        """Begin anew in a child."""
 
 
-def add(worker: ClientWorker) -> None:
+_live: WeakSet[LiveWorker] = WeakSet()
+
+
+def add(worker: LiveWorker) -> None:
     """Have a worker store everything when the process exits, and begin anew in its forks."""
     _live.add(worker)
     atexit.register(_at_exit, ref(worker))
 
 
-def add_multiprocessing_exit(worker: ClientWorker) -> None:
+def add_multiprocessing_exit(worker: LiveWorker) -> None:
     """Likewise in a child of multiprocessing, which leaves by os._exit: only finalizers run."""
     if "multiprocessing.util" in sys.modules:
         sys.modules["multiprocessing.util"].Finalize(
@@ -28,7 +45,7 @@ def add_multiprocessing_exit(worker: ClientWorker) -> None:
         )
 
 
-def remove(worker: ClientWorker) -> None:
+def remove(worker: LiveWorker) -> None:
     """Leave a worker alone: it is closed."""
     _live.discard(worker)
 
@@ -56,7 +73,7 @@ def _after_fork() -> None:
         worker.after_fork()
 
 
-def _at_exit(worker: ref[ClientWorker]) -> None:
+def _at_exit(worker: ref[LiveWorker]) -> None:
     """Store everything; send for a second at most, and only what is in memory only."""
     found = worker()
     if found is not None and found in _live:

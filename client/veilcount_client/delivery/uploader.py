@@ -8,7 +8,7 @@ restart nor a server's reply to one pseudonym makes two of them leave together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
@@ -19,16 +19,18 @@ from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 
 from ..recording.recorder import Recorder
-from ..state import ClientState, Outbox, OutboxLimits, QueuedReport, memory_outbox
+from ..state import ClientState, Outbox, QueuedReport
 from ..state.losses import Loss
 from .backoff import FURTHEST, RowBackoff
 from .body_packing import group_into_bodies, pack
 from .closed_rows import ClosedRows
+from .decisions import Effects, decide, decide_verdicts
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .issuance import Issuance
 from .loss_reports import LossReport, LossReports
+from .outboxes import Outboxes
 from .replies import Replies, describe
-from .transport import MAX_SECONDS, Delivered, Later, Outcome, Rejected, Transport
+from .transport import MAX_SECONDS, Delivered, Outcome, Transport
 
 OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late
 LEASE = 600.0  # longer than any request can take
@@ -42,6 +44,7 @@ class Uploader:
     """Sends what is due to the aggregator, each report at its own time."""
 
     state: ClientState
+    outboxes: Outboxes
     recorder: Recorder
     transport: Transport
     randomness: RandomSource
@@ -51,7 +54,6 @@ class Uploader:
     keyed: bool = False  # whether requests carry the key of an app
     test: bool = False
     host: str = "the aggregator"  # as the log calls it
-    bounds: OutboxLimits = field(default_factory=OutboxLimits)
     log: Callable[[str], None] = lambda _: None
     pool: DeliveryPool = field(default_factory=lambda: DeliveryPool(threaded=False))
     refused: int = 0  # reports that the aggregator did not count and will not
@@ -79,7 +81,7 @@ class Uploader:
             self.collections,
             self.now,
             self.later,
-            self.recorder.outbox.count,
+            self.outboxes.memory.count,
             persons=self.persons,
         )
         self._backoff = RowBackoff(self.randomness, persons=self.persons)
@@ -88,10 +90,10 @@ class Uploader:
     def run(self, *, hurry: bool = False, leaving: bool = False) -> None:
         """Do what is due now. Hurry: send all that may leave; leaving: all that is in memory."""
         self._expire()
-        for outbox, jitter in self._outboxes():
+        for outbox, jitter in self.outboxes:
             if not hurry:
                 self._postpone(outbox, jitter)
-            self._send_due(outbox, hurry=hurry or (leaving and outbox is self.recorder.outbox))
+            self._send_due(outbox, hurry=hurry or (leaving and outbox is self.outboxes.memory))
         for task in self.issuance.due() if self.issuance else ():
             self.pool.submit(task)
         for report in self._losses.due(LEASE, self.grace):
@@ -99,23 +101,21 @@ class Uploader:
 
     def waiting(self) -> int:
         """Return how many reports may leave now."""
-        now = self.now()
-        return self.state.waiting(now) + self.recorder.outbox.waiting(now)
+        return self.outboxes.waiting(self.now())
 
     def next_due(self) -> float | None:
         """Return when there is next something to do."""
         dues = (
-            self.state.next_due(),
-            self.recorder.outbox.next_due(),
+            self.outboxes.next_due(),
             self.recorder.next_instant(self.now(), self.collections.values()),
             self._losses.next_due(),
             self.issuance.next_due() if self.issuance else None,
         )
-        return min((each for each in dues if each is not None), default=None)
+        return min((due for due in dues if due is not None), default=None)
 
     def later(self, start: float, longest: float | None = None) -> float:
         """Return an instant within the jitter of another, independent of all others."""
-        longest = self.recorder.drawer.jitter if longest is None else longest
+        longest = self.outboxes.jitter if longest is None else longest
         return start + longest * self.randomness.below(GRAIN) / GRAIN
 
     # -- times ---------------------------------------------------------------------------------
@@ -123,14 +123,8 @@ class Uploader:
     def _expire(self) -> None:
         now = self.now()
         if not self._expired <= now < self._expired + EXPIRE_EVERY:
-            self.state.expire(now, self.bounds)
-            self.recorder.outbox.expire(now)
+            self.outboxes.expire(now)
             self._expired = now
-
-    def _outboxes(self) -> list[tuple[Outbox, float]]:
-        """Return the outboxes, each with how long its reports are spread over at most."""
-        jitter = self.recorder.drawer.jitter
-        return [(self.state, jitter), (self.recorder.outbox, min(jitter, memory_outbox.JITTER))]
 
     def _postpone(self, outbox: Outbox, jitter: float) -> None:
         """Give each report that was due while nothing could leave a new time of its own.
@@ -147,10 +141,10 @@ class Uploader:
     def _put_back(
         self,
         outbox: Outbox,
-        queued_reports: list[QueuedReport],
-        after: float = 0.0,
+        queued_reports: Sequence[QueuedReport],
+        after: float,
         *,
-        seen: bool = True,
+        seen: bool,
     ) -> None:
         """Give what did not get through another time."""
         times = self._backoff.fail(queued_reports, self.now(), after, seen=seen)
@@ -186,21 +180,18 @@ class Uploader:
     def _deliver(self, body: Body) -> None:
         closed = [each for each in body.queued_reports if self.closed_rows.holds(each)]
         if closed:  # dropped, as the aggregator would
-            self._settle(body.outbox, closed, Delivered((Verdict.CLOSED,) * len(closed)))
+            self._apply(body.outbox, decide_verdicts(closed, [Verdict.CLOSED] * len(closed)))
         queued_reports = self._tokened(
             body.outbox, [each for each in body.queued_reports if each not in closed]
         )
         if not queued_reports:
             return
-        reports = [each.report for each in queued_reports]
+        reports = [queued_report.report for queued_report in queued_reports]
         outcome = self._send(reports)
         if body not in self.in_flight:
             return  # it was given back, and the state may be closed
         self.replies.add(reports, outcome)
-        if isinstance(outcome, Later):
-            self._put_back(body.outbox, queued_reports, outcome.seconds, seen=outcome.seen)
-        else:
-            self._settle(body.outbox, queued_reports, outcome)
+        self._apply(body.outbox, decide(queued_reports, outcome))
 
     def _tokened(self, outbox: Outbox, queued_reports: list[QueuedReport]) -> list[QueuedReport]:
         """Return reports that may leave, those of tokens with theirs.
@@ -209,14 +200,14 @@ class Uploader:
         that answers late find the reports which come late.
         """
         ready = []
-        for each in queued_reports:
-            report = each.report
+        for queued_report in queued_reports:
+            report = queued_report.report
             if report.fingerprint not in self._with_tokens:
-                ready.append(each)
-            elif token := self.state.token(each.person, report.pseudonym):
-                ready.append(replace(each, report=replace(report, token=token)))
+                ready.append(queued_report)
+            elif token := self.state.token(queued_report.person, report.pseudonym):
+                ready.append(replace(queued_report, report=replace(report, token=token)))
             else:
-                outbox.settle((), {each.number: Loss.NO_TOKEN})
+                outbox.settle((), {queued_report.number: Loss.NO_TOKEN})
         return ready
 
     def _send(self, reports: list[Report]) -> Outcome:
@@ -225,21 +216,16 @@ class Uploader:
         self.log(f"{len(reports)} reports: {found}")
         return outcome
 
-    def _settle(
-        self, outbox: Outbox, queued_reports: list[QueuedReport], outcome: Delivered | Rejected
-    ) -> None:
-        rejected = (Verdict.MALFORMED,) * len(queued_reports)
-        verdicts = outcome.verdicts if isinstance(outcome, Delivered) else rejected
-        pairs = list(zip(queued_reports, verdicts, strict=True))
-        self.closed_rows.add(report for report, verdict in pairs if verdict is Verdict.CLOSED)
-        with self._lock:
-            self.refused += sum(verdict.dropped for verdict in verdicts)
-        delivered = [report.number for report, verdict in pairs if verdict.delivered]
-        dropped = {report.number: Loss(verdict) for report, verdict in pairs if verdict.dropped}
-        outbox.settle(delivered, dropped)
-        self.recorder.write_losses()
-        self._backoff.succeed(queued_reports)
-        self._put_back(outbox, [report for report, verdict in pairs if verdict.retry])
+    def _apply(self, outbox: Outbox, effects: Effects) -> None:
+        """Do what was decided: close rows first, then settle, then give new times."""
+        if effects.answered:
+            self.closed_rows.add(effects.closed)
+            with self._lock:
+                self.refused += len(effects.dropped)
+            outbox.settle(effects.delivered, effects.dropped)
+            self.recorder.write_losses()
+            self._backoff.succeed(effects.answered)
+        self._put_back(outbox, effects.retried, effects.after, seen=effects.seen)
 
     # -- the end, and forks --------------------------------------------------------------------
 
@@ -250,14 +236,20 @@ class Uploader:
         """
         bodies = self.in_flight.give_back()
         now = self.now()
-        for outbox, _ in self._outboxes():  # each in one step
+        for outbox, _ in self.outboxes:  # each in one step
             reports = [body.queued_reports for body in bodies if body.outbox is outbox]
             times = {each.number: self.later(now) for body in reports for each in body}
             if times:
                 outbox.reschedule(times)
 
+    def discard(self, person: bytes, series: Container[str]) -> None:
+        """Let nothing more of a person and these series leave."""
+        self.outboxes.memory.discard(person, series)  # the state wipes its own with the decision
+        self.in_flight.discard(person, series)
+
     def after_fork(self) -> None:
-        """In a forked child: what is under way is the parent's."""
+        """In a forked child: what is under way, or in memory, is the parent's."""
+        self.outboxes.memory.after_fork()
         self.in_flight.after_fork()
         self._lock = Lock()
         self._backoff.after_fork()

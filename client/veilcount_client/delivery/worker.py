@@ -142,12 +142,12 @@ class ClientWorker:
 
     def leave(self) -> None:
         """The process exits: try to deliver what only memory has, and leave the rest."""
-        if self.recorder.outbox.next_due() is not None and self._process.thread is not None:
+        if self.uploader.outboxes.has_true_values and self._process.thread is not None:
             self._send_last(EXIT_SECONDS)
         self.let_go()
 
     def _send_last(self, timeout: float) -> None:
-        self._process.leaving = self.recorder.outbox.next_due() is not None
+        self._process.leaving = self.uploader.outboxes.has_true_values
         if self._process.leaving or (self.threaded and self._is_due()):
             self._do_round(self._all_sent, timeout)
 
@@ -180,7 +180,7 @@ class ClientWorker:
                 if not (is_person and record.collection.fingerprint in series):
                     self._queue.append(record)
         self.recorder.discard(person, series)
-        self.uploader.in_flight.discard(person, series)
+        self.uploader.discard(person, series)
 
     # -- the thread ----------------------------------------------------------------------------
 

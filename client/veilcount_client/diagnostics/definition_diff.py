@@ -74,7 +74,7 @@ def _series(new: Collection, old: Collection) -> Finding:
 
 def changed(new: Collection, old: Collection) -> list[str]:
     """Return the fingerprinted keys in which two definitions differ, as the file calls them."""
-    before, after = canonical_fields(old), canonical_fields(new)
+    before, after = (canonical_fields(form, form.mechanism) for form in (old, new))
     keys = [key for key in {**before, **after} if after.get(key) != before.get(key)]
     named = [key for key in keys if key != DERIVED] or keys
     return [NAMES.get(key, key) for key in named]

@@ -71,7 +71,7 @@ def explain(
             worker.recorder.write_losses()
             kept_under = {name, collection.fingerprint, ""}
             losses = problems.losses_of(worker.state.losses(), kept_under)
-            losses[Loss.CRASHED] -= worker.recorder.outbox.count(name)  # on their way
+            losses[Loss.CRASHED] -= worker.recorder.count_unsent(name)  # on their way
             delivered = _statuses(worker, key, collection)[DELIVERED]
             reply = worker.uploader.replies.last(collection.fingerprint)
             delivered_on = reply.delivered if reply else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from veilcount_shared import Collection, RandomSource, periods, schedule
 from veilcount_shared.collection import Model, Presence
@@ -64,13 +64,9 @@ class AnswerDrawer:
     randomness: RandomSource
     claims: Mapping[str, Claim]
     jitter: float
+    losses: LossCounter
+    outbox: MemoryOutbox  # of true values
     uncapped: bool = False
-    losses: LossCounter = field(default_factory=LossCounter)
-    outbox: MemoryOutbox = field(init=False)  # of true values
-
-    def __post_init__(self) -> None:
-        """Count what is lost of true values with all other losses."""
-        self.outbox = MemoryOutbox(self.losses)
 
     def store(self, answers: Iterable[PersonAnswer]) -> None:
         """Draw and commit; what another process was faster with is looked at again.

@@ -89,7 +89,7 @@ def kept_values(recorder: Recorder, person: bytes, collection: Collection) -> It
 
 def unsent_values(recorder: Recorder, person: bytes, collection: Collection) -> Iterator[KeptValue]:
     """List the true values that are charged, and in memory until they are delivered."""
-    for draw in recorder.outbox.draws(person, collection.fingerprint):
+    for draw in recorder.unsent(person, collection.fingerprint):
         yield _in_memory(collection, draw.period, instant(draw.expires).date())
 
 

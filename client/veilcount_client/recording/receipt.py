@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.collection import Model
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
@@ -22,6 +22,7 @@ from ..state.losses import Loss
 from .budget_reservation import Reservation, micro
 from .kept_values import KeptValue, kept_values, unsent_values
 from .known_definitions import KnownDefinition, known_definitions
+from .receipt_contents import EarlierEntry, ReceiptContents, ReceiptEntry, SpentTotal
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -32,107 +33,9 @@ DELIVERED = "delivered"
 TRUE_VALUE = "the true value, not kept here once it has left"
 
 
-ADJACENCY = {Adjacency.SUBSTITUTE.value: "substitution", Adjacency.ADD_REMOVE.value: "add-remove"}
-NOT_RECORDED = "under definitions that are no longer known, adjacency not recorded"
-
-
 @dataclass(frozen=True, slots=True)
-class SpentTotal:
-    """The epsilon spent under one model and one adjacency: only these may be added up."""
-
-    model: str | None  # None: of what is no longer loaded
-    adjacency: str | None
-    epsilon: float
-
-    def line(self) -> str:
-        """Return the total in plain words."""
-        label = NOT_RECORDED
-        if self.model is not None and self.adjacency is not None:
-            label = f"{self.model}, {ADJACENCY[self.adjacency]}"
-        return f"{label}: epsilon {self.epsilon:g}"
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptEntry:
-    """The part of a receipt on one collection."""
-
-    name: str
-    question: str
-    model: str
-    adjacency: str  # of every epsilon here
-    spent: float  # by earlier forms of the question too
-    event: str
-    day: str
-    life: str
-    start: str
-    until: str
-    answers: int | None  # given so far; None if an earlier form gave some of them
-    guess_one: Fraction | None  # a right guess between two answers, at most, from one report
-    guess_all: Fraction | None  # from all so far, if the answer never changed
-    sent: tuple[Mapping[str, Any], ...]
-    closed: bool  # the receiver accepts no more
-    notice: Notice  # what the person was asked to agree to
-    delta: str = ""  # the chance that the epsilons do not cover; of some trusted curators
-    kept_values: tuple[KeptValue, ...] = ()  # before they are reported
-
-    def lines(self) -> list[str]:
-        """Return the entry in plain words."""
-        answers = "with earlier forms" if self.answers is None else f"{self.answers} answers given"
-        return [
-            f"{self.question} [{self.name}]",
-            f"  spent {self.spent:g} of {self.life}; {answers}",
-            *(["  closed: no more reports are accepted"] if self.closed else []),
-            *(f"  {row['status']}: {row['when']}, {row['description']}" for row in self.sent),
-            *(f"  {value.line()}" for value in self.kept_values),
-            *(f"  {part.title}: {part.text}" for part in self.notice.texts()),
-        ]
-
-    def json(self) -> dict[str, Any]:
-        """Return the entry as JSON values."""
-        chances = {"guess_one": self.guess_one, "guess_all": self.guess_all}
-        return {
-            **asdict(self),
-            **{key: None if chance is None else float(chance) for key, chance in chances.items()},
-            "notice": [asdict(part) for part in self.notice.texts()],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierEntry:
-    """The part of a receipt on a definition that is no longer loaded."""
-
-    name: str
-    question: str
-    start: str
-    until: str
-    spent: float  # of a question that has no loaded form, at its newest definition
-    sent: tuple[Mapping[str, str], ...]
-
-    def lines(self) -> list[str]:
-        """Return the entry in plain words."""
-        dates = f" (from {self.start} until {self.until})" if self.start else ""
-        return [
-            f"Earlier: {self.question or 'not known any more'} [{self.name}]{dates}",
-            *([f"  spent {self.spent:g}"] if self.spent else []),
-            *(f"  {each['status']}: {each['when']}" for each in self.sent),
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """All collections of one person.
-
-    `charged` is the plain sum of all stated epsilons, whatever their adjacency: what the device
-    holds against its `ceiling`, and no privacy figure.
-    """
-
-    entries: tuple[ReceiptEntry, ...]
-    spent: tuple[SpentTotal, ...]
-    charged: float
-    ceiling: float
-    losses: Mapping[str, int]
-    earlier: tuple[EarlierEntry, ...] = ()
-    problem: str = ""  # why the receipt is empty
+class Receipt(ReceiptContents):
+    """What left this device and what it cost one person, over all collections."""
 
     @classmethod
     def empty(cls, problem: str) -> Receipt:
@@ -144,35 +47,9 @@ class Receipt:
 
         `messages` replaces texts, by the keys of `receipt_messages.MESSAGES`.
         """
-        from . import receipt_html  # noqa: PLC0415 - no app's start waits for a page
+        from .receipt_html import page  # noqa: PLC0415 - no app's start waits for a page
 
-        return receipt_html.page(self, messages, language)
-
-    def text(self) -> str:
-        """Return the receipt for a person to read."""
-        if self.problem:
-            return f"There is no receipt: {self.problem}"
-        parts: tuple[ReceiptEntry | EarlierEntry, ...] = (*self.entries, *self.earlier)
-        lines = [line for part in parts for line in (*part.lines(), "")]
-        lines += ["Over all collections:", *(f"  {total.line()}" for total in self.spent)]
-        lines.append(
-            f"  limit on this device: {self.charged:g} of at most {self.ceiling:g}, the plain sum"
-            " of the stated epsilons (a safety limit, no privacy figure)"
-        )
-        lines += [f"Not recorded, {reason}: {count}" for reason, count in self.losses.items()]
-        return "\n".join(lines)
-
-    def json(self) -> dict[str, Any]:
-        """Return the receipt as JSON values."""
-        return {
-            "collections": [entry.json() for entry in self.entries],
-            "spent": [asdict(total) for total in self.spent],
-            "charged": self.charged,
-            "ceiling": self.ceiling,
-            "losses": dict(self.losses),
-            "earlier": [asdict(entry) for entry in self.earlier],
-            "problem": self.problem,
-        }
+        return page(self, messages, language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +109,7 @@ def _losses(recorder: Recorder, names: Mapping[str, str]) -> dict[str, int]:
     for (reason, where), count in recorder.state.losses().items():
         losses[reason, names.get(where, where)] += count  # some are kept by series
     for name in names.values():
-        losses[Loss.CRASHED, name] -= recorder.outbox.count(name)
+        losses[Loss.CRASHED, name] -= recorder.count_unsent(name)
     return {
         f"{reason.value}{f' ({name})' if name else ''}": count
         for (reason, name), count in (+losses).items()

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING
 
 from veilcount_shared.guessing import percent
 from veilcount_shared.notice import Notice
 
+from .receipt_contents import EarlierEntry, ReceiptContents, ReceiptEntry
 from .receipt_messages import HtmlTexts
-
-if TYPE_CHECKING:
-    from .receipt import EarlierEntry, Receipt, ReceiptEntry
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1c1c1e; --page: #fff; --quiet: #55555c; --line: #8a8a92;
@@ -59,7 +56,7 @@ def document(title: str, language: str, body: Iterable[str]) -> str:
 
 
 def page(
-    receipt: Receipt,
+    receipt: ReceiptContents,
     messages: Mapping[str, object] | None = None,
     language: str = "en",
     links: Iterable[str] = (),
@@ -69,7 +66,7 @@ def page(
     return document(texts("receipt_title"), language, (*_body(receipt, texts), *links))
 
 
-def _body(receipt: Receipt, texts: HtmlTexts) -> Iterator[str]:
+def _body(receipt: ReceiptContents, texts: HtmlTexts) -> Iterator[str]:
     if receipt.problem:
         yield _paragraph(texts("receipt_problem"))
         return

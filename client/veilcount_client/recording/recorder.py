@@ -20,7 +20,7 @@ from veilcount_shared.collection import Presence, Takes
 from veilcount_shared.schedule import SECRET_BYTES
 
 from ..clock import instant
-from ..state import HeldValue, PersonState, StateError
+from ..state import HeldValue, PersonState, ReportDraw, StateError
 from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from . import answer_times
@@ -70,7 +70,7 @@ class Recorder:
         what is dropped for want of a consent.
         """
         self.drawer, self._outside, self._not_covered = drawer, outside, not_covered
-        self.state, self.losses, self.outbox = drawer.state, drawer.losses, drawer.outbox
+        self.state, self.losses = drawer.state, drawer.losses
         self._held: dict[tuple[bytes, str, int], PersonAnswer] = {}
         self._absences_drawn = -1.0  # the minute up to which they are
         self._trends, self._visits = TrendStates(drawer), Visits(drawer)
@@ -136,7 +136,6 @@ class Recorder:
     def after_fork(self) -> None:
         """Forget, in a forked child, what is the parent's."""
         self._held = {}
-        self.outbox.after_fork()
         self.losses.take()  # the parent counts its own
 
     def discard(self, person: bytes, series: Container[str]) -> None:
@@ -145,7 +144,6 @@ class Recorder:
         self._held = {
             key: answer for key, answer in held if key[0] != person or key[1] not in series
         }
-        self.outbox.discard(person, series)
 
     def next_instant(self, now: float, collections: Collections) -> float | None:
         """Return when something here is next due."""
@@ -158,6 +156,14 @@ class Recorder:
         """Return the periods for which a person's value waits in memory."""
         keys = list(self._held)  # in one step: the thread may be holding more
         return [period for key, name, period in keys if (key, name) == (person, series)]
+
+    def unsent(self, person: bytes, series: str) -> list[ReportDraw]:
+        """Return the draws of a person's true values that are charged, and in memory only."""
+        return self.drawer.outbox.draws(person, series)
+
+    def count_unsent(self, name: str) -> int:
+        """Return how many true values of a collection are in memory only."""
+        return self.drawer.outbox.count(name)
 
     def write_losses(self) -> None:
         """Add what was lost since the last time to the state's counts."""

@@ -11,16 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.domain import (
-    MAX_LABEL,
-    Boolean,
-    Choice,
-    Cross,
-    Domain,
-    Features,
-    Number,
-    OpenStrings,
-)
+from veilcount_shared.domain import Choice, ValuePart
 from veilcount_shared.domain.labels import Label
 from veilcount_shared.errors import UnknownSegment, format_types, format_value
 
@@ -41,9 +32,9 @@ class _NoDraws(RandomSource):
 
 def value_problem(collection: Collection, value: object, *, closest: bool) -> str | None:
     """Return what is wrong with a value that the definition does not have, and the fix."""
-    for part, piece in _parts(collection.domain, value):
+    for part, piece in collection.domain.split(value):
         if not _has(part, piece):
-            return _expected(part, piece) + (_closest(part, piece) if closest else "")
+            return _expected(part, piece) + (_closest_label(part.listed, piece) if closest else "")
     return None
 
 
@@ -59,13 +50,13 @@ def check_segments(collection: Collection, labels_by_name: Mapping[str, object])
 
 def near_miss(collection: Collection, value: object) -> str | None:
     """Return which listed value one that counts as `other` looks like."""
-    for part, piece in _parts(collection.domain, value):
-        if _is_other(part, piece) and (near := _closest(part, piece)):
+    for part, piece in collection.domain.split(value):
+        if _is_other(part, piece) and (near := _closest_label(part.listed, piece)):
             return f"a value that is not listed ({_types(part, piece)}) counts as `other`{near}"
     return None
 
 
-def _has(domain: Domain, value: object) -> bool:
+def _has(domain: ValuePart, value: object) -> bool:
     try:
         domain.input(value, _NoDraws())
     except _DrawNeeded:
@@ -73,52 +64,22 @@ def _has(domain: Domain, value: object) -> bool:
     return True
 
 
-def _parts(domain: Domain, value: object) -> list[tuple[Domain, object]]:
-    """Return the parts of a crossed value, each with its domain; of another, itself."""
-    if isinstance(domain, Features) and isinstance(value, Mapping):
-        return [(number, value.get(name)) for name, number in domain.features]
-    if not isinstance(domain, Cross) or not isinstance(value, tuple | list):
-        return [(domain, value)]
-    pieces = [*value, *[None] * len(domain.parts)]
-    return list(zip(domain.parts, pieces, strict=False))
-
-
-def _expected(domain: Domain, value: object) -> str:
-    problem, fix = _problem_and_fix(domain)
+def _expected(domain: ValuePart, value: object) -> str:
+    problem, fix = domain.expected()
     return f"a value that is {problem} ({_types(domain, value)}): {fix}"
 
 
-def _problem_and_fix(domain: Domain) -> tuple[str, str]:
-    match domain:
-        case Number():
-            return "no number", "record an int, a float or a Fraction"
-        case Boolean():
-            return "not a boolean", "record True or False"
-        case Cross():
-            return "no sequence", f"record a tuple of {len(domain.parts)} parts"
-        case Features():
-            return "no mapping", f"record a dict of {', '.join(domain.names)}"
-        case OpenStrings():
-            return f"no string of 1 to {MAX_LABEL} visible characters", "record a str"
-        case Choice():
-            return "not listed", "add it to `values`, declare `other`, or correct it"
-
-
-def _types(domain: Domain, value: object) -> str:
-    if isinstance(domain, Choice):
-        return format_types(value, domain.values)
+def _types(domain: ValuePart, value: object) -> str:
+    if domain.listed:
+        return format_types(value, domain.listed)
     return f"got {type(value).__name__}"
 
 
-def _is_other(domain: Domain, value: object) -> bool:
+def _is_other(domain: ValuePart, value: object) -> bool:
     """Whether a value has the place of `other` without being its label."""
     if not isinstance(domain, Choice) or domain.other is None:
         return False
     return domain.input(value, _NoDraws()) == len(domain.values) and value != domain.other
-
-
-def _closest(domain: Domain, value: object) -> str:
-    return _closest_label(domain.values, value) if isinstance(domain, Choice) else ""
 
 
 def _closest_label(labels: Iterable[Label], value: object) -> str:

@@ -10,6 +10,7 @@ import math
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import Any, Self
@@ -20,8 +21,9 @@ from veilcount_shared.report import Report
 
 from ..client import Client, Respondent
 from ..delivery.worker import ClientWorker
+from ..options import ClientOptions, Definitions
 from ..recording.recorder import RecordCall
-from ..session import SELF, Definitions, Session
+from ..session import SELF, Session
 from ..state.key_derivation import person_key
 from . import patching
 from .doubles import RecordingTransport, SeededRandomSource, SettableClock, first_common_noon
@@ -140,16 +142,16 @@ class ClientHarness:
 
     # -- clients -------------------------------------------------------------------------------
 
-    def _open(self, **options: Any) -> Session:
+    def _open(self, options: ClientOptions) -> Session:
         """Open the session of a client that the app makes: the harness's options win."""
-        forced = {
+        forced: dict[str, Any] = {
             "strict": True,
             "threaded": False,
             "clock": self.clock,
             "randomness": SeededRandomSource(self._seed + len(self._sessions)),
             "transport": self.transport,
         }
-        session = Session(**{**options, **forced, **self._overrides})
+        session = Session(replace(options, **{**forced, **self._overrides}))
         if session.worker is not None:
             session.worker.uploader.grace = 2 * PACE  # rounds are so far apart: nothing is overdue
         self._sessions.append(session)

@@ -18,6 +18,7 @@ from .. import client as client_module
 from .. import session as session_module
 from ..client import Client, Person
 from ..delivery.worker import ClientWorker
+from ..options import ClientOptions
 from ..recording.recorder import RecordCall
 from ..session import Session
 from ..settings import KILL_SWITCHES, ClientSettings
@@ -27,7 +28,7 @@ from ..state.factory import state_location
 Replacement = AbstractContextManager[Any]
 
 
-def sessions(make: Callable[..., Session]) -> Replacement:
+def sessions(make: Callable[[ClientOptions], Session]) -> Replacement:
     """Have `make` open the session of every client that the app constructs."""
     return patch.object(client_module, "Session", make)
 

@@ -12,59 +12,58 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..definition_record import Definition
 from ..domain import format_fraction
-
-if TYPE_CHECKING:
-    from .definition import Collection
+from ..mechanisms import Mechanism
 
 PROTOCOL = 1
 
 
-def canonical_fields(collection: Collection) -> dict[str, Any]:
+def canonical_fields(definition: Definition, mechanism: Mechanism) -> dict[str, Any]:
     """Return the fingerprinted fields as JSON values."""
-    cohort = collection.cohort
+    cohort = definition.cohort
     fields = {
         "protocol": PROTOCOL,
-        "app": collection.app,
-        "name": collection.name,
-        "domain": collection.domain.canonical(),
-        "measure": collection.measure,
-        "mechanism": collection.mechanism.canonical(),
-        "model": collection.model,
-        "epsilon": collection.epsilon and format_fraction(collection.epsilon),
-        "budget": collection.budget and format_fraction(collection.budget),
-        "adjacency": collection.adjacency,
-        "unit": collection.unit,
-        "per_period": collection.per_period,
-        "takes": collection.takes,
-        "from": collection.start.isoformat(),
-        "until": collection.until.isoformat(),
-        "answers": collection.answering,
-        "late": collection.late,
-        "linkage": collection.linkage,
-        "presence": collection.presence,
-        "segments": [[name, list(labels)] for name, labels in collection.segments],
+        "app": definition.app,
+        "name": definition.name,
+        "domain": definition.domain.canonical(),
+        "measure": definition.measure,
+        "mechanism": mechanism.canonical(),
+        "model": definition.model,
+        "epsilon": definition.epsilon and format_fraction(definition.epsilon),
+        "budget": definition.budget and format_fraction(definition.budget),
+        "adjacency": definition.adjacency,
+        "unit": definition.unit,
+        "per_period": definition.per_period,
+        "takes": definition.takes,
+        "from": definition.start.isoformat(),
+        "until": definition.until.isoformat(),
+        "answers": definition.answering,
+        "late": definition.late,
+        "linkage": definition.linkage,
+        "presence": definition.presence,
+        "segments": [[name, list(labels)] for name, labels in definition.segments],
         "cohort": asdict(cohort) if cohort else None,
-        "twin": collection.twin,
+        "twin": definition.twin,
     }
     # Omitted at what definitions without the key mean ("process", no delta): no new series.
-    if collection.held_on_device:
-        fields["held"] = collection.held
-    if collection.delta is not None:
-        fields["delta"] = format_fraction(collection.delta)
-    if collection.changes is not None:
-        fields["changes"] = collection.changes
-    if collection.tokens is not None:
-        fields["tokens"] = collection.tokens
+    if definition.held_on_device:
+        fields["held"] = definition.held
+    if definition.delta is not None:
+        fields["delta"] = format_fraction(definition.delta)
+    if definition.changes is not None:
+        fields["changes"] = definition.changes
+    if definition.tokens is not None:
+        fields["tokens"] = definition.tokens
     return fields
 
 
-def canonical_bytes(collection: Collection) -> bytes:
+def canonical_bytes(definition: Definition, mechanism: Mechanism) -> bytes:
     """Return the canonical bytes."""
     text = json.dumps(
-        canonical_fields(collection),
+        canonical_fields(definition, mechanism),
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=False,
@@ -73,6 +72,6 @@ def canonical_bytes(collection: Collection) -> bytes:
     return text.encode()
 
 
-def fingerprint(collection: Collection) -> str:
+def fingerprint(definition: Definition, mechanism: Mechanism) -> str:
     """Return the SHA-256 of the canonical bytes, in hex."""
-    return hashlib.sha256(canonical_bytes(collection)).hexdigest()
+    return hashlib.sha256(canonical_bytes(definition, mechanism)).hexdigest()

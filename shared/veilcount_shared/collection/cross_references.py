@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..enums import Model, Takes
 from ..errors import DefinitionError
 from .definition import Collection
-from .enums import Model, Takes
 
 Collections = Mapping[str, Collection]
 

@@ -1,17 +1,15 @@
-"""Collection: one validated definition, its mechanism, its three epsilons and its slots."""
+"""Collection: one validated definition, its mechanism, its messages and its fingerprint."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from fractions import Fraction
 from functools import cached_property
-from math import prod
 from typing import Any
 
-from .. import periods
-from ..domain import GRID_BITS, Domain, Features, Number, OpenStrings
+from ..definition_record import Definition
+from ..enums import Linkage, Presence
 from ..errors import (
     MessageOutOfRange,
     TrustModelError,
@@ -19,85 +17,32 @@ from ..errors import (
     format_types,
     format_value,
 )
-from ..mechanisms import (
-    DistributionMechanism,
-    HashedStrings,
-    Identity,
-    MeanMechanism,
-    Mechanism,
-    Moments,
-    Randomizer,
-    RangeTree,
-    TrendMechanism,
-    select_mechanism,
-)
+from ..kinds import DeviceKind, Price, kind_of
+from ..mechanisms import Identity, Mechanism, Randomizer
+from ..models import TRUST_MODELS, TrustModel
 from ..periods import Unit
 from ..randomness import RandomSource
 from . import canonical, validation
-from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
-
-_BY_MEASURE: dict[Measure, type[MeanMechanism | DistributionMechanism | RangeTree]] = {
-    Measure.MEAN: MeanMechanism,
-    Measure.DISTRIBUTION: DistributionMechanism,
-    Measure.RANGES: RangeTree,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collection:
-    """One question put to a population; the README documents each key."""
-
-    app: str
-    name: str
-    question: str
-    domain: Domain
-    unit: Unit
-    start: date
-    until: date
-    epsilon: Fraction | None = None
-    measure: Measure | None = None
-    changes: int | None = None
-    per_period: int = 1
-    takes: Takes = Takes.FIRST
-    held: Held | None = None
-    answers: int | None = None
-    late: int = 30
-    linkage: Linkage | None = None
-    tokens: str | None = None
-    presence: Presence = Presence.PUBLIC
-    segments: Segments = ()
-    cohort: Cohort | None = None
-    model: Model = Model.LOCAL
-    twin: str | None = None
-    budget: Fraction | None = None
-    delta: Fraction | None = None
-    adjacency: Adjacency | None = None
-    owner: str | None = None
-    purpose: str | None = None
-    replaces: str | None = None
+class Collection(Definition):
+    """One question put to a population, valid from birth, with its mechanism and fingerprint."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "linkage", self.linkage or _default_linkage(self))
+        validation.check_enums(self)
+        object.__setattr__(self, "linkage", self.linkage or self._default_linkage())
         validation.check_definition(self)
 
+    def _default_linkage(self) -> Linkage:
+        """Return the default: long units have few periods, so linking them costs little.
+
+        Messages that are one random choice cost epsilon once, linked or not.
+        """
+        is_short = self.unit in {Unit.EVENT, Unit.DAY} and self.kind.fresh
+        return Linkage.PERIOD if is_short else Linkage.COLLECTION
+
     # -- privacy -------------------------------------------------------------------------------
-
-    @property
-    def unit_epsilon(self) -> Fraction:
-        """Epsilon of one unit: of one answer, or of all releases of its period."""
-        epsilon = self.budget if self.model is Model.CENTRAL else self.epsilon
-        assert epsilon is not None, "validation requires it"  # noqa: S101 - narrows the type
-        return epsilon
-
-    @property
-    def epsilon_event(self) -> Fraction:
-        """Epsilon of one event: at most one answer."""
-        return self.unit_epsilon
-
-    @property
-    def epsilon_day(self) -> Fraction:
-        """Epsilon of a UTC day."""
-        return self.unit_epsilon * self.per_period
 
     @property
     def epsilon_user(self) -> Fraction:
@@ -105,72 +50,47 @@ class Collection:
         return self.epsilon_within(self.periods)
 
     def epsilon_within(self, periods: int) -> Fraction:
-        """Return the epsilon of one person within so many periods in a row.
-
-        All reports of a trend cost it once: their signs were drawn once.
-        """
-        return self.epsilon_day * min(periods, 1 if self.is_trend else self.answering)
+        """Return the epsilon of one person within so many periods in a row."""
+        return self.epsilon_day * min(periods, self.answering if self.kind.fresh else 1)
 
     @property
     def priced_answers(self) -> int:
-        """The number of answers that each cost epsilon; of a trend all together cost it once."""
-        return 1 if self.is_trend else self.answering * self.per_period
-
-    @property
-    def epsilon_adjacency(self) -> Adjacency:
-        """The neighbouring relation of every epsilon; the local model substitutes a value."""
-        return self.adjacency or Adjacency.SUBSTITUTE
-
-    @property
-    def substitution_factor(self) -> int:
-        """The factor by which epsilon bounds the substitution of one value.
-
-        Under add-remove a substitution is a removal and an addition, so group privacy doubles it.
-        """
-        return 2 if self.epsilon_adjacency is Adjacency.ADD_REMOVE else 1
-
-    @property
-    def answering(self) -> int:
-        """The number of periods in which a person answers; of a trend the most."""
-        return self.answers or self.periods
+        """The number of answers that each cost epsilon; messages drawn once cost it once."""
+        return self.answering * self.per_period if self.kind.fresh else 1
 
     @property
     def is_trend(self) -> bool:
         """Whether a person's reports over time belong together, at one epsilon for all."""
-        return self.measure is Measure.TREND
-
-    @property
-    def is_retention(self) -> bool:
-        """Whether a period reports that the person was there in the period before as well."""
-        return self.takes is Takes.RETURNING
-
-    @property
-    def held_on_device(self) -> bool:
-        """Whether a pending value is kept on the device's disk instead of in process memory."""
-        return self.held is Held.DEVICE
+        return not self.kind.fresh
 
     # -- the mechanism -------------------------------------------------------------------------
 
     @cached_property
+    def kind(self) -> DeviceKind[Any]:
+        """The kind of question that the domain and the measure make."""
+        return kind_of(self.domain, self.measure)
+
+    @property
+    def trust(self) -> TrustModel:
+        """The trust model: who adds the noise."""
+        return TRUST_MODELS[self.model]
+
+    @cached_property
     def mechanism(self) -> Mechanism:
         """The randomizer, or the identity for a trusted curator."""
-        return Identity(self.inputs) if self.model is Model.CENTRAL else self.randomizer
+        return self.trust.mechanism(self.kind, self.price)
 
     @cached_property
     def randomizer(self) -> Randomizer:
         """The mechanism of a local collection; raises for a trusted curator's."""
-        if self.model is Model.CENTRAL:
+        if self.trust.reveals:
             raise TrustModelError(self.name, "the model is central: use reveal()")
-        if isinstance(self.domain, Features):
-            return Moments.for_epsilon(self.unit_epsilon, len(self.domain.features))
-        if self.changes is not None:
-            return TrendMechanism.for_epsilon(self.unit_epsilon, self.periods, self.changes)
-        if self.measure is not None:  # of a number
-            return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
-        if isinstance(self.domain, OpenStrings):
-            hashed = self.domain.bucket_bits, self.domain.parts
-            return HashedStrings.for_epsilon(self.unit_epsilon, *hashed)
-        return select_mechanism(self.inputs, self.unit_epsilon).mechanism
+        return self.kind.randomizer(self.price)
+
+    @property
+    def price(self) -> Price[Any]:
+        """What the randomizer depends on."""
+        return Price(self.domain, self.inputs, self.unit_epsilon, self.periods, self.changes)
 
     @property
     def inputs(self) -> int:
@@ -178,16 +98,12 @@ class Collection:
 
         A trend has none of its own for it: a state is reported whether or not it was recorded.
         """
-        if isinstance(self.domain, Number):
-            return int(self.domain.high - self.domain.low) + 1  # used for integer grids only
-        if isinstance(self.domain, OpenStrings) and self.model is Model.CENTRAL:
-            return self.domain.parts << self.domain.bucket_bits  # one bucket, of one part
-        return self.domain.size + self.has_absent
+        return self.trust.inputs(self.kind, self.domain) + self.has_absent
 
     @property
     def has_absent(self) -> bool:
         """Whether a period without a record is an answer of its own."""
-        return self.presence is Presence.HIDDEN and not self.is_trend
+        return self.presence is Presence.HIDDEN and self.kind.fresh
 
     @cached_property
     def message_bits(self) -> int:
@@ -211,14 +127,11 @@ class Collection:
 
     def reveal(self, value: object, randomness: RandomSource) -> int:
         """Return the message of the true value; the trust model must be central."""
-        if self.model is not Model.CENTRAL:
+        if not self.trust.reveals:
             raise TrustModelError(self.name, "the model is local: use randomize()")
-        place = self.domain.input(value, randomness)
-        if isinstance(self.domain, Number):  # from the grid to the nearest integer of the range
-            place = (place * (self.inputs - 1) + (1 << GRID_BITS - 1)) >> GRID_BITS
-        if isinstance(self.domain, OpenStrings):
-            place = self.domain.draw_bucket(place, randomness)
-        return Identity(self.inputs).reveal(place)
+        point = self.domain.input(value, randomness)
+        cell = self.kind.true_cells(self.domain).cell(point, randomness)
+        return Identity(self.inputs).reveal(cell)
 
     def pack(self, message: int) -> bytes:
         """Return the message at its fixed width, the highest byte first."""
@@ -240,24 +153,7 @@ class Collection:
             labels.append("absent")
         return self.mechanism.describe_message(self.unpack(packed), labels)
 
-    # -- periods, slots, segments --------------------------------------------------------------
-
-    @cached_property
-    def periods(self) -> int:
-        """The number of periods of the campaign."""
-        return periods.count_periods(self.unit, self.start, self.until)
-
-    @property
-    def slots(self) -> int:
-        """The number of slots of an epoch."""
-        if self.linkage is Linkage.COLLECTION:
-            return self.periods * self.per_period
-        return self.per_period if self.linkage is Linkage.PERIOD else 1
-
-    @property
-    def cells(self) -> int:
-        """The number of segment cells."""
-        return prod(len(labels) for _, labels in self.segments)
+    # -- segments ------------------------------------------------------------------------------
 
     def segment(self, /, **labels_by_name: object) -> int:
         """Return the cell of segment values as a mixed-radix number, the first segment highest."""
@@ -297,13 +193,4 @@ class Collection:
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256, in hex, of everything that affects privacy or decoding."""
-        return canonical.fingerprint(self)
-
-
-def _default_linkage(collection: Collection) -> Linkage:
-    """Return the default: long units have few periods, so linking them costs little.
-
-    All reports of a trend are one random choice, which cost epsilon once.
-    """
-    is_short = collection.unit in {Unit.EVENT, Unit.DAY} and not collection.is_trend
-    return Linkage.PERIOD if is_short else Linkage.COLLECTION
+        return canonical.fingerprint(self, self.mechanism)

@@ -6,23 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
 
 from ..domain import Cross
-from ..mechanisms import (
-    HashedStrings,
-    MeanMechanism,
-    ProjectiveGeometry,
-    RangeTree,
-    SubsetSelection,
-)
+from ..enums import Held, Takes
 from .definition import Collection
-from .enums import Held, Model, Takes
 
 HIGH_EPSILON = Fraction(10)
 MANY_CELLS = 8
-Z95 = 1.96
-DETECTED = 5  # standard errors from which one string of a million candidates is found
 
 #: words whose values, alone or with a few others, point at one person
 IDENTIFYING = frozenset(
@@ -55,7 +45,7 @@ def lint(collection: Collection, answers: int = 100_000) -> list[Remark]:
 
 def _check_campaign_epsilon(collection: Collection) -> Iterator[Remark]:
     total = collection.epsilon_user
-    if collection.model is Model.LOCAL and total > HIGH_EPSILON:
+    if not collection.trust.reveals and total > HIGH_EPSILON:
         yield Remark(
             "epsilon",
             f"over the campaign one person reveals epsilon {float(total):g}: above {HIGH_EPSILON}"
@@ -64,50 +54,11 @@ def _check_campaign_epsilon(collection: Collection) -> Iterator[Remark]:
 
 
 def _check_precision(collection: Collection, answers: int) -> Iterator[Remark]:
-    """Compare the predicted margin of error with the average share of a value."""
-    mechanism = collection.mechanism
-    if isinstance(mechanism, SubsetSelection | ProjectiveGeometry):
-        margin = _margin(mechanism, answers)
-        if margin > 1 / collection.inputs:
-            yield Remark(
-                "epsilon",
-                f"with {answers:,} answers a share is known to +/- {margin:.2%}, more than the"
-                f" average share of {collection.inputs:,} values: fewer values, more answers or a"
-                " larger epsilon, or look only at the most common values",
-            )
-    elif isinstance(mechanism, HashedStrings):
-        found = DETECTED * _margin(mechanism, answers) / Z95
-        if found > 1 / 100:
-            yield Remark(
-                "epsilon",
-                f"with {answers:,} answers a string is found from a share of about {found:.2%} on:"
-                " more answers or a larger epsilon",
-            )
-    elif isinstance(mechanism, MeanMechanism):
-        margin = Z95 * sqrt(mechanism.variance / answers) / 2
-        if margin > 1 / 10:
-            yield Remark(
-                "epsilon",
-                f"with {answers:,} answers the mean is known to +/- {margin:.0%} of the range: a"
-                " narrower range, more answers or a larger epsilon",
-            )
-    elif isinstance(mechanism, RangeTree):
-        top = mechanism.levels[0]  # its nodes are quarters; a level has its share of the answers
-        margin = _margin(top, answers / len(mechanism.levels))
-        if margin > 1 / 10:
-            yield Remark(
-                "epsilon",
-                f"with {answers:,} answers the share of a quarter of the range is known to"
-                f" +/- {margin:.0%}: more answers or a larger epsilon",
-            )
-
-
-def _margin(
-    mechanism: SubsetSelection | ProjectiveGeometry | HashedStrings, answers: float
-) -> float:
-    """Return half the interval of a share near 0."""
-    p, q = mechanism.P, mechanism.Q
-    return Z95 * sqrt(q * (1 - q) / answers) / float(p - q)
+    """Compare the predicted margin of error with what it is about."""
+    if not collection.trust.reveals:
+        advice = collection.kind.precision_advice(collection.price, answers)
+        if advice:
+            yield Remark("epsilon", f"with {answers:,} answers {advice}")
 
 
 def _check_identifying_names(collection: Collection) -> Iterator[Remark]:
@@ -143,7 +94,7 @@ _ON_DISK = "kept on the device's disk, readable by the app's user only, until"
 
 def describe_held(collection: Collection) -> str:
     """Return the meaning in one sentence; empty where values are randomized at once."""
-    running, central = collection.takes is not Takes.FIRST, collection.model is Model.CENTRAL
+    running, central = collection.takes is not Takes.FIRST, collection.trust.reveals
     if not (running or central):
         return ""
     if collection.is_retention:

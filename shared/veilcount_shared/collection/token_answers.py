@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import date
 from itertools import pairwise
 
+from ..enums import Linkage
 from ..periods import first_day, period_name
 from .definition import Collection
-from .enums import Linkage
 
 
 def answers_by_consent(collection: Collection) -> list[tuple[date, int]]:

@@ -6,18 +6,16 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from ..domain import Features, Number, OpenStrings, check_labels, has_hidden_characters
+from ..definition_record import Definition
+from ..domain import check_labels, has_hidden_characters
+from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
-from ..mechanisms.selection import MAX_INPUTS
+from ..kinds import kind_of
+from ..models import PRICE_KEYS, TRUST_MODELS
 from ..periods import Unit, period_name
-from .enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
-from .reporting_rules import held, presence, retention, takes, trend
-
-if TYPE_CHECKING:
-    from .definition import Collection
+from .reporting_rules import held, presence, retention, takes
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 APP = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
@@ -29,17 +27,15 @@ MAX_COHORTS = 1024
 MAX_LATE = 365
 YEARS = range(2000, 3000)
 MAX_DAYS = 36_525
-LEAST_DELTA, MAX_DELTA = Fraction(1, 10**12), Fraction(1, 10**3)
-LEAST_DELTA_BUDGET = Fraction(1, 100)  # below it, rho has too few steps
 
 
-def check_definition(collection: Collection) -> None:
+def check_definition(collection: Definition) -> None:
     """Apply every rule, in the order in which a reader would want the errors."""
     for rule in _RULES:
         rule(collection)
 
 
-def enums(collection: Collection) -> None:
+def check_enums(collection: Definition) -> None:
     """Enumerated keys hold members, not strings: "local" is Model.LOCAL."""
     for key, kind in ENUMS.items():
         value = getattr(collection, key)
@@ -48,7 +44,7 @@ def enums(collection: Collection) -> None:
             raise DefinitionError(key, value, f"give one of {members}")
 
 
-def names(collection: Collection) -> None:
+def names(collection: Definition) -> None:
     """Names travel in URLs and file names; texts are read by people."""
     if not APP.fullmatch(collection.app):
         raise DefinitionError(
@@ -65,14 +61,14 @@ def names(collection: Collection) -> None:
             raise DefinitionError(key, text, f"give one line of 1 to {MAX_TEXT} characters")
 
 
-def price(collection: Collection) -> None:
-    """The local model needs epsilon, the central model budget."""
-    central = collection.model is Model.CENTRAL
-    key, other = ("budget", "epsilon") if central else ("epsilon", "budget")
+def price(collection: Definition) -> None:
+    """Each trust model has a price, and only its own."""
+    key = TRUST_MODELS[collection.model].price_key
     epsilon: Fraction | None = getattr(collection, key)
-    if getattr(collection, other) is not None:
-        fix = f"a {collection.model} collection states {key} instead: remove {other}"
-        raise DefinitionError(other, getattr(collection, other), fix)
+    for other in PRICE_KEYS:
+        if other != key and getattr(collection, other) is not None:
+            fix = f"a {collection.model} collection states {key} instead: remove {other}"
+            raise DefinitionError(other, getattr(collection, other), fix)
     if epsilon is None:
         raise DefinitionError(key, None, f"a {collection.model} collection needs it: {key} = 1")
     try:
@@ -81,22 +77,7 @@ def price(collection: Collection) -> None:
         raise DefinitionError(key, epsilon, error.fix) from error
 
 
-def delta(collection: Collection) -> None:
-    """A delta allows Gaussian noise: the budget is then kept in rho (zero-concentrated DP)."""
-    value = collection.delta
-    if value is None:
-        return
-    if collection.model is not Model.CENTRAL:
-        fix = "a local collection is pure epsilon-DP: remove delta"
-        raise DefinitionError("delta", value, fix)
-    if not LEAST_DELTA <= value <= MAX_DELTA:
-        raise DefinitionError("delta", value, "give 1e-12 to 0.001: below one in all persons")
-    if collection.unit_epsilon < LEAST_DELTA_BUDGET:
-        fix = f"with delta, give at least {float(LEAST_DELTA_BUDGET):g}"
-        raise DefinitionError("budget", collection.budget, fix)
-
-
-def dates(collection: Collection) -> None:
+def dates(collection: Definition) -> None:
     """A campaign starts, ends, and lasts 100 years at most."""
     for key, day in (("from", collection.start), ("until", collection.until)):
         if day.year not in YEARS:
@@ -109,7 +90,7 @@ def dates(collection: Collection) -> None:
         raise DefinitionError("until", collection.until, "give a campaign of 100 years at most")
 
 
-def counts(collection: Collection) -> None:
+def counts(collection: Definition) -> None:
     """Every cap is attainable."""
     if collection.per_period != 1 and collection.unit is not Unit.EVENT:
         fix = f'a {collection.unit} has one answer: remove per_day, or set unit = "event"'
@@ -123,7 +104,7 @@ def counts(collection: Collection) -> None:
         raise DefinitionError("late", collection.late, f"give 0 to {MAX_LATE} days")
 
 
-def slots(collection: Collection) -> None:
+def slots(collection: Definition) -> None:
     """An epoch's slots are a bitmap that the server keeps for each pseudonym."""
     if collection.slots > MAX_SLOTS:
         raise DefinitionError(
@@ -134,7 +115,7 @@ def slots(collection: Collection) -> None:
         )
 
 
-def tokens(collection: Collection) -> None:
+def tokens(collection: Definition) -> None:
     """Tokens are verified under the keys of a list that everybody has: its digest is pinned."""
     if collection.linkage is not Linkage.TOKEN:
         if collection.tokens is not None:
@@ -151,14 +132,14 @@ def tokens(collection: Collection) -> None:
     if collection.periods > MAX_SLOTS:
         fix = f"{collection.periods:,} keys, one a period, at most {MAX_SLOTS:,}: use a longer unit"
         raise DefinitionError("linkage", "token", fix)
-    if collection.model is Model.CENTRAL:
+    if TRUST_MODELS[collection.model].reveals:
         fix = 'a curator sees true values under a pseudonym: use "period" or "collection"'
         raise DefinitionError("linkage", "token", fix)
     if collection.answering >= collection.periods:
         raise DefinitionError("answers", collection.answers, _tokens_need(collection))
 
 
-def _tokens_need(collection: Collection) -> str:
+def _tokens_need(collection: Definition) -> str:
     """Return how to leave a period in which tokens can be fetched before they are needed."""
     late = f"tokens are fetched a period ahead, and only who consents before {collection.start}"
     if collection.periods == 1:
@@ -167,85 +148,25 @@ def _tokens_need(collection: Collection) -> str:
     return f"{late} could answer in every {unit}: give at most {most}"
 
 
-def numbers(collection: Collection) -> None:
-    """A local numeric domain has a measure; no other domain has."""
-    is_number, central = isinstance(collection.domain, Number), collection.model is Model.CENTRAL
-    if isinstance(collection.domain, Features):
-        _check_features(collection)
-        return
-    if collection.measure is Measure.TREND:
-        return
-    if collection.measure is Measure.MOMENTS:
-        raise DefinitionError("measure", "moments", "only for features: give them, or a range")
-    wanted = is_number and not central
-    if collection.measure is not None and not wanted:
-        raise DefinitionError(
-            "measure", str(collection.measure), "only for a range under the local model: remove it"
-        )
-    if wanted and collection.measure is None:
-        raise DefinitionError("measure", None, 'give measure = "mean", "distribution" or "ranges"')
+def kind(collection: Definition) -> None:
+    """The kind suits the trust model, and its own rules hold."""
+    kind = kind_of(collection.domain, collection.measure)
+    if collection.changes is not None and kind.fresh:
+        fix = 'only for measure = "trend": remove it'
+        raise DefinitionError("changes", collection.changes, fix)
+    if collection.model in kind.unsupported_models:
+        key, fix = kind.unsupported_models[collection.model]
+        value = getattr(collection, key)
+        raise DefinitionError(key, None if value is None else str(value), fix)
+    kind.check(collection, collection.domain)
 
 
-def _check_features(collection: Collection) -> None:
-    if collection.measure is not Measure.MOMENTS:
-        raise DefinitionError("measure", collection.measure, 'features need measure = "moments"')
-    if collection.model is Model.CENTRAL:
-        raise DefinitionError(
-            "model", "central", "a curator has no query of features: give a range"
-        )
-    if collection.presence is Presence.HIDDEN:
-        fix = "features have no cell for absent: use values"
-        raise DefinitionError("presence", "hidden", fix)
+def trust(collection: Definition) -> None:
+    """The keys suit the trust model."""
+    TRUST_MODELS[collection.model].check(collection)
 
 
-def central(collection: Collection) -> None:
-    """A central collection needs an adjacency, and a cap that the server can enforce."""
-    if collection.model is not Model.CENTRAL:
-        if collection.adjacency is not None:
-            raise DefinitionError(
-                "adjacency", str(collection.adjacency), 'only for model = "central": remove it'
-            )
-        return
-    if collection.adjacency is None:
-        raise DefinitionError("adjacency", None, 'give "add-remove" or "substitute"')
-    if collection.linkage is Linkage.NONE:
-        raise DefinitionError(
-            "linkage",
-            "none",
-            "without pseudonyms the server cannot enforce the contribution cap that central noise"
-            ' is calibrated to: use "period" or "collection"',
-        )
-    domain = collection.domain
-    if isinstance(domain, Number):
-        if domain.low.denominator != 1 or domain.high.denominator != 1:
-            raise DefinitionError(
-                "range", [domain.low, domain.high], "a curator sums integers: give integer bounds"
-            )
-        if collection.inputs > MAX_INPUTS:
-            raise DefinitionError(
-                "range", [domain.low, domain.high], f"at most {MAX_INPUTS:,} integers: scale it"
-            )
-
-
-def open_strings(collection: Collection) -> None:
-    """Open strings are read by naming candidates, which an absence has not.
-
-    A curator releases what passes a threshold, which holds but for a delta.
-    """
-    if not isinstance(collection.domain, OpenStrings):
-        return
-    if collection.model is Model.CENTRAL and collection.domain.prefixes:
-        fix = "a curator's open strings are found by candidates: remove it"
-        raise DefinitionError("discover", True, fix)
-    if collection.model is Model.CENTRAL and collection.delta is None:
-        fix = "a curator releases open strings above a threshold, which needs it: 0.000001"
-        raise DefinitionError("delta", None, fix)
-    if collection.presence is Presence.HIDDEN:
-        fix = "open strings have no cell for absent: list the values"
-        raise DefinitionError("presence", "hidden", fix)
-
-
-def segments(collection: Collection) -> None:
+def segments(collection: Definition) -> None:
     """Segments are few, closed and public; in the order of their names, or cells would differ."""
     order = [name for name, _ in collection.segments]
     if order != sorted(set(order)):
@@ -262,7 +183,7 @@ def segments(collection: Collection) -> None:
         )
 
 
-def cohort(collection: Collection) -> None:
+def cohort(collection: Definition) -> None:
     """A cohort is one of several."""
     share = collection.cohort
     if share is None:
@@ -273,7 +194,7 @@ def cohort(collection: Collection) -> None:
         raise DefinitionError("cohort.number", share.number, f"give 0 to {share.of - 1}")
 
 
-def lineage(collection: Collection) -> None:
+def lineage(collection: Definition) -> None:
     """No collection is its own predecessor or twin."""
     for key in ("replaces", "twin"):
         if getattr(collection, key) == collection.name:
@@ -292,12 +213,12 @@ ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    *(enums, names, price, delta, dates, counts, slots, tokens, trend, takes, retention, held),
-    *(numbers, presence, central, open_strings, segments, cohort, lineage),
+    *(names, price, dates, counts, slots, tokens, kind, takes, retention, held),
+    *(presence, trust, segments, cohort, lineage),
 )
 
 
-def _names(collection: Collection) -> Iterator[tuple[str, str]]:
+def _names(collection: Definition) -> Iterator[tuple[str, str]]:
     yield "name", collection.name
     for key in ("twin", "replaces"):
         if (name := getattr(collection, key)) is not None:

@@ -9,6 +9,7 @@ draw keeps epsilon (it happens before the randomizer) and pulls the estimate tow
 from .choices import Boolean as Boolean
 from .choices import Choice as Choice
 from .choices import Cross as Cross
+from .interface import ValuePart as ValuePart
 from .labels import MAX_LABEL as MAX_LABEL
 from .labels import MAX_VALUES as MAX_VALUES
 from .labels import Label as Label

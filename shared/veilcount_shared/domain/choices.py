@@ -10,11 +10,14 @@ from typing import Any
 
 from ..errors import DefinitionError
 from ..randomness import RandomSource
+from .interface import Answers, SingleValue, ValuePart
 from .labels import MAX_VALUES, Label, check_label, check_labels
+
+NAMED = 12  # so many possible answers are named one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(SingleValue):
     """False and True, in this order."""
 
     @property
@@ -36,12 +39,20 @@ class Boolean:
         """Return the fingerprinted fields."""
         return {"type": "boolean"}
 
+    def answers(self) -> Answers:
+        """Yield the statements of what may be answered."""
+        yield "answers_boolean", {}
+
+    def expected(self) -> tuple[str, str]:
+        """Return what is wrong with another value, and what to record."""
+        return "not a boolean", "record True or False"
+
 
 _BOOLEANS: dict[Any, int] = {False: 0, True: 1}
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(SingleValue):
     """A closed list of labels: all strings or all integers. `other`, if named, comes last."""
 
     values: tuple[Label, ...]
@@ -76,6 +87,28 @@ class Choice:
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
         return {"type": "choice", "values": list(self.values), "other": self.other}
+
+    def answers(self) -> Answers:
+        """Yield the statements of what may be answered: the labels, unless they are many."""
+        if self.size > NAMED:
+            yield "answers_many", {"size": self.size}
+        else:
+            yield "answers_listed", {"labels": self.named}
+
+    @property
+    def named(self) -> str:
+        """The first labels, in one line."""
+        labels = list(map(str, self.labels[:NAMED]))
+        return ", ".join([*labels, "..."] if self.size > NAMED else labels)
+
+    @property
+    def listed(self) -> tuple[Label, ...]:
+        """The values, without `other`."""
+        return self.values
+
+    def expected(self) -> tuple[str, str]:
+        """Return what is wrong with another value, and what to do."""
+        return "not listed", "add it to `values`, declare `other`, or correct it"
 
     @cached_property
     def _places(self) -> dict[Any, int]:
@@ -137,6 +170,28 @@ class Cross:
         """Return the fingerprinted fields."""
         attributes = [[name, list(choice.values)] for name, choice in self.attributes]
         return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
+
+    def answers(self) -> Answers:
+        """Yield the statements of the answer and of the attributes."""
+        yield from self.answer.answers()
+        attributes = [f"{name} ({choice.named})" for name, choice in self.attributes]
+        yield "cross", {"attributes": ", ".join(attributes)}
+
+    @property
+    def listed(self) -> tuple[Label, ...]:
+        """Return none: the parts have lists."""
+        return ()
+
+    def split(self, value: object) -> list[tuple[ValuePart, object]]:
+        """Return each part of a sequence with its domain; None in place of a missing one."""
+        if not isinstance(value, tuple | list):
+            return [(self, value)]
+        pieces = [*value, *[None] * len(self.parts)]
+        return list(zip(self.parts, pieces, strict=False))
+
+    def expected(self) -> tuple[str, str]:
+        """Return what is wrong with another value, and what to record."""
+        return "no sequence", f"record a tuple of {len(self.parts)} parts"
 
 
 _MISSING = object()

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import DefinitionError
 from ..randomness import RandomSource
+from .interface import Answers, SingleValue, ValuePart
 from .labels import Label
 
 MIN_FEATURES, MAX_FEATURES = 2, 12
@@ -19,7 +20,7 @@ GRID = 1 << GRID_BITS  # a number is passed to its mechanism as a multiple of it
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(SingleValue):
     """A number between two bounds, clamped, on a grid of 2^32 + 1 points from low to high."""
 
     low: Fraction
@@ -57,6 +58,23 @@ class Number:
             "high": format_fraction(self.high),
         }
 
+    def answers(self) -> Answers:
+        """Yield the statement of the bounds."""
+        low, high = self._bounds
+        yield "answers_number", {"low": low, "high": high}
+
+    @property
+    def _bounds(self) -> tuple[str, str]:
+        return f"{float(self.low):g}", f"{float(self.high):g}"
+
+    def describe_bounds(self) -> str:
+        """Return the bounds as people read them."""
+        return " \u2013 ".join(self._bounds)
+
+    def expected(self) -> tuple[str, str]:
+        """Return what is wrong with another value, and what to record."""
+        return "no number", "record an int, a float or a Fraction"
+
     @cached_property
     def _affine(self) -> tuple[int, int]:
         """Return low and 1 over the bounds' common denominator."""
@@ -69,7 +87,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Features:
+class Features(SingleValue):
     """Several numbers of one person, each between bounds of its own.
 
     The value is a mapping from names to numbers; the input is one number, with the point of each on
@@ -115,6 +133,21 @@ class Features:
         """Return the fingerprinted fields."""
         features = [[name, number.canonical()] for name, number in self.features]
         return {"type": "features", "features": features}
+
+    def answers(self) -> Answers:
+        """Yield the statement of all features and their bounds."""
+        bounds = [f"{name} ({number.describe_bounds()})" for name, number in self.features]
+        yield "answers_features", {"features": ", ".join(bounds)}
+
+    def split(self, value: object) -> list[tuple[ValuePart, object]]:
+        """Return each feature of a mapping with its domain; None in place of a missing one."""
+        if not isinstance(value, Mapping):
+            return [(self, value)]
+        return [(number, value.get(name)) for name, number in self.features]
+
+    def expected(self) -> tuple[str, str]:
+        """Return what is wrong with another value, and what to record."""
+        return "no mapping", f"record a dict of {', '.join(self.names)}"
 
 
 def _entry(value: object, name: str) -> object:

@@ -9,6 +9,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from ..randomness import RandomSource
+from .interface import Answers, SingleValue
 from .labels import MAX_LABEL, Label, has_hidden_characters
 
 BUCKET_BITS = 20  # of the hash of an open string in one half of the devices
@@ -21,7 +22,7 @@ _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 @dataclass(frozen=True, slots=True)
-class OpenStrings:
+class OpenStrings(SingleValue):
     """Any string: its input is a hashed bucket in each part of the devices; none is listed.
 
     The parts are two halves, which hash the whole string; or one for each length in `prefixes`,
@@ -82,6 +83,15 @@ class OpenStrings:
         """Return the fingerprinted fields."""
         fields = {"type": "open", "salt": self.salt, "bucket_bits": self.bucket_bits}
         return fields | ({"prefixes": list(self.prefixes)} if self.prefixes else {})
+
+    def answers(self) -> Answers:
+        """Yield the statement of what becomes of a text."""
+        key = "answers_discover" if self.prefixes else "answers_open"
+        yield key, {"length": MAX_LABEL}
+
+    def expected(self) -> tuple[str, str]:
+        """Return what is wrong with another value, and what to record."""
+        return f"no string of 1 to {MAX_LABEL} visible characters", "record a str"
 
 
 def normalized(value: object) -> str | None:

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 
-from ..collection import Collection, Linkage, Model, Presence, Takes
-from ..domain import MAX_LABEL, Boolean, Choice, Cross, Features, Number, OpenStrings
+from ..collection import Collection, Linkage, Presence, Takes
 from ..errors import format_value
 from ..guessing import distinguishing_probability, percent, two_values_epsilon
 from ..periods import Unit
 from ..retention import GRACE, RECOVERABLE
 from .messages import Count, Texts
 
-LISTED = 12  # so many possible answers are named one by one
 CAREFUL, MUCH, SOME = Fraction(1), Fraction(3), Fraction(10)  # the doubt that an epsilon leaves
 SHOWN_DIGITS = 16  # of a fingerprint
 
@@ -108,10 +106,6 @@ def _state(key: str, **values: object) -> Statement:
     return Statement(f"notice_{key}", values)
 
 
-def _is_central(collection: Collection) -> bool:
-    return collection.model is Model.CENTRAL
-
-
 def _linkage(collection: Collection) -> Linkage:
     return collection.linkage or Linkage.PERIOD  # filled in at birth
 
@@ -129,50 +123,19 @@ def _question(collection: Collection) -> Iterator[Statement]:
         yield _state("purpose", purpose=_sentence(collection.purpose))
     else:
         yield _state("no_purpose")
-    domain = collection.domain
-    if isinstance(domain, Cross):
-        yield _answers(domain.answer)
-        attributes = [f"{name} ({_labels(choice)})" for name, choice in domain.attributes]
-        yield _state("cross", attributes=", ".join(attributes))
-    else:
-        yield _answers(domain)
+    for key, values in collection.domain.answers():
+        yield _state(key, **{name: _counted(value) for name, value in values.items()})
     if collection.measure is not None:
         yield _state(f"measure_{collection.measure}")
 
 
-def _answers(domain: Boolean | Choice | Number | Features | OpenStrings) -> Statement:
-    match domain:
-        case Boolean():
-            return _state("answers_boolean")
-        case Number():
-            return _state("answers_number", low=_number(domain.low), high=_number(domain.high))
-        case Features():
-            bounds = [f"{name} ({_bounds(number)})" for name, number in domain.features]
-            return _state("answers_features", features=", ".join(bounds))
-        case OpenStrings():
-            key = "answers_discover" if domain.prefixes else "answers_open"
-            return _state(key, length=Count(MAX_LABEL))
-        case Choice():
-            if domain.size > LISTED:
-                return _state("answers_many", size=Count(domain.size))
-            return _state("answers_listed", labels=_labels(domain))
-
-
-def _labels(choice: Choice) -> str:
-    labels = list(map(str, choice.labels[:LISTED]))
-    return ", ".join([*labels, "..."] if choice.size > LISTED else labels)
-
-
-def _bounds(number: Number) -> str:
-    return f"{_number(number.low)} \u2013 {_number(number.high)}"
-
-
-def _number(number: Fraction) -> str:
-    return f"{float(number):g}"
+def _counted(value: object) -> object:
+    """Return a number as one that chooses between singular and plural."""
+    return Count(value) if isinstance(value, int) else value
 
 
 def _sent(collection: Collection, *, by_app: bool) -> Statement:
-    if _is_central(collection):
+    if collection.trust.reveals:
         return _state("true_value")
     return _state("randomized_by_app" if by_app else "randomized")
 
@@ -224,7 +187,7 @@ def _guess(collection: Collection, one: Fraction, every: Fraction) -> Iterator[S
     yield _state(f"guess_{_guessed_from(collection)}", one=percent(one))
     reports = collection.priced_answers
     if reports > 1:
-        key = "guess_releases" if _is_central(collection) else "guess_reports"
+        key = "guess_releases" if collection.trust.reveals else "guess_reports"
         yield _state(key, reports=Count(reports), all=percent(every))
     doubled = two_values_epsilon(collection, collection.epsilon_user)
     yield _state(
@@ -243,7 +206,7 @@ def _guess(collection: Collection, one: Fraction, every: Fraction) -> Iterator[S
 
 
 def _guessed_from(collection: Collection) -> str:
-    if _is_central(collection):
+    if collection.trust.reveals:
         return "release"
     return "trend" if collection.is_trend else "report"
 
@@ -260,7 +223,7 @@ def _doubt(epsilon: Fraction) -> str:
 
 
 def _public(collection: Collection) -> Iterator[Statement]:
-    if _is_central(collection):
+    if collection.trust.reveals:
         yield _state("curator")
     is_hidden = collection.presence is Presence.HIDDEN
     yield _state(f"presence_{'hidden' if is_hidden else collection.unit}")
@@ -285,7 +248,7 @@ def _route(relay: str | None, *, by_app: bool) -> Iterator[Statement]:
 
 
 def _kept(collection: Collection) -> Iterator[Statement]:
-    yield _state("counted_true" if _is_central(collection) else "counted")
+    yield _state("counted_true" if collection.trust.reveals else "counted")
     is_linked = collection.linkage is Linkage.COLLECTION
     days = collection.late + (GRACE + RECOVERABLE).days
     yield _state("row_campaign" if is_linked else "row_period", days=Count(days))
@@ -300,7 +263,7 @@ def _kept(collection: Collection) -> Iterator[Statement]:
 
 def _waiting_value(collection: Collection) -> str:
     """Return what waits until a report is made from it or a curator has it; "" if nothing does."""
-    if _is_central(collection):
+    if collection.trust.reveals:
         return "true"
     if collection.is_trend:
         return "trend"

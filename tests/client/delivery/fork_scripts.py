@@ -119,7 +119,7 @@ def every_lock_held(client: Client) -> Iterator[threading.Event]:
     """Hold, in a thread of its own, whatever in the client can be held."""
     worker = worker_of(client)
     owners = [worker, worker._process, worker.state, worker.recorder]
-    owners += [worker.uploader, worker.uploader.in_flight]
+    owners += [worker.uploader, worker.uploader.in_flight, worker.uploader.outboxes.memory]
     locks = [each for owner in owners for each in _fields(owner) if hasattr(each, "acquire")]
     assert len(locks) >= 3
     held, release = threading.Event(), threading.Event()

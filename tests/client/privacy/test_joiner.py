@@ -258,7 +258,7 @@ def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
         for name in PUBLIC:
             here.record(name, True)
         device.worker.store()
-        rows = device.worker.state.sent(device.client._session.key(str(here._person)))
+        rows = device.worker.state.sent(device.client._session.consents.key(str(here._person)))
         owners |= {(each.report.fingerprint, each.report.pseudonym): person for each in rows}
     device.client.flush()
     return [

@@ -153,6 +153,33 @@ def test_what_is_on_its_way_or_withdrawn_is_no_loss(
     assert reported(device) == []
 
 
+def forget(device: Device) -> None:
+    record(device, 3)
+    device.client.forget()
+
+
+@pytest.mark.parametrize("live", [withdraw, forget])
+def test_a_true_value_that_is_withdrawn_never_leaves(
+    tmp_path: Path, live: Callable[[Device], None]
+) -> None:
+    device = trusting(tmp_path, one_collection("it", **EVENTS))
+    live(device)
+    device.run_for(4 * DAY)
+
+    assert device.wire.reports == []
+
+
+def test_a_forked_child_leaves_true_values_to_its_parent(tmp_path: Path) -> None:
+    """Otherwise both would send them, and the child count them as lost."""
+    device = trusting(tmp_path, one_collection("it", **EVENTS))
+    record(device, 3)
+    before = device.worker.uploader.outboxes.has_true_values
+    device.worker.after_fork()
+
+    assert before
+    assert not device.worker.uploader.outboxes.has_true_values
+
+
 def test_a_true_value_in_memory_is_charged_and_not_on_the_disk(tmp_path: Path) -> None:
     device = trusting(tmp_path, one_collection("it", **CENTRAL, values=["plain", MARKED]))
     device.record(value=MARKED)

@@ -279,7 +279,7 @@ class Life(RuleBasedStateMachine):
         """The account is the sum of the draws that were made durable, to the millionth."""
         if not hasattr(self, "device") or not self.device.runs:
             return
-        spent = self.device.worker.state.spent(self.device.client._session.key(""))
+        spent = self.device.worker.state.spent(self.device.client._session.consents.key(""))
         for name in NAMES:
             cost = sum(draw.cost for draw in self.stored if draw.lineage == name)
             assert cost == (spent[name].life if name in spent else 0)

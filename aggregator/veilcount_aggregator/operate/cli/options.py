@@ -17,9 +17,9 @@ from click.core import ParameterSource
 
 from veilcount_serving.errors import SettingsError
 from veilcount_shared import Collection, load_collections
-from veilcount_shared.collection.toml import MAX_ABSOLUTE
 from veilcount_shared.epsilon import parse_epsilon
 from veilcount_shared.errors import VeilcountError, format_value
+from veilcount_shared.kinds.toml_values import MAX_ABSOLUTE
 
 from ...records.definitions import load_catalog
 from ...settings import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..domain import Label
+from .domain import Label
 
 
 class Measure(StrEnum):

@@ -1,0 +1,88 @@
+"""The device's half of a kind of question, found by the domain's type and the measure.
+
+Pure, without state, and of the standard library alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import ClassVar, Generic, TypeVar
+
+from ..definition_record import Definition
+from ..domain import Domain
+from ..enums import Model, Takes
+from ..mechanisms import Randomizer
+from .toml_values import Table
+from .true_cells import Labelled, TrueCells
+
+D = TypeVar("D", bound=Domain)
+ReadValues = Callable[[str], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Price(Generic[D]):
+    """What the randomizer of a definition depends on."""
+
+    domain: D
+    inputs: int  # that of `absent` included
+    epsilon: Fraction
+    periods: int
+    changes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableContext:
+    """What surrounds a table; `read_values` maps the name of a file to its lines."""
+
+    app: str
+    name: str
+    start: date
+    read_values: ReadValues
+
+
+class DeviceKind(ABC, Generic[D]):
+    """One kind of question: how it is declared and how its answers are randomized."""
+
+    name: ClassVar[str]
+    declared_by: ClassVar[tuple[str, ...]]  # keys of a table, one of which it has
+    keys: ClassVar[Mapping[str, str]] = {}  # others that it takes: the fix elsewhere
+    foreign: ClassVar[str] = ""  # the fix for a key of another kind, if all have the same
+
+    defaults: ClassVar[Mapping[str, object]] = {}  # of other fields
+    takes: ClassVar[frozenset[Takes]] = frozenset({Takes.FIRST, Takes.LAST})
+    fresh: ClassVar[bool] = True  # False: a person's messages are one random draw, priced once
+    absent_fix: ClassVar[str] = ""  # where a period without a record cannot be reported
+    #: the key to change, and the fix
+    unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {}
+    measure_fix: ClassVar[str] = ""  # where another domain has this measure
+    domain_fix: ClassVar[str] = ""  # where this domain has another measure
+
+    @abstractmethod
+    def parse(self, table: Table, context: TableContext) -> D:
+        """Return the domain that a table declares."""
+
+    def check(self, definition: Definition, domain: D) -> None:
+        """Refuse what does not suit the kind; by default nothing."""
+
+    def check_true_cells(self, definition: Definition, domain: D) -> None:
+        """Refuse what a trusted curator cannot release; by default nothing."""
+
+    def inputs(self, domain: D) -> int:
+        """Return the number of inputs of a local mechanism, without that of `absent`."""
+        return domain.size
+
+    def true_cells(self, domain: D) -> TrueCells:
+        """Return the counters of a trusted curator: by default one an input."""
+        return Labelled(domain.size)
+
+    @abstractmethod
+    def randomizer(self, price: Price[D]) -> Randomizer:
+        """Return the mechanism of a local report."""
+
+    def precision_advice(self, price: Price[D], answers: int) -> str:  # noqa: ARG002 - by kind
+        """Return advice if so many answers show too little; empty by default."""
+        return ""

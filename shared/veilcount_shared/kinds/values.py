@@ -1,0 +1,79 @@
+"""Values: how frequent each of a list is; of a boolean, and of private attributes as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ..domain import Boolean, Choice, Cross
+from ..enums import Takes
+from ..errors import DefinitionError
+from ..mechanisms import Randomizer, select_mechanism
+from .kind import DeviceKind, Price, TableContext
+from .margins import share_margin
+from .toml_values import Table, read_labels, read_named, read_text
+
+Listed = Boolean | Choice | Cross
+_MEANINGLESS = "has no meaning for a {key}: remove it"
+
+
+class ValueKind(DeviceKind[Listed]):
+    """One answer out of a list, by subset selection or a projective geometry."""
+
+    name = "values"
+    declared_by: ClassVar[tuple[str, ...]] = ("values", "values_file")
+    keys: ClassVar[Mapping[str, str]] = {"other": _MEANINGLESS, "cross": _MEANINGLESS}
+
+    def parse(self, table: Table, context: TableContext) -> Listed:
+        """Return the list, crossed with private attributes if there are any."""
+        answer = self._parse_answer(table, context)
+        return _cross(answer, table["cross"]) if "cross" in table else answer
+
+    def _parse_answer(self, table: Table, context: TableContext) -> Boolean | Choice:
+        other = read_text("other", table["other"]) if "other" in table else None
+        if "values" in table:
+            return Choice(read_labels("values", table["values"]), other)
+        try:
+            file = read_text("values_file", table["values_file"])
+            return Choice(tuple(context.read_values(file)), other)
+        except DefinitionError as error:  # named after the key that stands in this file
+            key = "values_file" if error.key == "values" else error.key
+            raise DefinitionError(key, error.value, error.fix) from error
+
+    def randomizer(self, price: Price[Listed]) -> Randomizer:
+        """Select the mechanism by the number of inputs."""
+        return select_mechanism(price.inputs, price.epsilon).mechanism
+
+    def precision_advice(self, price: Price[Listed], answers: int) -> str:
+        """Compare the margin with the average share of a value."""
+        margin = share_margin(select_mechanism(price.inputs, price.epsilon).mechanism, answers)
+        if margin <= 1 / price.inputs:
+            return ""
+        return (
+            f"a share is known to +/- {margin:.2%}, more than the average share of"
+            f" {price.inputs:,} values: fewer values, more answers or a larger epsilon, or look"
+            " only at the most common values"
+        )
+
+
+class BooleanKind(ValueKind):
+    """Yes or no."""
+
+    declared_by = ("boolean",)
+    keys: ClassVar[Mapping[str, str]] = {"cross": _MEANINGLESS}
+    takes = frozenset({Takes.FIRST, Takes.LAST, Takes.ANY, Takes.RETURNING})
+
+    def _parse_answer(self, table: Table, context: TableContext) -> Boolean:  # noqa: ARG002 - of a list
+        if table["boolean"] is not True:
+            fix = "write boolean = true, or give values"
+            raise DefinitionError("boolean", table["boolean"], fix)
+        return Boolean()
+
+
+def _cross(answer: Boolean | Choice, value: object) -> Cross:
+    fix = 'give a table: cross = {plan = ["free", "paid"]}'
+    return Cross(answer, tuple(read_named("cross", value, _attribute, fix)))
+
+
+def _attribute(key: str, value: object) -> Choice:
+    return Choice(read_labels(key, value))

@@ -1,0 +1,36 @@
+"""The local model: each device adds the noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..definition_record import Definition
+from ..domain import Domain
+from ..errors import DefinitionError
+from ..kinds import DeviceKind, Price
+from ..mechanisms import Mechanism
+from .model import TrustModel
+
+
+class Local(TrustModel):
+    """Devices randomize, and pay epsilon for each answer."""
+
+    price_key = "epsilon"
+    reveals = False
+
+    def inputs(self, kind: DeviceKind[Any], domain: Domain) -> int:
+        """Return the number of inputs of the randomizer."""
+        return kind.inputs(domain)
+
+    def mechanism(self, kind: DeviceKind[Any], price: Price[Any]) -> Mechanism:
+        """Return the kind's randomizer."""
+        return kind.randomizer(price)
+
+    def check(self, definition: Definition) -> None:
+        """Refuse what only a curator has."""
+        if definition.delta is not None:
+            fix = "a local collection is pure epsilon-DP: remove delta"
+            raise DefinitionError("delta", definition.delta, fix)
+        if definition.adjacency is not None:
+            fix = 'only for model = "central": remove it'
+            raise DefinitionError("adjacency", str(definition.adjacency), fix)
