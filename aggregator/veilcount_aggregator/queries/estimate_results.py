@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from veilcount_analysis.kinds.estimate import RangeResult, SeriesFigures, judge
+from veilcount_analysis.kinds.estimate import SeriesFigures, judge
 from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.kinds.features import SEPARATOR
+from veilcount_analysis.kinds.kind import RangeResult
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.sample_adequacy import SampleAdequacy
 from veilcount_analysis.kinds.values import ABSENT

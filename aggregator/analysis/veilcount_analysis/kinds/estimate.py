@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from .estimate_query import Denominator, EstimateQuery
-from .kind import Figure, Kind, Selection, Source, Tally
-from .labels import Value
+from .kind import Figure, Kind, RangeResult, Selection, Source, Tally
 from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 from .scope import Scope
 from .smoothing import smooth_figures, smoothing_problem
@@ -41,25 +39,6 @@ class SeriesData:
     def figure_count(self, kind: Kind[Any, Any]) -> int:
         """Return how many figures it will have."""
         return len(self.scope.ranges) * (kind.rows or len(self.selection.labels))
-
-
-@dataclass(frozen=True, slots=True)
-class RangeResult:
-    """The figures of a time range of whole periods, and whether they can be read."""
-
-    first: date
-    last: date
-    first_period: int
-    last_period: int
-    open_period: bool
-    n: int
-    usable: bool
-    adequacy: str
-    estimand: str
-    contributions: int
-    figures: tuple[Figure, ...]
-    leader: Value | None
-    bands: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..errors import QueryError
 from ..estimation import LookCount, MeanEstimate, ShareEstimates, View
 from ..estimation.confidence_intervals import Counts
 from ..mechanisms import handler_of
+from ..mechanisms.candidate_search import Candidates
 from ..mechanisms.handler import MechanismHandler
 from ..privacy.trust_models import Quantity
 from .estimate_query import EstimateQuery
@@ -28,9 +30,6 @@ from .labels import Value
 from .sample_adequacy import GOAL, SIGNIFICANT, ErrorModel
 from .scope import Scope
 from .time_ranges import TimeRange
-
-if TYPE_CHECKING:
-    from .strings import Searches
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -79,6 +78,25 @@ class RangeFigures:
     bands: str = ""  # what the bands of a curve and its quantiles cover
 
 
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    """The figures of a time range of whole periods, and whether they can be read."""
+
+    first: date
+    last: date
+    first_period: int
+    last_period: int
+    open_period: bool
+    n: int
+    usable: bool
+    adequacy: str
+    estimand: str
+    contributions: int
+    figures: tuple[Figure, ...]
+    leader: Value | None
+    bands: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
     """The counters of some reports, and how many of these are cover reports of a shuffler."""
@@ -104,6 +122,39 @@ class CommonValues:
     first: Counts
     second: Counts
     value: Callable[[int], Value]  # by its index: there may be a million
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateSearch:
+    """One test of candidates: those found, the most frequent first, and what a test costs now."""
+
+    texts: tuple[str, ...]
+    places: Counts
+    candidates: int
+    tested: int
+    alpha: float
+    named: tuple[str, ...] = ()
+    discovers: bool = False
+
+
+class Searches(Protocol):
+    """The searches of one series: who tests many candidates finds some by chance.
+
+    `about` identifies the tested reports: the same test of the same reports counts once.
+    """
+
+    def known(self) -> CandidateSearch:
+        """Return the strings that were found in any test, and what a further test would cost."""
+
+    def test(
+        self, whole: Tally, candidates: Candidates, about: Sequence[object]
+    ) -> CandidateSearch:
+        """Count a test of each candidate, and return those found."""
+
+    def discover(
+        self, whole: Tally, dictionary: Sequence[str], about: Sequence[object]
+    ) -> CandidateSearch:
+        """Count a search letter by letter, and return the strings found."""
 
 
 class Source(Protocol):

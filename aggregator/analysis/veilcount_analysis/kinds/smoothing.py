@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,9 @@ from ..estimation import View
 from ..estimation.confidence_intervals import Counts, Floats, quantile
 from ..estimation.smoothing import FEWEST, FEWEST_WEEKLY, Smoother
 from .estimate_query import Denominator, EstimateQuery, GroupBy
-from .kind import Figure, Kind
+from .kind import Figure, Kind, RangeResult
 from .sample_adequacy import Terms, observed_adequacy
 from .time_ranges import TimeRange
-
-if TYPE_CHECKING:
-    from .estimate import RangeResult
 
 COLUMNS = ("figure", "low", "high", "fake_low", "fake_high")
 SMOOTHED = frozenset({"share", "absent", "mean"})

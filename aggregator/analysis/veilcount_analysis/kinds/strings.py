@@ -6,8 +6,7 @@ A test is counted durably before it is made (`Source.searches`): what is shown w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,45 +20,22 @@ from ..mechanisms import estimate_shares, share_handler
 from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_handler
 from ..mechanisms.estimates import TermOptions
 from .estimate_query import EstimateQuery
-from .kind import NAMED, CommonValues, Kind, RangeFigures, Selection, Source, SummedKind, Tally
+from .kind import (
+    NAMED,
+    CandidateSearch,
+    CommonValues,
+    Kind,
+    RangeFigures,
+    Selection,
+    Source,
+    SummedKind,
+    Tally,
+)
 from .scope import Scope
 from .time_ranges import TimeRange
 from .values import leading, poisoning_finding, share_figures, side_shares, simultaneous, unanswered
 
 NOT_LISTED = "open strings are not listed: give candidates or values"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CandidateSearch:
-    """One test of candidates: those found, the most frequent first, and what a test costs now."""
-
-    texts: tuple[str, ...]
-    places: Counts
-    candidates: int
-    tested: int
-    alpha: float
-    named: tuple[str, ...] = ()
-    discovers: bool = False
-
-
-class Searches(Protocol):
-    """The searches of one series: who tests many candidates finds some by chance.
-
-    `about` identifies the tested reports: the same test of the same reports counts once.
-    """
-
-    def known(self) -> CandidateSearch:
-        """Return the strings that were found in any test, and what a further test would cost."""
-
-    def test(
-        self, whole: Tally, candidates: Candidates, about: Sequence[object]
-    ) -> CandidateSearch:
-        """Count a test of each candidate, and return those found."""
-
-    def discover(
-        self, whole: Tally, dictionary: Sequence[str], about: Sequence[object]
-    ) -> CandidateSearch:
-        """Count a search letter by letter, and return the strings found."""
 
 
 class Strings(SummedKind[OpenStrings]):
