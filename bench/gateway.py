@@ -26,7 +26,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-from loadtests.analysts import definitions, hammering, parse, report_body
+from loadtests.analysts import analyst_load, definitions, parse, report_body
 from tests.system.server import HOST, Server
 
 from veilcount_aggregator.records.gateway_keys import GatewayKey, create_gateway_key
@@ -75,7 +75,7 @@ def run(*, quick: bool) -> Table:
             fill(server.url, collections, FEWEST_REPORTS)
             states: Mapping[str, Callable[[], Any]] = {
                 "nothing else": nullcontext,
-                f"{ANALYSTS} analysts": partial(hammering, server.url, analyst, ANALYSTS),
+                f"{ANALYSTS} analysts": partial(analyst_load, server.url, analyst, ANALYSTS),
                 "analysis process stopped": partial(stopped, server.analysis()),
                 f"garbage, {GARBAGE_CONNECTIONS} connections": partial(
                     garbage, server.port, key.key_id

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import requests
-from loadtests.analysts import Findings, definitions, hammering, parse, report_body, send
+from loadtests.analysts import Findings, analyst_load, definitions, parse, report_body, send
 from tests.system.server import Server
 
 from veilcount_aggregator.records.api_keys import Role, create_key
@@ -151,7 +151,7 @@ def run(*, quick: bool) -> Table:
             devices.send(1.0)
             devices.send(seconds)
             rows = [_row("alone", devices, server, seconds)]
-            with hammering(server.url, key) as found:
+            with analyst_load(server.url, key) as found:
                 time.sleep(2.0)
                 devices.send(seconds)
                 mixed = _row("with four analysts", devices, server, seconds)

@@ -1,8 +1,8 @@
 """Analysts who ask for as much as they can, from a process of their own.
 
 Four of them: plans, a CSV of 100,000 rows, trust-model comparisons, comparisons. No question is
-asked twice, so that no cache answers it. `hammering(url, key)` lasts for a `with`; its findings are
-the statuses that came, by question.
+asked twice, so that no cache answers it. `analyst_load(url, key)` lasts for a `with`; its findings
+are the statuses that came, by question.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Findings:
 
 
 @contextmanager
-def hammering(
+def analyst_load(
     url: str, key: str, analysts: int = len(QUESTIONS), segmented: str = "autosave"
 ) -> Iterator[Findings]:
     """Let analysts ask without a pause, for as long as the `with` lasts.

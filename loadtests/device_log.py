@@ -1,4 +1,4 @@
-"""What real devices saw: their reports among the population's, and whether they kept the rules."""
+"""The log of real devices: its reports among the population's, and the rules of delivery."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary, encode_verdicts
 
-from .devices import Story, Try
+from .devices import Attempt, DeviceLog
 from .population import QueuedReport
 from .server_verdicts import ServerVerdicts
 
@@ -22,19 +22,19 @@ EARLY_SECONDS = 0.01  # two clocks are read one after the other
 def merge_device_log(
     queued_reports: Sequence[QueuedReport],
     verdicts: ServerVerdicts,
-    story: Story,
+    device_log: DeviceLog,
     collections: Mapping[str, Collection],
 ) -> ServerVerdicts:
     """Return the server's verdicts of all queued reports, and of each report of the real devices.
 
     Each of the latter is a queued report of its own: a client may merge bodies when it retries.
     """
-    held = {end.device: end.held for end in story.ends}
+    held = {end.device: end.held for end in device_log.ends}
     by_fingerprint = {collection.fingerprint: collection for collection in collections.values()}
     everyone = list(queued_reports)
     whole = ServerVerdicts(everyone, verdicts.replies, verdicts.silences, verdicts.refusals)
     places: dict[Report, int] = {}
-    for each in story.tries:
+    for each in device_log.attempts:
         reports = decode_binary(each.body).reports
         for report, reply in zip(reports, _replies(each, len(reports)), strict=True):
             if report not in places:
@@ -43,52 +43,52 @@ def merge_device_log(
                 value = held[each.device][collection.name]
                 everyone.append(QueuedReport(collection, (report,), (value,)))
             status = HTTPStatus.BAD_REQUEST if each.refused else HTTPStatus.OK
-            whole.hear(places[report], reply, status)
+            whole.add_reply(places[report], reply, status)
     return whole
 
 
-def _replies(attempt: Try, reports: int) -> list[bytes]:
+def _replies(attempt: Attempt, reports: int) -> list[bytes]:
     """Return the reply to each report; b"" for none."""
     if not attempt.verdicts:
         return [b""] * reports
     return [encode_verdicts([Verdict(word)]) for word in attempt.verdicts]
 
 
-def broken(story: Story) -> Iterator[str]:
+def broken(device_log: DeviceLog) -> Iterator[str]:
     """Yield where a real device dropped a report, or did not respect a requested delay."""
-    lost = sum(sum(end.losses.values()) for end in story.ends)
+    lost = sum(sum(end.losses.values()) for end in device_log.ends)
     if lost:
-        reasons = sorted({reason for end in story.ends for reason in end.losses})
+        reasons = sorted({reason for end in device_log.ends for reason in end.losses})
         yield f"real devices gave up {lost} answers: {', '.join(reasons)}"
-    if waiting := sum(not end.left for end in story.ends):
+    if waiting := sum(not end.left for end in device_log.ends):
         yield f"{waiting} real devices still hold answers"
-    drawn, arrived = sum(end.drawn for end in story.ends), len(_acknowledged(story))
+    drawn, arrived = sum(end.drawn for end in device_log.ends), len(_acknowledged(device_log))
     if drawn != arrived:
         yield f"real devices drew {drawn} answers, and {arrived} were acknowledged"
-    if early := sum(_early(story)):
+    if early := sum(_early(device_log)):
         yield f"{early} times a real device's row came back before the requested delay"
 
 
-def _acknowledged(story: Story) -> set[Report]:
+def _acknowledged(device_log: DeviceLog) -> set[Report]:
     return {
         report
-        for each in story.tries
+        for each in device_log.attempts
         if each.verdicts
         for report in decode_binary(each.body).reports
     }
 
 
-def _early(story: Story) -> Iterator[bool]:
+def _early(device_log: DeviceLog) -> Iterator[bool]:
     """Yield of each two attempts of a row whether the second came too early after the reply.
 
     A reply is to its own row: a device's others do not wait for it, and what was sent before the
-    reply could not either. A device that was made to hurry is not checked.
+    reply could not either. A device that was flushed is not checked.
     """
-    hurried = {end.device for end in story.ends if end.hurried}
-    attempts: defaultdict[tuple[str, bytes], list[Try]] = defaultdict(list)
-    for each in story.tries:
+    flushed = {end.device for end in device_log.ends if end.flushed}
+    attempts: defaultdict[tuple[str, bytes], list[Attempt]] = defaultdict(list)
+    for each in device_log.attempts:
         reports = decode_binary(each.body).reports
-        if reports and each.device not in hurried:
+        if reports and each.device not in flushed:
             attempts[reports[0].fingerprint, reports[0].pseudonym].append(each)
     for of_one in attempts.values():
         for before, after in combinations(sorted(of_one, key=lambda each: each.at), 2):

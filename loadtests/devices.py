@@ -4,8 +4,8 @@ In a process of their own. Under locust's patched standard library the client wo
 wait of its state for the disk stops all that share the process: half a second, where 40 ms were
 measured here.
 
-What a device says of its tries is written down: when, what it was answered, and when it was asked
-to come back. Each has one value a question: whoever reads its reports knows what is true of them.
+Each attempt of a device is logged: its time, the response, and the delay that the server requested.
+Each device has one value a question, so the true value of every report is known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .questions import VALUE_DISTRIBUTIONS
 
 BACKOFF_SECONDS = 60.0  # after the run: real devices wait, and wait longer each time
 FILE = "devices.json"
-STORY = "devices.jsonl"
+LOG_FILE = "devices.jsonl"
 READY, GO = "devices-ready", "devices-go"
 TICK = 0.05
 #: reasons of a loss that are no failure: it was not selected, or has answered
@@ -49,18 +49,18 @@ class DeviceTask:
     herd: bool = False  # whether all record at once
 
     def save(self, folder: Path) -> None:
-        """Leave it for the process."""
+        """Save the task for the process."""
         (folder / FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> DeviceTask:
-        """Take it up."""
+        """Read the task from its file."""
         return cls(**json.loads((folder / FILE).read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
-    """One request of a device, and what came of it."""
+class Attempt:
+    """One request of a device, with its outcome."""
 
     device: int
     at: float  # by the machine's monotonic clock
@@ -77,71 +77,75 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class FinalState:
     """The final state of a device."""
 
     device: int
     held: Mapping[str, int]
     drawn: int  # answers
     left: bool  # whether all of it left
-    hurried: bool  # whether it had to be made to send
+    flushed: bool  # whether it had to be made to send
     losses: Mapping[str, int]
 
 
 @dataclass(slots=True)
-class Story:
+class DeviceLog:
     """The log of all real devices."""
 
-    tries: list[Try] = field(default_factory=list)
-    ends: list[End] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    ends: list[FinalState] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:
-        """Leave it for the run."""
+        """Save the log for the run."""
         ends = [json.dumps(asdict(end)) for end in self.ends]
-        lines = [*ends, *(each.line() for each in sorted(self.tries, key=lambda each: each.at))]
-        (folder / STORY).write_text("\n".join(lines), encoding="utf-8")
+        lines = [*ends, *(each.line() for each in sorted(self.attempts, key=lambda each: each.at))]
+        (folder / LOG_FILE).write_text("\n".join(lines), encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Story:
-        """Read it."""
-        story = cls()
-        for line in (folder / STORY).read_text(encoding="utf-8").splitlines():
+    def load(cls, folder: Path) -> DeviceLog:
+        """Load the log from its file."""
+        device_log = cls()
+        for line in (folder / LOG_FILE).read_text(encoding="utf-8").splitlines():
             fields = json.loads(line)
             if "held" in fields:
-                story.ends.append(End(**fields))
+                device_log.ends.append(FinalState(**fields))
             else:
                 body, verdicts = b64decode(fields["body"]), tuple(fields["verdicts"])
-                story.tries.append(Try(**(fields | {"body": body, "verdicts": verdicts})))
-        return story
+                device_log.attempts.append(
+                    Attempt(**(fields | {"body": body, "verdicts": verdicts}))
+                )
+        return device_log
 
 
-class Witness:
-    """Passes bodies on, and writes down what becomes of them."""
+class LoggingTransport:
+    """Sends bodies over HTTP, and logs each attempt with its outcome."""
 
-    def __init__(self, device: int, url: str, tries: list[Try]) -> None:
-        """Stand between a client and the network."""
+    def __init__(self, device: int, url: str, attempts: list[Attempt]) -> None:
+        """Log into the attempts of all devices."""
         self._device = device
-        self._tries = tries
-        self._onward = HttpTransport(url, None, SystemClock.now)
+        self._attempts = attempts
+        self._transport = HttpTransport(url, None, SystemClock.now)
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
         at = time.perf_counter()
-        outcome = self._onward.send(body, reports)
+        outcome = self._transport.send(body, reports)
         took = time.perf_counter() - at
         verdicts = tuple(outcome.verdicts) if isinstance(outcome, Delivered) else ()
         delay = outcome.seconds if isinstance(outcome, Later) else 0.0
         why = "" if isinstance(outcome, Delivered) else outcome.why
         refused = not isinstance(outcome, Delivered | Later)
-        attempt = Try(self._device, at, took, body, verdicts, delay, why, refused)
-        self._tries.append(attempt)
+        attempt = Attempt(self._device, at, took, body, verdicts, delay, why, refused)
+        self._attempts.append(attempt)
         return outcome
 
 
 class Device:
     """One app with the client in it, and a person who holds one value a question."""
 
-    def __init__(self, number: int, task: DeviceTask, folder: Path, tries: list[Try]) -> None:
+    def __init__(
+        self, number: int, task: DeviceTask, folder: Path, attempts: list[Attempt]
+    ) -> None:
         """Install the app."""
         collections = load_collections(task.collections)
         chance = Random(task.seed * 1_000_003 + number)
@@ -153,41 +157,41 @@ class Device:
             if name in collections
         }
         self._collections = collections
-        self._hurried = False
+        self._flushed = False
         self._client = Client(
             collections=collections,
             state_dir=folder / f"device-{number}",
             jitter=task.jitter,
-            transport=Witness(number, task.url, tries),
+            transport=LoggingTransport(number, task.url, attempts),
             strict=True,
         )
         self._client.consent(True)
 
     def record(self) -> None:
-        """Say everything that there is to say today."""
+        """Record a value of every question."""
         for name, held in self._held.items():
             collection = self._collections[name]
             value = bool(held) if isinstance(collection.domain, Boolean) else held
             for _ in range(collection.per_period):
                 self._client.record(name, value, **_segments(collection, self.number))
 
-    def has_left(self) -> bool:
-        """Whether nothing waits any more."""
+    def is_drained(self) -> bool:
+        """Whether the queue and the outbox are empty."""
         worker = self._client._session.worker
         return worker is not None and not worker._queue and worker.state.next_due() is None
 
-    def hurry(self) -> None:
-        """Have it send at once what it still holds."""
-        self._hurried = True
+    def flush(self) -> None:
+        """Have the client send at once what is queued."""
+        self._flushed = True
         self._client.flush(timeout=10)
 
-    def end(self) -> End:
-        """Close the app, and say how it was."""
-        receipt, left = self._client.receipt(), self.has_left()
+    def end(self) -> FinalState:
+        """Close the client, and return its final state."""
+        receipt, left = self._client.receipt(), self.is_drained()
         losses = {name: n for name, n in receipt.losses.items() if not name.startswith(NO_LOSS)}
         drawn = sum(entry.answers or 0 for entry in receipt.entries)
         self._client.close(0)
-        return End(self.number, self._held, drawn, left, self._hurried, losses)
+        return FinalState(self.number, self._held, drawn, left, self._flushed, losses)
 
 
 def _segments(collection: Collection, number: int) -> dict[str, str]:
@@ -195,10 +199,10 @@ def _segments(collection: Collection, number: int) -> dict[str, str]:
     return {name: str(values[number % len(values)]) for name, values in collection.segments}
 
 
-def live(task: DeviceTask, folder: Path) -> Story:
+def run_devices(task: DeviceTask, folder: Path) -> DeviceLog:
     """Have all of them record, and wait until everything has left or patience ends."""
-    story = Story()
-    devices = [Device(number, task, folder, story.tries) for number in range(task.devices)]
+    device_log = DeviceLog()
+    devices = [Device(number, task, folder, device_log.attempts) for number in range(task.devices)]
     (folder / READY).touch()
     while not (folder / GO).exists():
         time.sleep(TICK)
@@ -208,22 +212,22 @@ def live(task: DeviceTask, folder: Path) -> Story:
         device.record()
     _wait(devices, begun + task.seconds + BACKOFF_SECONDS)
     for device in devices:
-        if not device.has_left():
-            device.hurry()
-    story.ends = [device.end() for device in devices]
-    return story
+        if not device.is_drained():
+            device.flush()
+    device_log.ends = [device.end() for device in devices]
+    return device_log
 
 
 def _wait(devices: Sequence[Device], until: float) -> None:
     for device in devices:
-        while time.monotonic() < until and not device.has_left():
+        while time.monotonic() < until and not device.is_drained():
             time.sleep(TICK)
 
 
 def main() -> None:
     """Run the devices of the folder's task, and leave their log there."""
     folder = Path(sys.argv[1])
-    live(DeviceTask.load(folder), folder).save(folder)
+    run_devices(DeviceTask.load(folder), folder).save(folder)
 
 
 if __name__ == "__main__":

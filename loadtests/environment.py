@@ -25,18 +25,18 @@ class Site:
     engine: Engine
     folder: Path
     flags: tuple[str, ...]  # of `veilcount serve`
-    roundabout: bool = False  # whether devices come through a proxy
+    through_proxy: bool = False  # whether devices come through a proxy
     port: int = field(default_factory=free_port)
     server: Server = field(init=False)
-    way: Proxy = field(init=False)
+    proxy: Proxy = field(init=False)
 
     def __enter__(self) -> Self:
         self.serve()
-        self.way = Proxy(self.port)
+        self.proxy = Proxy(self.port)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.way.close()
+        self.proxy.close()
         if self.server.process.poll() is None:
             self.server.stop()
         self.server.__exit__(None, None, None)
@@ -44,7 +44,7 @@ class Site:
     @property
     def url(self) -> str:
         """Where devices send to."""
-        return f"http://{HOST}:{self.way.port}" if self.roundabout else self.server.url
+        return f"http://{HOST}:{self.proxy.port}" if self.through_proxy else self.server.url
 
     def serve(self) -> None:
         """Start the server."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.proxy import Mood
 from tests.system.server import wait_until
 
-from .analysts import hammering
+from .analysts import analyst_load
 from .environment import Site
 from .page import page
 
@@ -109,7 +109,7 @@ def clock_jump(site: Site) -> Iterator[None]:
 @contextmanager
 def analysts(site: Site) -> Iterator[None]:
     """Analysts ask for the heaviest results as fast as they are answered."""
-    with hammering(site.server.url, site.analyst_key(), segmented="plugin") as found:
+    with analyst_load(site.server.url, site.analyst_key(), segmented="plugin") as found:
         yield
     assert found.count(200), f"no analyst was answered: {found.statuses}"
 
@@ -139,17 +139,17 @@ def _traced(pids: list[int]) -> bool:
 
 @contextmanager
 def _mood(site: Site, mood: Mood) -> Iterator[None]:
-    site.way.mood = mood
+    site.proxy.mood = mood
     yield
-    site.way.mood = Mood.PASS
+    site.proxy.mood = Mood.PASS
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What goes wrong, and whether it does so on the way to the server."""
 
-    strike: Callable[[Site], AbstractContextManager[None]]
-    on_the_way: bool = False
+    inject: Callable[[Site], AbstractContextManager[None]]
+    in_network: bool = False
     lasts: float = 0.1  # the share of the run
     users: int = 0  # devices at once, so many that those who wait for a shard are not all; 0: any
     least_rate: float = 0.0  # answers a second meanwhile, as a share of those before: less fails
@@ -169,8 +169,8 @@ FAULTS: Mapping[str, Fault] = {
     "redis": Fault(redis_killed),
     "restart": Fault(server_restarted),
     "away": Fault(away, lasts=0.2),
-    "blackhole": Fault(lambda site: _mood(site, Mood.BLACKHOLE), on_the_way=True, lasts=0.2),
-    "lost-replies": Fault(lambda site: _mood(site, Mood.LOSE_REPLY), on_the_way=True),
+    "blackhole": Fault(lambda site: _mood(site, Mood.BLACKHOLE), in_network=True, lasts=0.2),
+    "lost-replies": Fault(lambda site: _mood(site, Mood.LOSE_REPLY), in_network=True),
     "slow-disk": Fault(lambda site: _syncs_delayed(site, SLOW_MICROSECONDS), lasts=0.3),
     "hung-disk": Fault(lambda site: _syncs_delayed(site, HUNG_MICROSECONDS), lasts=0.3),
     "hung-master": Fault(

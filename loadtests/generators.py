@@ -15,7 +15,7 @@ from typing import Self
 from tests.system.server import HOST, free_port
 
 from .devices import GO, READY
-from .ipc import BEGUN, ENOUGH, FOLDER
+from .ipc import FOLDER, STARTED, STOP
 
 HERE = Path(__file__).resolve().parent
 STARTING_SECONDS = 120.0
@@ -23,13 +23,13 @@ STOP_SECONDS = 30  # for sends that are on their way when the time is over
 TICK = 0.02
 
 
-class NotSent(RuntimeError):
+class GeneratorFailed(RuntimeError):
     """A generator failed: with its log."""
 
 
 @dataclass(frozen=True, slots=True)
-class March:
-    """How locust is to run."""
+class LocustRun:
+    """The parameters of locust, and the commands of its processes."""
 
     url: str
     users: int
@@ -42,7 +42,7 @@ class March:
         """Yield a command for each process: the master, or the only one, first."""
         base = [sys.executable, "-m", "locust", "--locustfile", str(HERE / "locustfile.py")]
         first = [*base, "--host", self.url, "--exit-code-on-error", "0", "--only-summary"]
-        first += ["--users", str(self.users), "--spawn-rate", str(self.users), *self._seen()]
+        first += ["--users", str(self.users), "--spawn-rate", str(self.users), *self._page_flags()]
         first += [
             "--run-time",
             f"{self.seconds}s",
@@ -59,7 +59,7 @@ class March:
         for _ in range(self.generators):
             yield [*base, "--worker", "--master-host", HOST, "--master-port", port]
 
-    def _seen(self) -> list[str]:
+    def _page_flags(self) -> list[str]:
         if self.page is None:
             return ["--headless"]
         where = ["--web-host", HOST, "--web-port", str(self.page)]
@@ -67,8 +67,8 @@ class March:
 
 
 @dataclass(slots=True)
-class Crew:
-    """The processes of one run. Leaving it ends them all."""
+class GeneratorProcesses:
+    """The processes that send in one run; the end of a `with` kills them."""
 
     folder: Path
     _senders: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -89,11 +89,11 @@ class Crew:
         self._devices = self._start("devices", command)
         self._wait_for(READY, self._devices)
 
-    def begin(self, march: March) -> float:
+    def begin(self, locust_run: LocustRun) -> float:
         """Have everyone begin; return when, by the monotonic clock."""
-        for number, command in enumerate(march.commands()):
+        for number, command in enumerate(locust_run.commands()):
             self._senders.append(self._start(f"locust-{number}", command))
-        self._wait_for(BEGUN, self._senders[0])
+        self._wait_for(STARTED, self._senders[0])
         (self.folder / GO).touch()
         return time.perf_counter()
 
@@ -103,7 +103,7 @@ class Crew:
 
     def end(self) -> None:
         """Have locust end; real devices take the time that they need."""
-        (self.folder / ENOUGH).touch()
+        (self.folder / STOP).touch()
 
     def wait(self) -> None:
         """Wait until everyone has ended."""
@@ -130,12 +130,12 @@ class Crew:
         ends = time.monotonic() + STARTING_SECONDS
         while not (self.folder / mark).exists():
             if process.poll() is not None or time.monotonic() > ends:
-                raise NotSent(f"{mark}: no generator reports it:\n{self._logs()}")
+                raise GeneratorFailed(f"{mark}: no generator reports it:\n{self._logs()}")
             time.sleep(TICK)
 
     def _check(self, process: subprocess.Popen[bytes]) -> None:
         if process.returncode:
-            raise NotSent(f"ended with {process.returncode}:\n{self._logs()}")
+            raise GeneratorFailed(f"ended with {process.returncode}:\n{self._logs()}")
 
     def _logs(self) -> str:
         logs = sorted(self.folder.glob("locust-*.log")) + sorted(self.folder.glob("devices.log"))

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from loadtests.ipc import HEADERS, PLACE
+from loadtests.ipc import HEADERS, REPORTS_PATH
 from locust import FastHttpUser, events, task
 
 from veilcount_aggregator.records.definitions import DefinitionSource
@@ -110,7 +110,9 @@ class Device(FastHttpUser):
         """Send a body; it fails unless each of its reports is counted."""
         reports = draw_reports(chance.choice(running), datetime.now(UTC))
         body: Any = pack(Batch(reports))  # bytes do, though the signature does not say so
-        with self.client.post(PLACE, data=body, headers=_headers(), catch_response=True) as reply:
+        with self.client.post(
+            REPORTS_PATH, data=body, headers=_headers(), catch_response=True
+        ) as reply:
             if wrong := _problem(reply, len(reports)):
                 reply.failure(wrong)
 

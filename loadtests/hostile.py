@@ -20,7 +20,7 @@ from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.schedule import SECRET_BYTES
 
 from .population import Intent, QueuedReport, of_device, report_of
-from .questions import BAIT, LARGE, VALUE_DISTRIBUTIONS
+from .questions import FLOODED_NAME, LARGE, VALUE_DISTRIBUTIONS
 
 REPLAYED = 0.5
 FAKES = 100  # one device in so many
@@ -57,7 +57,9 @@ def draw_attack(
         for attack in _ATTACKS
         for _ in range(SPECIMENS)
     ]
-    flood = _flood(collections[BAIT], new_pseudonym_limit(devices) * FLOODED, randomness, chance)
+    flood = _flood(
+        collections[FLOODED_NAME], new_pseudonym_limit(devices) * FLOODED, randomness, chance
+    )
     attack = [*fakes, *some, *flood, *_spread(collections[LARGE], randomness, chance)]
     chance.shuffle(attack)
     return attack
@@ -144,16 +146,16 @@ def _one(
 
 
 def _flood(
-    bait: Collection, pseudonyms: int, randomness: RandomSource, chance: Random
+    flooded: Collection, pseudonyms: int, randomness: RandomSource, chance: Random
 ) -> Iterator[QueuedReport]:
     """Yield bodies that are full of pseudonyms that nobody has."""
     make = partial(
-        report_of, bait, bytes(SECRET_BYTES), randomness, segment=0, place=(0, 0), held=0
+        report_of, flooded, bytes(SECRET_BYTES), randomness, segment=0, place=(0, 0), held=0
     )
     for first in range(0, pseudonyms, IN_A_BODY):
         fresh = (chance.randbytes(PSEUDONYM_BYTES) for _ in range(first, pseudonyms)[:IN_A_BODY])
         reports = tuple(replace(make(), pseudonym=each) for each in fresh)
-        yield QueuedReport(bait, reports, (0,) * len(reports), Intent.FLOOD)
+        yield QueuedReport(flooded, reports, (0,) * len(reports), Intent.FLOOD)
 
 
 def _spread(large: Collection, randomness: RandomSource, chance: Random) -> Iterator[QueuedReport]:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from .load_profiles import Terms
 
 FOLDER = "VEILCOUNT_LOAD"  # the variable that says where the files are
-PLACE = "/v1/reports"
+REPORTS_PATH = "/v1/reports"
 HEADERS = {"Content-Type": "application/vnd.veilcount.batch"}
-BEGUN = "begun"  # the file that says that the first generator has begun
-ENOUGH = "enough"  # the one that says that a run with a fault in it may end
+STARTED = "started"  # the file that says that the first generator has begun
+STOP = "stop"  # the one that says that a run with a fault in it may end
 #: statuses of a body that is no batch, whenever it is sent [shared README, the wire]
 REFUSED = frozenset({400, 413, 415, 422})
 
@@ -37,7 +37,7 @@ class Assignment:
     terms: Terms
 
     def save(self, folder: Path) -> None:
-        """Leave it for locust's processes."""
+        """Save the assignment for locust's processes."""
         raw, ends = _joined(self.bodies)
         np.savez(
             folder / "assignment.npz", order=np.array(self.order, np.int64), raw=raw, ends=ends
@@ -46,15 +46,15 @@ class Assignment:
 
     @classmethod
     def load(cls, folder: Path) -> Assignment:
-        """Read it."""
+        """Load the assignment from its files."""
         terms = Terms(**json.loads((folder / "terms.json").read_text(encoding="utf-8")))
         with np.load(folder / "assignment.npz") as kept:
             return cls(_parted(kept["raw"], kept["ends"]), kept["order"].tolist(), terms)
 
 
 @dataclass(frozen=True, slots=True)
-class Diary:
-    """Every send in turn: which body, what was replied (b"": nothing of use), how soon, when."""
+class RequestLog:
+    """Every request in order: its body, reply (b"" if not by the protocol), duration and time."""
 
     bodies: Sequence[int]
     replies: Sequence[bytes]
@@ -65,7 +65,7 @@ class Diary:
     at: Sequence[float] = ()  # when each was sent, by the machine's monotonic clock
 
     def __post_init__(self) -> None:
-        """Fill in what was left out."""
+        """Derive statuses and times where they are absent."""
         if not self.statuses:
             guessed = [int(HTTPStatus.OK) if reply else 0 for reply in self.replies]
             object.__setattr__(self, "statuses", guessed)
@@ -91,10 +91,10 @@ class Diary:
         ]
 
     def save(self, folder: Path, generator: int = 0) -> None:
-        """Leave it for the run."""
+        """Save the log for the run."""
         raw, ends = _joined(self.replies)
         np.savez(
-            folder / f"diary-{generator}.npz",
+            folder / f"request_log-{generator}.npz",
             bodies=np.array(self.bodies, np.int64),
             seconds=np.array(self.seconds, np.float64),
             statuses=np.array(self.statuses, np.int64),
@@ -105,35 +105,40 @@ class Diary:
         )
 
     @classmethod
-    def load(cls, folder: Path) -> Diary:
-        """Read those of all generators, as one."""
-        return _merged(_read(file) for file in sorted(folder.glob("diary-*.npz")))
+    def load(cls, folder: Path) -> RequestLog:
+        """Merge the logs of all generators."""
+        return _merged(_read(file) for file in sorted(folder.glob("request_log-*.npz")))
 
 
-def _read(file: Path) -> Diary:
+def _read(file: Path) -> RequestLog:
     with np.load(file) as kept:
         lasted, cpu = kept["process"].tolist()
         replies = _parted(kept["raw"], kept["ends"])
         bodies, seconds = kept["bodies"].tolist(), kept["seconds"].tolist()
         statuses, at = kept["statuses"].tolist(), kept["at"].tolist()
-        return Diary(bodies, replies, seconds, lasted, cpu, statuses, at)
+        return RequestLog(bodies, replies, seconds, lasted, cpu, statuses, at)
 
 
-def _merged(diaries: Iterable[Diary]) -> Diary:
-    each = list(diaries)
+def _merged(request_logs: Iterable[RequestLog]) -> RequestLog:
+    each = list(request_logs)
     sends = [
         send
-        for diary in each
+        for request_log in each
         for send in zip(
-            diary.at, diary.bodies, diary.replies, diary.seconds, diary.statuses, strict=True
+            request_log.at,
+            request_log.bodies,
+            request_log.replies,
+            request_log.seconds,
+            request_log.statuses,
+            strict=True,
         )
     ]
     at, bodies, replies, seconds, statuses = (
         zip(*sorted(sends), strict=True) if sends else ((), (), (), (), ())
     )
-    lasted = max((diary.lasted for diary in each), default=0.0)
-    cpu = sum(diary.cpu for diary in each)
-    return Diary(bodies, replies, seconds, lasted, cpu, statuses, at)
+    lasted = max((request_log.lasted for request_log in each), default=0.0)
+    cpu = sum(request_log.cpu for request_log in each)
+    return RequestLog(bodies, replies, seconds, lasted, cpu, statuses, at)
 
 
 def _joined(parts: Sequence[bytes]) -> tuple[NDArray[np.uint8], Ints]:

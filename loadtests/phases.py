@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from .ipc import Diary
+from .ipc import RequestLog
 from .load_profiles import Terms
 
 HEAD = ("phase", "devices", "requests/s", "p50, ms", "p99, ms", "unanswered")
@@ -41,15 +41,15 @@ class PhaseResult:
         return self.name, f"{self.devices}", f"{self.rate:,.0f}", *times, f"{self.unanswered}"
 
 
-def time_ranges(diary: Diary, terms: Terms) -> list[PhaseResult]:
+def phase_results(request_log: RequestLog, terms: Terms) -> list[PhaseResult]:
     """Return the phases of a run that were begun; a send belongs to that in which it began."""
-    return list(_stretches(diary, terms))
+    return list(_phase_results(request_log, terms))
 
 
-def _stretches(diary: Diary, terms: Terms) -> Iterator[PhaseResult]:
-    at = (np.array(diary.at) - diary.begun) / terms.seconds
-    took, answered = np.array(diary.seconds), np.array(diary.answered, bool)
-    over = diary.lasted / terms.seconds
+def _phase_results(request_log: RequestLog, terms: Terms) -> Iterator[PhaseResult]:
+    at = (np.array(request_log.at) - request_log.begun) / terms.seconds
+    took, answered = np.array(request_log.seconds), np.array(request_log.answered, bool)
+    over = request_log.lasted / terms.seconds
     opens = 0.0
     for phase in terms.course.phases:
         last = phase is terms.course.phases[-1]

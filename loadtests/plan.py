@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from .load_profiles import AWAY, HERD, HOSTILE, SHAPES, STEADY, Shape
 
-STRIKES = 0.4  # the share of a run after which a fault strikes
-MENDED = 120  # seconds that whatever was down may take to be up again
+FAULT_BEGINS = 0.4  # the share of a run after which a fault begins
+RECOVERY_SECONDS = 120  # seconds that whatever was down may take to be up again
 AFTER = 0.4  # the share of its time that a run goes on then, at least
 GROWTH = 32.0  # megabytes that a server may come to hold in a run that watches its memory
 STORE_GROWTH = 128  # megabytes that a store may come to hold under attack
@@ -51,14 +51,14 @@ class Plan:
         return self.course.paced or (bool(self.fault) and self.shape != HERD)
 
     @property
-    def strikes(self) -> float:
-        """When a fault strikes: a herd gathers from the beginning."""
-        return 0.0 if self.shape == HERD else STRIKES
+    def fault_begins(self) -> float:
+        """When a fault begins: a herd gathers from the beginning."""
+        return 0.0 if self.shape == HERD else FAULT_BEGINS
 
     @property
     def at_most(self) -> int:
         """The seconds after which locust ends by itself."""
-        return self.seconds + (MENDED if self.fault else 0)
+        return self.seconds + (RECOVERY_SECONDS if self.fault else 0)
 
     @property
     def lasts(self) -> float | None:

@@ -22,7 +22,16 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from loadtests.ipc import BEGUN, ENOUGH, FOLDER, HEADERS, PLACE, REFUSED, Assignment, Diary
+from loadtests.ipc import (
+    FOLDER,
+    HEADERS,
+    REFUSED,
+    REPORTS_PATH,
+    STARTED,
+    STOP,
+    Assignment,
+    RequestLog,
+)
 from loadtests.load_profiles import HERD
 from locust import FastHttpUser, events, task
 from locust.exception import StopUser
@@ -78,7 +87,7 @@ class Device(FastHttpUser):
         at = time.perf_counter()
         self.next_send = at + terms.pace
         raw: Any = assignment.bodies[body]  # bytes do, though the signature does not say so
-        response = self.client.post(PLACE, data=raw, headers=HEADERS)
+        response = self.client.post(REPORTS_PATH, data=raw, headers=HEADERS)
         took = time.perf_counter() - at
         counted = response.status_code == HTTPStatus.OK and response.content
         reply: bytes = response.content if counted else b""
@@ -133,7 +142,7 @@ def finish(runner: Any) -> None:
 
 def end_at_mark(runner: Any) -> None:
     """End a run that the clock does not end: what was down may take its time to come back."""
-    while not (folder / ENOUGH).exists():
+    while not (folder / STOP).exists():
         time.sleep(TICK)
     runner.quit()
 
@@ -160,20 +169,20 @@ def begin(environment: Any, **_: Any) -> None:
     if not isinstance(runner, MasterRunner):
         queue.extend(assignment.order[generator(runner) :: terms.generators])
     clocks[:] = [time.perf_counter(), time.process_time()]
-    (folder / BEGUN).touch()
+    (folder / STARTED).touch()
     if not isinstance(runner, WorkerRunner):
         threading.Thread(target=end_at_mark, args=(runner,), daemon=True).start()
 
 
 def end(environment: Any, **_: Any) -> None:
-    """Write the diary, once every user has stopped. A master has none."""
+    """Write the log of requests, once every user has stopped. A master has none."""
     if isinstance(environment.runner, MasterRunner):
         return
     lasted, cpu = time.perf_counter() - clocks[0], time.process_time() - clocks[1]
     columns = zip(*sent, strict=True) if sent else ((), (), (), (), ())
     bodies, replies, seconds, statuses, at = columns
-    diary = Diary(bodies, replies, seconds, lasted, cpu, statuses, at)
-    diary.save(folder, generator(environment.runner))
+    request_log = RequestLog(bodies, replies, seconds, lasted, cpu, statuses, at)
+    request_log.save(folder, generator(environment.runner))
 
 
 HOOKS: tuple[tuple[Any, Callable[..., None]], ...] = (

@@ -56,8 +56,8 @@ from = {today}
 until = {tomorrow}
 """
 
-BAIT = "survey"
-_BAIT = """
+FLOODED_NAME = "survey"
+_FLOODED = """
 [survey]                         # nobody answers it: what comes is a flood of made-up pseudonyms
 question = "Which colour?"
 values = ["red", "green", "blue"]
@@ -90,12 +90,12 @@ VALUE_DISTRIBUTIONS: Mapping[str, Callable[[Random], int]] = {
 }
 
 
-def definitions(today: date, *, bait: bool = False) -> str:
-    """Return the definitions file of a run on this day: every period of it is open. `bait` adds
+def definitions(today: date, *, flooded: bool = False) -> str:
+    """Return the definitions file of a run on this day: every period of it is open. `flooded` adds
     two questions for attackers alone.
     """
     day = timedelta(days=1)
-    return (_FILE + (_BAIT + _LARGE) * bait).format(
+    return (_FILE + (_FLOODED + _LARGE) * flooded).format(
         hundred=_names(100),
         fifty=_names(50),
         ten=_names(10),
@@ -112,9 +112,9 @@ def _names(number: int) -> str:
     return json.dumps([f"v{place}" for place in range(number)])
 
 
-def questions(today: date, *, bait: bool = False) -> dict[str, Collection]:
+def questions(today: date, *, flooded: bool = False) -> dict[str, Collection]:
     """Return the collections of that file."""
-    return parse_collections(definitions(today, bait=bait), _no_file)
+    return parse_collections(definitions(today, flooded=flooded), _no_file)
 
 
 def _no_file(name: str) -> NoReturn:

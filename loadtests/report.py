@@ -11,9 +11,9 @@ import numpy as np
 
 from veilcount_shared.verdict import Verdict
 
-from .ipc import Diary
+from .ipc import RequestLog
 from .load_profiles import RAMP, SOAK, Terms
-from .phases import knee, table, time_ranges
+from .phases import knee, phase_results, table
 from .resource_usage import Meter
 from .server_verdicts import ServerVerdicts
 
@@ -41,13 +41,13 @@ class DeviceSummary:
 
     devices: int
     answers: int
-    tries: int
-    hurried: int  # devices that had not sent everything when patience ended
+    attempts: int
+    flushed: int  # devices that had not sent everything when patience ended
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
-    """A fault that struck, by the machine's monotonic clock."""
+class FaultReport:
+    """The effect of a fault, by the machine's monotonic clock."""
 
     name: str
     begun: float
@@ -55,8 +55,8 @@ class Incident:
     answered: float  # the first answer that a light device had after
     caught_up: float  # when all that had been tried in vain before was answered
     delivered: float | None  # the last answer to a real device
-    before: float  # answers a second until the fault struck
-    meanwhile: float  # answers a second while it lasted
+    before: float  # answers a second before the fault
+    meanwhile: float  # answers a second during the fault
 
     @property
     def rate(self) -> float:
@@ -65,7 +65,7 @@ class Incident:
 
     @property
     def rows(self) -> Iterator[tuple[str, str]]:
-        """What it came to."""
+        """The rows of the report."""
         yield "fault", f"{self.name}, for {self.over - self.begun:.1f} s"
         yield "answers/s before, meanwhile", f"{self.before:,.0f}, {self.meanwhile:,.0f}"
         yield "answered again after, s", f"{max(0.0, self.answered - self.over):.2f}"
@@ -79,23 +79,23 @@ class Outcome:
     """One run: its replies, its costs, its failures."""
 
     server_verdicts: ServerVerdicts
-    diary: Diary
+    request_log: RequestLog
     costs: Costs
     terms: Terms
     promised: float | None = None  # milliseconds
     devices: DeviceSummary | None = None
-    incident: Incident | None = None
+    fault_report: FaultReport | None = None
     failures: tuple[str, ...] = ()
 
     def milliseconds(self, percent: float) -> float:
         """Return the time within which so many of the answered sends were answered."""
-        answered = self.diary.answer_seconds
+        answered = self.request_log.answer_seconds
         return float(np.percentile(answered, percent)) * 1000 if answered else inf
 
     @property
     def unanswered(self) -> float:
         """The percentage of sends that were not answered."""
-        return 100 * (1 - len(self.diary.answer_seconds) / len(self.diary.bodies))
+        return 100 * (1 - len(self.request_log.answer_seconds) / len(self.request_log.bodies))
 
     def __str__(self) -> str:
         """A table, the phases if there are several, then what is wrong."""
@@ -107,17 +107,17 @@ class Outcome:
         return "\n".join([*lines, *self._phases(), *(wrong or sound)])
 
     def _phases(self) -> list[str]:
-        found = time_ranges(self.diary, self.terms)
+        found = phase_results(self.request_log, self.terms)
         lines = table(found) if len(self.terms.course.phases) > 1 else []
         if self.terms.shape == RAMP:
             lines.append(f"knee: {knee(found, self.promised)}")
         return lines
 
     def _rows(self) -> Iterator[tuple[str, str]]:
-        lasted, counts = self.diary.lasted, self.server_verdicts.verdicts
+        lasted, counts = self.request_log.lasted, self.server_verdicts.verdicts
         yield "load average", f"{os.getloadavg()[0]:.1f}"
         yield "seconds", f"{lasted:.1f}"
-        yield "requests/s", f"{len(self.diary.answer_seconds) / lasted:,.0f}"
+        yield "requests/s", f"{len(self.request_log.answer_seconds) / lasted:,.0f}"
         yield "reports/s", f"{counts.total() / lasted:,.0f}"
         yield "p50, ms", f"{self.milliseconds(50):.1f}"
         yield "p99, ms", f"{self.milliseconds(99):.1f}"
@@ -128,13 +128,13 @@ class Outcome:
         for verdict in Verdict:
             if counts[verdict] or verdict.delivered:
                 yield verdict.value, f"{counts[verdict]:,}"
-        yield from self.incident.rows if self.incident else ()
+        yield from self.fault_report.rows if self.fault_report else ()
         if (devices := self.devices) is not None:
-            text = f"{devices.devices}, {devices.answers} answers in {devices.tries} requests"
-            yield "real devices", text + (f", {devices.hurried} hurried" if devices.hurried else "")
+            text = f"{devices.devices}, {devices.answers} answers in {devices.attempts} requests"
+            yield "real devices", text + (f", {devices.flushed} flushed" if devices.flushed else "")
 
     def _costs(self) -> Iterator[tuple[str, str]]:
-        costs, sends = self.costs, len(self.diary.bodies)
+        costs, sends = self.costs, len(self.request_log.bodies)
         yield "server CPU, us a request", f"{costs.server.computed / sends * 1e6:,.0f}"
         if costs.store.computed:
             yield "store CPU, us a request", f"{costs.store.computed / sends * 1e6:,.0f}"

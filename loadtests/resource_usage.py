@@ -21,7 +21,7 @@ _OWN = slice(11, 13)  # behind the name, which may have spaces: proc(5)
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Sample:
     """What was seen at an instant."""
 
     at: float
@@ -33,7 +33,7 @@ class Meter:
     """One group of processes, which may change."""
 
     pids: Callable[[], Iterable[int]]
-    sights: list[Sight] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     _first: dict[int, float] = field(default_factory=dict)
     _last: dict[int, float] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Meter:
             self._last[pid] = computed
             held += pages * _PAGE
         if held:
-            self.sights.append(Sight(time.perf_counter(), held))
+            self.samples.append(Sample(time.perf_counter(), held))
 
     @property
     def computed(self) -> float:
@@ -59,12 +59,12 @@ class Meter:
     @property
     def least(self) -> int:
         """The bytes held at first."""
-        return self.sights[0].held if self.sights else 0
+        return self.samples[0].held if self.samples else 0
 
     @property
     def most(self) -> int:
         """The bytes held at worst."""
-        return max((sight.held for sight in self.sights), default=0)
+        return max((sight.held for sight in self.samples), default=0)
 
     @property
     def growth(self) -> float:
@@ -83,8 +83,8 @@ class Meter:
         return self.growth * (late[-1].at - late[0].at) if late else 0.0
 
     @property
-    def _settled(self) -> list[Sight]:
-        return self.sights[int(len(self.sights) * SETTLED) :]
+    def _settled(self) -> list[Sample]:
+        return self.samples[int(len(self.samples) * SETTLED) :]
 
 
 @contextmanager

@@ -18,27 +18,27 @@ from veilcount_shared import Collection
 from . import engines, hostile
 from .attack_report import attack_problems
 from .device_log import broken, merge_device_log
-from .devices import DeviceTask, Story
+from .devices import DeviceLog, DeviceTask
 from .environment import Site
 from .faults import FAULTS
-from .generators import Crew, March, NotSent
-from .ipc import HEADERS, PLACE, Assignment, Diary
+from .generators import GeneratorFailed, GeneratorProcesses, LocustRun
+from .ipc import HEADERS, REPORTS_PATH, Assignment, RequestLog
 from .load_profiles import HERD, Terms, pace
-from .plan import AFTER, MENDED, STORE_GROWTH, Plan
+from .plan import AFTER, RECOVERY_SECONDS, STORE_GROWTH, Plan
 from .population import REPLAYED, QueuedReport, draw, order
 from .questions import definitions, questions
-from .report import MEGABYTE, Costs, DeviceSummary, Incident, Outcome
+from .report import MEGABYTE, Costs, DeviceSummary, FaultReport, Outcome
 from .resource_usage import Meter, watching
 from .server_verdicts import ServerVerdicts
-from .verify_store import judge
+from .verify_store import store_problems
 
 TICK = 0.05
 PAUSE_SECONDS = 0.5  # between two sends of what is still not acknowledged when the time is over
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """Everyone who sends in a run, and what there is to send."""
+class Workload:
+    """The queued reports of a run, and the bodies for each generator."""
 
     collections: Mapping[str, Collection]
     queued_reports: list[QueuedReport]
@@ -46,8 +46,8 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Strike:
-    """When a fault was there."""
+class FaultWindow:
+    """When a fault began and ended."""
 
     name: str
     begun: float
@@ -58,25 +58,28 @@ def run(plan: Plan, folder: Path) -> Outcome:
     """Load a server with a population; return what came of it."""
     now = datetime.now(UTC)
     file = folder / "collections.toml"
-    file.write_text(definitions(now.date(), bait=plan.hostile), encoding="utf-8")
-    cast = _cast(plan, now)
-    cast.assignment.save(folder)
+    file.write_text(definitions(now.date(), flooded=plan.hostile), encoding="utf-8")
+    workload = _draw_workload(plan, now)
+    workload.assignment.save(folder)
     fails_over = plan.fault == "failover"
     with engines.made(plan.store, folder, fails_over=fails_over, replicas=plan.replicas) as engine:
-        site = Site(engine, folder, _flags(plan, file), roundabout=_roundabout(plan))
+        site = Site(engine, folder, _flags(plan, file), through_proxy=_needs_proxy(plan))
         with site:
-            costs, strike = _load(site, plan, folder, file)
-            diary, story = _diary(folder), Story.load(folder) if plan.real else Story()
+            costs, window = _load(site, plan, folder, file)
+            request_log, device_log = (
+                _load_request_log(folder),
+                DeviceLog.load(folder) if plan.real else DeviceLog(),
+            )
             verdicts = merge_device_log(
-                cast.queued_reports,
-                ServerVerdicts.from_diary(cast.queued_reports, diary),
-                story,
-                cast.collections,
+                workload.queued_reports,
+                ServerVerdicts.from_request_log(workload.queued_reports, request_log),
+                device_log,
+                workload.collections,
             )
             _settle(site.server, verdicts)
         store = open_store(engine.url)
         try:
-            wrong = judge(store, verdicts)
+            wrong = store_problems(store, verdicts)
             wrong += (
                 attack_problems(store, verdicts, hostile.new_pseudonym_limit(plan.devices))
                 if plan.hostile
@@ -86,18 +89,18 @@ def run(plan: Plan, folder: Path) -> Outcome:
             store.close()
     outcome = Outcome(
         verdicts,
-        diary,
-        replace(costs, generator=diary.cpu),
-        cast.assignment.terms,
+        request_log,
+        replace(costs, generator=request_log.cpu),
+        workload.assignment.terms,
         plan.p99,
-        _summarize_devices(story),
-        _incident(strike, diary, story),
+        _summarize_devices(device_log),
+        _fault_report(window, request_log, device_log),
     )
-    return replace(outcome, failures=(*wrong, *broken(story), *_promises(outcome, plan)))
+    return replace(outcome, failures=(*wrong, *broken(device_log), *_promises(outcome, plan)))
 
 
-def _cast(plan: Plan, now: datetime) -> Cast:
-    collections = questions(now.date(), bait=plan.hostile)
+def _draw_workload(plan: Plan, now: datetime) -> Workload:
+    collections = questions(now.date(), flooded=plan.hostile)
     queued_reports = draw(questions(now.date()), now, plan.devices, plan.seed)
     replayed = REPLAYED
     if plan.hostile:
@@ -109,7 +112,7 @@ def _cast(plan: Plan, now: datetime) -> Cast:
     terms = Terms(
         plan.shape, plan.users, plan.seconds, between, plan.generators, plan.page is not None
     )
-    return Cast(
+    return Workload(
         collections,
         queued_reports,
         Assignment([each.body for each in queued_reports], sends, terms),
@@ -128,20 +131,20 @@ def _flags(plan: Plan, file: Path) -> tuple[str, ...]:
 # -- sending ---------------------------------------------------------------------------------------
 
 
-def _load(site: Site, plan: Plan, folder: Path, file: Path) -> tuple[Costs, Strike | None]:
-    """Have everyone send; return what the servers took meanwhile, and what struck them."""
+def _load(site: Site, plan: Plan, folder: Path, file: Path) -> tuple[Costs, FaultWindow | None]:
+    """Have all generators send; return the servers' CPU and memory, and the time of the fault."""
     server, store = Meter(site.pids), Meter(site.engine.pids)
     flags = plan.locust_flags
-    march = March(site.url, plan.users, plan.at_most, plan.generators, plan.page, flags)
-    with Crew(folder) as crew:
+    locust_run = LocustRun(site.url, plan.users, plan.at_most, plan.generators, plan.page, flags)
+    with GeneratorProcesses(folder) as processes:
         if plan.real:
             _device_task(site, plan, file).save(folder)
-            crew.ready_devices()
-        begun = crew.begin(march)
+            processes.ready_devices()
+        begun = processes.begin(locust_run)
         with watching(server, store):
-            strike = _strike(site, plan, crew, begun) if plan.fault else None
-            crew.wait()
-    return Costs(server, store, 0.0), strike
+            window = _inject(site, plan, processes, begun) if plan.fault else None
+            processes.wait()
+    return Costs(server, store, 0.0), window
 
 
 def _device_task(site: Site, plan: Plan, file: Path) -> DeviceTask:
@@ -152,24 +155,26 @@ def _device_task(site: Site, plan: Plan, file: Path) -> DeviceTask:
     )
 
 
-def _strike(site: Site, plan: Plan, crew: Crew, begun: float) -> Strike:
-    """Have a fault strike in its time, whoever still sends."""
+def _inject(site: Site, plan: Plan, processes: GeneratorProcesses, begun: float) -> FaultWindow:
+    """Inject a fault at its time, while locust still sends; return when it lasted."""
     fault = FAULTS[plan.fault]
-    _sleep_until(begun + plan.strikes * plan.seconds)
-    if not crew.sending():
-        raise NotSent("everything was sent before the fault could strike: give more --devices")
+    _sleep_until(begun + plan.fault_begins * plan.seconds)
+    if not processes.sending():
+        raise GeneratorFailed(
+            "everything was sent before the fault could begin: give more --devices"
+        )
     at = time.perf_counter()
-    with fault.strike(site):
+    with fault.inject(site):
         _sleep_until(at + (plan.lasts or fault.lasts) * plan.seconds)
     over = time.perf_counter()
     _sleep_until(max(begun + plan.seconds, over + AFTER * plan.seconds))
-    crew.end()
-    return Strike(plan.fault, at, over)
+    processes.end()
+    return FaultWindow(plan.fault, at, over)
 
 
-def _roundabout(plan: Plan) -> bool:
+def _needs_proxy(plan: Plan) -> bool:
     """Whether the fault is on the way, so that a proxy has to be."""
-    return bool(plan.fault) and FAULTS[plan.fault].on_the_way
+    return bool(plan.fault) and FAULTS[plan.fault].in_network
 
 
 def _sleep_until(instant: float) -> None:
@@ -183,18 +188,18 @@ def _settle(server: Server, verdicts: ServerVerdicts) -> None:
     A store may refuse for a while after a fault, such as until a replica has fetched everything:
     one body at a time waits for it.
     """
-    ends = time.perf_counter() + MENDED
+    ends = time.perf_counter() + RECOVERY_SECONDS
     for place in verdicts.open:
         body = verdicts.queued_reports[place].body
-        verdicts.hear(place, *_reply(server, body))
+        verdicts.add_reply(place, *_reply(server, body))
         while not verdicts.settled(place) and time.perf_counter() < ends:
             time.sleep(PAUSE_SECONDS)
-            verdicts.hear(place, *_reply(server, body))
+            verdicts.add_reply(place, *_reply(server, body))
 
 
 def _reply(server: Server, body: bytes) -> tuple[bytes, int]:
     try:
-        reply = server.ask("POST", PLACE, data=body, headers=HEADERS)
+        reply = server.ask("POST", REPORTS_PATH, data=body, headers=HEADERS)
     except requests.RequestException:
         return b"", 0
     return reply.content if reply.status_code == HTTPStatus.OK else b"", reply.status_code
@@ -203,44 +208,56 @@ def _reply(server: Server, body: bytes) -> tuple[bytes, int]:
 # -- results ---------------------------------------------------------------------------------------
 
 
-def _diary(folder: Path) -> Diary:
-    diary = Diary.load(folder)
-    if not diary.bodies:
-        raise NotSent("locust sent nothing")
-    return diary
+def _load_request_log(folder: Path) -> RequestLog:
+    request_log = RequestLog.load(folder)
+    if not request_log.bodies:
+        raise GeneratorFailed("locust sent nothing")
+    return request_log
 
 
-def _summarize_devices(story: Story) -> DeviceSummary | None:
-    if not story.ends:
+def _summarize_devices(device_log: DeviceLog) -> DeviceSummary | None:
+    if not device_log.ends:
         return None
-    answers = sum(end.drawn for end in story.ends)
-    hurried = sum(end.hurried for end in story.ends)
-    return DeviceSummary(len(story.ends), answers, len(story.tries), hurried)
+    answers = sum(end.drawn for end in device_log.ends)
+    flushed = sum(end.flushed for end in device_log.ends)
+    return DeviceSummary(len(device_log.ends), answers, len(device_log.attempts), flushed)
 
 
-def _incident(strike: Strike | None, diary: Diary, story: Story) -> Incident | None:
-    if strike is None:
+def _fault_report(
+    window: FaultWindow | None, request_log: RequestLog, device_log: DeviceLog
+) -> FaultReport | None:
+    if window is None:
         return None
-    sends = list(zip(diary.at, diary.seconds, diary.answered, diary.bodies, strict=True))
+    sends = list(
+        zip(
+            request_log.at,
+            request_log.seconds,
+            request_log.answered,
+            request_log.bodies,
+            strict=True,
+        )
+    )
     ends = [(at + took, body) for at, took, answered, body in sends if answered]
-    after = [(end, body) for end, body in ends if end > strike.over]
-    vain = {body for at, _, answered, body in sends if not answered and at < strike.over}
-    first = min((end for end, _ in after), default=strike.over)
-    caught_up = max((end for end, body in after if body in vain), default=strike.over)
-    delivered = max((each.at + each.took for each in story.tries if each.verdicts), default=None)
-    before, meanwhile = _rates(strike, [end for end, _ in ends], min(diary.at))
-    return Incident(
-        strike.name, strike.begun, strike.over, first, caught_up, delivered, before, meanwhile
+    after = [(end, body) for end, body in ends if end > window.over]
+    vain = {body for at, _, answered, body in sends if not answered and at < window.over}
+    first = min((end for end, _ in after), default=window.over)
+    caught_up = max((end for end, body in after if body in vain), default=window.over)
+    delivered = max(
+        (each.at + each.took for each in device_log.attempts if each.verdicts), default=None
+    )
+    before, meanwhile = _rates(window, [end for end, _ in ends], min(request_log.at))
+    return FaultReport(
+        window.name, window.begun, window.over, first, caught_up, delivered, before, meanwhile
     )
 
 
-def _rates(strike: Strike, ends: list[float], begun: float) -> tuple[float, float]:
+def _rates(window: FaultWindow, ends: list[float], begun: float) -> tuple[float, float]:
     """Return the answers a second before a fault and while it lasted."""
-    before = sum(end < strike.begun for end in ends)
-    meanwhile = sum(strike.begun <= end < strike.over for end in ends)
+    before = sum(end < window.begun for end in ends)
+    meanwhile = sum(window.begun <= end < window.over for end in ends)
     return (
-        before / max(strike.begun - begun, TICK),
-        meanwhile / max(strike.over - strike.begun, TICK),
+        before / max(window.begun - begun, TICK),
+        meanwhile / max(window.over - window.begun, TICK),
     )
 
 
@@ -257,9 +274,9 @@ def _promises(outcome: Outcome, plan: Plan) -> Iterator[str]:
     held = outcome.costs.store.most - outcome.costs.store.least
     if plan.hostile and held > STORE_GROWTH * MEGABYTE:
         yield f"the store's memory rose by {held / MEGABYTE:.0f} MB: {STORE_GROWTH} were allowed"
-    incident = outcome.incident
-    if incident is not None and incident.rate < (least := FAULTS[plan.fault].least_rate):
+    fault_report = outcome.fault_report
+    if fault_report is not None and fault_report.rate < (least := FAULTS[plan.fault].least_rate):
         yield (
-            f"{incident.meanwhile:.0f} answers a second during {plan.fault}, {incident.before:.0f}"
-            f" before: at least {least:.0%} of that was promised"
+            f"{fault_report.meanwhile:.0f} answers a second during {plan.fault},"
+            f" {fault_report.before:.0f} before: at least {least:.0%} of that was promised"
         )

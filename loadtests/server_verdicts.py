@@ -12,7 +12,7 @@ from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_verdicts
 
-from .ipc import REFUSED, Diary
+from .ipc import REFUSED, RequestLog
 from .population import Intent, QueuedReport
 
 Verdicts = tuple[Verdict, ...]
@@ -41,16 +41,18 @@ class ServerVerdicts:
     refusals: Counter[int] = field(default_factory=Counter)  # of whole bodies
 
     @classmethod
-    def from_diary(cls, queued_reports: Sequence[QueuedReport], diary: Diary) -> ServerVerdicts:
-        """Read a diary. What is no reply of the protocol acknowledges nothing."""
+    def from_request_log(
+        cls, queued_reports: Sequence[QueuedReport], request_log: RequestLog
+    ) -> ServerVerdicts:
+        """Read a log of requests. What is no reply of the protocol acknowledges nothing."""
         verdicts = cls(queued_reports)
-        sends = zip(diary.bodies, diary.replies, diary.statuses, strict=True)
+        sends = zip(request_log.bodies, request_log.replies, request_log.statuses, strict=True)
         for place, reply, status in sends:
-            verdicts.hear(place, reply, status)
+            verdicts.add_reply(place, reply, status)
         return verdicts
 
-    def hear(self, place: int, reply: bytes, status: int = HTTPStatus.OK) -> None:
-        """Take in the reply to one send."""
+    def add_reply(self, place: int, reply: bytes, status: int = HTTPStatus.OK) -> None:
+        """Add the reply to one send."""
         if status in REFUSED:
             self.refusals[place] += 1
             return

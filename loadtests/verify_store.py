@@ -108,7 +108,7 @@ def answers(verdicts: ServerVerdicts) -> list[Answers]:
     return list(found.values())
 
 
-def judge(store: Store, verdicts: ServerVerdicts, alpha: float = ALPHA) -> list[str]:
+def store_problems(store: Store, verdicts: ServerVerdicts, alpha: float = ALPHA) -> list[str]:
     """Return everything that is wrong; nothing: the run is sound."""
     found = answers(verdicts)
     return [

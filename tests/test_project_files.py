@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # brings no types along
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -30,3 +32,38 @@ def test_the_version_is_the_same_everywhere() -> None:
 def test_a_stranger_finds(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8").strip()
     assert name == "NOTICE" or f"({name})" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_hosted_runners_test_each_python_that_dev_knows() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"]
+    others = re.search(
+        r"^pythons='(.+?)'", (ROOT / "dev").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert others is not None
+    versions = [PROJECT["requires-python"].removeprefix(">="), *others[1].split()]
+
+    assert jobs["all"]["strategy"]["matrix"]["python"] == versions
+    assert jobs["client"]["strategy"]["matrix"]["python"] == versions
+    assert jobs["minimum-versions"]["steps"][1]["with"]["python-version"] == versions[0]
+
+
+def test_hosted_runners_and_hooks_use_commands_of_dev() -> None:
+    files = (ROOT / ".github/workflows/ci.yml", ROOT / ".pre-commit-config.yaml", ROOT / ".ci/run")
+    commands = {
+        name
+        for path in files
+        for name in re.findall(r"\./dev (\w+)", path.read_text(encoding="utf-8"))
+    }
+
+    assert commands == {"check", "quick", "test"}
+    assert commands <= set(re.findall(r"^(\w+)\) ", (ROOT / "dev").read_text(), re.MULTILINE))
+
+
+def test_hooks_before_a_commit_come_from_this_repository_alone() -> None:
+    """So that a commit downloads and runs nothing."""
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+
+    assert {source["repo"] for source in config["repos"]} == {"local"}
+    assert {hook["language"] for source in config["repos"] for hook in source["hooks"]} == {
+        "system"
+    }

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from bench import client, randomize, redeem, tokens
+from bench.__main__ import PARTS
 
 ROOT = Path(__file__).parents[2]
 MOMENT = 1e-9  # seconds: one call
+
+
+def test_a_document_says_what_each_part_measures() -> None:
+    text = (ROOT / "bench" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \|", text, re.MULTILINE)
+
+    assert {name for row in rows for name in re.findall(r"[\w-]+", row)} == PARTS.keys()
 
 
 def test_the_intake_counts_what_redeem_times(tmp_path: Path) -> None:

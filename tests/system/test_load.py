@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loadtests.ipc import Diary
+from loadtests.ipc import RequestLog
 from loadtests.population import QueuedReport, draw, order
 from loadtests.questions import definitions, questions
 from loadtests.server_verdicts import ServerVerdicts
-from loadtests.verify_store import judge
+from loadtests.verify_store import store_problems
 
 from veilcount_aggregator.intake.decode.columns import DecodedBody, columns_from_reports
 from veilcount_aggregator.service import Aggregator
@@ -31,7 +31,7 @@ from .test_load_runs import SOUND, run_load_test
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 QUESTIONS = questions(NOW.date())
-PARCELS = draw(QUESTIONS, NOW, devices=60, seed=1)
+QUEUED_REPORTS = draw(QUESTIONS, NOW, devices=60, seed=1)
 MANY = 1_000  # devices: enough that the intervals are narrow
 FEWER = {"autosave": 200, "minutes": 100}  # where each has many answers
 SEND = 40  # parcels in one transaction: nothing here is about batches
@@ -47,13 +47,13 @@ def loaded(
     settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True)
     aggregator = Aggregator.open(settings, lambda: NOW)
     try:
-        diary = sent(aggregator, queued_reports)
-        yield aggregator, ServerVerdicts.from_diary(queued_reports, diary)
+        request_log = sent(aggregator, queued_reports)
+        yield aggregator, ServerVerdicts.from_request_log(queued_reports, request_log)
     finally:
         aggregator.close()
 
 
-def sent(aggregator: Aggregator, queued_reports: Sequence[QueuedReport]) -> Diary:
+def sent(aggregator: Aggregator, queued_reports: Sequence[QueuedReport]) -> RequestLog:
     """Send the bodies in a run's order; return the response to each."""
     places = order(len(queued_reports), seed=1)
     replies: list[bytes] = []
@@ -62,13 +62,13 @@ def sent(aggregator: Aggregator, queued_reports: Sequence[QueuedReport]) -> Diar
         reports = [report for queued_report in chosen for report in queued_report.reports]
         verdicts = iter(aggregator.take(DecodedBody(len(reports), columns_from_reports(reports))))
         replies.extend(encode_verdicts(islice(verdicts, len(each.reports))) for each in chosen)
-    return Diary(places, replies, [0.0] * len(places), lasted=1.0, cpu=1.0)
+    return RequestLog(places, replies, [0.0] * len(places), lasted=1.0, cpu=1.0)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[tuple[Aggregator, ServerVerdicts]]:
     """A sound run of sixty devices."""
-    with loaded(tmp_path, PARCELS) as each:
+    with loaded(tmp_path, QUEUED_REPORTS) as each:
         yield each
 
 
@@ -83,7 +83,7 @@ def judged_with_a_tally_off(
     numbers[0] += n
     numbers[1 + np.flatnonzero(numbers[1:])[0]] += more
     store.import_pieces([tally._replace(body=encode_numbers(numbers))])
-    failures = judge(store, run[1])
+    failures = store_problems(store, run[1])
     store.import_pieces([tally])
     return "\n".join(failures)
 
@@ -95,8 +95,8 @@ def test_only_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, ServerVerdict
     """
     aggregator, verdicts = run
 
-    assert judge(aggregator.store, verdicts) == []
-    assert verdicts.verdicts[Verdict.COUNTED] == sum(len(each.reports) for each in PARCELS)
+    assert store_problems(aggregator.store, verdicts) == []
+    assert verdicts.verdicts[Verdict.COUNTED] == sum(len(each.reports) for each in QUEUED_REPORTS)
     assert verdicts.verdicts[Verdict.DUPLICATE] > 0
     for name in QUESTIONS:
         assert f"{name}: lost 1 of " in judged_with_a_tally_off(run, name, -1, n=-1)
@@ -111,10 +111,10 @@ def test_a_report_that_was_never_acknowledged_may_count_once(
     """One body of each question was counted, and its replies were lost: one report more fails."""
     aggregator, verdicts = run
     for name in QUESTIONS:
-        place = next(at for at, each in enumerate(PARCELS) if each.collection.name == name)
+        place = next(at for at, each in enumerate(QUEUED_REPORTS) if each.collection.name == name)
         verdicts.silences[place] = len(verdicts.replies.pop(place))
 
-    assert judge(aggregator.store, verdicts) == ["4 bodies were never acknowledged"]
+    assert store_problems(aggregator.store, verdicts) == ["4 bodies were never acknowledged"]
     for name in QUESTIONS:
         assert f"{name}: 1 reports more than the " in judged_with_a_tally_off(run, name, 1, n=1)
         off = f"{name}: the counters are off those of the acknowledged messages by 1"
@@ -126,19 +126,19 @@ def test_what_the_devices_did_not_hear_of_fails_the_run(
 ) -> None:
     """A message under another pseudonym, as by a server that loses spent slots; and a replay."""
     aggregator, verdicts = run
-    queued_report = next(each for each in PARCELS if each.collection.name == "minutes")
+    queued_report = next(each for each in QUEUED_REPORTS if each.collection.name == "minutes")
     forged = [replace(each, pseudonym=bytes(16)) for each in queued_report.reports]
     aggregator.take(DecodedBody(len(forged), columns_from_reports(forged)))
 
     more = "minutes: 16 reports more than the 960 acknowledged ones"
-    assert more in judge(aggregator.store, verdicts)
+    assert more in store_problems(aggregator.store, verdicts)
 
-    again = next(each for each in PARCELS if each.collection.name == "theme").reports
+    again = next(each for each in QUEUED_REPORTS if each.collection.name == "theme").reports
     duplicates = verdicts.verdicts[Verdict.DUPLICATE]
     aggregator.take(DecodedBody(1, columns_from_reports(again)))
 
     unheard = f"{duplicates} duplicates were acknowledged, and the store counts {duplicates + 1}"
-    assert unheard in judge(aggregator.store, verdicts)
+    assert unheard in store_problems(aggregator.store, verdicts)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -148,8 +148,10 @@ def test_a_run_of_another_population_fails(name: str, tmp_path: Path) -> None:
     with loaded(tmp_path, queued_reports) as (aggregator, verdicts):
         other = replace(verdicts, queued_reports=[_mirrored(each) for each in queued_reports])
 
-        assert judge(aggregator.store, verdicts) == []
-        assert "miss the truth of what was counted" in "".join(judge(aggregator.store, other))
+        assert store_problems(aggregator.store, verdicts) == []
+        assert "miss the truth of what was counted" in "".join(
+            store_problems(aggregator.store, other)
+        )
 
 
 def _mirrored(queued_report: QueuedReport) -> QueuedReport:
@@ -165,7 +167,7 @@ def test_devices_of_another_distribution_fail_the_run(epsilon: Fraction, tmp_pat
     question = replace(QUESTIONS["autosave"], epsilon=epsilon)
     queued_reports = draw({"autosave": question}, NOW, MANY, 1)
     with loaded(tmp_path, [_relabelled(each) for each in queued_reports]) as (aggregator, verdicts):
-        failures = judge(aggregator.store, verdicts)
+        failures = store_problems(aggregator.store, verdicts)
 
     assert failures == ["autosave: 2 of 2 estimates miss the truth of what was counted"]
 
@@ -178,7 +180,7 @@ def _relabelled(queued_report: QueuedReport) -> QueuedReport:
 
 # -- what a server says ----------------------------------------------------------------------------
 
-ONE = [next(each for each in PARCELS if each.collection.name == "theme")]
+ONE = [next(each for each in QUEUED_REPORTS if each.collection.name == "theme")]
 COUNTED = encode_verdicts([Verdict.COUNTED])
 DUPLICATE = encode_verdicts([Verdict.DUPLICATE])
 STALE = encode_verdicts([Verdict.STALE])
@@ -196,26 +198,31 @@ STALE = encode_verdicts([Verdict.STALE])
     ],
 )
 def test_what_no_server_may_say_fails_the_run(replies: list[bytes], failures: list[str]) -> None:
-    diary = Diary([0] * len(replies), replies, [0.0] * len(replies), 1.0, 1.0)
-    found = list(ServerVerdicts.from_diary(ONE, diary).failures())
+    request_log = RequestLog([0] * len(replies), replies, [0.0] * len(replies), 1.0, 1.0)
+    found = list(ServerVerdicts.from_request_log(ONE, request_log).failures())
 
     assert set(failures) <= set(found)
     assert bool(failures) == bool(found)
 
 
 def test_a_sound_body_that_is_refused_whole_fails_the_run() -> None:
-    verdicts = ServerVerdicts.from_diary(ONE, Diary([0], [b""], [0.0], 1.0, 1.0, statuses=[400]))
+    verdicts = ServerVerdicts.from_request_log(
+        ONE, RequestLog([0], [b""], [0.0], 1.0, 1.0, statuses=[400])
+    )
 
     assert "1 sound bodies were refused whole" in list(verdicts.failures())
 
 
 def test_a_generator_that_overstates_fails_the_run(tmp_path: Path) -> None:
     """It says that a body was acknowledged which it never sent."""
-    with loaded(tmp_path, PARCELS[:-1]) as (aggregator, verdicts):
-        boast = replace(verdicts, queued_reports=PARCELS)
-        boast.hear(len(PARCELS) - 1, encode_verdicts([Verdict.COUNTED] * len(PARCELS[-1].reports)))
+    with loaded(tmp_path, QUEUED_REPORTS[:-1]) as (aggregator, verdicts):
+        boast = replace(verdicts, queued_reports=QUEUED_REPORTS)
+        boast.add_reply(
+            len(QUEUED_REPORTS) - 1,
+            encode_verdicts([Verdict.COUNTED] * len(QUEUED_REPORTS[-1].reports)),
+        )
 
-        assert ": lost " in "\n".join(judge(aggregator.store, boast))
+        assert ": lost " in "\n".join(store_problems(aggregator.store, boast))
 
 
 def test_a_real_server_passes(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from loadtests.attack_report import attack_problems, poisoned
 from loadtests.hostile import draw_attack, mixed, new_pseudonym_limit
-from loadtests.ipc import Diary
+from loadtests.ipc import RequestLog
 from loadtests.population import Intent, QueuedReport, draw, order
-from loadtests.questions import BAIT, definitions, questions
+from loadtests.questions import FLOODED_NAME, definitions, questions
 from loadtests.server_verdicts import ServerVerdicts
-from loadtests.verify_store import answers, judge
+from loadtests.verify_store import answers, store_problems
 
 from veilcount_aggregator.intake.decode import decode_body
 from veilcount_aggregator.service import Aggregator
@@ -29,9 +29,9 @@ from veilcount_shared.wire import BINARY_TYPE, encode_verdicts
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 DEVICES = 100
 LIMIT = new_pseudonym_limit(DEVICES)
-QUESTIONS = questions(NOW.date(), bait=True)
+QUESTIONS = questions(NOW.date(), flooded=True)
 ATTACK = draw_attack(QUESTIONS, NOW, DEVICES, seed=1)
-PARCELS = mixed(draw(questions(NOW.date()), NOW, DEVICES, seed=1), ATTACK)
+QUEUED_REPORTS = mixed(draw(questions(NOW.date()), NOW, DEVICES, seed=1), ATTACK)
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,17 @@ class Run:
     @property
     def failures(self) -> list[str]:
         store = self.aggregator.store
-        return [*judge(store, self.verdicts), *attack_problems(store, self.verdicts, LIMIT)]
+        return [
+            *store_problems(store, self.verdicts),
+            *attack_problems(store, self.verdicts, LIMIT),
+        ]
 
     def place(self, intent: Intent) -> int:
         intents = [each.intent for each in self.verdicts.queued_reports]
         return intents.index(intent)
 
 
-def sent(aggregator: Aggregator, queued_reports: list[QueuedReport]) -> Diary:
+def sent(aggregator: Aggregator, queued_reports: list[QueuedReport]) -> RequestLog:
     """Send the bodies in a run's order, some twice."""
     places, replies, statuses = order(len(queued_reports), seed=1), [], []
     for place in places:
@@ -61,7 +64,7 @@ def sent(aggregator: Aggregator, queued_reports: list[QueuedReport]) -> Diary:
         else:
             replies.append(encode_verdicts(aggregator.take(body)))
             statuses.append(200)
-    return Diary(places, replies, [0.0] * len(places), 1.0, 1.0, statuses)
+    return RequestLog(places, replies, [0.0] * len(places), 1.0, 1.0, statuses)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,7 @@ def aggregator(memory: Path) -> Iterator[Aggregator]:
     folder = memory / "attacked"
     folder.mkdir()
     file = folder / "collections.toml"
-    file.write_text(definitions(NOW.date(), bait=True), encoding="utf-8")
+    file.write_text(definitions(NOW.date(), flooded=True), encoding="utf-8")
     settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True, max_new_pseudonyms=LIMIT)
     opened = Aggregator.open(settings, lambda: NOW)
     yield opened
@@ -78,20 +81,20 @@ def aggregator(memory: Path) -> Iterator[Aggregator]:
 
 
 @pytest.fixture(scope="module")
-def diary(aggregator: Aggregator) -> Diary:
-    return sent(aggregator, PARCELS)
+def request_log(aggregator: Aggregator) -> RequestLog:
+    return sent(aggregator, QUEUED_REPORTS)
 
 
 @pytest.fixture
-def run(aggregator: Aggregator, diary: Diary) -> Run:
-    return Run(aggregator, ServerVerdicts.from_diary(PARCELS, diary))
+def run(aggregator: Aggregator, request_log: RequestLog) -> Run:
+    return Run(aggregator, ServerVerdicts.from_request_log(QUEUED_REPORTS, request_log))
 
 
 def test_attackers_come_to_nothing(run: Run) -> None:
     """Refused where the protocol says so, bounded where it cannot; the honest are counted."""
     verdicts = run.verdicts.verdicts
-    honest = [each for each in PARCELS if each.intent is Intent.HONEST]
-    made = next(each for each in answers(run.verdicts) if each.collection.name == BAIT)
+    honest = [each for each in QUEUED_REPORTS if each.intent is Intent.HONEST]
+    made = next(each for each in answers(run.verdicts) if each.collection.name == FLOODED_NAME)
 
     assert run.failures == []
     assert len(made.fakes) == LIMIT
@@ -129,7 +132,7 @@ def test_an_attack_with_another_verdict_fails_the_run(
 
 
 def test_garbage_that_is_taken_for_a_batch_fails_the_run(run: Run) -> None:
-    run.verdicts.hear(run.place(Intent.GARBAGE), b'{"verdicts":[]}')
+    run.verdicts.add_reply(run.place(Intent.GARBAGE), b'{"verdicts":[]}')
 
     assert "1 bodies of garbage were taken for batches" in run.failures
 
@@ -139,6 +142,6 @@ def test_a_limit_that_was_not_kept_or_not_tried_fails_the_run(run: Run) -> None:
     over = attack_problems(store, run.verdicts, LIMIT - 1)
     unattacked = attack_problems(store, ServerVerdicts([]), LIMIT)
 
-    assert f"{BAIT}: {LIMIT} pseudonyms in period 0, and a limit of {LIMIT - 1}" in over
+    assert f"{FLOODED_NAME}: {LIMIT} pseudonyms in period 0, and a limit of {LIMIT - 1}" in over
     assert "nothing was sent that is flood: no attack, no defence" in unattacked
     assert any("it stayed within the limit, or too few came" in each for each in unattacked)

@@ -1,4 +1,4 @@
-"""What a load test's verdict rests on: its generators' diaries, memory and CPU as measured, and
+"""What a load test's verdict rests on: its logs of requests, memory and CPU as measured, and
 real devices alongside the load, whose reports and behaviour are judged.
 """
 
@@ -14,35 +14,35 @@ from pathlib import Path
 
 import pytest
 from loadtests.device_log import broken, merge_device_log
-from loadtests.devices import End, Story, Try
-from loadtests.ipc import Assignment, Diary
+from loadtests.devices import Attempt, DeviceLog, FinalState
+from loadtests.ipc import Assignment, RequestLog
 from loadtests.load_profiles import STEADY, Terms
 from loadtests.population import draw
 from loadtests.questions import questions
-from loadtests.resource_usage import Meter, Sight
+from loadtests.resource_usage import Meter, Sample
 from loadtests.server_verdicts import ServerVerdicts
 
 
 def test_what_generators_share_comes_back_as_one_diary(tmp_path: Path) -> None:
     Assignment([b"a", b"bc"], [1, 0, 1], Terms(STEADY, 2, 3.0, 0.5, generators=2)).save(tmp_path)
-    Diary([0], [b"x"], [0.1], 1.0, 0.3, [200], [7.0]).save(tmp_path, 0)
-    Diary([1, 1], [b"", b"yz"], [0.2, 0.3], 2.0, 0.4, [400, 200], [6.0, 8.0]).save(tmp_path, 1)
-    message, diary = Assignment.load(tmp_path), Diary.load(tmp_path)
+    RequestLog([0], [b"x"], [0.1], 1.0, 0.3, [200], [7.0]).save(tmp_path, 0)
+    RequestLog([1, 1], [b"", b"yz"], [0.2, 0.3], 2.0, 0.4, [400, 200], [6.0, 8.0]).save(tmp_path, 1)
+    message, request_log = Assignment.load(tmp_path), RequestLog.load(tmp_path)
 
     assert message.bodies == [b"a", b"bc"]
     assert message.terms == Terms(STEADY, 2, 3.0, 0.5, generators=2)
-    assert list(diary.bodies) == [1, 0, 1]
-    assert list(diary.replies) == [b"", b"x", b"yz"]
-    assert diary.answered == [True, True, True]
-    assert (diary.begun, diary.lasted) == (6.0, 2.0)
-    assert diary.cpu == pytest.approx(0.7)
+    assert list(request_log.bodies) == [1, 0, 1]
+    assert list(request_log.replies) == [b"", b"x", b"yz"]
+    assert request_log.answered == [True, True, True]
+    assert (request_log.begun, request_log.lasted) == (6.0, 2.0)
+    assert request_log.cpu == pytest.approx(0.7)
 
 
 def test_growing_memory_is_distinguished_from_memory_taken_once() -> None:
     meter = Meter(list)
-    meter.sights += [Sight(float(at), 100 + 900 * (at > 1)) for at in range(100)]
+    meter.samples += [Sample(float(at), 100 + 900 * (at > 1)) for at in range(100)]
     flat = meter.risen
-    meter.sights[:] = [Sight(float(at), 1_000 + 10 * at) for at in range(100)]
+    meter.samples[:] = [Sample(float(at), 1_000 + 10 * at) for at in range(100)]
 
     assert flat == pytest.approx(0.0, abs=1e-6)
     assert meter.growth == pytest.approx(10.0)
@@ -69,16 +69,16 @@ NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 QUESTIONS = questions(NOW.date())
 THEMES = draw({"theme": QUESTIONS["theme"]}, NOW, devices=2, seed=1)
 BODIES = [queued_report.body for queued_report in THEMES]
-VAIN = Try(0, 10.0, 0.5, BODIES[0], (), delay=2.0, why="503")
-DONE = Try(0, 12.5, 0.1, BODIES[0], ("counted",))
-OTHER = Try(1, 11.0, 0.1, BODIES[1], ("duplicate",))
+VAIN = Attempt(0, 10.0, 0.5, BODIES[0], (), delay=2.0, why="503")
+DONE = Attempt(0, 12.5, 0.1, BODIES[0], ("counted",))
+OTHER = Attempt(1, 11.0, 0.1, BODIES[1], ("duplicate",))
 
 
-ENDS = [End(number, {"theme": 7}, 1, True, False, {}) for number in (0, 1)]
+FINAL_STATES = [FinalState(number, {"theme": 7}, 1, True, False, {}) for number in (0, 1)]
 
 
-def story(tries: Sequence[Try], first: End = ENDS[0]) -> Story:
-    return Story(list(tries), [first, ENDS[1]])
+def device_log(attempts: Sequence[Attempt], first: FinalState = FINAL_STATES[0]) -> DeviceLog:
+    return DeviceLog(list(attempts), [first, FINAL_STATES[1]])
 
 
 EARLY = "1 times a real device's row came back before the requested delay"
@@ -86,31 +86,35 @@ LOST = {"evicted (theme)": 3}
 
 
 @pytest.mark.parametrize(
-    ("tries", "first", "problems"),
+    ("attempts", "first", "problems"),
     [
-        ([VAIN, DONE, OTHER], ENDS[0], []),
-        ([VAIN, replace(DONE, at=12.4), OTHER], ENDS[0], [EARLY]),
-        ([VAIN, replace(DONE, at=VAIN.at + VAIN.took / 2), OTHER], ENDS[0], []),
-        ([VAIN, replace(DONE, at=10.6), OTHER], replace(ENDS[0], hurried=True), []),
-        ([DONE], ENDS[0], ["real devices drew 2 answers, and 1 were acknowledged"]),
-        ([DONE, OTHER], replace(ENDS[0], left=False), ["1 real devices still hold answers"]),
+        ([VAIN, DONE, OTHER], FINAL_STATES[0], []),
+        ([VAIN, replace(DONE, at=12.4), OTHER], FINAL_STATES[0], [EARLY]),
+        ([VAIN, replace(DONE, at=VAIN.at + VAIN.took / 2), OTHER], FINAL_STATES[0], []),
+        ([VAIN, replace(DONE, at=10.6), OTHER], replace(FINAL_STATES[0], flushed=True), []),
+        ([DONE], FINAL_STATES[0], ["real devices drew 2 answers, and 1 were acknowledged"]),
         (
             [DONE, OTHER],
-            replace(ENDS[0], losses=LOST),
+            replace(FINAL_STATES[0], left=False),
+            ["1 real devices still hold answers"],
+        ),
+        (
+            [DONE, OTHER],
+            replace(FINAL_STATES[0], losses=LOST),
             ["real devices gave up 3 answers: evicted (theme)"],
         ),
     ],
 )
 def test_only_devices_that_break_a_rule_fail_the_run(
-    tries: Sequence[Try], first: End, problems: list[str]
+    attempts: Sequence[Attempt], first: FinalState, problems: list[str]
 ) -> None:
-    assert list(broken(story(tries, first))) == problems
+    assert list(broken(device_log(attempts, first))) == problems
 
 
 def test_their_reports_are_judged_with_the_others(tmp_path: Path) -> None:
     """Each report by itself: what was sent in one body may come again in several."""
-    story([VAIN, DONE, OTHER]).save(tmp_path)
-    verdicts = merge_device_log(THEMES[:0], ServerVerdicts([]), Story.load(tmp_path), QUESTIONS)
+    device_log([VAIN, DONE, OTHER]).save(tmp_path)
+    verdicts = merge_device_log(THEMES[:0], ServerVerdicts([]), DeviceLog.load(tmp_path), QUESTIONS)
 
     assert [(each.reports, each.held) for each in verdicts.queued_reports] == [
         (THEMES[0].reports, (7,)),

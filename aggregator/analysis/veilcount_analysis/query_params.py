@@ -2,7 +2,7 @@
 
 A query is a subclass of `QueryParams`. The annotation of a field holds its type, bounds and
 description (`parameter`); parsing, refusals, OpenAPI parameters, click options
-(`cli.struct_options`) and form fields come from it. Beyond the bounds it may hold
+(`struct_options`) and form fields come from it. Beyond the bounds it may hold
 
 - `parse`: a function of the name and the words, for what is neither a number, a day, a flag
   nor a member of an enumeration;

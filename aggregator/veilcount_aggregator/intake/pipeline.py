@@ -279,7 +279,7 @@ def _untrusted(judged: JudgedGroup, known: Mapping[str, Series], days: IntakeDay
 
 
 def check_reports(series: Series, columns: ReportColumns) -> Codes:
-    """Return each report's verdict by its definition, as `veilcount_shared.report.check` does."""
+    """Return each report's verdict by its definition, without the store and the time."""
     collection = series.collection
     width = collection.per_period
     first = columns.periods * width if series.linked else 0

@@ -1,4 +1,4 @@
-"""Django: one client from `settings.VEILCOUNT`, and the person who is logged in.
+"""Django: one client from the setting `VEILCOUNT`, and the person who is logged in.
 
     VEILCOUNT = {"url": "https://stats.example.org", "collections": BASE_DIR / "collections.toml"}
 

@@ -11,7 +11,7 @@ veilcount.client.record("theme", "dark")   # in a view
 
 `pages` makes a blueprint with pages for consent, receipt and deletion:
 
-app.register_blueprint(veilcount.pages(current_person), url_prefix="/privacy")
+app.register_blueprint(veilcount.pages(person), url_prefix="/privacy")
 """
 
 from __future__ import annotations

@@ -105,8 +105,8 @@ class MeanMechanism(SquareWaveMechanism):
     def _grid_ends(self) -> tuple[int, ...]:
         """Return where the starts stand on the grid, as integers: the unit is the means' own.
 
-        Start s stands at (mean_s - mean_0) / (mean_last - mean_0) of the range, and every mean is a
-        multiple of 1 / (2^64 W (M - W)).
+        Start s stands at (mean[s] - mean[0]) / (mean[-1] - mean[0]) of the range, and every mean
+        is a multiple of 1 / (2^64 W (M - W)).
         """
         window, means = self.window, self.means
         unit = WORDS * window.width * (window.levels - window.width)

@@ -1,4 +1,4 @@
-"""What every store promises, engine by engine [aggregator/store/interface.py]."""
+"""What every store promises, engine by engine [veilcount_aggregator/store/interface.py]."""
 
 from __future__ import annotations
 

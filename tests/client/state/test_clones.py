@@ -59,7 +59,7 @@ def back_up(folder: Path) -> Backup:
 
 
 def copy_back(folder: Path, backup: Backup) -> None:
-    """Copy it into the same files, as `cp` does: their inode numbers stay."""
+    """Copy a backup into the same files, as cp does: their inode numbers stay."""
     for path in folder.glob(f"{FILE}-*"):
         path.unlink()
     for name, content in backup.items():

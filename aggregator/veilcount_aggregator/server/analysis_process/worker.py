@@ -25,7 +25,7 @@ from veilcount_serving.structured_logging import FaultLog
 
 from .frames import CHUNK, BrokenChannel, Channel, Kind, to_environ
 
-NAME = "vc-analysis"  # as `ps` and `top` show it
+NAME = "vc-analysis"  # as ps and top show it
 ENDPOINT = "analysis"
 NICE = 10
 OOM_SCORE = "500"

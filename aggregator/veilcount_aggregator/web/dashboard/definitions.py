@@ -25,7 +25,7 @@ from .collection.definition_history import changes
 from .collection_status import collection_status
 from .pages import Content, Context, page, redirect_to, render
 
-FORM_BYTES = 32 << 20  # a preview_items repeats a list of a million values as a field
+FORM_BYTES = 32 << 20  # a preview repeats a list of a million values as a field
 EXPECTED = 100_000  # reports
 
 

@@ -273,10 +273,10 @@ def _dots(hue: str, part: Part, points: Points) -> Iterator[Mark]:
 
 
 def _paths(hue: str, part: Part, points: Points, y: Scale) -> Iterator[Path]:
-    across = [x for x, _ in points]
+    abscissas = [x for x, _ in points]
     if part.low:
-        upper = list(zip(across, (rise(y.at(end)) for end in part.high), strict=True))
-        lower = list(zip(across, (rise(y.at(end)) for end in part.low), strict=True))
+        upper = list(zip(abscissas, (rise(y.at(end)) for end in part.high), strict=True))
+        lower = list(zip(abscissas, (rise(y.at(end)) for end in part.low), strict=True))
         yield Path(hue, "band", _outline([*upper, *reversed(lower)]) + "Z")
     yield Path(hue, "line dashed" if part.dashed else "line", _outline(points))
 

@@ -58,7 +58,7 @@ def test_a_bar_starts_at_zero_and_its_whisker_is_the_interval() -> None:
     assert [position(first, "whisker")[end] for end in ("x1", "x2")] == [62.5, 100]
 
 
-def test_a_figure_that_is_missing_has_no_bar_and_each_part_its_colour_and_its_room() -> None:
+def test_a_figure_that_is_missing_has_no_bar_and_each_part_its_colour_and_its_lane() -> None:
     drawn = draw(Bars(("a", "b"), (LEFT, RIGHT), Axis("x")))
     tops = [position(mark, "bar")["y"] for mark in drawn.marks]
 

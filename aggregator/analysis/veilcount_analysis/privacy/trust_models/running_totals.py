@@ -1,8 +1,8 @@
 """Over time: the share of each period, and how many have answered so with every period that ends.
 
 A curator who releases a running total after each period adds noise by the strategy that errs least
-(`central.prefix_sums`); local reports are added up. All protect one answer of one unit: a unit lies
-in one period, so the releases of all periods together reveal no more than one.
+(`releases.prefix_sums`); local reports are added up. All protect one answer of one unit: a unit
+lies in one period, so the releases of all periods together reveal no more than one.
 """
 
 from __future__ import annotations
