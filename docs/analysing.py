@@ -15,8 +15,8 @@ import os
 import numpy as np
 import pandas as pd
 
-from veilcount_aggregator.queries.moments import MomentTerms, features_of, figure_rows
 from veilcount_analysis import tally
+from veilcount_analysis.kinds.features import MomentTerms, features_of, moment_figures
 from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_client.testing import SeededRandomSource
 from veilcount_reader import NotConfirmed, Reader
@@ -184,8 +184,8 @@ moments = moments_handler(work).means(tally(work, reports))
 terms = MomentTerms(level=0.95, regress="hours")
 figures = pd.DataFrame(
     [
-        (row.kind, ", ".join(row.of), row.figure, row.low, row.high)
-        for row in figure_rows(features_of(work), moments, terms)
+        (row.kind, row.of, row.figure, row.low, row.high)
+        for row in moment_figures(features_of(work), moments, terms)
     ],
     columns=["kind", "of", "local", "low", "high"],
 )

@@ -18,8 +18,8 @@ from matplotlib import pyplot as plt
 from veilcount_aggregator.operate.demo.campaign import TRAILS, Campaign, Question
 from veilcount_aggregator.operate.demo.deployment import DemoClock, deploy
 from veilcount_aggregator.operate.demo.run import DemoResult, DemoRun
-from veilcount_aggregator.queries.moments import MomentTerms, features_of, figure_rows
 from veilcount_aggregator.records.api_keys import Role, create_key
+from veilcount_analysis.kinds.features import MomentTerms, features_of, moment_figures
 
 from .page_parser import ROOT
 
@@ -69,7 +69,7 @@ def test_its_regression_is_that_of_all_persons_within_its_error(
     """At 0.9999: with another seed, one of three intervals would miss 3 times in 10,000."""
     found, _ = ran
     terms = MomentTerms(level=0.9999, regress="hours")
-    rows = list(figure_rows(features_of(found["work"]), found["moments"], terms))[-3:]
+    rows = list(moment_figures(features_of(found["work"]), found["moments"], terms))[-3:]
     age, education, intercept = found["exact"]
 
     assert (age, education) == pytest.approx((0.0607, 0.6825), abs=1e-4)

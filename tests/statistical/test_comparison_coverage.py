@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from veilcount_aggregator.queries import comparison_sides
 from veilcount_aggregator.queries.comparison import CompareResult, compare_sides
 from veilcount_aggregator.queries.comparison_sides import Side, SideData
-from veilcount_aggregator.queries.estimate_query import EstimateQuery
-from veilcount_aggregator.queries.time_ranges import time_range
 from veilcount_analysis.estimation.clopper_pearson import lower, upper
 from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
+from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.simulation import simulate
 from veilcount_shared import Collection, parse_collections

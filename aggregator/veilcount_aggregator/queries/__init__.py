@@ -1,5 +1,9 @@
 """From a checked query to its result: what the API, the dashboard and the CLI show."""
 
+from veilcount_analysis.kinds.estimate_query import Denominator as Denominator
+from veilcount_analysis.kinds.estimate_query import EstimateQuery as EstimateQuery
+from veilcount_analysis.kinds.estimate_query import GroupBy as GroupBy
+
 from .alert import Alert as Alert
 from .budgets import BudgetQuery as BudgetQuery
 from .budgets import BudgetResult as BudgetResult
@@ -12,9 +16,6 @@ from .contrasts import ContrastResult as ContrastResult
 from .contrasts import contrast as contrast
 from .estimate import estimate as estimate
 from .estimate import estimate_table as estimate_table
-from .estimate_query import Denominator as Denominator
-from .estimate_query import EstimateQuery as EstimateQuery
-from .estimate_query import GroupBy as GroupBy
 from .estimate_schema import EstimateResult as EstimateResult
 from .json_encoding import encode as encode
 from .json_encoding import plain as plain

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.query_params import parse_number
 from veilcount_analysis.text.result_columns import spelled
 
 from .estimate_schema import EstimateResult, TimeRangeEstimate
-from .query_params import parse_number
 
 MEAN = "mean"
 FIX = "give a value, > or <, and a bound, such as 'dark > 0.6' or 'mean < 30'"

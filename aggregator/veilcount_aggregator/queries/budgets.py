@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated
@@ -20,6 +20,7 @@ from veilcount_analysis.privacy.budget import (
 from veilcount_analysis.privacy.budget import budget as account
 from veilcount_analysis.privacy.budget.account import SpendHistogram
 from veilcount_analysis.privacy.budget.composition import DELTA
+from veilcount_analysis.query_params import Delta, Level, QueryParams, SeriesFilter, parameter
 from veilcount_analysis.releases.person_loss import PersonLoss, person_losses
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
@@ -28,7 +29,6 @@ from veilcount_shared.errors import format_value
 
 from ..releases.budget_ledger import load_releases, period_accounts
 from .api_types import Decimal
-from .query_params import Delta, Level, QueryParams, SeriesFilter, parameter
 from .snapshot import Snapshot, series_by_fingerprint
 
 ASSUMED = 10_000
@@ -84,7 +84,8 @@ class BudgetResult(Struct):
     ]
 
 
-class BudgetQuery(QueryParams, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class BudgetQuery(QueryParams):
     """The query of a privacy budget."""
 
     series: SeriesFilter = ()

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from typing import Annotated
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct
 
 from veilcount_analysis.estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
 from veilcount_analysis.estimation import compare as compared
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.estimator import IntervalTarget
-from veilcount_analysis.mechanisms import estimate_mean, handler_of
-from veilcount_analysis.series.series import Series
+from veilcount_analysis.kinds.estimate_query import EstimateQuery, SelectionQuery
+from veilcount_analysis.kinds.kind import Tally
+from veilcount_analysis.kinds.labels import Value
+from veilcount_analysis.query_params import parameter
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, epsilons
 from veilcount_analysis.text.result_columns import spelled
-from veilcount_shared.domain import Number, OpenStrings
 from veilcount_shared.periods import Unit
 
 from .api_types import Count
-from .candidates import known_strings
+from .candidates import StoredSearches
 from .comparison_sides import (
     Side,
     SideData,
     pairs,
     persons_assumption,
     refuse_overlap,
-    side_shares,
     worst_correlation,
 )
-from .domain_values import Value
-from .estimate import ANSWERS, REPORTS, chosen_series
-from .estimate_query import EstimateQuery, SelectionQuery
-from .estimate_results import presence_is_hidden
+from .estimate import requested_series
+from .estimate_results import COUNTS
 from .estimate_schema import Looks, ResultValue, Validity
-from .query_params import parameter
 from .snapshot import Snapshot
 
 NO_REPORTS = "no reports yet"
@@ -103,7 +100,8 @@ MOST_NAMED = 10
 PICKED = "The values are the most frequent of both sides together."
 
 
-class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class CompareQuery(SelectionQuery):
     """Two sides, and the selection that they have in common."""
 
     a: Annotated[
@@ -120,7 +118,7 @@ class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
     def common(self) -> EstimateQuery:
         """What is estimated on each side."""
         return EstimateQuery(
-            **{name: getattr(self, name) for name in SelectionQuery.__struct_fields__}
+            **{field.name: getattr(self, field.name) for field in fields(SelectionQuery)}
         )
 
 
@@ -131,18 +129,12 @@ def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
         return _without_rows(name, common, a, b, NO_REPORTS)
-    common = _with_known_strings(snapshot, a.series, common)
-    if isinstance(a.series.collection.domain, OpenStrings) and not common.values:
+    if a.kind.named_values and not common.values:
+        known = StoredSearches(snapshot.store, a.series).known()
+        common = replace(common, values=known.texts, top=None)
+    if a.kind.named_values and not common.values:
         return _without_rows(name, common, a, b, NO_STRINGS)
     return compare_sides(name, a, b, common)
-
-
-def _with_known_strings(snapshot: Snapshot, series: Series, common: EstimateQuery) -> EstimateQuery:
-    """Return the query; of open strings, with those that were found before where it names none."""
-    if common.values or not isinstance(series.collection.domain, OpenStrings):
-        return common
-    known, _ = known_strings(snapshot.store, series)
-    return structs.replace(common, values=known.texts, top=None)
 
 
 def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) -> CompareResult:
@@ -174,30 +166,15 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
 
 def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> SideData:
     query = side.within(common)
-    return SideData.load(snapshot, side, query, chosen_series(snapshot, name, query)[0])
+    return SideData.load(side, query, requested_series(snapshot, name, query)[0])
 
 
 # -- the estimates ---------------------------------------------------------------------------------
 
 
-def _estimated(read: SideData, places: Counts | None) -> ShareEstimates | MeanEstimate:
+def _estimated(side: SideData, places: Counts | None) -> ShareEstimates | MeanEstimate:
     """Return one side's estimate."""
-    collection, query = read.series.collection, read.query
-    if isinstance(collection.domain, Number):
-        return estimate_mean(
-            collection,
-            read.counters,
-            query.level,
-            contributions=read.contributions,
-            looks=query.looks,
-        )
-    return side_shares(
-        read,
-        query.level,
-        looks=query.looks,
-        among=query.among.value,
-        values=None if places is None else places.tolist(),
-    )
+    return side.kind.side_estimate(Tally(side.counters), side.query, side.contributions, places)
 
 
 def _alike(
@@ -224,7 +201,7 @@ def _side(read: SideData, n: int) -> SideView:
         open_period=read.covered.open_period,
         segments=dict(read.query.segments),
         n=n,
-        counts=REPORTS if presence_is_hidden(collection) else ANSWERS,
+        counts=COUNTS[collection.has_absent],
         contributions=read.contributions,
     )
 
@@ -282,9 +259,7 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
 def _without_rows(
     name: str, common: EstimateQuery, a: SideData, b: SideData, why: str
 ) -> CompareResult:
-    counts = [
-        handler_of(each.series.collection.mechanism).report_count(each.counters) for each in (a, b)
-    ]
+    counts = [side.kind.handler.report_count(side.counters) for side in (a, b)]
     return CompareResult(
         collection=name,
         level=common.level,

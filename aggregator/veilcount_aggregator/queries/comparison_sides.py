@@ -15,26 +15,23 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.estimation import IntervalTarget, MeanEstimate, NoReports, ShareEstimates
+from veilcount_analysis.estimation import IntervalTarget, MeanEstimate, ShareEstimates
 from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
 from veilcount_analysis.estimation.difference import correlation_of_figures, correlation_of_shares
 from veilcount_analysis.estimation.proportions import SupportCounts
-from veilcount_analysis.mechanisms import estimate_shares, handler_of
+from veilcount_analysis.kinds.estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
+from veilcount_analysis.kinds.kind import Kind, Tally
+from veilcount_analysis.kinds.labels import Value
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.time_ranges import TimeRange
+from veilcount_analysis.kinds.values import side_shares
+from veilcount_analysis.query_params import parse_day
 from veilcount_analysis.series.series import Series
-from veilcount_shared.domain import Features, Number, OpenStrings
 
-from .candidates import check_candidates
-from .domain_values import Value, places_of, value_at, value_key
-from .estimate import counters_of
-from .estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
-from .query_checks import periods_of
-from .query_params import parse_day
-from .snapshot import Snapshot
-from .time_ranges import TimeRange, cells, time_range
+from .estimate import RequestedSeries
 
 FIX = "give a segment (arm:A), a range (2026-12-01..2026-12-31) or a series (series:FINGERPRINT)"
 _SERIES = re.compile(r"series:([0-9a-f]{6,64})")
@@ -85,7 +82,7 @@ class Side:
     def within(self, common: EstimateQuery) -> EstimateQuery:
         """Return the query of this side's estimate."""
         mine = dict(self.segments)
-        return msgspec.structs.replace(
+        return replace(
             common,
             first=self.first or common.first,
             last=self.last or common.last,
@@ -106,18 +103,16 @@ class SideData:
     counters: Counts
 
     @classmethod
-    def load(cls, snapshot: Snapshot, side: Side, query: EstimateQuery, series: Series) -> SideData:
+    def load(cls, side: Side, query: EstimateQuery, request: RequestedSeries) -> SideData:
         """Read the counters of a side."""
-        periods = periods_of(snapshot, series, query)
-        where = cells(series.collection, query.segments)
-        return cls(
-            side,
-            query,
-            series,
-            time_range(series, periods, snapshot.today),
-            tuple(where),
-            counters_of(snapshot, series, periods, where),
-        )
+        scope = request.scope
+        tally = request.source.tally(scope.whole.periods, scope.cells)
+        return cls(side, query, request.series, scope.whole, scope.cells, tally.counters)
+
+    @property
+    def kind(self) -> Kind[Any, Any]:
+        """Its kind of question."""
+        return kind_of(self.series.collection)
 
     @property
     def contributions(self) -> int:
@@ -146,45 +141,21 @@ class Pairs:
 
 def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
     """Return the requested values, all of them, or the most frequent on both sides."""
-    one, two = a.series.collection, b.series.collection
-    if isinstance(one.domain, Features) or isinstance(two.domain, Features):
-        raise QueryError("a", list(a.side.words), "several numbers are not compared: estimate both")
-    if one.is_trend or two.is_trend:
-        fix = "a state over time is compared by its estimates: estimate both"
-        raise QueryError("a", list(a.side.words), fix)
-    if isinstance(one.domain, Number) or isinstance(two.domain, Number):
-        if isinstance(one.domain, Number) != isinstance(two.domain, Number):
-            raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")
+    if problem := a.kind.uncompared or b.kind.uncompared:
+        raise QueryError("a", list(a.side.words), problem)
+    if problem := a.kind.comparison_problem(b.kind):
+        raise QueryError("b", list(b.side.words), problem)
+    common = a.kind.common_values(b.kind, query.values)
+    if common is None:
         return Pairs([None])
-    first, second = _common(a, b, query)
-    if isinstance(one.domain, OpenStrings):
-        named = check_candidates(one, query.values, "values").texts
-        return Pairs(named, first, second)
-    picked = not query.values and (query.top is not None or len(first) > PAGE_SIZE)
-    if picked:
-        most = _most_frequent(a, b, first, second)[: query.top or PAGE_SIZE]
-        first, second = first[most], second[most]
-    return Pairs([value_at(one, place) for place in first.tolist()], first, second, picked)
-
-
-def _common(a: SideData, b: SideData, query: EstimateQuery) -> tuple[Counts, Counts]:
-    """Return where the values that both sides have are, on each."""
-    one, two = a.series.collection, b.series.collection
-    if isinstance(one.domain, OpenStrings) and isinstance(two.domain, OpenStrings):
-        return places_of(one, query.values).places, places_of(two, query.values).places
-    if isinstance(one.domain, OpenStrings) or isinstance(two.domain, OpenStrings):
-        raise QueryError("b", list(b.side.words), "one side is of open strings, the other is not")
-    places = np.arange(one.domain.size)
-    if query.values:
-        places = places_of(one, query.values).places
-    if one.domain == two.domain:
-        return places, places
-    known = {value_key(value_at(two, place)): place for place in range(two.domain.size)}
-    keys = [value_key(value_at(one, place)) for place in places.tolist()]
-    both = [place for place, key in enumerate(keys) if key in known]
-    if not both:
+    if not len(common.first):
         raise QueryError("b", list(b.side.words), "no value is possible on both sides")
-    return places[both], np.array([known[keys[place]] for place in both], np.int64)
+    picked = not query.values and (query.top is not None or len(common.first) > PAGE_SIZE)
+    order = np.arange(len(common.first))
+    if picked:
+        order = _most_frequent(a, b, common.first, common.second)[: query.top or PAGE_SIZE]
+    values = [common.value(index) for index in order.tolist()]
+    return Pairs(values, common.first[order], common.second[order], picked)
 
 
 def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> Counts:
@@ -198,21 +169,12 @@ def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> C
     return np.argsort(-average, kind="stable")
 
 
-def _precision(read: SideData, places: Counts) -> tuple[Floats, Floats]:
-    found = side_shares(read)
-    error = found.evidence.error(found.terms.target)
-    return found.frequency[places], 1 / error[places] ** 2
-
-
-def side_shares(read: SideData, level: float = 0.95, **options: Any) -> ShareEstimates:
-    """Return the shares of a side that has reports; the options are those of `estimate_shares`."""
-    collection = read.series.collection
-    found = estimate_shares(
-        collection, read.counters, level, contributions=read.contributions, **options
+def _precision(side: SideData, places: Counts) -> tuple[Floats, Floats]:
+    shares = side_shares(
+        side.series.collection, Tally(side.counters), EstimateQuery(), side.contributions, None
     )
-    if isinstance(found, NoReports):
-        raise ValueError(f"{collection.name}: no reports to compare")  # noqa: TRY004 - not its type
-    return found
+    error = shares.evidence.error(shares.terms.target)
+    return shares.frequency[places], 1 / error[places] ** 2
 
 
 DISJOINT = "No person is on both sides: they are compared as independent samples."
@@ -255,10 +217,8 @@ def worst_correlation(
     return correlation_of_figures(one, two, (_persons(a, first), _persons(b, second)))
 
 
-def _persons(read: SideData, found: ShareEstimates | MeanEstimate) -> Floats:
-    collection = read.series.collection
-    handler = handler_of(collection.mechanism)
-    return handler.persons_variance(collection.domain, found.evidence)
+def _persons(side: SideData, estimate: ShareEstimates | MeanEstimate) -> Floats:
+    return side.kind.handler.persons_variance(side.kind.domain, estimate.evidence)
 
 
 def persons_assumption(a: SideData, b: SideData, target: IntervalTarget) -> str:

@@ -8,28 +8,22 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated
 
-import numpy as np
 from msgspec import Meta, Struct
 
-from veilcount_analysis.estimation import ShareEstimates
-from veilcount_analysis.estimation.cdf import BucketHistogram
-from veilcount_analysis.mechanisms import estimate as estimated
-from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.time_ranges import TimeRange, time_range
 from veilcount_analysis.privacy.trust_models import TrustComparison
 from veilcount_analysis.privacy.trust_models import compare_trust_models as contrasted
 from veilcount_analysis.privacy.trust_models.comparison import DELTA
+from veilcount_analysis.query_params import Delta, Level, QueryParams, SeriesFilter
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from veilcount_shared import Collection
-from veilcount_shared.domain import Features, OpenStrings
 
 from .budgets import ASSUMED, Population
-from .estimate import counters_of
-from .estimate_results import quarter_shares
+from .estimate import StoreSource
 from .paired_comparison import PairedComparison, compare_pair
-from .query_params import Delta, Level, QueryParams, SeriesFilter
 from .snapshot import Snapshot, series_by_fingerprint
-from .time_ranges import TimeRange, time_range
 
 
 class SeriesContrast(Struct, rename={"first": "from", "last": "to"}):
@@ -54,7 +48,8 @@ class ContrastResult(Struct):
     series: list[SeriesContrast]
 
 
-class ContrastQuery(QueryParams, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ContrastQuery(QueryParams):
     """The query of a trust-model comparison: with `n` predicted errors, else observed ones."""
 
     series: SeriesFilter = ()
@@ -116,20 +111,10 @@ def _seen(snapshot: Snapshot, series: Series) -> ObservedPeriod | None:
 
 def _frequencies(snapshot: Snapshot, series: Series, days: TimeRange) -> tuple[float, ...] | None:
     collection = series.collection
-    if collection.is_trend:
-        return None  # the share at one time is of many periods' reports
-    if collection.epsilon is None or isinstance(collection.domain, OpenStrings | Features):
-        return None  # true values are for releases alone, and these list no values
-    counters = counters_of(snapshot, series, days.periods, range(collection.cells))
-    found = estimated(collection, counters)
-    if isinstance(found, ShareEstimates):
-        parts = [found.frequency] + ([found.absent.frequency] if found.absent else [])
-        return tuple(np.clip(np.concatenate(parts), 0, 1).tolist())
-    if not isinstance(found, BucketHistogram) or found.frequency is None:
-        return None
-    if handler_of(collection.mechanism).has_ranges:
-        return quarter_shares(found.frequency)
-    return tuple(found.frequency.tolist())
+    if collection.epsilon is None:
+        return None  # true values are for releases alone
+    whole = StoreSource(snapshot, series).tally(days.periods, range(collection.cells))
+    return kind_of(collection).frequencies(whole)
 
 
 @lru_cache(maxsize=32)  # searches over many designs take a second

@@ -8,12 +8,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from veilcount_analysis.estimation import LookCount, View
+from veilcount_analysis.kinds.estimate_query import Denominator, GroupBy
+from veilcount_analysis.kinds.labels import Value
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures
 from veilcount_shared.periods import Unit
 
 from .api_types import Count, Counts
-from .domain_values import Value
-from .estimate_query import Denominator, GroupBy
 
 ResultValue = Annotated[
     Value, Meta(description="the value; of crossed domains and ranges, an object")

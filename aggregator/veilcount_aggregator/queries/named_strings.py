@@ -15,6 +15,8 @@ from msgspec import Struct
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.open_strings import APART
+from veilcount_analysis.kinds.kind import NAMED
+from veilcount_analysis.kinds.strings import candidates_of
 from veilcount_analysis.mechanisms.candidate_search import Candidates, open_domain
 from veilcount_analysis.releases import Release
 from veilcount_analysis.releases.noise import noise_distribution
@@ -24,7 +26,6 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import HALVES, OpenStrings
 
 from .api_types import Count
-from .candidates import NAMED, check_candidates
 
 
 class NamedString(Struct):
@@ -54,7 +55,7 @@ def release_candidates(
     if query != StringsQuery.kind or not isinstance(collection.domain, OpenStrings):
         fix = 'only of a "strings" release of a collection with values = "open": remove it'
         raise QueryError("candidates", list(words[:NAMED]), fix)
-    return check_candidates(collection, words)
+    return candidates_of(open_domain(collection), words)
 
 
 def name_strings(collection: Collection, release: Release, candidates: Candidates) -> NamedStrings:

@@ -5,26 +5,25 @@ Both halves are drawn before any data, so they are samples of the same populatio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, cast
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
+from veilcount_analysis.kinds.labels import value_key, value_of_label
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.releases import Release
 from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
-from veilcount_shared.domain import Cross, Number
 
 from ..releases.budget_ledger import load_releases
-from .domain_values import part_names, value_key
 from .estimate import estimate
-from .estimate_query import EstimateQuery
 from .estimate_schema import ResultValue
 from .json_encoding import decimal
 from .snapshot import Snapshot
-from .time_ranges import time_range
 
 UNRELEASED = "Nothing comparable was released yet: a release must be requested, and costs budget."
 SHARES = "Both as shares."
@@ -83,7 +82,7 @@ def _other(snapshot: Snapshot, series: Series) -> Series | None:
 
 
 def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> PairedComparison:
-    release = _last(snapshot, central)
+    release = _last(snapshot, local, central)
     periods = range(local.collection.periods)
     if release is not None:
         periods = range(release.first_period, release.last_period + 1)
@@ -111,14 +110,14 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
         level=level,
         central_level=release.level if release else None,
         central_epsilon=None if epsilon is None else decimal(epsilon),
-        units=_units(local.collection, release),
+        units=_units(release),
         rows=[PairedRow(value, side, figures.get(value_key(value))) for value, side in sides],
     )
 
 
-def _last(snapshot: Snapshot, central: Series) -> Release | None:
+def _last(snapshot: Snapshot, local: Series, central: Series) -> Release | None:
     """Return the newest release comparable with the local half."""
-    wanted = "mean" if isinstance(central.collection.domain, Number) else "histogram"
+    wanted = kind_of(local.collection).released_as
     releases = [
         Release.from_json(each.answer)
         for each in load_releases(snapshot.store, central.fingerprint)
@@ -140,16 +139,12 @@ def _figures(collection: Collection, release: Release) -> dict[str, PairedFigure
 
 def _named(collection: Collection, label: object, release: Release) -> ResultValue | None:
     """Return a release's label as values are written here."""
-    if release.kind == "mean":
-        return None
-    if isinstance(label, Sequence) and isinstance(collection.domain, Cross):
-        return dict(zip(part_names(collection.domain), label, strict=True))
-    return cast("str | int", label)
+    return None if release.kind == "mean" else value_of_label(collection, label)
 
 
-def _units(local: Collection, release: Release | None) -> str:
+def _units(release: Release | None) -> str:
     if release is None:
         return UNRELEASED
-    if isinstance(local.domain, Number):
+    if release.kind == "mean":
         return MEANS
     return COUNTS if release.n is None else SHARES

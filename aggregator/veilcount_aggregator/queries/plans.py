@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from typing import Annotated
@@ -10,6 +11,7 @@ from veilcount_analysis import planning
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.planning import PlanResult, QuestionShape, TrustModel
 from veilcount_analysis.planning.solvers import MAX_TESTED, MOST, MOST_ARMS, YES_OR_NO
+from veilcount_analysis.query_params import Delta, Level, QueryParams, parameter, parse_range
 from veilcount_shared.collection import Measure
 from veilcount_shared.collection.validation import MAX_SLOTS
 from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES
@@ -17,8 +19,6 @@ from veilcount_shared.epsilon import EPSILON_MAX
 from veilcount_shared.errors import EpsilonError
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
-
-from .query_params import Delta, Level, QueryParams, parameter, parse_range
 
 Epsilon = Annotated[
     Fraction | None,
@@ -45,7 +45,8 @@ Range = Annotated[
 NumberMeasure = Annotated[Measure, parameter("What is estimated of a number.")]
 
 
-class PlanQuery(QueryParams, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class PlanQuery(QueryParams):
     """A question that is planned, and two of devices, epsilon and error."""
 
     trust: Annotated[TrustModel, parameter("Who is trusted.")] = TrustModel.LOCAL

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from veilcount_aggregator import queries
 from veilcount_aggregator.operate.cli.query_source import struct_options
-from veilcount_aggregator.queries.query_params import QueryParams, params
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import LookCount, View
+from veilcount_analysis.query_params import QueryParams, params
 
 from ..web.api.deployment_fixtures import Deployment
 from .simulated_reports import compare, estimate, question, typed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,13 @@ from typing import Any
 import click
 
 from veilcount_analysis.privacy.trust_models import compare_trust_models
+from veilcount_analysis.query_params import params as declared
 from veilcount_analysis.text import number_format
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Measure
 
 from ...queries import ContrastQuery, PlanQuery, contrast, plain, plan
 from ...queries.plans import Epsilon, NumberMeasure, Range, Values
-from ...queries.query_params import params as declared
 from . import options, query_source
 from .output import print_json, print_lines, print_table, spinner
 from .query_source import struct_options
@@ -28,7 +29,8 @@ OVER_TIME = ("model", "a period's share", "the running total, in answers", "stra
 SCALING = ("n", "local", "shuffled", "central")
 
 
-class QuestionQuery(ContrastQuery, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class QuestionQuery(ContrastQuery):
     """A comparison, and the question that is compared where there is neither file nor store."""
 
     epsilon: Epsilon = None

@@ -9,12 +9,12 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcount_analysis.kinds.labels import no_value, places_of
 from veilcount_analysis.simulation import Population
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.domain import Number
 from veilcount_shared.errors import format_value
 
-from ...queries.domain_values import no_value, places_of
 from . import options
 
 POINTS = 64  # evenly spread over a number's range, for a named distribution

@@ -12,13 +12,14 @@ import click
 import requests
 from click.core import ParameterSource
 
+from veilcount_analysis import query_params
+from veilcount_analysis.query_params import Param, QueryParams
 from veilcount_analysis.series.series import utc_day
 from veilcount_reader.http_client import AggregatorClient, collection_path, key_url_problem
 from veilcount_serving.errors import SettingsError
 
 from ...errors import StoreUnavailable
-from ...queries import CollectionNotFound, Snapshot, plain, query_params
-from ...queries.query_params import Param, QueryParams
+from ...queries import CollectionNotFound, Snapshot, plain
 from ...records.definitions import load_catalog
 from ...settings import PREFIX
 from . import options
@@ -164,15 +165,16 @@ def _suggestion(error: CollectionNotFound, held: Snapshot) -> str:
 def struct_options(
     query: type[QueryParams], *, omit: Collection[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds one option for each parameter that a query Struct declares.
+    """Return a decorator that adds one option for each parameter that a query declares.
 
         @struct_options(BudgetQuery)
         def command(*, name: str, params: dict[str, list[str]], **source: Any) -> None:
             query = BudgetQuery.parse(params)
 
     `params` is what a server takes as a query string. Names, choices, help and placeholders are
-    those of the field (`queries.query_params`); bounds are checked by `parse`, in the same words as
-    over HTTP. `omit` names parameters that the command takes in another way, such as arguments.
+    those of the field (`veilcount_analysis.query_params`); bounds are checked by `parse`, in the
+    same words as over HTTP. `omit` names parameters that the command takes in another way, such as
+    arguments.
     """
     declared = [param for param in query_params.params(query) if param.name not in omit]
 

@@ -8,12 +8,17 @@ import click
 from numpy.random import Generator
 
 from veilcount_analysis.estimation import IntervalTarget
+from veilcount_analysis.kinds.features import (
+    SEPARATOR,
+    MomentTerms,
+    features_of,
+    moment_figures,
+)
 from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_analysis.simulation import simulate_numbers, true_moments
 from veilcount_analysis.text.number_format import precise
 from veilcount_shared import Collection
 
-from ...queries.moments import MomentTerms, features_of, figure_rows
 from .simulation_table import SimulationOptions, SimulationTable
 
 COLUMNS = ("figure", "of", "truth", "local", "interval")
@@ -36,11 +41,11 @@ def simulated_numbers(
         raise click.BadParameter("too few for a report of each moment", param_hint="--n")
     terms = MomentTerms(options.level, regress=regress)
     truth = true_moments(collection, options.correlation)
-    both = (figure_rows(domain, each, terms) for each in (truth, found))
+    both = (moment_figures(domain, moments, terms) for moments in (truth, found))
     rows = [
         {
             "kind": row.kind,
-            "of": row.of,
+            "of": str(row.of).split(SEPARATOR),
             "truth": true.figure,
             "figure": row.figure,
             "low": row.low,
@@ -60,7 +65,7 @@ def simulated_numbers(
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    name, truth = ", ".join(row["of"]), f"{row['truth']:,.6g}"
+    name, truth = SEPARATOR.join(row["of"]), f"{row['truth']:,.6g}"
     if row["figure"] is None:
         return row["kind"], name, truth, "not stated", ""
     figure, low, high = (

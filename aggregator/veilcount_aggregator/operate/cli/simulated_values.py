@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from veilcount_analysis.kinds.labels import value_at
 from veilcount_analysis.simulation import SimulatedEstimate, Simulation, compare_local_and_central
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
 
-from ...queries.domain_values import value_at
 from .population_option import simulate_population
 from .simulation_table import SimulationOptions, SimulationTable
 

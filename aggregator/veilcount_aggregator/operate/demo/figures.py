@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.random import Generator
 
+from veilcount_analysis.kinds.labels import value_at
 from veilcount_analysis.simulation import Population, Simulation, compare_local_and_central
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
 
 from ...queries import EstimateQuery, estimate
-from ...queries.domain_values import value_at
 from ...queries.estimate_schema import TimeRangeEstimate
 from .campaign import SCREEN, SCREENS, Question
 from .population import TrueAnswers

@@ -24,12 +24,12 @@ from typing import Any
 from flask import Blueprint, Response, g, request
 from msgspec import Struct
 
+from veilcount_analysis.query_params import QueryParams
 from veilcount_shared.wire import JSON_TYPE
 
 from ...intake.group_intake import GroupIntake
 from ...queries import CollectionNotFound
 from ...queries.export import Stream
-from ...queries.query_params import QueryParams
 from ...records.api_keys import ApiKey, Role
 from ...service import Aggregator
 from ...store.store_probe import StoreProbe
@@ -143,7 +143,7 @@ class Endpoint:
         value, status = result if isinstance(result, tuple) else (result, self.statuses[0])
         return empty_response(status) if value is None else json_response(value, status)
 
-    def _input(self) -> dict[str, Struct]:
+    def _input(self) -> dict[str, Struct | QueryParams]:
         if self.query:
             return {"query": self.query.parse(dict(request.args.lists()))}
         if self.takes is None:

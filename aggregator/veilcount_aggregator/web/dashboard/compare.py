@@ -10,6 +10,8 @@ from flask import Response, request, url_for
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import LookCount
+from veilcount_analysis.kinds.time_ranges import TimeRange, time_range
+from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.number_format import sentence_case
 from veilcount_analysis.text.result_columns import spelled
@@ -19,8 +21,6 @@ from veilcount_shared.periods import Unit
 from ... import queries
 from ...queries import CompareResult, Snapshot
 from ...queries.comparison import NO_REPORTS, ComparisonRow, SideView
-from ...queries.query_params import Parameters
-from ...queries.time_ranges import TimeRange, time_range
 from .charts import Axis, Bars, Chart, estimates
 from .formatting import FigureFormat, days, level, row_name, value_name
 from .pages import NAME, Content, Context, page, render

@@ -6,16 +6,16 @@ The interval is that of the value on its own; that a value leads is decided for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msgspec.structs import replace
-
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
 from veilcount_analysis.mechanisms import estimate_mean
 from veilcount_analysis.series.series import Series
 from veilcount_shared.domain import Choice, Cross, Number
 
 from ...queries import EstimateQuery, Snapshot, estimate
-from ...queries.estimate import SeriesPart
+from ...queries.estimate import RequestedSeries
 from ...queries.estimate_results import adequacy_of
 from ...queries.estimate_schema import (
     MeanRow,
@@ -24,7 +24,6 @@ from ...queries.estimate_schema import (
     ShareRow,
     TimeRangeEstimate,
 )
-from ...queries.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
 from .formatting import FigureFormat, value_name
 
 FEW = 5  # largest values of a long list: the rest leads none of them
@@ -108,12 +107,12 @@ def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleA
     if collection.is_trend:
         return _trend_headline(snapshot, series)
     sampled = collection.answering * collection.per_period == 1
-    adequacy = sample_adequacy(collection, n, Terms(sampled=sampled))
+    adequacy = sample_adequacy(kind_of(collection).error_model, n, Terms(sampled=sampled))
     if not adequacy.usable:
         return adequacy, ""
     query = EstimateQuery(series=(series.fingerprint,))
     if isinstance(collection.domain, Number):
-        return adequacy, mean_headline(_mean(SeriesPart.load(snapshot, series, query)))
+        return adequacy, mean_headline(_mean(RequestedSeries.check(snapshot, series, query)))
     if isinstance(collection.domain, Choice | Cross) and collection.domain.size > LISTED:
         query = replace(query, top=FEW)
     (found,) = estimate(snapshot, collection.name, query).series
@@ -125,12 +124,14 @@ def _trend_headline(snapshot: Snapshot, series: Series) -> tuple[SampleAdequacy,
     query = EstimateQuery(series=(series.fingerprint,))
     (found,) = estimate(snapshot, series.collection.name, query).series
     newest = found.time_ranges[-1]
-    adequacy = adequacy_of(series.collection, query, newest, newest.contributions)
+    adequacy = adequacy_of(series.collection, query, newest)
     return adequacy, headline(found, newest).text if adequacy.usable else ""
 
 
-def _mean(part: SeriesPart) -> MeanRow:
+def _mean(request: RequestedSeries) -> MeanRow:
     """Return the mean alone, without the distribution, which takes longer."""
-    contributions = part.whole.contributions(part.collection)
-    found = estimate_mean(part.collection, part.counters, contributions=contributions)
-    return MeanRow(found.mean, found.low, found.high, found.low, found.high)
+    collection, scope = request.series.collection, request.scope
+    counters = request.source.tally(scope.whole.periods, scope.cells).counters
+    contributions = scope.whole.contributions(collection)
+    mean = estimate_mean(collection, counters, contributions=contributions)
+    return MeanRow(mean.mean, mean.low, mean.high, mean.low, mean.high)

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 
 from flask import request
 
+from veilcount_analysis.kinds.sample_adequacy import PLAIN
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public, epsilons
 from veilcount_shared import Collection, periods
@@ -18,7 +19,6 @@ from veilcount_shared.verdict import Verdict
 
 from ...intake.service_counters import REFUSED
 from ...queries import Snapshot
-from ...queries.sample_adequacy import PLAIN
 from ...store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ...store.restore_lock import release_lock_reason
 from .collection.definition_history import counted

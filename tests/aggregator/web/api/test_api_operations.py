@@ -12,12 +12,12 @@ from openapi_spec_validator import validate
 
 from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.queries import EstimateQuery
-from veilcount_aggregator.queries.query_params import params
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.store import DurabilityState, StoreHealth, store_probe
 from veilcount_aggregator.store.store_probe import StoreProbe
 from veilcount_aggregator.web.api import health, problems
 from veilcount_aggregator.web.api.routes import ENDPOINTS
+from veilcount_analysis.query_params import params
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE

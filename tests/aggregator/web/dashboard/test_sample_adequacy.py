@@ -12,19 +12,20 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.queries.sample_adequacy import (
+from veilcount_aggregator.web.dashboard.charts import logarithmic_axis
+from veilcount_aggregator.web.dashboard.collection.definition_history import changes, lines_of
+from veilcount_aggregator.web.dashboard.formatting import FigureFormat
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.sample_adequacy import (
     GOAL,
     ROUGH,
+    ErrorModel,
     SampleAdequacy,
     Terms,
-    error_model,
     observed_adequacy,
     rounded_up,
     sample_adequacy,
 )
-from veilcount_aggregator.web.dashboard.charts import logarithmic_axis
-from veilcount_aggregator.web.dashboard.collection.definition_history import changes, lines_of
-from veilcount_aggregator.web.dashboard.formatting import FigureFormat
 from veilcount_analysis.planning import QuestionShape, plan
 from veilcount_analysis.text import number_format
 from veilcount_shared import Collection, parse_collections
@@ -48,6 +49,10 @@ def definition(more: str, **changed: str) -> Collection:
     return parse_collections(f"{text}{more}\n", lambda _: [])["it"]
 
 
+def error_model(collection: Collection) -> ErrorModel:
+    return kind_of(collection).error_model
+
+
 YES_NO = definition("boolean = true")
 THREE = definition('values = ["a", "b", "c"]')
 MEAN = definition('range = [0, 240]\nmeasure = "mean"')
@@ -60,12 +65,18 @@ LONG = definition(f"values = [{', '.join(map(str, range(500)))}]")
 def test_the_needed_n_is_the_least_that_meets_the_goal_and_there_the_tone_changes(
     collection: Collection, terms: Terms
 ) -> None:
-    model, needed = error_model(collection), sample_adequacy(collection, 1, terms).needed
+    model, needed = (
+        error_model(collection),
+        sample_adequacy(error_model(collection), 1, terms).needed,
+    )
     rough = ceil(needed / ROUGH**2)
 
     assert model.half_width(needed, terms) <= model.goal * (1 + 1e-9)
     assert model.half_width(needed - 1, terms) > model.goal
-    shown = [sample_adequacy(collection, n, terms) for n in (needed, needed - 1, rough, rough - 1)]
+    shown = [
+        sample_adequacy(error_model(collection), n, terms)
+        for n in (needed, needed - 1, rough, rough - 1)
+    ]
     assert [each.tone for each in shown] == ["good", "weak", "weak", "bad"]
     assert [each.usable for each in shown] == [True, True, True, False]
 
@@ -85,7 +96,7 @@ def test_the_planner_computes_the_same_n(
     shape = QuestionShape(start=collection.start, **question)
     planned = plan(shape, epsilon=Fraction(1), error=goal)
 
-    assert sample_adequacy(collection, 1).needed == planned.devices
+    assert sample_adequacy(error_model(collection), 1).needed == planned.devices
 
 
 def test_the_planner_computes_the_same_noise_line() -> None:
@@ -114,15 +125,17 @@ def test_the_planner_computes_the_same_noise_line() -> None:
 def test_the_verdict_is_a_sentence_in_the_units_of_its_question(
     collection: Collection, n: int, text: str
 ) -> None:
-    assert sample_adequacy(collection, n).text == text
+    assert sample_adequacy(error_model(collection), n).text == text
 
 
 def test_an_observed_interval_scales_with_the_root_of_n_and_its_figures_are_rounded_up() -> None:
-    assert observed_adequacy(YES_NO, 1_000, 2 * GOAL, Terms()) == SampleAdequacy(
+    assert observed_adequacy(error_model(YES_NO), 1_000, 2 * GOAL, Terms()) == SampleAdequacy(
         "weak", "Rough: from about 4,000 on, values are known to +/- 3 points.", 1_000, 4_000
     )
     expected = Terms().reach * sqrt(error_model(LONG).noise / 1_000)
-    assert observed_adequacy(LONG, 1_000, expected, Terms()) == sample_adequacy(LONG, 1_000)
+    assert observed_adequacy(error_model(LONG), 1_000, expected, Terms()) == sample_adequacy(
+        error_model(LONG), 1_000
+    )
     found = {0.0301: 0.031, 0.03: 0.03, 2.01: 2.1, 14_001: 15_000, 14_000: 14_000, 9.91: 10}
     assert {x: rounded_up(x) for x in found} == found
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 
-from msgspec.structs import replace
-
+from veilcount_analysis.kinds.scope import periods_of
+from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.domain import Features, Number
@@ -14,8 +15,6 @@ from veilcount_shared.periods import Unit
 
 from ....queries import EstimateQuery, Snapshot, estimate
 from ....queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
-from ....queries.query_checks import periods_of
-from ....queries.time_ranges import time_range
 from .filters import Filter, Link
 from .url_state import PageAddress
 
@@ -54,7 +53,7 @@ def time_before(
     """Return the same figures over as many periods before; None: there are not as many."""
     if query.first is None and query.last is None:
         return None
-    shown = periods_of(snapshot, series, query)
+    shown = periods_of(series, query, snapshot.today)
     if shown.start < len(shown):
         return None
     before = time_range(series, range(shown.start - len(shown), shown.start), snapshot.today)

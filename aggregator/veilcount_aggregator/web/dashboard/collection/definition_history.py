@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
@@ -14,8 +15,6 @@ from veilcount_shared.domain import Boolean, Choice, Cross, Features, Label, Num
 from veilcount_shared.errors import format_value
 
 from ....queries import Snapshot
-from ....queries.estimate_results import presence_is_hidden
-from ....queries.time_ranges import time_range
 from ..formatting import days
 from ..pages import Content
 
@@ -71,7 +70,7 @@ def _holds(snapshot: Snapshot, series: Series) -> str:
 
 def counted(collection: Collection) -> str:
     """Return what n counts: with hidden presence, reports without an answer too."""
-    return "reports" if presence_is_hidden(collection) else "answers"
+    return "reports" if collection.has_absent else "answers"
 
 
 def lines_of(collection: Collection) -> Iterator[str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from veilcount_analysis.estimation import LookCount, View
+from veilcount_analysis.kinds.labels import part_names
+from veilcount_analysis.kinds.sample_adequacy import LISTED
+from veilcount_analysis.kinds.time_ranges import WIDER
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled
@@ -13,10 +16,6 @@ from veilcount_shared.collection import Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Features
 
 from ....queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
-from ....queries.domain_values import part_names
-from ....queries.estimate_results import presence_is_hidden
-from ....queries.sample_adequacy import LISTED
-from ....queries.time_ranges import WIDER
 from ..formatting import fake_share, level
 from .url_state import OVER_TIME, TOP, PageAddress
 
@@ -47,7 +46,7 @@ def filters(
     if handler_of(newest.mechanism).has_anytime_intervals:
         yield _parameter(at, "Intervals valid", "looks", LOOKS, query.looks, default=LookCount.ONE)
     yield _parameter(at, "Fake reports", "fakes", FAKES, f"{float(query.fakes):g}", default="0.01")
-    if presence_is_hidden(newest):
+    if newest.has_absent:
         yield _parameter(at, "Shares", "among", AMONG, query.among, default=Denominator.ALL)
     yield from _segments(at, newest, query)
     if isinstance(newest.domain, Features):

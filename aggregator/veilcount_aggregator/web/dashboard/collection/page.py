@@ -10,7 +10,9 @@ from typing import Any
 from flask import Response, request
 
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.kinds.sample_adequacy import SampleAdequacy
 from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Choice, Cross, OpenStrings
@@ -22,8 +24,6 @@ from ....queries import EstimateQuery, EstimateResult, Snapshot
 from ....queries.estimate_results import adequacy_of
 from ....queries.estimate_schema import SeriesEstimate, ShareRow, TimeRangeEstimate
 from ....queries.export import CSV_TYPE, WRITERS
-from ....queries.query_params import Parameters
-from ....queries.sample_adequacy import SampleAdequacy
 from ...api.json_io import respond
 from ...api.problems import refusal
 from ..collection_status import collection_status
@@ -185,8 +185,7 @@ class ResultView:
         ]
 
     def _adequacy(self, series: Series, time_range: TimeRangeEstimate) -> SampleAdequacy:
-        contributions = time_range.contributions
-        return adequacy_of(series.collection, self.shown.query, time_range, contributions)
+        return adequacy_of(series.collection, self.shown.query, time_range)
 
     def _over_time(self, series: Series, estimate: SeriesEstimate) -> Content | None:
         """Return the chart over time, the choice of time ranges, and files of the figures."""

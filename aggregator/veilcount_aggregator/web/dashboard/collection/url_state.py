@@ -18,19 +18,20 @@ from flask import url_for
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import View
+from veilcount_analysis.kinds.labels import FEW, places_of, value_at
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.sample_adequacy import LISTED, sample_adequacy
+from veilcount_analysis.kinds.scope import periods_of
+from veilcount_analysis.kinds.smoothing import smoothing_problem
+from veilcount_analysis.kinds.time_ranges import WIDER, time_ranges
 from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.query_params import Parameters, single
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, Number, OpenStrings
 
 from ....queries import EstimateQuery, GroupBy, Snapshot
-from ....queries.domain_values import FEW, places_of, value_at
-from ....queries.query_checks import periods_of
-from ....queries.query_params import Parameters, single
-from ....queries.sample_adequacy import LISTED, sample_adequacy
-from ....queries.smoothing import smoothing_problem
-from ....queries.time_ranges import WIDER, time_ranges
 from ..formatting import value_name
 
 ParameterDict = dict[str, list[str]]
@@ -172,9 +173,9 @@ def time_series_view(
     snapshot: Snapshot, series: Series, shown: ShownQuery, parameters: Parameters, by: GroupBy
 ) -> tuple[View, bool]:
     """Return the view of a time series, and whether it can be smoothed."""
-    periods = periods_of(snapshot, series, shown.query)
+    periods = periods_of(series, shown.query, snapshot.today)
     found = time_ranges(series, periods, by, snapshot.today)
-    smoothable = not smoothing_problem(series.collection, found)
+    smoothable = not smoothing_problem(kind_of(series.collection), found)
     wanted = single(parameters, OVER_TIME) == View.SMOOTH and smoothable
     return (View.SMOOTH if wanted else View.RAW), smoothable
 
@@ -190,9 +191,10 @@ def time_ranges_shown(
     wanted = single(parameters, "by")
     if wanted is not None:
         return GroupBy(wanted) if wanted in ways else None
-    periods = periods_of(snapshot, series, shown.query)
+    periods = periods_of(series, shown.query, snapshot.today)
+    model = kind_of(series.collection).error_model
     for by in ways:
         many = len(time_ranges(series, periods, by, snapshot.today))
-        if many <= MAX_TIME_RANGES and sample_adequacy(series.collection, n // many).usable:
+        if many <= MAX_TIME_RANGES and sample_adequacy(model, n // many).usable:
             return by
     return ways[-1] if ways else None

@@ -12,6 +12,8 @@ from typing import Any
 from flask import Response, request
 
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.kinds.strings import candidates_of
+from veilcount_analysis.mechanisms.candidate_search import open_domain
 from veilcount_analysis.releases import Release
 from veilcount_analysis.releases.price import period_budget
 from veilcount_analysis.releases.query import query_options
@@ -22,7 +24,6 @@ from veilcount_shared.errors import VeilcountError, format_value
 from veilcount_shared.schedule import period_end
 
 from ....errors import ReleaseRefused
-from ....queries.candidates import check_candidates
 from ....queries.named_strings import name_strings
 from ....queries.releases import SeriesReleases, days_of, series_releases
 from ....queries.snapshot import Snapshot
@@ -156,7 +157,7 @@ def _strings(context: Context, series: Series, shown: Content | None) -> Content
     release = Release.from_json(stored.answer)
     try:
         words = [line for line in typed.splitlines() if line.strip()]
-        wanted = check_candidates(series.collection, words)
+        wanted = candidates_of(open_domain(series.collection), words)
     except QueryError as error:
         return {"named": None, "candidates": typed, "unreadable": str(error)}
     named = name_strings(series.collection, release, wanted)

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from veilcount_aggregator.queries.estimate_schema import MeanRow, ShareRow, TimeRangeEstimate
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import View
 from veilcount_analysis.estimation.confidence_intervals import Counts, Floats, quantile
 from veilcount_analysis.estimation.smoothing import FEWEST, FEWEST_WEEKLY, Smoother
+from veilcount_analysis.kinds.estimate_query import Denominator, EstimateQuery, GroupBy
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, Number
 
-from .estimate_query import Denominator, EstimateQuery, GroupBy
-from .estimate_schema import MeanRow, ShareRow, TimeRangeEstimate
 from .sample_adequacy import Terms, observed_adequacy
 from .time_ranges import TimeRange
 

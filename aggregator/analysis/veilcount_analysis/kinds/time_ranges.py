@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 
-from veilcount_analysis.errors import QueryError
-from veilcount_analysis.series.series import Series
-from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection, periods
 from veilcount_shared.periods import Unit
 from veilcount_shared.schedule import period_end, period_start
 
+from ..errors import QueryError
+from ..series.series import Series
+from ..text.result_columns import spelled
 from .estimate_query import GroupBy, Segments
 
 

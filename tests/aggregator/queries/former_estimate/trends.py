@@ -7,21 +7,21 @@ from datetime import date
 
 import numpy as np
 
+from veilcount_aggregator.queries.estimate_schema import ShareRow
+from veilcount_aggregator.queries.snapshot import Snapshot
+from veilcount_aggregator.store import Cell, TallyReader
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import poisoning_band
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.estimation.results import IntervalTerms, estimate_frequencies
 from veilcount_analysis.estimation.trend import TrendEstimator
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.mechanisms.trend import trend_handler
 from veilcount_analysis.series.series import Series
 from veilcount_shared.schedule import period_end
 
-from ..store import Cell, TallyReader
-from .estimate_query import EstimateQuery
 from .estimate_results import RangeFigures, ValueSelection
-from .estimate_schema import ShareRow
-from .snapshot import Snapshot
 from .time_ranges import ONE_DAY, TimeRange
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from msgspec import field
-
-from veilcount_analysis.errors import QueryError
-from veilcount_analysis.estimation import LookCount, View
-from veilcount_analysis.estimation.poisoning import FAKES
-
-from .query_params import Level, QueryParams, SeriesFilter, parameter
+from ..errors import QueryError
+from ..estimation import LookCount, View
+from ..estimation.poisoning import FAKES
+from ..query_params import Level, QueryParams, SeriesFilter, parameter
 
 PAGE_SIZE = 100
 MOST_ROWS = 100_000  # figures in one response
@@ -61,29 +59,35 @@ Segments = Annotated[
     tuple[tuple[str, str], ...],
     parameter(
         "Only the reports of this segment, NAME:VALUE; one value for each name.",
+        name="segment",
         parse=parse_segments,
         metavar="NAME:VALUE",
     ),
 ]
 
 
-class SelectionQuery(QueryParams, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class SelectionQuery(QueryParams):
     """Which reports and values a result covers: what estimates and comparisons have in common."""
 
     first: Annotated[
         date | None,
         parameter(
-            "The first UTC day. The period that contains it is covered as a whole.", metavar="DAY"
+            "The first UTC day. The period that contains it is covered as a whole.",
+            name="from",
+            metavar="DAY",
         ),
-    ] = field(default=None, name="from")
+    ] = None
     last: Annotated[
         date | None,
         parameter(
-            "The last UTC day. The period that contains it is covered as a whole.", metavar="DAY"
+            "The last UTC day. The period that contains it is covered as a whole.",
+            name="to",
+            metavar="DAY",
         ),
-    ] = field(default=None, name="to")
+    ] = None
     level: Level = 0.95
-    segments: Segments = field(default=(), name="segment")
+    segments: Segments = ()
     series: SeriesFilter = ()
     top: Annotated[
         int | None,
@@ -115,7 +119,8 @@ class SelectionQuery(QueryParams, frozen=True, kw_only=True):
             raise QueryError("values", list(self.values), "give either this or top")
 
 
-class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class EstimateQuery(SelectionQuery):
     """The query of an estimate; whether it fits a collection depends on each of its series."""
 
     by: Annotated[GroupBy, parameter("Length of the time ranges, no shorter than a period.")] = (
@@ -132,9 +137,10 @@ class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
         tuple[str, ...],
         parameter(
             "Sums of values, NAME:VALUE,VALUE; of a crossed domain the name of a part.",
+            name="group",
             metavar="NAME:VALUE,...",
         ),
-    ] = field(default=(), name="group")
+    ] = ()
     regress: Annotated[
         str | None,
         parameter("Of features: the one that a linear regression explains by all others."),

@@ -1,4 +1,4 @@
-"""Query parameters, each declared once as a field of a Struct.
+"""Query parameters, each declared once as a field of a frozen dataclass.
 
 A query is a subclass of `QueryParams`. The annotation of a field holds its type, bounds and
 description (`parameter`); parsing, refusals, OpenAPI parameters, click options
@@ -8,17 +8,20 @@ description (`parameter`); parsing, refusals, OpenAPI parameters, click options
   nor a member of an enumeration;
 - `repeated`: the parameter may be given several times (a tuple always may);
 - `fix`: what to write instead, where the bounds alone do not say it;
-- `metavar`: the placeholder on the command line.
+- `metavar`: the placeholder on the command line;
+- `name`: that of the parameter, where it is not the field's.
 
 Every refusal is a `QueryError`: the parameter, its value and the fix.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from datetime import date
 from difflib import get_close_matches
 from enum import StrEnum
@@ -26,10 +29,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_hints
 
-import msgspec
-from msgspec import Meta, Struct
-
-from veilcount_analysis.errors import QueryError
+from .errors import QueryError
 
 #: as a query string holds them: several words under each name
 Parameters = Mapping[str, Sequence[str]]
@@ -40,6 +40,18 @@ _NUMBER = re.compile(r"-?[0-9]{1,25}(\.[0-9]{1,25})?([eE]-?[0-9]{1,2})?")
 _FLAGS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a parameter means, its bounds, and the rest as above."""
+
+    description: str
+    bounds: Mapping[str, float]  # by gt, ge, lt, le
+    extra: Mapping[str, Any]
+
+
+NOTHING = Declaration("", {}, {})
+
+
 def parameter(
     description: str,
     *,
@@ -48,10 +60,11 @@ def parameter(
     lt: float | None = None,
     le: float | None = None,
     **extra: object,
-) -> Meta:
+) -> Declaration:
     """Return the declaration of a parameter: what it means, its bounds, and the rest as above."""
-    bounds: dict[str, Any] = {"gt": gt, "ge": ge, "lt": lt, "le": le}
-    return Meta(description=description, extra=extra, **bounds)
+    bounds = {"gt": gt, "ge": ge, "lt": lt, "le": le}
+    limits = {name: bound for name, bound in bounds.items() if bound is not None}
+    return Declaration(description, limits, extra)
 
 
 Level = Annotated[
@@ -83,7 +96,8 @@ SeriesFilter = Annotated[
 ]
 
 
-class QueryParams(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class QueryParams:
     """A query whose fields are its parameters; valid from construction."""
 
     def __post_init__(self) -> None:
@@ -111,21 +125,25 @@ class QueryParams(Struct, frozen=True, kw_only=True):
 class Param:
     """One declared parameter: its name, type, default, bounds and description."""
 
-    name: str
     field: str
     kind: Any
+    declaration: Declaration
     default: object
-    meta: Meta
+
+    @property
+    def name(self) -> str:
+        """What it is called in an address."""
+        return str(self.extra.get("name", self.field))
 
     @property
     def extra(self) -> Mapping[str, Any]:
         """What was declared beyond type and bounds."""
-        return self.meta.extra or {}
+        return self.declaration.extra
 
     @property
     def required(self) -> bool:
         """Whether it has no default."""
-        return self.default is msgspec.NODEFAULT
+        return self.default is MISSING
 
     @property
     def repeated(self) -> bool:
@@ -142,7 +160,7 @@ class Param:
     @property
     def description(self) -> str:
         """What it means, in a sentence."""
-        return self.meta.description or ""
+        return self.declaration.description
 
     def parse(self, words: Sequence[str]) -> Any:
         """Return the value that is given as these words, or refuse them."""
@@ -173,23 +191,17 @@ class Param:
             raise QueryError(self.name, value, self._fix())
 
     def _is_within(self, value: float | Fraction) -> bool:
-        meta = self.meta
-
         def limit(bound: float) -> Any:  # a decimal as it is written: 1e-30 as a float is more
             return Fraction(str(bound)) if isinstance(value, Fraction) else bound
 
-        return (
-            (meta.gt is None or value > limit(meta.gt))
-            and (meta.ge is None or value >= limit(meta.ge))
-            and (meta.lt is None or value < limit(meta.lt))
-            and (meta.le is None or value <= limit(meta.le))
-        )
+        bounds = self.declaration.bounds.items()
+        return all(COMPARED[name](value, limit(bound)) for name, bound in bounds)
 
     def _fix(self) -> str:
         if "fix" in self.extra:
             return str(self.extra["fix"])
-        low, high = self.meta.ge, self.meta.le
-        return f"give {low or 0:,} or more" if high is None else f"give {low or 0:,} to {high:,}"
+        low, high = self.declaration.bounds.get("ge", 0), self.declaration.bounds.get("le")
+        return f"give {low:,} or more" if high is None else f"give {low:,} to {high:,}"
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -201,26 +213,47 @@ class Param:
             return {"type": "string", "enum": list(self.choices)}
         if self.extra.get("parse"):
             return text
-        kind = float if self.kind is Fraction else self.kind
-        bounds = {name: getattr(self.meta, name) for name in ("gt", "ge", "lt", "le")}
-        return msgspec.json.schema(Annotated[kind, Meta(**bounds)])
+        bounds = {KEYWORDS[name]: bound for name, bound in self.declaration.bounds.items()}
+        return {**SCHEMAS[self.kind], **bounds}
+
+
+COMPARED = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
+#: of JSON Schema
+KEYWORDS = {
+    "gt": "exclusiveMinimum",
+    "ge": "minimum",
+    "lt": "exclusiveMaximum",
+    "le": "maximum",
+}
+SCHEMAS: Mapping[Any, Mapping[str, str]] = {
+    bool: {"type": "boolean"},
+    date: {"type": "string", "format": "date"},
+    float: {"type": "number"},
+    Fraction: {"type": "number"},
+    int: {"type": "integer"},
+    str: {"type": "string"},
+}
+
+
+def params(query: type[QueryParams]) -> tuple[Param, ...]:
+    """Return the parameters that a query declares, in their order."""
+    return _params(query)  # type: ignore[arg-type] # any class is hashable
 
 
 @cache
-def params(query: type[QueryParams]) -> tuple[Param, ...]:
-    """Return the parameters that a query declares, in their order."""
+def _params(query: type[QueryParams]) -> tuple[Param, ...]:
     hints = get_type_hints(query, include_extras=True)
     return tuple(
-        Param(field.encode_name, field.name, *_typed(hints[field.name], field.default))
-        for field in msgspec.structs.fields(query)
+        Param(field.name, *_typed(hints[field.name]), field.default)
+        for field in dataclasses.fields(query)
     )
 
 
-def _typed(hint: Any, default: object) -> tuple[Any, object, Meta]:
-    """Return a field's type without None, its default, and its declaration."""
-    kind, meta = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, Meta())
+def _typed(hint: Any) -> tuple[Any, Declaration]:
+    """Return a field's type without None, and its declaration."""
+    kind, declaration = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, NOTHING)
     members = get_args(kind) if get_origin(kind) in {Union, type(int | None)} else (kind,)
-    return next(each for each in members if each is not type(None)), default, meta
+    return next(member for member in members if member is not type(None)), declaration
 
 
 def _unknown(name: str, words: Sequence[str], known: Sequence[str]) -> QueryError:

@@ -10,6 +10,7 @@ from math import inf, isfinite
 
 import numpy as np
 
+from veilcount_aggregator.queries.estimate_schema import MomentRow
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import poisoning_band
 from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
@@ -25,12 +26,10 @@ from veilcount_analysis.estimation.moments import (
     regression,
 )
 from veilcount_analysis.estimation.poisoning import PoisoningBand
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features
-
-from .estimate_query import EstimateQuery
-from .estimate_schema import MomentRow
 
 
 def check_moments(collection: Collection, query: EstimateQuery) -> None:

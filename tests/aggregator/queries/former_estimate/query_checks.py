@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from veilcount_aggregator.queries.snapshot import Snapshot
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import LookCount, View
 from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.kinds.estimate_query import Denominator, EstimateQuery
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
@@ -14,10 +16,8 @@ from veilcount_shared.domain import Features, Number, OpenStrings
 
 from .candidates import check_listed, check_search
 from .domain_values import groups_of, no_value, places_of
-from .estimate_query import Denominator, EstimateQuery
 from .estimate_results import presence_is_hidden, ranges_of
 from .moments import check_moments
-from .snapshot import Snapshot
 from .time_ranges import cells, covered, time_ranges
 from .trends import check_trend
 

@@ -1,0 +1,106 @@
+"""One series, from its tallies to figures: the one entrance into the analysis.
+
+A server passes a `Source` that reads its store, a notebook one with arrays of its own. Time ranges
+are read one after another: the counters of all of them at once may be gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import QueryError
+from ..estimation import LookCount, View
+from .estimate_query import Denominator, EstimateQuery
+from .kind import Figure, Kind, RangeResult, Selection, Source, Tally
+from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
+from .scope import Scope
+from .smoothing import smooth_figures, smoothing_problem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeriesData:
+    """What was read of a series before its time ranges: its tally, and the selected values."""
+
+    source: Source
+    scope: Scope
+    whole: Tally
+    selection: Selection
+
+    @classmethod
+    def load(
+        cls, kind: Kind[Any, Any], source: Source, query: EstimateQuery, scope: Scope
+    ) -> SeriesData:
+        """Read the whole range, and select values by it; a search of strings is counted."""
+        whole = source.tally(scope.whole.periods, scope.cells)
+        return cls(source, scope, whole, kind.load(source, query, scope, whole))
+
+    def figure_count(self, kind: Kind[Any, Any]) -> int:
+        """Return how many figures it will have."""
+        return len(self.scope.ranges) * (kind.rows or len(self.selection.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesFigures:
+    """The figures of one series; `facts` are its kind's own."""
+
+    facts: Mapping[str, Any]
+    poisoning_test_failed: bool
+    poisoning_test: str
+    ranges: tuple[RangeResult, ...]
+
+
+def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData) -> SeriesFigures:
+    """Return the figures of one series."""
+    failed, message = kind.poisoning(data.whole)
+    is_smooth = query.view is View.SMOOTH
+    problem = smoothing_problem(kind, data.scope.ranges) if is_smooth else ""
+    if problem:
+        raise QueryError("view", View.SMOOTH.value, problem)
+    ranges = tuple(_ranges(kind, query, data))
+    if is_smooth:
+        ranges = tuple(smooth_figures(kind, query, ranges))
+    return SeriesFigures(data.selection.facts, failed, message, ranges)
+
+
+def _ranges(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData) -> Iterator[RangeResult]:
+    for time_range in data.scope.ranges:
+        contributions = time_range.contributions(kind.collection)
+        counted = kind.read(data.source, data.scope, time_range)
+        result = kind.figures(counted, query, data.selection, time_range)
+        adequacy = judge(kind, query, result.n, widest(result.figures), contributions)
+        yield RangeResult(
+            first=time_range.first,
+            last=time_range.last,
+            first_period=time_range.periods[0],
+            last_period=time_range.periods[-1],
+            open_period=time_range.open_period,
+            n=result.n,
+            usable=adequacy.usable,
+            adequacy=adequacy.text,
+            estimand=result.estimand,
+            contributions=contributions,
+            figures=result.figures,
+            leader=result.leader,
+            bands=result.bands,
+        )
+
+
+def widest(figures: Iterable[Figure]) -> float:
+    """Return the width of the mean's interval, else that of the widest share's."""
+    widths: dict[str, float] = {}
+    for figure in figures:
+        widths[figure.kind] = max(figure.width, widths.get(figure.kind, 0.0))
+    return widths.get("mean", widths.get("share", 0.0))
+
+
+def judge(
+    kind: Kind[Any, Any], query: EstimateQuery, n: int, width: float, contributions: int
+) -> SampleAdequacy:
+    """Judge n reports; of a part of them, by the width of their own intervals."""
+    terms = Terms(query.level, contributions == 1)
+    is_whole = query.among is Denominator.ALL and query.looks is LookCount.ONE
+    if not n or (is_whole and not kind.measures_width):
+        return sample_adequacy(kind.error_model, n, terms)
+    return observed_adequacy(kind.error_model, n, width / 2, terms)

@@ -1,0 +1,192 @@
+"""A number: its mean; with a finer measure its distribution, and the shares of ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from veilcount_shared.domain import Number
+
+from ..estimation import MeanEstimate, NoReports, poisoning_band
+from ..estimation.cdf import BucketHistogram
+from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.range_queries import RangeEstimator
+from ..mechanisms import estimate_number
+from ..mechanisms.estimates import estimate_mean
+from ..privacy.trust_models.quantity import QUARTERS
+from ..query_params import parse_range
+from .estimate_query import EstimateQuery
+from .kind import (
+    NUMBER_ROWS,
+    CommonValues,
+    Figure,
+    Kind,
+    RangeFigures,
+    Selection,
+    Source,
+    SummedKind,
+    Tally,
+)
+from .scope import Scope
+from .time_ranges import TimeRange
+from .values import UNLISTED
+
+SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+REMOVE = "this collection is of a number: remove it"
+ONE_LOOK = (
+    "the bands of a distribution or of ranges hold at one planned look: looks=one, or a collection"
+    ' with measure = "mean"'
+)
+UNTESTED = (
+    "Reports of numbers have no poisoning test: the band states how far fake reports could have"
+    " moved them."
+)
+RANGES_ONLY = 'only a number with measure = "ranges" has shares: remove it'
+
+
+class Mean(SummedKind[Number]):
+    """The mean alone."""
+
+    rows = NUMBER_ROWS
+    figure = "means"
+    subject = "a number"
+    released_as = "mean"
+    untested = UNTESTED
+    accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "looks=every"})
+    refused_parameters: ClassVar[Mapping[str, str]] = {
+        **UNLISTED,
+        "top": REMOVE,
+        "group": REMOVE,
+        "view=consistent": "a number has the raw view alone: view=raw",
+        "page": "a number has one page",
+        "values": RANGES_ONLY,
+    }
+
+    @property
+    def range_width(self) -> float:
+        return float(self.domain.high - self.domain.low)
+
+    def figures(
+        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
+    ) -> RangeFigures:
+        contributions = time_range.contributions(self.collection)
+        number = estimate_number(
+            self.collection,
+            data.counters,
+            query.level,
+            contributions=contributions,
+            looks=query.looks,
+        )
+        if isinstance(number, NoReports):
+            low, high = float(number.low[0]), float(number.high[0])
+            empty = Figure("mean", None, None, low, high, low, high)
+            return RangeFigures(0, number.estimand, (empty,))
+        mean = _mean(number, query)
+        if isinstance(number, MeanEstimate):
+            return RangeFigures(number.n, number.estimand, (mean,))
+        figures = (*self.finer(number, query), mean)
+        return RangeFigures(number.n, number.estimand, figures, bands=number.curve.covers)
+
+    def common_values(self, other: Kind[Any, Any], words: Sequence[str]) -> CommonValues | None:
+        return None
+
+    def side_estimate(
+        self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
+    ) -> MeanEstimate:
+        return estimate_mean(
+            self.collection,
+            tally.counters,
+            query.level,
+            contributions=contributions,
+            looks=query.looks,
+        )
+
+    def finer(
+        self,
+        histogram: BucketHistogram,
+        query: EstimateQuery,
+    ) -> tuple[Figure, ...]:
+        """Return the figures of a distribution."""
+        return tuple(_distribution(histogram))
+
+
+class Distribution(Mean):
+    """The mean, a histogram, a curve and quantiles."""
+
+    accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth"})
+    refused_parameters: ClassVar[Mapping[str, str]] = {
+        **Mean.refused_parameters,
+        "looks=every": ONE_LOOK,
+    }
+
+    def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
+        histogram = estimate_number(self.collection, whole.counters)
+        if not isinstance(histogram, BucketHistogram) or histogram.frequency is None:
+            return None
+        return self.shown_shares(histogram.frequency)
+
+    def shown_shares(self, buckets: Floats) -> tuple[float, ...]:
+        """Return the shares that are compared, from those of the buckets."""
+        return tuple(buckets.tolist())
+
+
+class Ranges(Distribution):
+    """The same, and the shares of any ranges."""
+
+    figure = "quarters of the range"
+    accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "values"})
+
+    def shown_shares(self, buckets: Floats) -> tuple[float, ...]:
+        return tuple(float(quarter.sum()) for quarter in np.split(buckets, QUARTERS))
+
+    def check(self, query: EstimateQuery) -> None:
+        super().check(query)
+        _bounds(query)
+
+    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
+        return Selection(tuple({"from": low, "below": high} for low, high in _bounds(query)))
+
+    def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:
+        assert isinstance(histogram, RangeEstimator)  # noqa: S101 - narrows the type
+        ranges = [_range(histogram, bounds, query) for bounds in _bounds(query)]
+        return (*ranges, *_distribution(histogram))
+
+
+def _bounds(query: EstimateQuery) -> list[tuple[float, float]]:
+    ends = (parse_range("values", word) for word in query.values)
+    return [(float(low), float(high)) for low, high in ends]
+
+
+def _mean(number: MeanEstimate | BucketHistogram, query: EstimateQuery) -> Figure:
+    low, high = number.low, number.high
+    if number.evidence is not None:
+        band = poisoning_band(number.evidence, query.fakes)
+        low, high = float(band.low[0]), float(band.high[0])
+    return Figure("mean", None, number.mean, number.low, number.high, low, high)
+
+
+def _range(number: RangeEstimator, bounds: tuple[float, float], query: EstimateQuery) -> Figure:
+    share, of = number.between(*bounds), {"from": bounds[0], "below": bounds[1]}
+    if share.share is None or share.evidence is None:
+        return Figure("share", of, None, share.low, share.high, 0.0, 1.0)
+    band = poisoning_band(share.evidence, query.fakes)
+    ends = (share.low, share.high, float(band.low[0]), float(band.high[0]))
+    return Figure("share", of, share.share, *ends, None, share.share * number.n)
+
+
+def _distribution(number: BucketHistogram) -> Iterator[Figure]:
+    curve = number.curve
+    edges = curve.edges.tolist()
+    shares = [None] * len(edges) if curve.share is None else curve.share.tolist()
+    heights = [] if number.frequency is None else number.frequency.tolist()
+    for (low, high), share in zip(pairwise(edges), heights, strict=False):
+        yield Figure("bucket", {"from": low, "below": high}, share, at=low)
+    for row in zip(edges, shares, curve.low.tolist(), curve.high.tolist(), strict=True):
+        edge, share, low, high = row
+        yield Figure("curve", None, share, low, high, at=edge)
+    for quantile in map(curve.quantile, SHARES):
+        ends = (quantile.low, quantile.high)
+        yield Figure("quantile", None, quantile.value, *ends, at=quantile.share)

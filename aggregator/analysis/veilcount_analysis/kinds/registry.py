@@ -1,0 +1,36 @@
+"""Which kind a definition is: one line each, by the type of its domain and its measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Measure
+from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
+
+from .features import FeatureMoments
+from .kind import Kind
+from .numbers import Distribution, Mean, Ranges
+from .strings import Strings
+from .trend import Trend
+from .values import Values
+
+KINDS: Mapping[tuple[type, Measure | None], type[Kind[Any, Any]]] = {
+    (Boolean, None): Values,
+    (Choice, None): Values,
+    (Cross, None): Values,
+    (Number, Measure.MEAN): Mean,
+    (Number, Measure.DISTRIBUTION): Distribution,
+    (Number, Measure.RANGES): Ranges,
+    (OpenStrings, None): Strings,
+    (Features, Measure.MOMENTS): FeatureMoments,
+    (Boolean, Measure.TREND): Trend,
+}
+
+
+@lru_cache(maxsize=1024)
+def kind_of(collection: Collection) -> Kind[Any, Any]:
+    """Return the kind of a collection whose devices add noise; any other has no default."""
+    return KINDS[type(collection.domain), collection.measure](collection)

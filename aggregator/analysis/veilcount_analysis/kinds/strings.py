@@ -1,0 +1,154 @@
+"""Open strings: candidates are tested, or strings are found letter by letter.
+
+A test is counted durably before it is made (`Source.searches`): what is shown was paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from veilcount_shared.domain import MAX_LABEL, OpenStrings
+
+from ..errors import QueryError
+from ..estimation import NoReports, ShareEstimates
+from ..estimation.confidence_intervals import Counts
+from ..estimation.open_strings import chance
+from ..mechanisms import estimate_shares, share_handler
+from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_handler
+from ..mechanisms.estimates import TermOptions
+from .estimate_query import EstimateQuery
+from .kind import (
+    NAMED,
+    CandidateSearch,
+    CommonValues,
+    Kind,
+    RangeFigures,
+    Selection,
+    Source,
+    SummedKind,
+    Tally,
+)
+from .scope import Scope
+from .time_ranges import TimeRange
+from .values import leading, poisoning_finding, share_figures, side_shares, simultaneous, unanswered
+
+NOT_LISTED = "open strings are not listed: give candidates or values"
+
+
+class Strings(SummedKind[OpenStrings]):
+    """Shares of strings: those named, of candidates those found, or those found before."""
+
+    figure = "strings"
+    subject = "open strings"
+    named_values = True
+    accepted_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"view=smooth", "candidates", "discover", "values"}
+    )
+    refused_parameters: ClassVar[Mapping[str, str]] = {
+        "top": NOT_LISTED,
+        "group": NOT_LISTED,
+        "view=consistent": "the shares of open strings that were found do not sum to 100 %:"
+        " view=raw",
+        "page": "open strings have one page",
+        "looks=every": "open strings have intervals for one planned look: looks=one",
+    }
+
+    def check(self, query: EstimateQuery) -> None:
+        super().check(query)
+        if query.candidates and self.domain.prefixes and not query.discover:
+            fix = "strings are found without them: give discover=true, which takes them as a"
+            raise QueryError("candidates", list(query.candidates[:NAMED]), f"{fix} dictionary")
+        if query.discover and not self.domain.prefixes:
+            fix = "only where the definition has discover = true: give candidates"
+            raise QueryError("discover", True, fix)
+
+    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
+        search = self._search(source, query, scope, whole)
+        texts, places = search.texts, search.places
+        if query.values:
+            candidates = candidates_of(self.domain, query.values, "values")
+            texts, places = candidates.texts, candidates.places
+        return Selection(texts, places, None, self._facts(search, whole.counters))
+
+    def _search(
+        self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally
+    ) -> CandidateSearch:
+        """Return those found: among the candidates, letter by letter, or in any test before."""
+        about = (scope.whole.periods, list(scope.cells))
+        if not (query.discover or query.candidates):
+            return source.searches.known()
+        candidates = candidates_of(self.domain, query.candidates)
+        if query.discover:
+            return source.searches.discover(whole, query.candidates, about)
+        return source.searches.test(whole, candidates, about)
+
+    def figures(
+        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
+    ) -> RangeFigures:
+        contributions = time_range.contributions(self.collection)
+        terms = TermOptions(looks=query.looks, contributions=contributions)
+        places = selection.places.tolist()
+        shares = estimate_shares(
+            self.collection,
+            data.counters,
+            query.level,
+            among=query.among.value,
+            values=places,
+            **terms,
+        )
+        if isinstance(shares, NoReports):
+            return RangeFigures(0, shares.estimand, unanswered(selection.labels))
+        order, together = np.arange(len(places)), simultaneous(shares)
+        leader = None  # a string that nobody looked for may be larger
+        if query.values:
+            leader = leading(shares, selection.labels, order, together)
+        figures = share_figures(shares, query, selection.labels, order, together)
+        return RangeFigures(shares.n, shares.estimand, figures, leader)
+
+    def poisoning(self, whole: Tally) -> tuple[bool, str]:
+        return poisoning_finding(self.collection, whole.counters)
+
+    def common_values(self, other: Kind[Any, Any], words: Sequence[str]) -> CommonValues:
+        named = candidates_of(self.domain, words, "values")
+        there = Candidates.from_texts(other.domain, named.texts)
+        return CommonValues(named.places, there.places, named.texts.__getitem__)
+
+    def side_estimate(
+        self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
+    ) -> ShareEstimates:
+        return side_shares(self.collection, tally, query, contributions, places)
+
+    @property
+    def line(self) -> float:
+        return open_handler(self.collection).least_share(1, chance(MAX_CANDIDATES))
+
+    def _facts(self, search: CandidateSearch, counters: Counts) -> dict[str, Any]:
+        handler, texts = open_handler(self.collection), set(search.texts)
+        response, n = share_handler(self.collection).response, handler.report_count(counters)
+        return {
+            "P": response.P,
+            "Q": response.Q,
+            "discovers": search.discovers,
+            "candidates": search.candidates,
+            "found": len(search.texts),
+            "missing": [text for text in search.named if text not in texts],
+            "tested": search.tested,
+            "least_share": handler.least_share(n, search.alpha) if n else None,
+        }
+
+
+def candidates_of(
+    domain: OpenStrings, words: Sequence[str], name: str = "candidates"
+) -> Candidates:
+    """Return the candidates of a query, or refuse them."""
+    if len(words) > MAX_CANDIDATES:
+        fix = f"at most {MAX_CANDIDATES:,} at a time"
+        raise QueryError(name, f"{len(words):,} strings", fix)
+    candidates = Candidates.from_texts(domain, words)
+    if candidates.unreadable:
+        fix = f"give strings of 1 to {MAX_LABEL} visible characters"
+        raise QueryError(name, list(candidates.unreadable[:NAMED]), fix)
+    return candidates

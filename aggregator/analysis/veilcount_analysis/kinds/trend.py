@@ -1,0 +1,93 @@
+"""A state over time: the share of true at the end of each time range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from veilcount_shared.domain import Boolean
+from veilcount_shared.schedule import period_end
+
+from ..estimation import poisoning_band
+from ..estimation.confidence_intervals import Counts
+from ..estimation.estimator import IntervalTarget
+from ..estimation.results import IntervalTerms, estimate_frequencies
+from ..estimation.trend import TrendEstimator
+from ..mechanisms.trend import trend_handler
+from .estimate_query import EstimateQuery
+from .kind import Kind, RangeFigures, Selection, Source, Tally
+from .labels import no_value, places_of
+from .scope import Scope
+from .time_ranges import ONE_DAY, TimeRange
+from .values import UNLISTED, share_figure, unanswered
+
+TWO = "a trend has the shares of true and false: remove it"
+Newest = tuple[int, TrendEstimator] | None
+
+
+class Trend(Kind[Boolean, Newest]):
+    """Its reports add up over time: a figure is of all reports so far, not of a range's."""
+
+    untested = (
+        "Reports of a rise or a fall have no poisoning test: the band states how far fake reports"
+        " could have moved a share."
+    )
+    accepted_parameters: ClassVar[frozenset[str]] = frozenset({"values"})
+    refused_parameters: ClassVar[Mapping[str, str]] = {
+        **UNLISTED,
+        "top": TWO,
+        "group": TWO,
+        "view=consistent": "a trend has the raw view alone: view=raw",
+        "page": "a trend has one page",
+        "view=smooth": "a trend is of all reports so far already: give view=raw",
+        "looks=every": "the intervals of a trend hold at one planned look: looks=one",
+    }
+    uncompared = "a state over time is compared by its estimates: estimate both"
+    measures_width = True  # its figures are of some of the reports
+
+    def check(self, query: EstimateQuery) -> None:
+        super().check(query)
+        if query.values:
+            places = places_of(self.collection, query.values)
+            if not len(places.places):
+                raise no_value(self.collection, places.unknown[0])
+
+    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
+        size = self.domain.size
+        pages = 1 if query.values else -(-size // query.size)
+        places = np.arange(size)[: query.size]
+        if query.values:
+            places = places_of(self.collection, query.values).places
+        labels = tuple(map(bool, places.tolist()))
+        return Selection(labels, places, None, {"size": size, "pages": pages})
+
+    def read(self, source: Source, scope: Scope, time_range: TimeRange) -> Newest:
+        """Return the newest period of a range that has an estimate, and it; over ones first."""
+
+        def counters(period: int) -> Counts:
+            return source.tally(range(period, period + 1), (0,)).counters
+
+        handler = trend_handler(self.collection)
+        over = [period for period in time_range.periods if source.is_over(period)]
+        for period in reversed(over or time_range.periods):
+            if evidence := handler.evidence(period, counters):
+                return period, evidence
+        return None
+
+    def figures(
+        self, data: Newest, query: EstimateQuery, selection: Selection, time_range: TimeRange
+    ) -> RangeFigures:
+        if data is None:
+            return RangeFigures(0, "no answers yet", unanswered(selection.labels))
+        period, evidence = data
+        terms = IntervalTerms(query.level, IntervalTarget.POPULATION)
+        shares = estimate_frequencies(evidence, terms, np.arange(2))
+        band = poisoning_band(evidence, query.fakes)
+        answers = shares.frequency * evidence.n
+        columns = (shares.frequency, shares.low, shares.high, band.low, band.high, answers)
+        rows: list[list[float]] = np.stack(columns, axis=1)[selection.places].tolist()
+        figures = tuple(map(share_figure, selection.labels, rows))
+        day = period_end(self.collection, period).date() - ONE_DAY
+        return RangeFigures(evidence.n, f"at the end of {day}, {shares.estimand}", figures)

@@ -1,0 +1,272 @@
+"""Listed values, true or false, and crossed ones: the share of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Boolean, Choice, Cross
+
+from ..errors import QueryError
+from ..estimation import NoReports, ShareEstimates, View, base_cut, noise_line, poisoning_band
+from ..estimation.confidence_intervals import Counts, Ends
+from ..estimation.estimator import Estimator
+from ..estimation.fieller import RatioEstimator
+from ..estimation.proportions import SupportCounts
+from ..estimation.results import ESTIMANDS
+from ..mechanisms import estimate_shares, estimate_sums, poisoning_test, share_handler
+from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
+from .estimate_query import Denominator, EstimateQuery
+from .kind import CommonValues, Figure, Kind, RangeFigures, Selection, Source, SummedKind, Tally
+from .labels import Value, groups_of, no_value, places_of, value_at, value_key
+from .sample_adequacy import LISTED
+from .scope import Scope
+from .time_ranges import TimeRange
+
+ABSENT = "absent"
+LISTS_VALUES = "this collection lists its values: give values, or none for all"
+UNLISTED: Mapping[str, str] = {"candidates": LISTS_VALUES, "discover": LISTS_VALUES}
+
+
+class Values(SummedKind[Boolean | Choice | Cross]):
+    """Shares of listed values, or of groups of them; of hidden presence also that of `absent`."""
+
+    accepted_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"view=consistent", "view=smooth", "page", "looks=every", "top", "group", "values"}
+    )
+    refused_parameters: ClassVar[Mapping[str, str]] = UNLISTED
+
+    def check(self, query: EstimateQuery) -> None:
+        super().check(query)
+        if query.groups:
+            groups_of(self.collection, query.groups)
+        elif query.values:
+            named = places_of(self.collection, query.values)
+            if not len(named.places):
+                raise no_value(self.collection, named.unknown[0])
+        elif not query.top:
+            self._page(query)
+
+    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
+        size, stand_out = self.collection.domain.size, None
+        if query.groups:
+            groups = groups_of(self.collection, query.groups)
+            facts = self._facts(size)
+            return Selection(tuple(groups), np.arange(len(groups)), tuple(groups.values()), facts)
+        if query.values:
+            return self._at(places_of(self.collection, query.values).places, self._facts(size))
+        if query.top:
+            places, stand_out = self._ranked(whole.counters, query.top, query.view)
+            return self._at(places, self._facts(size, stand_out=stand_out))
+        pages = -(-size // query.size)
+        return self._at(self._page(query), self._facts(size, page=query.page, pages=pages))
+
+    def figures(
+        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
+    ) -> RangeFigures:
+        is_whole = query.view is View.CONSISTENT and selection.groups is None
+        contributions = time_range.contributions(self.collection)
+        terms = TermOptions(looks=query.looks, contributions=contributions)
+        shares = self._shares(data.counters, query, selection, terms, is_whole=is_whole)
+        if isinstance(shares, NoReports):
+            return RangeFigures(0, shares.estimand, unanswered(selection.labels))
+        places = selection.places if is_whole else np.arange(len(selection.labels))
+        together = simultaneous(shares)
+        figures = list(share_figures(shares, query, selection.labels, places, together))
+        if shares.absent is not None:
+            alone = simultaneous(shares.absent)
+            row = share_figures(shares.absent, query, (ABSENT,), np.arange(1), alone)
+            figures += [replace(row[0], kind=ABSENT)]
+        chosen = query.top or query.values or query.groups
+        is_page = not chosen and len(places) < self.collection.domain.size
+        leader = None if is_page else leading(shares, selection.labels, places, together)
+        return RangeFigures(shares.n, shares.estimand, tuple(figures), leader)
+
+    def poisoning(self, whole: Tally) -> tuple[bool, str]:
+        return poisoning_finding(self.collection, whole.counters)
+
+    def common_values(self, other: Kind[Any, Any], words: Sequence[str]) -> CommonValues:
+        size, other_collection = self.domain.size, other.collection
+        places = places_of(self.collection, words).places if words else np.arange(size)
+        places_there = places
+        if self.domain != other.domain:
+            table = {
+                value_key(value_at(other_collection, place)): place
+                for place in range(other.domain.size)
+            }
+            keys = [value_key(value_at(self.collection, place)) for place in places.tolist()]
+            common = [index for index, key in enumerate(keys) if key in table]
+            places = places[common]
+            places_there = np.array([table[keys[index]] for index in common], np.int64)
+        return CommonValues(
+            places, places_there, lambda index: value_at(self.collection, int(places[index]))
+        )
+
+    def side_estimate(
+        self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
+    ) -> ShareEstimates:
+        return side_shares(self.collection, tally, query, contributions, places)
+
+    def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
+        shares = estimate_shares(self.collection, whole.counters)
+        if isinstance(shares, NoReports):
+            return None
+        parts = [shares.frequency] + ([shares.absent.frequency] if shares.absent else [])
+        return tuple(np.clip(np.concatenate(parts), 0, 1).tolist())
+
+    @property
+    def line(self) -> float | None:
+        if self.collection.inputs <= LISTED:
+            return None
+        response = share_handler(self.collection).response
+        return noise_line(response, 1, self.collection.domain.size)
+
+    def _facts(self, size: int, **more: Any) -> dict[str, Any]:
+        response = share_handler(self.collection).response
+        facts = {"P": response.P, "Q": response.Q, "size": size, "page": 1, "pages": 1}
+        return facts | {"stand_out": None} | more
+
+    def _at(self, places: Counts, facts: Mapping[str, Any]) -> Selection:
+        named = partial(value_at, self.collection)
+        return Selection(tuple(map(named, places.tolist())), places, None, facts)
+
+    def _page(self, query: EstimateQuery) -> Counts:
+        size, begin = self.collection.domain.size, (query.page - 1) * query.size
+        if begin >= size:
+            raise QueryError("page", query.page, f"the last page is {-(-size // query.size)}")
+        return np.arange(begin, min(begin + query.size, size))
+
+    def _ranked(self, counters: Counts, top: int, view: View) -> tuple[Counts, int]:
+        """Return the largest shares; the consistent view has those above noise only."""
+        raw = estimate_shares(self.collection, counters)
+        if isinstance(raw, NoReports):
+            return np.arange(min(top, self.collection.domain.size)), 0
+        above = base_cut(raw.frequency, share_handler(self.collection).response, raw.n)
+        largest = np.argsort(-raw.frequency, kind="stable")
+        return (above if view is View.CONSISTENT else largest)[:top], len(above)
+
+    def _shares(
+        self,
+        counters: Counts,
+        query: EstimateQuery,
+        selection: Selection,
+        terms: TermOptions,
+        *,
+        is_whole: bool,
+    ) -> ShareEstimates | NoReports:
+        if selection.groups is None:
+            places = None if is_whole else selection.places.tolist()
+            return estimate_shares(
+                self.collection,
+                counters,
+                query.level,
+                query.own_view,
+                among=query.among.value,
+                values=places,
+                **terms,
+            )
+        answered = query.among is Denominator.ANSWERED
+        within = np.arange(self.collection.domain.size) if answered else None
+        sums = estimate_sums(
+            self.collection, counters, selection.groups, query.level, within=within, **terms
+        )
+        if isinstance(sums, NoReports) or not self.collection.has_absent:
+            return sums
+        whose = ANSWERED if answered else ALL_DEVICES
+        return replace(sums, estimand=f"{whose}, {ESTIMANDS[sums.terms.target]}")
+
+
+# -- shares, of whatever they are ----------------------------------------------------------------
+
+
+def side_shares(
+    collection: Collection,
+    tally: Tally,
+    query: EstimateQuery,
+    contributions: int,
+    places: Counts | None,
+) -> ShareEstimates:
+    """Return the shares of one side of a comparison, which has reports; by default all."""
+    shares = estimate_shares(
+        collection,
+        tally.counters,
+        query.level,
+        among=query.among.value,
+        values=None if places is None else places.tolist(),
+        looks=query.looks,
+        contributions=contributions,
+    )
+    if isinstance(shares, NoReports):
+        raise ValueError(f"{collection.name}: no reports to compare")  # noqa: TRY004 - not its type
+    return shares
+
+
+def unanswered(labels: Sequence[Value]) -> tuple[Figure, ...]:
+    """Return the figures of shares without a report: anything from 0 to 1."""
+    return tuple(Figure("share", label, None, 0.0, 1.0, 0.0, 1.0) for label in labels)
+
+
+def share_figures(
+    shares: ShareEstimates,
+    query: EstimateQuery,
+    labels: Sequence[Value],
+    places: Counts,
+    together: Ends,
+) -> tuple[Figure, ...]:
+    """Return a figure for each label; `places` are theirs among the estimated shares."""
+    band = poisoning_band(shares.evidence, query.fakes)
+    answers = shares.frequency * answering(shares.evidence)
+    columns = (shares.frequency, shares.low, shares.high, band.low, band.high, answers, *together)
+    rows: list[list[float]] = np.stack(columns, axis=1)[places].tolist()
+    counts: list[int | None] = [None] * len(labels)
+    if isinstance(shares.evidence, SupportCounts):
+        counts = shares.evidence.counts[places].tolist()
+    return tuple(map(share_figure, labels, rows, counts))
+
+
+def share_figure(label: Value, row: Sequence[float], count: int | None = None) -> Figure:
+    """Return a share from its columns; without the last two there is no simultaneous interval."""
+    figure, low, high, fake_low, fake_high, answers, *ends = row
+    return Figure(
+        "share", label, figure, low, high, fake_low, fake_high, None, answers, count,
+        ends[0] if ends else None, ends[1] if ends else None,
+    )  # fmt: skip
+
+
+def simultaneous(shares: ShareEstimates) -> Ends:
+    """Return the intervals that hold at once for all values, shown or not."""
+    low, high = replace(shares.terms, simultaneous=True).interval(shares.evidence)
+    if shares.view is View.CONSISTENT:
+        return np.clip(low, 0, 1), np.clip(high, 0, 1)
+    return low, high
+
+
+def leading(
+    shares: ShareEstimates, labels: Sequence[Value], places: Counts, together: Ends
+) -> Value | None:
+    """Return the value whose interval is above those of all others, which hold at once."""
+    low, high = together
+    first, *others = np.argsort(-shares.evidence.points[places], kind="stable").tolist()
+    leads = others and low[places][first] > high[places][others].max()
+    return labels[first] if leads else None
+
+
+def answering(evidence: Estimator) -> float:
+    """Return how many answers the shares are of: n, or an estimated part of it."""
+    if not isinstance(evidence, RatioEstimator):
+        return float(evidence.n)
+    part = float(evidence.whole.points[0])
+    return evidence.n * max(0.0, 1 - part if evidence.inverted else part)
+
+
+def poisoning_finding(collection: Collection, counters: Counts) -> tuple[bool, str]:
+    """Return whether the poisoning test of shares failed, and its message."""
+    if not counters.any():
+        return False, "There are no reports to test."
+    result = poisoning_test(collection, counters)
+    return result.failed, str(result)
