@@ -303,6 +303,7 @@ MOST_LARGE = MOST_LARGE_BYTES // MAX_BODY
 def test_large_bodies_that_never_end_share_a_budget(server: Server) -> None:
     """All but a byte of each is sent; reports of devices are taken all the same."""
     raw = head(*POST, f"Content-Length: {MAX_BODY}") + bytes(MAX_BODY - 1)
+    send(server.url, body(collection()))  # has it load what a first report needs
     before = kilobytes(server)
     with ExitStack() as dripping:
         for _ in range(5 * MOST_LARGE):
@@ -312,7 +313,9 @@ def test_large_bodies_that_never_end_share_a_budget(server: Server) -> None:
         grown = kilobytes(server) - before
         taken = send(server.url, body(collection()))
 
-    assert grown < 2 * MOST_LARGE_BYTES >> 10
+    # Without the budget it would be five times the budget at least: what is sent is that long. A busy
+    # machine holds some bytes twice, on their way from the event loop's buffers.
+    assert grown < 3 * MOST_LARGE_BYTES >> 10
     assert taken.json() == {"verdicts": ["counted"]}
 
 

@@ -28,7 +28,7 @@ class AuditEntry:
 def audit_record(store: RecordStore, now: datetime, actor: str, action: str, target: str) -> Record:
     """Return the record of one act, for the change that does it."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return AuditEntry(at, actor, action, target).record(len(store.record_keys(KIND)))
+    return AuditEntry(at, actor, action, target).record(store.record_count(KIND))
 
 
 def load_audit_log(store: RecordStore) -> list[AuditEntry]:

@@ -228,7 +228,7 @@ class PrivacyFilter:
         records = []
         for release in missing:
             kind = record_kind(release.fingerprint)
-            place = places.get(kind, len(self.store.record_keys(kind)))
+            place = places.get(kind, self.store.record_count(kind))
             records.append(release.record(place))
             places[kind] = place + 1
         return records

@@ -168,6 +168,9 @@ class RecordStore(Protocol):
     def record_keys(self, kind: str) -> frozenset[str]:
         """Return the keys of all records of a kind, without their values."""
 
+    def record_count(self, kind: str) -> int:
+        """Return the number of records of a kind, without reading them."""
+
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         """Return the records of a kind under these keys; keys without a record are left out."""
 

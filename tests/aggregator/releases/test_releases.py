@@ -286,7 +286,7 @@ def test_nothing_is_released_from_a_store_that_lacks_acknowledged_reports(
 RECORDS_ONLY = {
     "losses",
     "records",
-    "record_keys",
+    "record_count",
     "generation",
     "generations",
     "change_records",

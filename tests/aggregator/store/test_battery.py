@@ -223,6 +223,7 @@ def test_records_are_kept_by_kind_and_key(store: Store) -> None:
     assert store.records("audit") == {"c": b"1"}
     assert store.records("none") == {}
     assert store.record_keys("none") == set()
+    assert (store.record_count("key"), store.record_count("none")) == (2, 0)
 
 
 def test_a_change_of_another_generation_is_not_made(store: Store) -> None:

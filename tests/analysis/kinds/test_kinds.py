@@ -83,7 +83,7 @@ def test_an_unknown_kind_is_an_error_and_never_taken_for_values() -> None:
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("domain", QUESTIONS.values(), ids=QUESTIONS)
-def test_a_parameter_is_refused_unless_the_kind_lists_it(domain: str, name: str) -> None:
+def test_a_parameter_that_a_kind_does_not_declare_is_refused(domain: str, name: str) -> None:
     kind, query = kind_of(question(domain)), EstimateQuery.parse({name: VALUES[name]})
     ((parameter, value),) = parameters(query)
     if parameter in kind.accepted_parameters:
@@ -114,7 +114,7 @@ def estimated(collection: Collection, counters: Any) -> Any:
     return estimate_series(kind, query, SeriesData.load(kind, Arrays(counters), query, scope))
 
 
-def test_a_notebook_estimates_a_series_from_arrays_alone() -> None:
+def test_a_notebook_estimates_from_arrays() -> None:
     collection = of_values(3)
     counters = simulate(collection, np.array([600, 300, 100]), np.random.default_rng(1))
 

@@ -1,7 +1,7 @@
 """Whether n reports are enough to be read: the verdict that comes before any figure.
 
 The error falls with the square root of n. It is that of the mechanism that devices use, with its
-worst or average noise (`trust_models.error_models`), so it is known before the first report. The
+worst or average noise (`trust_models.quantity`), so it is known before the first report. The
 error of an estimate is its interval, and the verdict states no second one.
 """
 

@@ -134,6 +134,9 @@ class MemoryStore:
     def record_keys(self, kind: str) -> frozenset[str]:
         return frozenset(self.records(kind))
 
+    def record_count(self, kind: str) -> int:
+        return len(self.records(kind))
+
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         records = self.records(kind)
         return {key: records[key] for key in keys if key in records}

@@ -55,6 +55,9 @@ class RedisRecords:
     def record_keys(self, kind: str) -> frozenset[str]:
         return frozenset(name.decode() for name in self._ask("HKEYS", _key(kind)))
 
+    def record_count(self, kind: str) -> int:
+        return int(self._ask("HLEN", _key(kind)))
+
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         if not keys:
             return {}

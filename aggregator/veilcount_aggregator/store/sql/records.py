@@ -42,6 +42,11 @@ class SqlRecords(ABC):
             found = database.execute("select key from record where kind = ?", (kind,))
             return frozenset(key for (key,) in found)
 
+    def record_count(self, kind: str) -> int:
+        with self.reading() as database:
+            counted = database.execute("select count(*) from record where kind = ?", (kind,))
+            return int(counted.fetchone()[0])
+
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         query = "select key, value from record where kind = ? and key = ?"
         with self.reading() as database:

@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def hook_folders() -> list[str]:
-    """Return the folder of the hooks, as the entry point `pyinstaller40` asks for it."""
+    """Return the folder of the hooks, for which PyInstaller asks by an entry point."""
     return [str(Path(__file__).parent)]
