@@ -313,8 +313,8 @@ def test_large_bodies_that_never_end_share_a_budget(server: Server) -> None:
         grown = kilobytes(server) - before
         taken = send(server.url, body(collection()))
 
-    # Without the budget it would be five times the budget at least: what is sent is that long. A busy
-    # machine holds some bytes twice, on their way from the event loop's buffers.
+    # What is sent is five times the budget. A busy machine holds some bytes twice, on their way
+    # from the buffers of the event loop.
     assert grown < 3 * MOST_LARGE_BYTES >> 10
     assert taken.json() == {"verdicts": ["counted"]}
 

@@ -84,9 +84,7 @@ def test_a_dictionary_finds_rarer_strings_and_does_not_hide_others() -> None:
 def test_bounds_that_ignore_how_many_beginnings_there_are_find_strings_nobody_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        string_tree.special, "ndtri", lambda chances: np.full(chances.shape, -2.05)
-    )
+    monkeypatch.setattr(string_tree.special, "ndtri", lambda chances: np.full(chances.shape, -2.05))
 
     assert len(set(found(1)) - set(HELD)) > poisson.isf(ALPHA, 6 * 0.25)
 

@@ -114,7 +114,7 @@ def estimated(collection: Collection, counters: Any) -> Any:
     return estimate_series(kind, query, SeriesData.load(kind, Arrays(counters), query, scope))
 
 
-def test_a_notebook_estimates_from_arrays() -> None:
+def test_figures_come_from_arrays_without_a_server() -> None:
     collection = of_values(3)
     counters = simulate(collection, np.array([600, 300, 100]), np.random.default_rng(1))
 
