@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from veilcount_analysis.estimation import string_tree
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.letter_model import END, LETTERS, LetterModel
 from veilcount_analysis.estimation.string_tree import Beginnings
 from veilcount_analysis.mechanisms.candidate_search import discovered, open_handler
+from veilcount_analysis.scipy_modules import special
 from veilcount_shared.collection import Collection
 from veilcount_shared.domain import OpenStrings
 from veilcount_shared.periods import Unit
@@ -84,7 +84,7 @@ def test_a_dictionary_finds_rarer_strings_and_does_not_hide_others() -> None:
 def test_bounds_that_ignore_how_many_beginnings_there_are_find_strings_nobody_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(string_tree.special, "ndtri", lambda chances: np.full(chances.shape, -2.05))
+    monkeypatch.setattr(special, "ndtri", lambda chances: np.full(chances.shape, -2.05))
 
     assert len(set(found(1)) - set(HELD)) > poisson.isf(ALPHA, 6 * 0.25)
 
