@@ -18,6 +18,7 @@ from veilcount_aggregator.store import DurabilityState, Store, open_store
 from veilcount_aggregator.store.redis.store import open_redis
 
 from ....redis_server import VALKEY, RedisServer
+from ....system.server import wait_until
 from ..engines import ENGINES, Empty
 from ..series_fixtures import LINKED
 from ..test_battery import (
@@ -85,6 +86,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
         servers.append(RedisServer(tmp_path / name, program=VALKEY, repl_diskless_sync_delay="0"))
     master, replica = servers
     replica.follow(master)
+    wait_until(lambda: not replica.rewriting)  # which a synchronization starts, and makes unfit
     yield master, replica
     for server in servers:
         server.kill()
