@@ -36,6 +36,7 @@ from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from .config_check import DURABLE, ServerIdentity, settings_of, weak_syncing
 from .connections import Host, Wait, Words, require_all
 from .durability import DurabilityMonitor
+from .error_mapping import is_repeatable
 from .heights import Raised, RedisHeights
 from .lua_library import call
 from .shard_client import Command, ShardClient
@@ -186,6 +187,8 @@ class DurableWriter:
                 if command.confirms:
                     self._require(command, answer)
         except StoreError as error:
+            if is_repeatable(error):  # the question alone: a write that was done is not sent again
+                return StoreUnavailable("a shard moved before its writes were confirmed: ask again")
             return error
         return None
 
