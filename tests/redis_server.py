@@ -8,12 +8,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import redis
+
+from . import processes
+from .processes import stopped, wait_until
 
 HOST = "127.0.0.1"
 SETTINGS = {"appendonly": "yes", "appendfsync": "always", "save": ""}
@@ -61,6 +63,10 @@ class RedisServer:
         self.start()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def url(self) -> str:
         login = f":{self.password}@" if self.password else ""
         return f"redis://{login}{HOST}:{self.port}/0"
@@ -81,6 +87,8 @@ class RedisServer:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
+    close = kill
+
     def freeze(self) -> None:
         """Stop it in its tracks: connections stay, nothing answers."""
         self._process.send_signal(signal.SIGSTOP)
@@ -89,24 +97,18 @@ class RedisServer:
         """Let it go on."""
         self._process.send_signal(signal.SIGCONT)
 
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Let it stand still for so long."""
-        self.freeze()
-        try:
-            yield
-        finally:
-            self.thaw()
+    def frozen(self) -> AbstractContextManager[None]:
+        """Stop it meanwhile."""
+        return stopped([self.pid])
 
     def follow(self, master: RedisServer, *, through: int = 0) -> None:
         """Become a replica, and wait until it has all; `through` is the port of a proxy."""
         self.ask("CONFIG", "SET", "repl-diskless-load", "swapdb")
         self.ask("REPLICAOF", HOST, str(through or master.port))
-        ends = time.monotonic() + 30
-        while not (self._info("replication")["master_link_status"] == "up" and master.confirms()):
-            if time.monotonic() > ends:
-                raise TimeoutError("the replica does not follow")
-            time.sleep(0.02)
+        wait_until(lambda: self._is_linked() and master.confirms(), 30)
+
+    def _is_linked(self) -> bool:
+        return bool(self._info("replication")["master_link_status"] == "up")
 
     def promote(self) -> None:
         self.ask("REPLICAOF", "NO", "ONE")
@@ -137,8 +139,7 @@ class RedisServer:
 
     def children(self) -> list[int]:
         """Return the processes that write its files in the background."""
-        task = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        return [int(child) for child in task.read_text().split()]
+        return processes.children(self.pid)
 
     def ask(self, *command: str | bytes) -> Any:
         with self.connection() as connection:

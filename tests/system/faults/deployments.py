@@ -8,9 +8,7 @@ killed is started again, what was full has room.
 
 from __future__ import annotations
 
-import os
 import resource
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -19,7 +17,7 @@ from pathlib import Path
 from ...proxy import Mood, Proxy
 from ...redis_cluster import RedisCluster
 from ...redis_server import HOST, RedisServer
-from ..server import Server, free_port, slow_commits, wait_until
+from ..server import Server, free_port, slow_commits, worker_killed, worker_stopped
 from .campaign import Campaign
 
 Fault = Callable[[], AbstractContextManager[None]]
@@ -98,27 +96,11 @@ class Deployment:
             "requests cut": moody(self.way, Mood.HALF_REQUEST),
             "replies lost": moody(self.way, Mood.LOSE_REPLY),
             "network silent": moody(self.way, Mood.BLACKHOLE),
-            "worker killed": self.worker_killed,
-            "worker stopped": self.worker_stopped,
+            "worker killed": lambda: worker_killed(self.server),
+            "worker stopped": lambda: worker_stopped(self.server),
             "server killed": fault(self.kill, self.serve),
             "server stopped": fault(self.drain, self.serve),
         }
-
-    @contextmanager
-    def worker_killed(self) -> Iterator[None]:
-        """One of two; the server replaces it by itself."""
-        killed = self.server.workers()[0]
-        os.kill(killed, signal.SIGKILL)
-        yield
-        wait_until(lambda: len({*self.server.workers()} - {killed}) == WORKERS)
-
-    @contextmanager
-    def worker_stopped(self) -> Iterator[None]:
-        """In its tracks, with whatever it holds; then it goes on."""
-        stopped = self.server.workers()[-1]
-        os.kill(stopped, signal.SIGSTOP)
-        yield
-        os.kill(stopped, signal.SIGCONT)
 
     def slow_store(self) -> AbstractContextManager[None]:
         """Hold up what is written, so that requests that arrive meanwhile become groups."""
@@ -202,13 +184,12 @@ class OnRedis(Deployment):
             "Redis out of reach": moody(self.inner, Mood.BLACKHOLE),
             "Redis killed": fault(self.redis.kill, self.redis.start),
             "both killed": fault(self.kill_both, self.redis.start, self.serve),
-            "Redis stopped": fault(self.redis.freeze, self.redis.thaw),
+            "Redis stopped": self.redis.frozen,
             "Redis out of memory": out_of_memory(self.redis),
         }
 
     def kill_both(self) -> None:
         self.redis.kill()
-        os.kill(self.server.workers()[0], signal.SIGKILL)
         self.server.kill()
 
     def close(self) -> None:
@@ -230,7 +211,7 @@ class OnCluster(Deployment):
             "master killed": fault(second.kill, second.start, self.cluster.wait),
             "both killed": fault(self.kill_all, *starts, self.cluster.wait, self.serve),
             # not for so long that the others notice
-            "master stopped": fault(third.freeze, third.thaw),
+            "master stopped": third.frozen,
             # a part of each group is written, and a part is not
             "master out of memory": out_of_memory(first),
         }
