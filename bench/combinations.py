@@ -18,10 +18,11 @@ from tests.matrix.guesses import Figure
 from tests.matrix.lives import PERSONS, population
 from tests.matrix.parties import Logs
 
+from .separate import ROOT
 from .table import Row, Table
 
 MANY = 48  # persons of each combination, in the whole run
-PAGE = Path(__file__).parents[1] / "docs" / "threat-model.md"
+PAGE = ROOT / "docs" / "threat-model.md"
 
 
 def run(*, quick: bool) -> Table:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import http.client
 import os
 import secrets
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from loadtests.analysts import analyst_load, definitions, parse, report_body
+from tests.processes import stopped
 from tests.system.server import HOST, Server
 
 from veilcount_aggregator.records.gateway_keys import GatewayKey, create_gateway_key
@@ -142,18 +142,6 @@ class Ways:
         except OSError:
             self._connection.close()
             return 0, b""
-
-
-@contextmanager
-def stopped(pids: list[int]) -> Iterator[None]:
-    """Stop processes meanwhile."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

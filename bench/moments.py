@@ -18,8 +18,8 @@ from veilcount_analysis.mechanisms.moments import MomentsHandler
 from veilcount_shared.domain import GRID, Features, Number
 from veilcount_shared.mechanisms import Moments
 
-from .competitors import ROOT
-from .table import Row, Table
+from .separate import ROOT
+from .table import Row, Table, target
 
 MILLION = 1_000_000
 #: features, and the standard deviation of one moment that is to be met at epsilon 1
@@ -75,7 +75,7 @@ def _error(features: int, most: float) -> Row:
     numbers = np.random.default_rng(2).uniform(-1, 1, (MILLION, features))
     worst = float(np.sqrt(estimated(1, numbers).variances.max()))
     row: Row = {"what": f"{features} features", "n": MILLION, "eps": "1", "sd of a moment": worst}
-    return {**row, "target": f"<= {most}", "met": worst <= most}
+    return {**row, **target(worst, most)}
 
 
 def adult() -> Floats:

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import requests
 from loadtests.analysts import Findings, analyst_load, definitions, parse, report_body, send
+from tests.processes import peak_megabytes
 from tests.system.server import Server
 
 from veilcount_aggregator.records.api_keys import Role, create_key
@@ -82,16 +83,6 @@ class Devices:
     def percentile(self, which: float) -> float:
         """Return a percentile of the latencies, in milliseconds."""
         return float(np.percentile(self.seconds, which)) * 1000
-
-
-def peak(pid: int) -> float:
-    """Return the peak memory of a process, in MB; 0 if it is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0.0
-    found = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
-    return found[0] / 1024 if found else 0.0
 
 
 def prepare(url: str, text: str) -> str:
@@ -166,15 +157,14 @@ def run(*, quick: bool) -> Table:
 
 def _row(name: str, devices: Devices, server: Server, seconds: float) -> Row:
     assert not devices.failed
-    analysis: list[int] = getattr(server, "analysis", list)()
     return {
         "intake": name,
         "reports/s": len(devices.seconds) / seconds,
         "p50, ms": devices.percentile(50),
         "p99, ms": devices.percentile(99),
         "worst, ms": devices.percentile(100),
-        "workers, MB": max(peak(pid) for pid in server.workers()),
-        "analysis, MB": max((peak(pid) for pid in analysis), default=0.0),
+        "workers, MB": max(map(peak_megabytes, server.workers())),
+        "analysis, MB": max(map(peak_megabytes, server.analysis())),
     }
 
 

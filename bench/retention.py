@@ -25,7 +25,7 @@ from veilcount_aggregator.store.sql.row_deletion import ROWS_AT_ONCE
 from veilcount_aggregator.store.sqlite.store import SqliteStore, open_sqlite
 from veilcount_analysis.series.series import Series
 
-from .ingest_load import question
+from .definitions import question
 from .table import Row, Table
 
 COLUMNS = {
@@ -96,7 +96,7 @@ class Deletion:
 
 
 def _measure(rows: int) -> Deletion:
-    series = Series(question(SLOTS))
+    series = question(SLOTS)
     with tempfile.TemporaryDirectory() as folder:
         with _dropped_epoch(Path(folder) / "range.db", series, rows) as store:
             begin = perf_counter()

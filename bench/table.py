@@ -9,6 +9,23 @@ from dataclasses import dataclass
 Cell = str | int | float | bool | None
 Row = Mapping[str, Cell]
 
+#: the columns of a part that states single figures
+FIGURES = {"what": "", "value": ".4g", "where": "", "target": "", "met": ""}
+
+
+def target(value: float, most: float | None = None, *, least: float | None = None) -> Row:
+    """Return the cells of a figure's target, none without one."""
+    if most is not None:
+        return {"target": f"<= {most:g}", "met": value <= most}
+    return {} if least is None else {"target": f">= {least:g}", "met": value >= least}
+
+
+def figure(
+    what: str, value: float, where: str = "", most: float | None = None, **least: float
+) -> Row:
+    """Return a row of `FIGURES`."""
+    return {"what": what, "value": value, "where": where, **target(value, most, **least)}
+
 
 @dataclass(frozen=True)
 class Table:

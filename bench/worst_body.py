@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
+from tests.engines import SQLITE, engine
 from tests.security.hostile_bodies import Body, define, makers, report
 
 from veilcount_client.delivery.body_packing import pack
@@ -17,8 +18,8 @@ from veilcount_shared import Collection
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE
 
-from .ingest_servers import Served, engine, served
-from .table import Row, Table
+from .load import Served, served
+from .table import Row, Table, target
 
 COLUMNS = {
     "body": "",
@@ -46,8 +47,8 @@ def run(*, quick: bool) -> Table:
         plain, tokens = define(folder / "bench.toml", DEFINITIONS)
         hostile = makers(plain, tokens)
         with (
-            engine("sqlite", folder / "store") as store,
-            served("granian", store, folder / "bench.toml", limited=True) as server,
+            engine(SQLITE, folder / "store") as store,
+            served(store, folder / "bench.toml", limited=True) as server,
         ):
             bodies = BodyCosts(server, plain[0], requests, rounds)
             rows = [bodies.row(name, make) for name, make in hostile.items()]
@@ -73,7 +74,7 @@ class BodyCosts:
         row: Row = {"body": name, "bytes": len(make()[2]), "ms": hostile, "honest ms": honest}
         times = hostile / honest
         row = {**row, "times": times, "load": os.getloadavg()[0]}
-        return {**row, "target": f"<= {GOAL:g}", "met": times <= GOAL}
+        return {**row, **target(times, GOAL)}
 
     def _honest(self) -> Body:
         return BINARY_TYPE, "", pack(Batch((report(self._collection),)))

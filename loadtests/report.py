@@ -108,7 +108,7 @@ class Outcome:
 
     def _phases(self) -> list[str]:
         found = phase_results(self.request_log, self.terms)
-        lines = table(found) if len(self.terms.course.phases) > 1 else []
+        lines = [str(table(found))] if len(self.terms.course.phases) > 1 else []
         if self.terms.shape == RAMP:
             lines.append(f"knee: {knee(found, self.promised)}")
         return lines

@@ -41,7 +41,7 @@ class Engine:
 
 @contextmanager
 def engine(kind: str, folder: Path, query: str = "", *, replicas: int = 0) -> Iterator[Engine]:
-    """Make a store in a new folder, with a query of its URL; of a cluster, masters with replicas."""
+    """Make a store in a new folder, its URL with a query; a cluster's masters with replicas."""
     folder.mkdir()
     with _started(kind, folder, replicas) as servers:
         nodes: tuple[RedisServer, ...] = ()

@@ -108,13 +108,13 @@ class RedisServer:
         wait_until(lambda: self._is_linked() and master.confirms(), 30)
 
     def _is_linked(self) -> bool:
-        return bool(self._info("replication")["master_link_status"] == "up")
+        return bool(self.info("replication")["master_link_status"] == "up")
 
     def promote(self) -> None:
         self.ask("REPLICAOF", "NO", "ONE")
 
     def replicas(self) -> int:
-        info = self._info("replication")
+        info = self.info("replication")
         return sum(
             info.get(f"slave{number}", {}).get("state") == "online"
             for number in range(info["connected_slaves"])
@@ -128,13 +128,13 @@ class RedisServer:
 
     def calls_of(self, command: str) -> int:
         """Return how often it was called since the server was started."""
-        found = self._info("commandstats").get(f"cmdstat_{command}", {})
+        found = self.info("commandstats").get(f"cmdstat_{command}", {})
         return int(found.get("calls", 0))
 
     @property
     def rewriting(self) -> bool:
         """Whether its append-only file is being rewritten, or will be next."""
-        info = self._info("persistence")
+        info = self.info("persistence")
         return bool(info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"])
 
     def children(self) -> list[int]:
@@ -148,7 +148,7 @@ class RedisServer:
     def connection(self) -> redis.Redis:
         return redis.Redis(host=HOST, port=self.port, password=self.password, protocol=2)
 
-    def _info(self, section: str) -> Any:
+    def info(self, section: str) -> Any:
         with self.connection() as connection:
             return connection.info(section)
 

@@ -17,10 +17,22 @@ from typing import Any, Self
 
 import requests
 
-from ..processes import children, stopped
-from ..processes import wait_until as wait_until
-from ..redis_server import HOST as HOST
-from ..redis_server import free_port as free_port
+from ..processes import children, stopped, wait_until
+from ..redis_server import HOST, free_port
+
+__all__ = [
+    "ENDING_SECONDS",
+    "HOST",
+    "LIMITS",
+    "STARTING_SECONDS",
+    "Server",
+    "free_port",
+    "listens",
+    "slow_commits",
+    "wait_until",
+    "worker_killed",
+    "worker_stopped",
+]
 
 STARTING_SECONDS = 60.0
 ENDING_SECONDS = 30.0

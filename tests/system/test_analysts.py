@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 import requests
-from bench.reads import Devices, fill, peak, prepare
+from bench.reads import Devices, fill, prepare
 from loadtests.analysts import definitions, parse
 
 from veilcount_aggregator.server.analysis_process.forwarding import MOST_WAITING
 
+from ..processes import cpu_seconds, peak_megabytes
 from .server import Server, wait_until
 
 VALUES = 10_000
@@ -55,20 +56,15 @@ def ask(server: Server, key: str, path: str, accept: str = "text/csv, */*") -> r
     return requests.get(server.url + path, headers=headers, timeout=60)
 
 
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
 def test_what_analysts_ask_is_computed_in_the_analysis_process(server: Server, key: str) -> None:
     """A worker's memory holds none of it, and the length is announced.
 
     The worker only passes the response on: it grows far less than the process that computes it.
     """
     (worker,), (analysis,) = server.workers(), server.analysis()
-    before = peak(worker), peak(analysis)
+    before = peak_megabytes(worker), peak_megabytes(analysis)
     reply = ask(server, key, CSV)
-    grown, computed = peak(worker) - before[0], peak(analysis) - before[1]
+    grown, computed = peak_megabytes(worker) - before[0], peak_megabytes(analysis) - before[1]
 
     assert reply.status_code == 200
     assert len(reply.content.splitlines()) == VALUES + 1

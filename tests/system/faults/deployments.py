@@ -12,6 +12,7 @@ import resource
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 from ...proxy import Mood, Proxy
@@ -46,11 +47,6 @@ def out_of_memory(redis: RedisServer) -> Fault:
         lambda: redis.ask("CONFIG", "SET", "maxmemory", "1"),
         lambda: redis.ask("CONFIG", "SET", "maxmemory", "0"),
     )
-
-
-def moody(way: Proxy, mood: Mood) -> Fault:
-    """A network that is as bad as that."""
-    return fault(lambda: setattr(way, "mood", mood), lambda: setattr(way, "mood", Mood.PASS))
 
 
 @contextmanager
@@ -92,10 +88,10 @@ class Deployment:
     def faults(self) -> dict[str, Fault]:
         """What may go wrong between devices and a server, and with the server, on every store."""
         return {
-            "requests dropped": moody(self.way, Mood.REFUSE),
-            "requests cut": moody(self.way, Mood.HALF_REQUEST),
-            "replies lost": moody(self.way, Mood.LOSE_REPLY),
-            "network silent": moody(self.way, Mood.BLACKHOLE),
+            "requests dropped": partial(self.way.in_mood, Mood.REFUSE),
+            "requests cut": partial(self.way.in_mood, Mood.HALF_REQUEST),
+            "replies lost": partial(self.way.in_mood, Mood.LOSE_REPLY),
+            "network silent": partial(self.way.in_mood, Mood.BLACKHOLE),
             "worker killed": lambda: worker_killed(self.server),
             "worker stopped": lambda: worker_stopped(self.server),
             "server killed": fault(self.kill, self.serve),
@@ -178,10 +174,10 @@ class OnRedis(Deployment):
     def faults(self) -> dict[str, Fault]:
         """What may go wrong with a Redis, or on the way to it."""
         return super().faults | {
-            "calls dropped": moody(self.inner, Mood.REFUSE),
-            "calls cut": moody(self.inner, Mood.HALF_REQUEST),
-            "answers of Redis lost": moody(self.inner, Mood.LOSE_REPLY),
-            "Redis out of reach": moody(self.inner, Mood.BLACKHOLE),
+            "calls dropped": partial(self.inner.in_mood, Mood.REFUSE),
+            "calls cut": partial(self.inner.in_mood, Mood.HALF_REQUEST),
+            "answers of Redis lost": partial(self.inner.in_mood, Mood.LOSE_REPLY),
+            "Redis out of reach": partial(self.inner.in_mood, Mood.BLACKHOLE),
             "Redis killed": fault(self.redis.kill, self.redis.start),
             "both killed": fault(self.kill_both, self.redis.start, self.serve),
             "Redis stopped": self.redis.frozen,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from fractions import Fraction
 from types import FrameType
+from typing import Any
 
 import click
 import numpy as np
@@ -20,7 +21,6 @@ from veilcount_analysis.releases.opendp_noise import load_opendp
 from veilcount_issuer.signing import require_gmpy2
 from veilcount_serving import structured_logging
 
-from ...queries import plain
 from ...records import sessions
 from ...records.api_keys import Role
 from ...server.background import BackgroundThread
@@ -109,9 +109,9 @@ def command(
         demo = DemoRun.prepare(campaign, place, devices=devices, clients=clients, seed=seed)
         with _day_progress(quiet=as_json) as progress:
             result = demo.play(progress)
-        found = summary.summary(result, seed=seed, level=float(level), generator=demo.generator)
+        document = summary.summary(result, seed=seed, level=float(level))
         clock.release()
-        _print(found, "" if once else _link(place), url, as_json=as_json)
+        _print(document, "" if once else _link(place), url, as_json=as_json)
         if not once:
             _serve(place.aggregator)
     return EXIT_OK
@@ -122,28 +122,18 @@ def _link(place: DemoDeployment) -> str:
     return sessions.link_url(place.url, secret)
 
 
-def _print(found: summary.Summary, link: str, url: str, *, as_json: bool) -> None:
+def _print(document: dict[str, Any], link: str, url: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(plain(found) | {"link": link or None})
+        print_json(document | {"link": link or None})
         return
-    print_lines([*summary.participation_lines(found), "", *summary.question_lines(found), ""])
-    print_table(summary.FIGURES, map(summary.figure_cells, found.rows))
-    print_lines(["", *summary.notes(found), ""])
-    print_table(summary.RELEASED, map(summary.release_cells, found.release.rows))
-    print_lines(["", summary.PRICES, ""])
-    print_table(summary.COSTS, map(summary.cost_cells, found.accounts))
-    if found.relayed:
-        print_lines(["", *summary.relayed_lines(found.relayed), ""])
-        print_table(summary.PARTIES, map(summary.party_cells, found.relayed.parties))
-        print_lines(["", *summary.privacy_of_logs(found.relayed)])
+    for lines, (columns, rows) in summary.sections(document):
+        print_lines(lines)
+        print_table(columns, rows)
     if url:
         print_lines(["", f"Everything is kept in {redact_url(url)}."])
     if link:
-        lines = (
-            f"Dashboard (the link works once, within 15 minutes): {link}",
-            "Press Ctrl-C to stop.",
-        )
-        print_lines(["", *lines])
+        dashboard = f"Dashboard (the link works once, within 15 minutes): {link}"
+        print_lines(["", dashboard, "Press Ctrl-C to stop."])
 
 
 def _serve(aggregator: Aggregator) -> None:

@@ -9,9 +9,9 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from .separate import ROOT
 from .table import Row, Table
 
-ROOT = Path(__file__).parents[1]
 MOST = 404.0  # MB of the default install of the aggregator
 PROJECTS = (".", "aggregator/analysis", "aggregator")
 EXTRAS = ("", "reader", "aggregator", "central", "arrow")
