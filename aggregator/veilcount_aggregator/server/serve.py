@@ -35,7 +35,7 @@ from ..service import Aggregator
 from ..settings import Settings
 from ..store import DurabilityState, store_file
 from ..store.store_url import redact_url
-from .analysis_pool.places import PLACES, Place
+from .analysis_pool.places import PLACES, PoolPlace
 from .analysis_pool.process import run as run_analysis
 from .analysis_pool.supervisor import AnalysisPool
 from .app import WebApplication, assemble
@@ -116,7 +116,7 @@ def start(settings: Settings, bind: ListenAddress) -> StartupSummary:
     return ready
 
 
-def _analyze(megabytes: int, listener: socket.socket, place: Place) -> int:
+def _analyze(megabytes: int, listener: socket.socket, place: PoolPlace) -> int:
     """Run a process of the pool: open the application, compute what workers pass on."""
     with suppress(VeilcountError):
         app.open()

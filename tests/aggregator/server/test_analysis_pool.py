@@ -197,11 +197,11 @@ def test_whoever_waits_too_long_hears_why(
         wait_until(lambda: pool.permits < MOST_WAITING)
         time.sleep(0.5)
         monkeypatch.setattr(pool_client, limit, 0.2)
-        told = pool.worker.get("/hang" if limit == "ANSWER_SECONDS" else "/pid")
+        refusal = pool.worker.get("/hang" if limit == "ANSWER_SECONDS" else "/pid")
         os.kill(pid, signal.SIGKILL)
         hung.result()
 
-    assert told.status_code == 503
+    assert refusal.status_code == 503
     assert pool.refused[0] in {reason, COMPUTING}
 
 

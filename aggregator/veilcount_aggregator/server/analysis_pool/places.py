@@ -16,7 +16,7 @@ _IDLE = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PoolPlace:
     """One place of the pool, and the process in it."""
 
     number: int
@@ -46,7 +46,7 @@ class Place:
         return time.monotonic() - self.times[2 * self.number + 1] < ALIVE_SECONDS
 
 
-def new_places(count: int = PLACES) -> tuple[Place, ...]:
+def new_places(count: int = PLACES) -> tuple[PoolPlace, ...]:
     """Return the places of a new pool."""
     times = (ctypes.c_double * (2 * count)).from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
-    return tuple(Place(number, times) for number in range(count))
+    return tuple(PoolPlace(number, times) for number in range(count))

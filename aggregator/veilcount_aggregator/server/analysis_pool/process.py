@@ -22,7 +22,7 @@ from werkzeug.wrappers import Response
 from veilcount_serving.structured_logging import FaultLog
 
 from .messages import ACCEPTED, receive_request, send_response
-from .places import Place
+from .places import PoolPlace
 
 NAME = "vc-analysis"  # as ps and top show it
 ENDPOINT = "analysis"
@@ -34,7 +34,9 @@ GROWN = 0.5  # of its memory limit: a process above it is replaced between two r
 EXIT_ENDED, EXIT_GROWN = 0, 4
 
 
-def run(listener: socket.socket, application: WSGIApplication, place: Place, megabytes: int) -> int:
+def run(
+    listener: socket.socket, application: WSGIApplication, place: PoolPlace, megabytes: int
+) -> int:
     """Serve requests until there is a reason to end; return the exit code."""
     parent = os.getppid()
     limit_resources(megabytes)
@@ -60,7 +62,7 @@ def run(listener: socket.socket, application: WSGIApplication, place: Place, meg
 
 
 def serve(
-    connection: Connection, application: WSGIApplication, place: Place, faults: FaultLog
+    connection: Connection, application: WSGIApplication, place: PoolPlace, faults: FaultLog
 ) -> None:
     """Compute one request; the worker handles a connection that breaks off."""
     place.begin()

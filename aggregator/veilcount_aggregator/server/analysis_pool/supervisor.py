@@ -21,7 +21,7 @@ from pathlib import Path
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.structured_logging import log_event
 
-from .places import PLACES, Place, new_places
+from .places import PLACES, PoolPlace, new_places
 from .process import EXIT_GROWN, POLL_SECONDS
 
 PREFIX = "veilcount-"
@@ -33,7 +33,7 @@ STOP_SECONDS = 4.0
 FAILED = 70  # exit code of an unexpected error
 ORPHAN_SECONDS = 2.0  # that a process computes on after its server is gone
 
-Run = Callable[[socket.socket, Place], int]
+Run = Callable[[socket.socket, PoolPlace], int]
 
 
 class AnalysisPool:
@@ -84,7 +84,7 @@ class AnalysisPool:
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _supervise(self, place: Place) -> None:
+    def _supervise(self, place: PoolPlace) -> None:
         delay = MIN_DELAY
         while not self._stopping.is_set():
             started = time.monotonic()
@@ -97,7 +97,7 @@ class AnalysisPool:
             delay = MIN_DELAY if stable else min(delay * 2, MAX_DELAY)
             self._stopping.wait(0 if stable else delay)
 
-    def _run_once(self, place: Place) -> int:
+    def _run_once(self, place: PoolPlace) -> int:
         """Run one process to its end; return its exit code."""
         parent = os.getpid()
         place.end()
@@ -117,7 +117,7 @@ class AnalysisPool:
             del self._pids[place.number]
         return os.waitstatus_to_exitcode(status)
 
-    def _run_child(self, place: Place, parent: int) -> None:
+    def _run_child(self, place: PoolPlace, parent: int) -> None:
         """Run in the forked process, and exit: none of the parent's cleanup may run here."""
         code = FAILED
         try:
@@ -127,7 +127,7 @@ class AnalysisPool:
         finally:
             os._exit(code)
 
-    def _give_signs(self, place: Place, parent: int) -> None:
+    def _give_signs(self, place: PoolPlace, parent: int) -> None:
         """Give signs of life, until the parent was killed: then clean up for it, and exit."""
         while os.getppid() == parent:
             place.beat()
