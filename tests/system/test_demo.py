@@ -25,7 +25,7 @@ import requests
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.operate.demo.campaign import SCREENS, Campaign, Question
 from veilcount_aggregator.operate.demo.deployment import DemoClock, deploy, memory_folder
-from veilcount_aggregator.operate.demo.party_logs import PartyLogs
+from veilcount_aggregator.operate.demo.relayed_question import PartyLogs
 from veilcount_aggregator.operate.demo.run import DemoResult, DemoRun
 from veilcount_aggregator.queries import EstimateQuery, estimate
 from veilcount_aggregator.store import VERDICT, open_store

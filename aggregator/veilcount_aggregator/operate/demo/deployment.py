@@ -36,9 +36,8 @@ from ...settings import Settings
 from ...store import open_store
 from ...store.store_url import redact_url
 from .campaign import Campaign
-from .party_logs import PartyLogs
 from .real_devices import FILES_EACH, RelayedRoute
-from .relayed_question import open_issuer
+from .relayed_question import PartyLogs, open_issuer
 
 
 class DemoClock:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from veilcount_client import Client
 from veilcount_client.clock import Clock
@@ -62,60 +61,51 @@ class RelayedRoute(NamedTuple):
     account: Callable[[int], str]  # the token of a person's account
 
 
-@dataclass(frozen=True, slots=True)
-class Installer:
-    """Installs apps without threads: hundreds share a machine, and the replay has them send."""
-
-    folder: Path
-    clock: Clock
-    recorders: dict[int, DeliveryRecorder] = field(default_factory=dict)  # by person
-
-    def direct(
-        self, number: int, url: str, collections: Mapping[str, Collection], *, consents: bool
-    ) -> Client:
-        """Install the app of a person, who answers the consent question."""
-        self.recorders[number] = DeliveryRecorder(HttpTransport(url, None, self.clock.now))
-        client = Client(
-            collections=collections,
-            state_dir=self.folder / f"device {number}",
-            transport=self.recorders[number],
-            trust_curator=True,
-            clock=self.clock,
-            threaded=False,
-            strict=True,
-        )
-        client.consent(consents)
-        return client
-
-    def relayed(self, number: int, route: RelayedRoute) -> Client:
-        """Install the app of a person in the beta, who consents."""
-        client = Client(
-            collections={route.collection.name: route.collection},
-            state_dir=self.folder / f"relayed device {number}",
-            relay=route.relay,
-            relay_keys=route.relay_keys,
-            issuer=route.issuer,
-            account=route.account(number),
-            clock=self.clock,
-            threaded=False,
-            strict=True,
-        )
-        client.consent(True)
-        return client
-
-
 class Fleet:
-    """Apps that are installed together and work on a few threads."""
+    """Apps that work on a few threads: hundreds share a machine, and the replay has them send."""
 
-    def __init__(self) -> None:
-        """Start without devices."""
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        """Start without devices; the state of each will be in the folder."""
         self.clients: dict[int, Client] = {}
+        self.recorders: dict[int, DeliveryRecorder] = {}
+        self._common: dict[str, Any] = {"clock": clock, "threaded": False, "strict": True}
+        self._folder, self._now = folder, clock.now
         self._threads = ThreadPoolExecutor(THREADS, "demo-device")
 
-    def install(self, people: Iterable[int], install: Callable[[int], Client]) -> None:
-        """Install the app for these people."""
-        people = list(people)
+    def install(
+        self, people: Mapping[int, bool], url: str, collections: Mapping[str, Collection]
+    ) -> None:
+        """Install the app for these people, each of whom consents or declines."""
+
+        def install(person: int) -> Client:
+            transport = DeliveryRecorder(HttpTransport(url, None, self._now))
+            self.recorders[person] = transport
+            state = self._folder / f"device {person}"
+            options = {"transport": transport, "trust_curator": True, **self._common}
+            return Client(collections=collections, state_dir=state, **options)
+
+        self._install(people, install)
+
+    def install_beta(self, people: Mapping[int, bool], route: RelayedRoute) -> None:
+        """Install the app with the question that is answered over a relay."""
+
+        def install(person: int) -> Client:
+            return Client(
+                collections={route.collection.name: route.collection},
+                state_dir=self._folder / f"relayed device {person}",
+                relay=route.relay,
+                relay_keys=route.relay_keys,
+                issuer=route.issuer,
+                account=route.account(person),
+                **self._common,
+            )
+
+        self._install(people, install)
+
+    def _install(self, people: Mapping[int, bool], install: Callable[[int], Client]) -> None:
         self.clients.update(zip(people, self._threads.map(install, people), strict=True))
+        for person, consents in people.items():
+            self.clients[person].consent(consents)
 
     def deliver(self, people: Iterable[int]) -> None:
         """Have the devices of these people send all reports that are due."""

@@ -23,7 +23,7 @@ from ...queries import Snapshot
 from .campaign import SCREEN, SCREENS, Campaign, Question
 from .deployment import DemoDeployment
 from .population import DemoUsers, Flags, TrueAnswers, draw_answers
-from .real_devices import Fleet, Installer
+from .real_devices import DeliveryRecorder, Fleet
 from .simulated_devices import SimulatedReports, draw_secrets
 
 ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its instant
@@ -45,7 +45,6 @@ class DemoRun:
     real: Ints
     shares_position: Flags  # of each device of the beta
     generator: Generator
-    installer: Installer
 
     @classmethod
     def prepare(
@@ -62,22 +61,16 @@ class DemoRun:
         users = DemoUsers.draw(devices, campaign, generator)
         real = np.sort(generator.choice(devices, clients, replace=False))
         shares_position = generator.random(min(clients, RELAYED)) < SHARE_POSITION
-        installer = Installer(deployment.folder, deployment.clock)
-        return cls(campaign, deployment, users, real, shares_position, generator, installer)
+        return cls(campaign, deployment, users, real, shares_position, generator)
 
     def play(self, show: ShowDay) -> DemoResult:
         """Replay all days; return the result."""
-        clock, verdicts = self.deployment.clock, Counter[Verdict]()
-        with closing(Fleet()) as devices, closing(Fleet()) as beta:
-            devices.install(
-                self.real.tolist(),
-                lambda person: self.installer.direct(
-                    person,
-                    self.deployment.url,
-                    self.campaign.collections,
-                    consents=bool(self.users.consents[person]),
-                ),
-            )
+        folder, clock = self.deployment.folder, self.deployment.clock
+        verdicts, devices, beta = Counter[Verdict](), Fleet(folder, clock), Fleet(folder, clock)
+        with closing(devices), closing(beta):
+            consents = dict(enumerate(self.users.consents.tolist()))
+            people = {person: consents[person] for person in self.real.tolist()}
+            devices.install(people, self.deployment.url, self.campaign.collections)
             for day in range(self.campaign.days):
                 evening = datetime.combine(self.campaign.day(day), EVENING)
                 clock.move(min(evening, self.campaign.now))
@@ -85,8 +78,8 @@ class DemoRun:
                 self._record(day, devices)
                 self._relay(day, beta)
                 verdicts += self._deliver(day)
-            devices.deliver(self.real.tolist())
-        return DemoResult(self, verdicts, self._release())
+            devices.deliver(people)
+        return DemoResult(self, devices.recorders, verdicts, self._release())
 
     # -- the days ------------------------------------------------------------------------------
 
@@ -106,7 +99,7 @@ class DemoRun:
         """In the last week the beta answers; who sends first on an evening is drawn."""
         route, people = self.deployment.relayed, range(len(self.shares_position))
         if day == self.campaign.beta_installs:
-            beta.install(people, lambda person: self.installer.relayed(person, route))
+            beta.install_beta(dict.fromkeys(people, True), route)
         if day in self.campaign.beta_answers:
             for client, value in zip(beta.clients.values(), self.shares_position, strict=True):
                 client.record(route.collection.name, bool(value))
@@ -176,14 +169,14 @@ class DemoResult:
     """The result of a replay: what was counted, and the true values behind it."""
 
     run: DemoRun
+    recorders: Mapping[int, DeliveryRecorder]
     simulated: Counter[Verdict]
     released: Mapping[str, Any]
 
     @property
     def real(self) -> Counter[Verdict]:
         """The verdicts of the reports of real devices."""
-        recorders = self.run.installer.recorders.values()
-        return sum((each.verdicts for each in recorders), Counter[Verdict]())
+        return sum((each.verdicts for each in self.recorders.values()), Counter[Verdict]())
 
     @property
     def reader(self) -> Reader:
@@ -214,7 +207,5 @@ class DemoResult:
         fingerprint, everyone = run.campaign.collections[name].fingerprint, run.true_answers[name]
         real = everyone.where(np.isin(everyone.people, run.real))
         rows = zip(real.people.tolist(), real.periods.tolist(), strict=True)
-        counted = [
-            run.installer.recorders[person].counted[fingerprint, period] for person, period in rows
-        ]
+        counted = [self.recorders[person].counted[fingerprint, period] for person, period in rows]
         return real.where(real.orders < np.array(counted, np.int64)) + run.simulated[name].answers

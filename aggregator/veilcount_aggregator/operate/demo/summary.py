@@ -17,8 +17,8 @@ from veilcount_analysis.text.result_columns import spelled
 from veilcount_reader.results import Estimate
 
 from .campaign import SCREEN, SCREENS, Question
-from .party_logs import PartyLogs
 from .population import TrueAnswers
+from .relayed_question import PartyLogs
 from .run import DemoResult
 
 Document = Mapping[str, Any]
