@@ -45,7 +45,7 @@ def _redis(folder: Path) -> Iterator[Row]:
 
         def commands() -> int:
             stats = server.info("commandstats").items()
-            return sum(each["calls"] for name, each in stats if not name.startswith(UNCOUNTED))
+            return sum(stat["calls"] for name, stat in stats if not name.startswith(UNCOUNTED))
 
         yield from _rows("Redis", store, commands)
 

@@ -93,7 +93,7 @@ def _check(servers: Mapping[str, Served], rounds: Sequence[Round]) -> None:
     What was on its way when a run was over may have been counted or not.
     """
     answered, doubtful = Counter[str](), Counter[str]()
-    for (name, shape), costs in (pair for each in rounds for pair in each.items()):
+    for (name, shape), costs in (pair for turn in rounds for pair in turn.items()):
         answered[name] += costs.requests * shape.reports
         doubtful[name] += shape.reports * CONNECTIONS
     for name in NAMES:
@@ -104,18 +104,18 @@ def _check(servers: Mapping[str, Served], rounds: Sequence[Round]) -> None:
 
 def _costs(rounds: Sequence[Round]) -> Iterator[Row]:
     for (name, shape), costs in _by_subject(rounds).items():
-        invalid = ", INVALID" if max(each.share for each in costs) > MOST_SHARE else ""
+        invalid = ", INVALID" if max(cost.share for cost in costs) > MOST_SHARE else ""
         where = f"{NAMES.get(name, name)}, {shape}{invalid}"
-        yield figure("us", median(each.app for each in costs), where)
-    worst = max(costs.share for each in rounds for costs in each.values())
+        yield figure("us", median(cost.app for cost in costs), where)
+    worst = max(costs.share for turn in rounds for costs in turn.values())
     yield figure("generator / server, worst", worst, "", MOST_SHARE)
     for name in (SQLITE, REDIS):
-        spread = median(each.p99 / each.p50 for each in _by_subject(rounds)[name, ALONE])
+        spread = median(cost.p99 / cost.p50 for cost in _by_subject(rounds)[name, ALONE])
         yield figure("p99 / p50", spread, f"{NAMES[name]}, {ALONE}", SPREAD_LIMIT)
 
 
 def _by_subject(rounds: Sequence[Round]) -> dict[tuple[str, Shape], list[Costs]]:
-    return {subject: [each[subject] for each in rounds] for subject in rounds[0]}
+    return {subject: [turn[subject] for turn in rounds] for subject in rounds[0]}
 
 
 def _ratios(rounds: Sequence[Round]) -> Iterator[Row]:
@@ -138,7 +138,7 @@ Part = tuple[tuple[str, Shape], str]  # a server and a shape, and whose CPU
 
 def _ratio(rounds: Sequence[Round], one: Part, other: Part) -> float:
     """Return the median ratio of two costs that were measured within one round."""
-    return median(_cost(each, one) / _cost(each, other) for each in rounds)
+    return median(_cost(turn, one) / _cost(turn, other) for turn in rounds)
 
 
 def _cost(costs: Round, part: Part) -> float:
@@ -161,7 +161,8 @@ def _two_workers(folder: Path, seconds: int) -> Row:
         )
         for _ in range(ROUNDS):
             first, second = (
-                load(each, question(SLOTS), ALONE, MOST_A_SECOND[1], seconds) for each in (one, two)
+                load(server, question(SLOTS), ALONE, MOST_A_SECOND[1], seconds)
+                for server in (one, two)
             )
             ratios.append(second.a_second / first.a_second)
     return figure("requests/s, two workers / one", median(ratios), f"SQLite, {ALONE}", least=1)

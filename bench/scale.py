@@ -251,16 +251,16 @@ def _devices(folder: Path, turns: int) -> Iterator[Row]:
     with ExitStack() as stack:
         store = stack.enter_context(engine(CLUSTER, folder / "redis"))
         server = stack.enter_context(served(store, file))
-        turn = server, question(1), Shape(1), MOST_A_SECOND, SECONDS
-        load(*turn)  # what is made once is no device's
+        settings = server, question(1), Shape(1), MOST_A_SECOND, SECONDS
+        load(*settings)  # what is made once is no device's
         before = _bytes_of(store)
-        costs = [load(*turn) for _ in range(turns)]
+        costs = [load(*settings) for _ in range(turns)]
         memory, log = (b - a for a, b in zip(before, _bytes_of(store), strict=True))
-    devices = sum(each.requests for each in costs)
+    devices = sum(turn.requests for turn in costs)
     yield figure("devices", devices, f"{turns} turns")
     for what, value, paper in (
-        ("us of the aggregator", median(each.app for each in costs), COSTS.server),
-        ("us of Redis", median(each.store for each in costs), COSTS.store),
+        ("us of the aggregator", median(turn.app for turn in costs), COSTS.server),
+        ("us of Redis", median(turn.store for turn in costs), COSTS.store),
         ("bytes of Redis", memory / devices, COSTS.row + 1),
         ("bytes of Redis's log", log / devices, COSTS.log),
     ):

@@ -136,9 +136,9 @@ def _workers(folder: Path, seconds: int) -> Iterator[Row]:
     file.write_text(definitions(128), encoding="utf-8")
     for kind, name in ((SQLITE, "SQLite"), (REDIS, "Redis")):
         loads = [_loaded(folder, kind, file, workers, seconds) for workers in WORKERS]
-        costs = [each.app + each.store for each in loads]
+        costs = [cost.app + cost.store for cost in loads]
         yield _row(f"us a request, {name}", "workers", WORKERS, costs)
-        rates = [each.requests / seconds for each in loads]
+        rates = [cost.requests / seconds for cost in loads]
         yield _row(f"requests a second, {name}", "workers", WORKERS, rates)
 
 

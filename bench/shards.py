@@ -73,10 +73,10 @@ def _load(store: Store, pids: list[int], reports: int, seconds: float) -> Cost:
     app, redis, begun = time.process_time(), cpu_seconds(*pids), time.perf_counter()
     while time.perf_counter() - begun < seconds:
         who = chance.integers(0, 256, (GROUP, 1, ROW_BYTES), np.uint8).repeat(reports, axis=1)
-        store.commit([reports_of(each, np.arange(reports), SLOTS, chance) for each in who], {})
+        store.commit([reports_of(rows, np.arange(reports), SLOTS, chance) for rows in who], {})
         requests += GROUP
-    took, each = time.perf_counter() - begun, 1e6 / requests
-    used = (time.process_time() - app) * each, (cpu_seconds(*pids) - redis) * each
+    took, us = time.perf_counter() - begun, 1e6 / requests
+    used = (time.process_time() - app) * us, (cpu_seconds(*pids) - redis) * us
     return Cost(requests / took, *used)
 
 
@@ -85,13 +85,13 @@ def _rows(costs: dict[tuple[int, int], list[Cost]]) -> list[Row]:
         {
             "shards": shards,
             "n": reports,
-            "requests/s": median(each.rate for each in found),
-            "app": median(each.app for each in found),
-            "Redis": median(each.redis for each in found),
+            "requests/s": median(cost.rate for cost in turns),
+            "app": median(cost.app for cost in turns),
+            "Redis": median(cost.redis for cost in turns),
             "/ 3": median(
                 here.both / there.both
-                for here, there in zip(found, costs[reports, SHARDS[0]], strict=True)
+                for here, there in zip(turns, costs[reports, SHARDS[0]], strict=True)
             ),
         }
-        for (reports, shards), found in sorted(costs.items())
+        for (reports, shards), turns in sorted(costs.items())
     ]

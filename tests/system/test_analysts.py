@@ -18,7 +18,7 @@ from loadtests.analysts import definitions, parse
 from veilcount_aggregator.server.analysis_pool.client import MOST_WAITING
 from veilcount_aggregator.server.analysis_pool.places import PLACES
 
-from ..processes import cpu_seconds, peak_megabytes
+from ..processes import cpu_seconds, peak_megabytes, stopped
 from .server import Server, wait_until
 
 VALUES = 10_000
@@ -86,14 +86,8 @@ def hung(server: Server) -> Iterator[None]:
     replaced.
     """
     wait_until(lambda: is_settled(server), 60)
-    pids = server.analysis()
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with stopped(server.analysis()):
         yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 def is_settled(server: Server) -> bool:

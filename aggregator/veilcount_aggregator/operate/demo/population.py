@@ -141,7 +141,9 @@ def _values(name: str, answers: TrueAnswers, campaign: Campaign, generator: Gene
             turns = generator.random(int(answers.people.max()) + 1)
             return (turns[answers.people] < DARK[0] + passed[:, 0] * (DARK[1] - DARK[0])) * 1
         case Question.FIRST_TAP:
-            return _places(np.array([TAPS[each] for each in SCREENS])[answers.segments], generator)
+            return _places(
+                np.array([TAPS[screen] for screen in SCREENS])[answers.segments], generator
+            )
         case Question.TRAIL:
             weights = np.arange(1, len(TRAILS) + 1) ** -ZIPF
             ranks = generator.choice(len(TRAILS), len(answers), p=weights / weights.sum())

@@ -92,10 +92,12 @@ class PartyLogs:
 
     def in_common(self) -> int:
         """Return how many pseudonyms and tokens of reports another party's log holds, anywhere."""
-        issued: list[Any] = [part for each in self.issuer for part in each[2:]]
-        others = b"\0".join([*issued, *(each.body + each.reply for each in self.relay)])
+        issued: list[Any] = [part for signed in self.issuer for part in signed[2:]]
+        others = b"\0".join([*issued, *(exchange.body + exchange.reply for exchange in self.relay)])
         return sum(
-            part in others for each in self.aggregator for part in (each.pseudonym, each.token)
+            part in others
+            for report in self.aggregator
+            for part in (report.pseudonym, report.token)
         )
 
 

@@ -41,7 +41,7 @@ PRICES = (
 def summary(result: DemoResult, *, seed: int, level: float) -> dict[str, Any]:
     """Summarize a replay."""
     run, logs = result.run, result.run.deployment.logs
-    listed = {each["name"]: each for each in result.reader.collections()}
+    listed = {row["name"]: row for row in result.reader.collections()}
     return {
         "app": next(iter(run.campaign.collections.values())).app,
         "begins": str(run.campaign.start),
@@ -99,7 +99,7 @@ def estimate_rows(estimate: Estimate) -> Iterator[tuple[str, float, float, float
     if estimate.mean is not None:
         yield "mean", estimate.mean, float(estimate.low[0]), float(estimate.high[0])
         return
-    columns = (each.tolist() for each in (estimate.frequency, estimate.low, estimate.high))
+    columns = (column.tolist() for column in (estimate.frequency, estimate.low, estimate.high))
     for value, *figures in zip(estimate.value, *columns, strict=True):
         yield spelled(value) or "", *figures
 
@@ -161,7 +161,7 @@ def _relayed(logs: PartyLogs) -> dict[str, Any]:
             {"party": party, "entries": len(log), "from": sender, "entry": entry}
             for party, log, sender, entry in entries
         ],
-        "lengths": len({(len(each.body), len(each.reply)) for each in logs.relay}),
+        "lengths": len({(len(exchange.body), len(exchange.reply)) for exchange in logs.relay}),
         "in_common": logs.in_common(),
         "compared": 2 * len(logs.aggregator),
     }
