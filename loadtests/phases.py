@@ -89,4 +89,4 @@ def knee(found: Sequence[PhaseResult], promised: float | None) -> str:
 
 def table(results: Sequence[PhaseResult]) -> Table:
     """Return the figures of all phases."""
-    return Table("", COLUMNS, [result.row for result in results])
+    return Table("by phase", COLUMNS, [result.row for result in results])

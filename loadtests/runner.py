@@ -19,12 +19,27 @@ from veilcount_shared import Collection
 
 from . import hostile
 from .attack_report import attack_problems
-from .device_log import broken, merge_device_log
-from .devices import DeviceLog, DeviceTask
+from .device_log import (
+    DEVICE_LOG,
+    DEVICE_TASK,
+    DeviceLog,
+    DeviceTask,
+    broken,
+    merge_device_log,
+)
 from .environment import Site
 from .faults import FAULTS
 from .generators import GeneratorFailed, GeneratorProcesses, LocustRun
-from .ipc import HEADERS, REPORTS_PATH, Assignment, RequestLog
+from .ipc import (
+    ASSIGNMENT,
+    HEADERS,
+    REPORTS_PATH,
+    Assignment,
+    RequestLog,
+    load,
+    load_request_logs,
+    save,
+)
 from .load_profiles import HERD, Terms, pace
 from .plan import AFTER, RECOVERY_SECONDS, STORE_GROWTH, Plan
 from .population import REPLAYED, QueuedReport, draw, order
@@ -62,7 +77,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
     file = folder / "collections.toml"
     file.write_text(definitions(now.date(), flooded=plan.hostile), encoding="utf-8")
     workload = _draw_workload(plan, now)
-    workload.assignment.save(folder)
+    save(folder, ASSIGNMENT, workload.assignment)
     query = f"?replicas={plan.replicas}" if plan.replicas else ""
     replicas = int(plan.fault == "failover")
     with engine(plan.store, folder / "store", query, replicas=replicas) as servers:
@@ -70,7 +85,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
         with site:
             costs, window = _load(site, plan, folder, file)
             request_log = _load_request_log(folder)
-            device_log = DeviceLog.load(folder) if plan.real else DeviceLog()
+            device_log = load(folder, DEVICE_LOG) if plan.real else DeviceLog()
             verdicts = merge_device_log(
                 workload.queued_reports,
                 ServerVerdicts.from_request_log(workload.queued_reports, request_log),
@@ -131,7 +146,7 @@ def _load(site: Site, plan: Plan, folder: Path, file: Path) -> tuple[Costs, Faul
     locust_run = LocustRun(site.url, plan.users, plan.at_most, plan.generators, plan.page, flags)
     with GeneratorProcesses(folder) as processes:
         if plan.real:
-            _device_task(site, plan, file).save(folder)
+            save(folder, DEVICE_TASK, _device_task(site, plan, file))
             processes.ready_devices()
         begun = processes.begin(locust_run)
         with watching(server, store):
@@ -202,7 +217,7 @@ def _reply(server: Server, body: bytes) -> tuple[bytes, int]:
 
 
 def _load_request_log(folder: Path) -> RequestLog:
-    request_log = RequestLog.load(folder)
+    request_log = load_request_logs(folder)
     if not request_log.bodies:
         raise GeneratorFailed("locust sent nothing")
     return request_log
