@@ -51,17 +51,6 @@ NAMES: dict[str, tuple[str, View]] = {
     "multi_olh": ("multi-freq-ldpy OLH", "consistent"),
 }
 
-COLUMNS = {
-    "what": "",
-    "k": "d",
-    "eps": "d",
-    "n": ",d",
-    "whose": "",
-    "value": ".4g",
-    "x ours": ".2f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "rare share, rmse %: of a value that hardly anybody holds, by the exact variance.",
     "raw and consistent mse: mean squared error of all shares; x ours is the ratio of two of them.",
@@ -105,7 +94,7 @@ def run(*, quick: bool) -> Table:
         notes = (*NOTES, f"{error}: ours stand alone.")
     missing = {str(row["whose"]) for row in rows if row["value"] is None}
     notes = (*notes, *(f"{name} could not be installed." for name in sorted(missing)))
-    return Table("accuracy: how far estimates are from the truth", COLUMNS, rows, notes)
+    return Table("accuracy: how far estimates are from the truth", rows, notes)
 
 
 # -- ours against the targets ----------------------------------------------------------------------

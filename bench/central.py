@@ -24,7 +24,7 @@ from veilcount_shared import parse_collections
 
 from .scaling import Power
 from .stopwatch import cpu_us
-from .table import FIGURES, Row, Table, figure
+from .table import Row, Table, figure
 
 NOTES = (
     "CPU time. A release: from the question to the durable answer, on SQLite with its journal;",
@@ -58,7 +58,7 @@ def run(*, quick: bool) -> Table:
     with tempfile.TemporaryDirectory() as name:
         rows = [row for k in SIZES for row in _compare_with_opendp(Path(name), k, times)]
         rows += _growing(Path(name), KEPT[:-1] if quick else KEPT, times)
-    return Table("central: what a release costs", FIGURES, rows, NOTES)
+    return Table("central: what a release costs", rows, NOTES)
 
 
 @dataclass

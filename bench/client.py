@@ -26,7 +26,7 @@ from veilcount_shared import Collection, parse_collections
 from veilcount_shared.wire import decode_binary
 
 from . import separate
-from .table import FIGURES, Row, Table, figure
+from .table import Row, Table, figure
 
 NOTES = (
     "record(): wall time, every call timed, the collector accepts connections and never answers;",
@@ -52,7 +52,7 @@ def run(*, quick: bool) -> Table:
             *_start_and_end(processes, times),
         ]
     notes = tuple(note.format(times) for note in NOTES)
-    return Table("client: what it costs the app", FIGURES, rows, notes)
+    return Table("client: what it costs the app", rows, notes)
 
 
 def _recording(processes: Processes, calls: int) -> Iterator[Row]:

@@ -20,7 +20,6 @@ from veilcount_aggregator.store import Store, open_store
 from .definitions import question
 from .table import Row, Table
 
-COLUMNS = {"calls of": "", "definition": "", "counters": "", "calls": ",d"}
 NOTES = (
     "One commit of 200 reports of new pseudonyms: of Redis, every command that the server counts,",
     "  also those within the function; of SQLite, every statement, also those of triggers; and the",
@@ -36,7 +35,7 @@ def run(*, quick: bool) -> Table:
     """Commit reports that need new counters, and reports that need none."""
     with TemporaryDirectory() as name:
         rows = [*_redis(Path(name)), *_sqlite(Path(name))]
-    return Table("commit-calls: the calls of one commit", COLUMNS, rows, NOTES)
+    return Table("commit-calls: the calls of one commit", rows, NOTES)
 
 
 def _redis(folder: Path) -> Iterator[Row]:

@@ -24,21 +24,6 @@ LIMITS = {65_536: (50, 300), 1_000_000: (500, 300)}
 PROMISED = "1"
 ANSWERS = 1_000_000
 
-COLUMNS = {
-    "k": "d",
-    "eps": "",
-    "mechanism": "",
-    "cold ms": ".1f",
-    "decode ms": ".2f",
-    "estimate ms": ".1f",
-    "two values ms": ".1f",
-    "poisoning ms": ".1f",
-    "start MB": ".0f",
-    "decode MB": ".0f",
-    "MB": ".0f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "A million answers, CPU time, each row a process of its own. cold: with the cycle's tables to",
     "  make; decode: the median of the warm ones; estimate: with intervals; two values: of a first",
@@ -52,7 +37,7 @@ def run(*, quick: bool) -> Table:
     sizes = SIZES[::3] + SIZES[-1:] if quick else SIZES
     epsilons = EPSILONS[1:2] if quick else EPSILONS
     rows = [_row(k, epsilon, 3 if quick else 7) for epsilon in epsilons for k in sizes]
-    return Table("estimate: what an estimate costs the aggregator", COLUMNS, rows, NOTES)
+    return Table("estimate: what an estimate costs the aggregator", rows, NOTES)
 
 
 def _row(k: int, epsilon: str, repetitions: int) -> Row:

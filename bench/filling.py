@@ -29,14 +29,6 @@ from .definitions import definitions, question
 from .load import Shape, bodies, served
 from .table import Row, Table
 
-COLUMNS = {
-    "limits": "",
-    "pseudonyms a body": "d",
-    "let in a body": ".1f",
-    "let in a second": ",.0f",
-    "requests to fill": ",.0f",
-    "hours to fill": ",.2f",
-}
 SLOTS, CONNECTIONS, SECONDS, BODIES = 4, 4, 5.0, 2_000
 SIZES = (1, KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS)
 
@@ -69,7 +61,6 @@ def run(*, quick: bool) -> Table:
         ]
     return Table(
         f"filling a period of {MAX_NEW_PSEUDONYMS:,} with invented pseudonyms, SQLite",
-        COLUMNS,
         rows,
     )
 

@@ -23,7 +23,7 @@ from veilcount_aggregator.store.sqlite.store import open_sqlite
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 
 from .stopwatch import cpu_us
-from .table import FIGURES, Row, Table, figure
+from .table import Row, Table, figure
 
 NOTES = (
     "us: CPU of this process for one durable commit; Redis's own is not in it.",
@@ -51,7 +51,7 @@ def run(*, quick: bool) -> Table:
                 for reports in GROUPS:
                     lines += _compared(store, kind, reports, rounds, commits)
         lines += _calls(Path(name) / "calls.db")
-    return Table("heights: what the guards of a store cost a commit", FIGURES, lines, NOTES)
+    return Table("heights: what the guards of a store cost a commit", lines, NOTES)
 
 
 def _calls(file: Path) -> Iterator[Row]:

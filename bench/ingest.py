@@ -21,7 +21,7 @@ from veilcount_aggregator.store import open_store
 from .bare import KINDS
 from .definitions import definitions, question
 from .load import CONNECTIONS, Costs, Served, Shape, load, served
-from .table import FIGURES, Row, Table, figure
+from .table import Row, Table, figure
 
 NOTES = (
     "us: CPU microseconds a request, server and workers; bare: reads the body and answers 204.",
@@ -57,7 +57,7 @@ def run(*, quick: bool) -> Table:
     seconds = 1 if quick else 3
     with tempfile.TemporaryDirectory() as name:
         rows = [*_servers(Path(name), seconds), _two_workers(Path(name), seconds)]
-    return Table("ingest: what a report costs the aggregator", FIGURES, rows, NOTES)
+    return Table("ingest: what a report costs the aggregator", rows, NOTES)
 
 
 def _servers(folder: Path, seconds: int) -> Iterator[Row]:

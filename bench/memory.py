@@ -18,7 +18,7 @@ from veilcount_analysis.mechanisms.sampling import Ints
 
 from .definitions import definitions, question
 from .load import Shape, load, served
-from .table import FIGURES, Row, Table, figure
+from .table import Row, Table, figure
 
 NOTES = (
     "bytes a pseudonym: by how much the store grew, over the rows that made it grow; a row is 12",
@@ -37,7 +37,7 @@ def run(*, quick: bool) -> Table:
     rows = 10**5 if quick else 10**6
     with tempfile.TemporaryDirectory() as name:
         lines = [*_rows_of(Path(name), rows), *_servers(Path(name), 1 if quick else 5)]
-    return Table("memory: what devices take", FIGURES, lines, NOTES)
+    return Table("memory: what devices take", lines, NOTES)
 
 
 def _rows_of(folder: Path, rows: int) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from veilcount_shared.mechanisms import Selection, select_mechanism
 from veilcount_shared.mechanisms.selection import _orders, _select
 
 from .stopwatch import timed
-from .table import FIGURES, Row, Table, figure
+from .table import Row, Table, figure
 from .variance import optimum, supported
 
 STEP = Fraction(1, 20)
@@ -78,7 +78,7 @@ def run(*, quick: bool) -> Table:
     longer = [_point(k, epsilon) for k in LONGER for epsilon in epsilons]
     rows = [*_accuracy(grid), *_accuracy_of_longer_lists(longer), *_promised(), *_time(grid)]
     title = f"plan: {len(grid)} plans, {len(sizes())} sizes k up to {LARGEST}, eps up to 8"
-    return Table(title, FIGURES | {"value": ".5g"}, rows, NOTES)
+    return Table(title, rows, NOTES, digits=5)
 
 
 def sizes() -> list[int]:

@@ -34,19 +34,6 @@ INPUTS = 1000
 #: microseconds a report; a subset of w > 1 has its limit per element
 ALONE, ELEMENT, PLANE, WINDOW = 2.0, 1.5, 6.0, 8.0
 
-COLUMNS = {
-    "asked": "",
-    "eps": "d",
-    "randomizer": "",
-    "bits": "d",
-    "ratio": ".5g",
-    "design us": ".2f",
-    "us": ".2f",
-    "spread %": ".0f",
-    "x ours": ".2f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "us: CPU microseconds of collection.randomize(value, SystemCoins()), design us: of its design",
     "  alone; the median of the repetitions, and the spread from the least to the greatest.",
@@ -87,7 +74,7 @@ def run(*, quick: bool) -> Table:
         except CompetitorsMissingError as error:
             competitors, notes = None, (*NOTES, f"{error}: ours stand alone.")
         rows = [row for case in _cases() for row in _measure(case, effort, competitors)]
-    return Table("randomize: what a report costs the device", COLUMNS, rows, notes)
+    return Table("randomize: what a report costs the device", rows, notes)
 
 
 # -- the cases -------------------------------------------------------------------------------------

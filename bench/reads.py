@@ -32,19 +32,6 @@ from veilcount_shared import Collection
 
 from .table import Row, Table
 
-COLUMNS = {
-    "intake": "",
-    "reports/s": ",.0f",
-    "p50, ms": ".1f",
-    "p99, ms": ".1f",
-    "worst, ms": ".0f",
-    "workers, MB": ".0f",
-    "analysis, MB": ".0f",
-    "answers": ",d",
-    "503": ",d",
-    "target": "",
-    "met": "",
-}
 DEVICES, WORKERS = 8, 2
 FEWEST_REPORTS = 300  # of each collection, so that there is something to estimate
 RATIO = 5.0  # of the latency: the cores are shared with analysts, but the intake goes first
@@ -152,7 +139,7 @@ def run(*, quick: bool) -> Table:
             rows.append(
                 _judged(_row("with log-ins", devices, server, seconds), rows[0], memory=False)
             )
-    return Table("reads: what analysts cost the intake", COLUMNS, rows)
+    return Table("reads: what analysts cost the intake", rows)
 
 
 def _row(name: str, devices: Devices, server: Server, seconds: float) -> Row:

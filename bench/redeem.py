@@ -54,16 +54,6 @@ PSS = padding.PSS(padding.MGF1(hashes.SHA384()), 48)
 GROUPS = (1, 32)
 GOAL = 1.6  # times the same without tokens, of a group of one
 
-COLUMNS = {
-    "requests in a group": ",d",
-    "us bare": ",.0f",
-    "us with tokens": ",.0f",
-    "times": ".2f",
-    "bytes bare": ",d",
-    "bytes with tokens": ",d",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "CPU time of a request of one report, without HTTP: decoded, checked, verified, committed to",
     "  SQLite (durable), in alternating groups. bytes: of the body before it is padded to 1,024.",
@@ -76,7 +66,7 @@ def run(*, quick: bool) -> Table:
         intake = Intake(Path(folder))
         rows = [intake.row(size, 10 if quick else 60) for size in GROUPS]
         intake.close()
-    return Table("redeem: what tokens cost the intake", COLUMNS, rows, NOTES)
+    return Table("redeem: what tokens cost the intake", rows, NOTES)
 
 
 class Intake:

@@ -40,7 +40,6 @@ from = {start}
 until = {until}
 """
 WARM = 10
-COLUMNS = {"what": "", "us": ",.0f", "times direct": ".2f", "bytes": ",d"}
 NOTES = (
     "CPU time. A request: one report over WSGI, committed to SQLite (durable), alternating; the",
     "  encapsulation by the client is not in it. bytes: of the request's body.",
@@ -53,7 +52,7 @@ def run(*, quick: bool) -> Table:
         server = RelayedServer(Path(folder))
         rows = [*server.ends(0.3 if quick else 1.5), *server.requests(20 if quick else 200)]
         server.close()
-    return Table("relay: what Oblivious HTTP costs", COLUMNS, rows, NOTES)
+    return Table("relay: what Oblivious HTTP costs", rows, NOTES)
 
 
 class RelayedServer:

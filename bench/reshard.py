@@ -38,13 +38,6 @@ ROWS = 100_000  # of each shard
 COUNTERS = 1_400_000  # of one tally, the largest that a definition has
 FULL = bytes(COUNTER_BYTES * PAGE)  # a page of it with all its counters
 BATCHES = (10, 100, 1_000)
-COLUMNS = {
-    "what": "",
-    "seconds": ".2f",
-    "pause, moved": ".2f",
-    "pause, others": ".2f",
-    "block, ms": ".0f",
-}
 NOTES = (
     f"{SHARDS} shards of {ROWS:,} rows on three masters, appendfsync always, and in the one that",
     f"moves a tally of {COUNTERS:,} counters in pages. Pauses: of that shard, and of the others.",
@@ -74,7 +67,7 @@ def run(*, quick: bool) -> Table:
             works = {f"{size} keys at once": _mover(store, cluster, size) for size in BATCHES}
             works["backup"] = lambda: backup(masters.url, folder / "backup.db")
             lines = [_measure(store, cluster, what, work) for what, work in works.items()]
-    return Table("reshard: what a move and a backup hold up", COLUMNS, lines, NOTES)
+    return Table("reshard: what a move and a backup hold up", lines, NOTES)
 
 
 def _fill(store: RedisStore, many: int) -> None:

@@ -28,17 +28,6 @@ from veilcount_analysis.series.series import Series
 from .definitions import question
 from .table import Row, Table
 
-COLUMNS = {
-    "rows of an epoch": ",d",
-    "us a row": ".2f",
-    "in all, s": ".2f",
-    "by one range": ".2f",
-    "lock held, ms": ".1f",
-    "open half way, ms": ".1f",
-    "load": ".1f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     f"steps of {ROWS_AT_ONCE:,} rows, each durable when it returns; a server pauses between, and",
     "  deletes for half of each second.",
@@ -65,7 +54,7 @@ def _table(decades: range) -> Table:
     measured = [_measure(10**decade) for decade in decades]
     cheapest = min(deletion.row_us for deletion in measured)
     rows = [deletion.row(cheapest) for deletion in measured]
-    return Table("retention: deleting the rows of an epoch, SQLite", COLUMNS, rows, NOTES)
+    return Table("retention: deleting the rows of an epoch, SQLite", rows, NOTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tests.engines import CLUSTER, Engine, engine
 from .definitions import definitions, question
 from .load import Shape, load, served
 from .memory import data_bytes
-from .table import FIGURES, Row, Table, figure
+from .table import Row, Table, figure
 
 DAY, HOUR = 86_400, 3_600
 MICRO, GIGA, TERA = 1e-6, 1e9, 1e12
@@ -242,7 +242,7 @@ def run(*, quick: bool) -> Table:
     """Send one report of each device; divide."""
     with tempfile.TemporaryDirectory() as name:
         rows = list(_devices(Path(name), 1 if quick else TURNS))
-    return Table("scale: what a device costs, of very many", FIGURES, rows, NOTES)
+    return Table("scale: what a device costs, of very many", rows, NOTES)
 
 
 def _devices(folder: Path, turns: int) -> Iterator[Row]:

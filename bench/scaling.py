@@ -34,8 +34,6 @@ from .memory import spending
 from .stopwatch import cpu_us
 from .table import Row, Table, target
 
-COLUMNS = {"cost": "", "grows with": "", "from": ",d", "to": ",d", "first": ".4g", "last": ".4g"}
-COLUMNS |= {"exponent": ".2f", "interval": "", "target": "", "met": ""}
 NOTES = (
     "first, last: the cost at the least and the largest size. CPU time, but requests a second.",
     "A body: read, judged and counted in SQLite without waiting for the disk. Devices: rows that",
@@ -90,7 +88,7 @@ def run(*, quick: bool) -> Table:
             _row("ms a decode", "values", values, decodes, 1.3),
             *_workers(folder, 1 if quick else 4),
         ]
-    return Table("growth: how each cost grows", COLUMNS, rows, NOTES)
+    return Table("growth: how each cost grows", rows, NOTES)
 
 
 def _bodies(folder: Path, times: int) -> list[float]:

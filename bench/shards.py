@@ -27,7 +27,6 @@ SHARDS = (3, 12, 16, 48)
 REPORTS = (1, 100)
 GROUP = 32
 SLOTS = 128
-COLUMNS = {"shards": "", "n": "", "requests/s": ",.0f", "app": ".4g", "Redis": ".4g", "/ 3": ".3g"}
 NOTES = (
     "us of CPU a request of n reports of one pseudonym, in the commit alone and in three masters;",
     "/ 3: the sum of both, over that of as many shards as masters, in the same rounds.",
@@ -64,7 +63,7 @@ def run(*, quick: bool) -> Table:
             for reports in REPORTS:
                 for shards, (store, pids) in stores.items():
                     costs[reports, shards].append(_load(store, pids, reports, seconds))
-    return Table("shards: more than masters", COLUMNS, _rows(costs), NOTES)
+    return Table("shards: more than masters", _rows(costs), NOTES)
 
 
 def _load(store: Store, pids: list[int], reports: int, seconds: float) -> Cost:

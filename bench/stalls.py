@@ -43,17 +43,6 @@ from .load import served
 from .table import Row, Table
 
 HEALTH, BARE = "health, worst ms", "bare"
-COLUMNS = {
-    "store": "",
-    "fault": "",
-    HEALTH: ".0f",
-    BARE: ".0f",
-    "answer, worst s": ".2f",
-    "503": ",d",
-    "counted again, s": ".2f",
-    "outcome": "",
-    "met": "",
-}
 HEALTH_MILLISECONDS, ANSWER_SECONDS, CONNECTION_KILOBYTES = 100, 4.5, 50
 NOTES = (
     f"Two workers, faults of {{}} s. Met: health within {HEALTH_MILLISECONDS} ms, or twice what",
@@ -186,7 +175,7 @@ def run(*, quick: bool) -> Table:
             rows.append(_dripping(folder, partial(ask, seconds=DRIP_SECONDS)))
     rows = _judged(rows)
     notes = tuple(note.format(f"{seconds:g}") for note in NOTES)
-    return Table("stalls: what waits while a store does not answer", COLUMNS, rows, notes)
+    return Table("stalls: what waits while a store does not answer", rows, notes)
 
 
 def _judged(rows: Sequence[Row]) -> list[Row]:

@@ -45,22 +45,6 @@ FILES, CHARACTERS = 6_000, 60_000
 EXPECTED = 0.25  # strings found by chance
 COMMON = 2_000  # strings beyond which a find is counted as false
 
-COLUMNS = {
-    "n": ",d",
-    "eps": "d",
-    "by": "",
-    "@10": ".2f",
-    "@50": ".2f",
-    "@100": ".2f",
-    "found": ".1f",
-    "false": ".2f",
-    "hash s": ".2f",
-    "decode s": ".2f",
-    "start MB": ".0f",
-    "MB": ".0f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "60,000 strings, the i-th with a probability proportional to 1 / i; a sampled report a device;",
     "  a million candidates, 940,000 of which nobody has. @10: share of the ten most frequent that",
@@ -81,7 +65,7 @@ def run(*, quick: bool) -> Table:
         for dictionary in (False, True)
     ]
     title = f"strings: what is found among open strings, {seeds} seeds"
-    return Table(title, COLUMNS, rows, NOTES)
+    return Table(title, rows, NOTES)
 
 
 def _listed(n: int, epsilon: int, least: float | None, seeds: int) -> Row:

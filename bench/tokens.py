@@ -47,14 +47,6 @@ ANSWERS = 11  # fewer than periods: those of this month came too late for it
 SIGN_GOAL, REQUEST_GOAL = 2400, 1.6
 PSS = padding.PSS(padding.MGF1(hashes.SHA384()), 48)
 
-COLUMNS = {
-    "what": "",
-    "us": ",.0f",
-    "times a signature": ".2f",
-    "bytes": ",d",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "CPU time of one token. A request: account, ledger (SQLite, durable) and JSON, over WSGI, from",
     "  fresh accounts. bytes: blinded; of a token in request and reply; in the list; in a report.",
@@ -67,7 +59,7 @@ def run(*, quick: bool) -> Table:
     device = _device(budget)
     with TemporaryDirectory() as folder:
         issuing = list(_issuing(Path(folder), budget))
-    return Table("tokens: what issuing costs", COLUMNS, [*issuing, *device], NOTES)
+    return Table("tokens: what issuing costs", [*issuing, *device], NOTES)
 
 
 def _device(budget: float) -> list[Row]:

@@ -21,16 +21,6 @@ from veilcount_shared.wire import BINARY_TYPE
 from .load import Served, served
 from .table import Row, Table, target
 
-COLUMNS = {
-    "body": "",
-    "bytes": ",d",
-    "ms": ".2f",
-    "honest ms": ".2f",
-    "times": ".1f",
-    "load": ".1f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "CPU of one worker with the default limits and no device key, of a request on a connection of",
     "  its own; honest: one new report, padded, measured in turns with the body. SQLite, durable.",
@@ -52,7 +42,7 @@ def run(*, quick: bool) -> Table:
         ):
             bodies = BodyCosts(server, plain[0], requests, rounds)
             rows = [bodies.row(name, make) for name, make in hostile.items()]
-    return Table("worst-body: what a hostile body costs a worker", COLUMNS, rows, NOTES)
+    return Table("worst-body: what a hostile body costs a worker", rows, NOTES)
 
 
 class BodyCosts:

@@ -12,14 +12,6 @@ from bench.table import Row, Table
 from .ipc import RequestLog
 from .load_profiles import Terms
 
-COLUMNS = {
-    "phase": "",
-    "devices": "d",
-    "requests/s": ",.0f",
-    "p50, ms": ",.1f",
-    "p99, ms": ",.1f",
-    "unanswered": "d",
-}
 PROMISED = 100.0  # milliseconds within which a knee's p99 must be, unless another p99 is promised
 
 
@@ -44,10 +36,15 @@ class PhaseResult:
 
     @property
     def row(self) -> Row:
-        """The figures, as `COLUMNS` names them."""
-        times = self.milliseconds(50), self.milliseconds(99)
-        figures = (self.name, self.devices, self.rate, *times, self.unanswered)
-        return dict(zip(COLUMNS, figures, strict=True))
+        """The figures, by name."""
+        return {
+            "phase": self.name,
+            "devices": self.devices,
+            "requests/s": self.rate,
+            "p50, ms": self.milliseconds(50),
+            "p99, ms": self.milliseconds(99),
+            "unanswered": self.unanswered,
+        }
 
 
 def phase_results(request_log: RequestLog, terms: Terms) -> list[PhaseResult]:
@@ -89,4 +86,4 @@ def knee(found: Sequence[PhaseResult], promised: float | None) -> str:
 
 def table(results: Sequence[PhaseResult]) -> Table:
     """Return the figures of all phases."""
-    return Table("by phase", COLUMNS, [result.row for result in results])
+    return Table("by phase", [result.row for result in results])
