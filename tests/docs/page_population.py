@@ -9,11 +9,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from veilcount_aggregator.operate.cli.population_option import simulate_population
 from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
+from veilcount_analysis.kinds.numbers import Mean
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.values import Values
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.simulation import simulate_messages
+from veilcount_analysis.simulation.true_values import TrueValues
 from veilcount_shared.schedule import period_start
 from veilcount_shared.verdict import Verdict
 
@@ -39,8 +42,9 @@ def _answers(
     series: Series, period: int, rows: Rows, truth: Sequence[str], generator: Generator
 ) -> SeriesReports:
     """Return the answers of one period, a person's segment the same in each."""
-    collection = series.collection
-    inputs = simulate_population(collection, len(rows), truth).each()
+    collection, kind = series.collection, kind_of(series.collection)
+    assert isinstance(kind, Values | Mean)
+    inputs = kind.population(TrueValues.parse("truth", truth), len(rows)).each()
     none = np.zeros(len(rows), np.int64)
     slot = period * collection.per_period if series.linked else 0
     return SeriesReports(

@@ -163,9 +163,9 @@ def _suggestion(error: CollectionNotFound, held: Snapshot) -> str:
 
 
 def struct_options(
-    query: type[QueryParams], *, omit: Collection[str] = ()
+    *queries: type[QueryParams], omit: Collection[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds one option for each parameter that a query declares.
+    """Return a decorator that adds one option for each parameter that the queries declare.
 
         @struct_options(BudgetQuery)
         def command(*, name: str, params: dict[str, list[str]], **source: Any) -> None:
@@ -176,7 +176,8 @@ def struct_options(
     same words as over HTTP. `omit` names parameters that the command takes in another way, such as
     arguments.
     """
-    declared = [param for param in query_params.params(query) if param.name not in omit]
+    params = {param.name: param for query in queries for param in query_params.params(query)}
+    declared = [param for param in params.values() if param.name not in omit]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -201,6 +202,7 @@ def _parameter_option(param: Param) -> Callable[[Callable[..., Any]], Callable[.
         default=str(param.default) if param.choices else None,
         show_default=bool(param.choices),
         multiple=param.repeated,
+        required=param.required,
         metavar=param.extra.get("metavar"),
         help=param.description,
     )
