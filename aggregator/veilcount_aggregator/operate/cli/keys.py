@@ -6,8 +6,7 @@ import click
 
 from ...records.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
 from . import options
-from .confirmation import confirm, yes_option
-from .output import print_json, print_result, print_table
+from .output import confirm, print_json, print_result, print_table, yes_option
 
 COLUMNS = ("id", "role", "label", "created", "used", "revoked")
 CLOSES = (

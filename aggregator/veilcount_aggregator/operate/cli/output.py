@@ -1,22 +1,25 @@
-"""Output of commands: tables and lines for people, JSON for programs, progress on stderr."""
+"""Output of commands: tables and lines for people, JSON for programs; progress and questions."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import click
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from .main import escape_controls
+from veilcount_serving.structured_logging import LogFields, log_event
+
+from .main import NegativeResult, escape_controls, is_terminal
 
 SPINNER_DELAY = 0.7  # seconds
 PIPE_WIDTH = 1_000
@@ -59,6 +62,24 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
     width = terminal_width(err=err)
     for line in map(escape_controls, lines):
         click.echo(line if width is None else _wrapped(line, width), err=err)
+
+
+class StartupLine(Protocol):
+    """The line of a server that accepts connections."""
+
+    @property
+    def facts(self) -> LogFields:
+        """The line as JSON."""
+
+
+def print_startup(line: StartupLine, *, as_json: bool) -> None:
+    """Print a server's line, or log it: unbuffered, since workers are forked meanwhile."""
+    if as_json:
+        os.write(1, f"{json.dumps(line.facts)}\n".encode())
+    elif is_terminal():
+        os.write(2, f"{line}\n".encode())
+    else:
+        log_event("serving", **line.facts)
 
 
 def print_verbatim(text: str) -> None:
@@ -107,3 +128,31 @@ def _wrapped(line: str, width: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+# -- confirmation of what cannot be undone: on a terminal, or by `--yes` ---------------------------
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
+
+
+def confirm(consequence: str, question: str, instead: str = "give --yes") -> None:
+    """State what follows, and go on only if a person agrees."""
+    print_lines([consequence], err=True)
+    require_terminal(instead)
+    if not click.confirm(question, err=True):
+        raise NegativeResult("nothing was changed")
+
+
+def confirm_by_typing(warning: str, word: str, if_so: str, *, flags: str, unchanged: str) -> None:
+    """Print a warning, and go on only if a person types this word."""
+    print_lines([warning], err=True)
+    require_terminal(flags)
+    typed = click.prompt(f"Type {word} if {if_so}", default="", err=True)
+    if typed.strip() != word:
+        raise NegativeResult(f"nothing was changed: {unchanged}")
+
+
+def require_terminal(instead: str) -> None:
+    """Refuse to ask where nobody can answer."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"no terminal to confirm on: {instead}")

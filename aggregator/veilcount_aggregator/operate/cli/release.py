@@ -19,8 +19,7 @@ from veilcount_serving.errors import SettingsError
 
 from ...settings import PREFIX
 from . import options, query_source
-from .confirmation import confirm, yes_option
-from .output import print_json, print_lines, print_table
+from .output import confirm, print_json, print_lines, print_table, yes_option
 
 Document = Mapping[str, Any]
 

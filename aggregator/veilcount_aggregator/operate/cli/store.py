@@ -28,9 +28,17 @@ from ...store.retention.clock_guard import TOLERANCE, clock_skew
 from ...store.retention.retention_guard import ConfirmedDay, read_confirmed_day
 from ...store.store_url import redact_url
 from . import options
-from .confirmation import confirm_by_typing, require_terminal
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
-from .output import Facts, print_json, print_result, print_table, spinner, status_line
+from .output import (
+    Facts,
+    confirm_by_typing,
+    print_json,
+    print_result,
+    print_table,
+    require_terminal,
+    spinner,
+    status_line,
+)
 
 AGREED, ACCEPTED, ACTOR = "destroyed", "accept", "cli"
 
