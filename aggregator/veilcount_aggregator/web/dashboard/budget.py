@@ -18,6 +18,7 @@ from veilcount_analysis.privacy.budget import (
 from veilcount_analysis.privacy.budget.composition import compose_answers, guessing_chance
 from veilcount_analysis.privacy.trust_models import ErrorEstimate
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import error_bar, level
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.guessing import percent
@@ -37,7 +38,7 @@ from .charts import (
     logarithmic_axis,
     table_rows,
 )
-from .formatting import error_bar, level, short_percent
+from .formatting import short_percent
 from .pages import Content, Context, page, render, series_choice
 from .scales import Tick
 from .svg import Gauge

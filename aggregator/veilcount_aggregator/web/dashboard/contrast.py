@@ -11,7 +11,9 @@ from veilcount_analysis.errors import QueryError
 from veilcount_analysis.privacy.trust_models import TrustComparison
 from veilcount_analysis.privacy.trust_models.comparison import TrustModelRow as Model
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.number_format import sentence_case
+from veilcount_analysis.text.number_format import level, sentence_case, unsigned_error
+from veilcount_analysis.text.result_columns import row_name
+from veilcount_analysis.text.utc_days import days
 
 from ... import queries
 from ...queries import ContrastQuery
@@ -28,7 +30,7 @@ from .charts import (
     logarithmic_axis,
     table_rows,
 )
-from .formatting import days, level, row_name, short_percent, unsigned_error
+from .formatting import short_percent
 from .pages import Content, Context, page, render, series_choice
 from .scales import Tick
 from .svg import Gauge

@@ -13,14 +13,19 @@ from veilcount_analysis.planning import PlanResult, QuestionShape, TrustModel
 from veilcount_analysis.planning.solvers import SOLVERS
 from veilcount_analysis.query_params import parse_number
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.number_format import sentence_case
+from veilcount_analysis.text.number_format import (
+    error_bar,
+    fake_share,
+    level,
+    sentence_case,
+    unsigned_error,
+)
 from veilcount_shared.periods import Unit
 
 from ... import queries
 from ...queries import PlanQuery
 from ...queries.json_encoding import decimal
 from .charts import Axis, Chart, Lines, curves, figures_of, logarithmic_axis, table_rows
-from .formatting import error_bar, fake_share, level, unsigned_error
 from .pages import Content, Context, page, render
 
 POINTS = 100  # in a share of 1
